@@ -1,0 +1,98 @@
+"""What protocol code is told: what was seen of a znode, and the notes of its inbox."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    """What ZooKeeper keeps about a znode beside its data.
+
+    Times are milliseconds of the leader's clock. `cversion` counts the creations and
+    deletions of children.
+    """
+
+    czxid: int
+    mzxid: int
+    ctime: int
+    mtime: int
+    version: int
+    cversion: int
+    aversion: int
+    ephemeral_owner: int
+    data_length: int
+    num_children: int
+    pzxid: int
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A znode as one session sees it: its data, its version, and whether it is *mine*.
+
+    `mine` means: an ephemeral of the very session that asked. Programs compare sessions
+    by this word alone, since equal data may belong to an earlier session of their own.
+    The whole `stat` is carried but is no part of identity: a program that reads more of
+    it than the version tells apart what the explorer holds equal.
+    """
+
+    data: bytes | None
+    version: int
+    mine: bool
+    stat: Stat = field(compare=False)
+
+
+class Happening(Enum):
+    """What a fired watch says of its path."""
+
+    CREATED = "created"
+    DELETED = "deleted"
+    CHANGED = "changed"
+    CHILDREN = "children changed"
+
+
+@dataclass(frozen=True, slots=True)
+class Fired:
+    """A watch fired: this happened at this path. The watch is used up."""
+
+    what: Happening
+    path: str
+
+
+class SessionNote(Enum):
+    """What befell the session of a program."""
+
+    SUSPENDED = "suspended"
+    """The connection is down. Every watch is gone."""
+    CONNECTED = "connected"
+    """The connection is back, with the same session. The watches are still gone."""
+    EXPIRED = "expired"
+    """The session has ended, and with it every ephemeral."""
+
+
+class Order(Enum):
+    """What the operator of a program may ask of it while it runs."""
+
+    LEAVE = "leave"
+    CREATE_TOPIC = "create topic"
+    DELETE_TOPIC = "delete topic"
+    ADD_PARTITIONS = "add partitions"
+    MOVE_LEADER = "move leader"
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """An order from outside: to leave, or to change a topic."""
+
+    order: Order
+    topic: str = ""
+    number: int = 0
+    """How many partitions, or which one, as the order needs it."""
+    broker: int = -1
+
+
+Note = Fired | SessionNote | Ordered
+"""What an inbox holds."""
+
+LEAVE = Ordered(Order.LEAVE)

@@ -1,0 +1,385 @@
+"""A consumer's life: register, watch, rebalance, commit, expire, rejoin, leave.
+
+The pages give registration in five steps:
+
+  1  register the own id under the group
+  2  watch the ids of the group: each change rebalances every consumer of the group
+  3  watch the brokers: each change rebalances all consumers of all groups
+  4  with a topic filter, watch the topics: a newly allowed one rebalances the group
+  5  force a rebalance of oneself
+
+Theory of operation
+  A turn does one thing, chosen from memory alone: get a session, register, leave
+  watches, take a note, attempt a rebalance, or commit. A note only ever *marks* that
+  something changed; what changed is read afterwards. The mark is cleared before the
+  reading begins, so nothing that happens during a rebalance is lost.
+
+  An error that reaches `turn` befell the connection or the session. It ends the turn,
+  whatever the turn had in mind, and what memory said before still holds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from model import registry
+from model.answers import LEAVE, Fired, Happening, Note, SessionNote
+from model.asks import (
+    Partition,
+    close_session,
+    connected,
+    fetch_exactly,
+    forget,
+    fresh_id,
+    known_positions,
+    new_session,
+    next_note,
+    now_ms,
+    sleep,
+    tell,
+)
+from model.errors import (
+    ConnectionLoss,
+    NodeExists,
+    NoNode,
+    SessionExpired,
+    TransactionFailed,
+)
+from model.filters import topic_filter
+from model.member import Consumer, Memory, Round, generated_id, id_path, registration
+from model.offsets import commit_blindly, commit_fenced, to_commit
+from model.operations import Create, Exists, GetChildren, GetData, Purpose, ZooKeeper
+from model.program import Ended, Program
+from model.rebalance import attempt
+from model.requests import Direct, Requests, UntilConnected, create_with_parents
+from model.views import topics_of
+
+
+def consumer(me: Consumer) -> Program:
+    """The program of one consumer."""
+    return Program(turn, me, Memory())
+
+
+async def turn(zk: ZooKeeper, me: Consumer, memory: Memory) -> Memory | Ended:
+    """Take one turn of a consumer's life."""
+    requests = UntilConnected() if me.variant.requests != "fail" else Direct()
+    try:
+        after = await _turn(me, memory, requests)
+    except ConnectionLoss:
+        return await _after_connection_loss(me, memory)
+    except SessionExpired:
+        return await _after_expiry(me, memory)
+    if requests.renewed and isinstance(after, Memory):
+        return replace(after, is_registered=False, is_watching=False, is_dirty=True)
+    return after
+
+
+async def _turn(me: Consumer, memory: Memory, requests: Requests) -> Memory | Ended:
+    if not memory.has_session:
+        return await _begin(me, memory)
+    if not memory.is_connected or memory.is_blocked:
+        return await _take(me, memory, requests, await next_note())
+    if memory.is_leaving:
+        return await _leave(me, memory, requests)
+    if not memory.is_registered:
+        return await _register(me, memory, requests)
+    if not memory.is_watching:
+        return await _watch(me, memory, requests)
+    note = await next_note(0 if memory.is_dirty else _idle_ms(me))
+    if note is not None:
+        return await _take(me, memory, requests, note)
+    if memory.is_dirty:
+        return await _rebalance(me, memory, requests)
+    return await _commit(me, memory, requests)
+
+
+def _idle_ms(me: Consumer) -> int | None:
+    return me.settings.auto_commit_interval_ms if me.settings.auto_commit else None
+
+
+async def _begin(me: Consumer, memory: Memory) -> Memory:
+    """Get a session, and a name if there is none yet."""
+    await new_session()
+    if memory.consumer_id:
+        return replace(memory, has_session=True)
+    drawn = "" if me.configured_id else await fresh_id()
+    name = generated_id(me, await now_ms(), drawn)
+    return replace(memory, has_session=True, consumer_id=name)
+
+
+# --- registration ----------------------------------------------------------------------
+
+
+async def _register(me: Consumer, memory: Memory, requests: Requests) -> Memory | Ended:
+    """Step 1: register the own id."""
+    path = id_path(me, memory)
+    data = registration(me, await now_ms())
+    registered = replace(memory, is_registered=True, is_dirty=True, guard=0)
+    try:
+        await create_with_parents(
+            requests, Create(path, data, ephemeral=True, purpose="register")
+        )
+        return registered
+    except NodeExists:
+        return await _id_in_use(me, memory, requests, data)
+
+
+async def _id_in_use(
+    me: Consumer, memory: Memory, requests: Requests, data: bytes
+) -> Memory | Ended:
+    """Somebody has my id: an earlier session of mine, or another consumer, or I myself."""
+    path = id_path(me, memory)
+    in_use = me.variant.own_id_in_use
+    registered = replace(memory, is_registered=True, is_dirty=True, guard=None)
+    if in_use == "wait for it to go":
+        seen = await requests(Exists(path, True, "register"))
+        if seen is None:
+            return memory
+        return registered if seen.mine else replace(memory, is_blocked=True)
+    try:
+        there = await requests(GetData(path, False, "register"))
+    except NoNode:
+        return memory
+    if in_use == "mine if the data is the same" and there.data == data:
+        return registered
+    if in_use == "sleep and try again":
+        await sleep(me.settings.session_timeout_ms)
+        return memory
+    return registered if there.mine else Ended(f"{path} is in use by another", failed=True)
+
+
+async def _watch(me: Consumer, memory: Memory, requests: Requests) -> Memory:
+    """Steps 2 to 4: leave the watches; step 5 follows, since registering marked a change."""
+    if me.variant.watches == "all that was read":
+        return replace(memory, is_watching=True)
+    await _leave_child_watch(requests, registry.members(me.group), "watch members")
+    topics = memory.topics
+    if me.subscription.is_filter:
+        topics = await _look_at_topics(me, requests, watch=_filter_is_watched(me))
+    if me.variant.watches == "members and brokers":
+        await _leave_child_watch(requests, registry.BROKER_IDS, "watch brokers")
+    else:
+        for topic in topics_of(me, me.subscription, topics or ()):
+            await _watch_topic(me, requests, topic)
+        if memory.sees_no_brokers:
+            await _leave_child_watch(requests, registry.BROKER_IDS, "watch brokers")
+    return replace(memory, is_watching=True, topics=topics)
+
+
+def _filter_is_watched(me: Consumer) -> bool:
+    if me.variant.filters_watched == "all":
+        return True
+    return topic_filter(me.subscription).needs_topic_watch
+
+
+async def _watch_topic(me: Consumer, requests: Requests, topic: str) -> None:
+    """Watch what says which partitions a topic has: 0.7 its children, 0.8 its data."""
+    if me.layout == "0.7":
+        await _leave_child_watch(requests, registry.topic(topic), "watch topics")
+    else:
+        await requests(Exists(registry.topic(topic), True, "watch topics"))
+
+
+async def _leave_child_watch(requests: Requests, path: str, purpose: Purpose) -> tuple[str, ...]:
+    """Leave a watch on the children of a path, or on its creation if there is none yet."""
+    while True:
+        try:
+            return await requests(GetChildren(path, True, purpose))
+        except NoNode:
+            if await requests(Exists(path, True, purpose)) is None:
+                return ()
+
+
+async def _look_at_topics(me: Consumer, requests: Requests, *, watch: bool) -> tuple[str, ...]:
+    """Step 4: which topics does the filter allow now?"""
+    if watch:
+        listed = await _leave_child_watch(requests, registry.TOPICS, "watch topics")
+    else:
+        listed = await requests(GetChildren(registry.TOPICS, False, "watch topics"))
+    return topics_of(me, me.subscription, listed)
+
+
+# --- notes -----------------------------------------------------------------------------
+
+
+async def _take(me: Consumer, memory: Memory, requests: Requests, note: Note | None) -> Memory:
+    """Take one note."""
+    if note is None or note is SessionNote.SUSPENDED:
+        return await _suspended(me, memory) if note is not None else memory
+    if note is SessionNote.CONNECTED:
+        return _connected_again(me, memory)
+    if note is SessionNote.EXPIRED:
+        return await _after_expiry(me, memory)
+    if note == LEAVE:
+        return replace(memory, is_leaving=True, is_blocked=False)
+    assert isinstance(note, Fired), "consumers are given no other orders"
+    return await _fired(me, memory, requests, note)
+
+
+async def _suspended(me: Consumer, memory: Memory) -> Memory:
+    if me.variant.when_suspended == "go on":
+        return memory
+    await fetch_exactly(())
+    return replace(memory, is_connected=False)
+
+
+def _connected_again(me: Consumer, memory: Memory) -> Memory:
+    """The connection is back. Whoever keeps no watches over a break must look at everything."""
+    if me.variant.client_resends_watches:
+        return memory
+    return replace(memory, is_connected=True, is_blocked=False, is_dirty=True)
+
+
+async def _fired(me: Consumer, memory: Memory, requests: Requests, note: Fired) -> Memory:
+    """A watch fired: leave it again if it is one that stays, and mark the change."""
+    if me.variant.watches == "all that was read":
+        if note.what is Happening.CREATED and registry.parse_owner(note.path) is not None:
+            return memory
+        return replace(memory, is_dirty=True, is_blocked=False)
+    marked = replace(memory, is_dirty=True)
+    if note.path == registry.TOPICS:
+        return await _topics_changed(me, memory, requests)
+    if note.path == registry.members(me.group):
+        await _leave_child_watch(requests, note.path, "watch members")
+    elif note.path == registry.BROKER_IDS:
+        await _leave_child_watch(requests, note.path, "watch brokers")
+    elif note.path.startswith(registry.TOPICS):
+        await _watch_topic(me, requests, note.path.rpartition("/")[2])
+    return marked
+
+
+async def _topics_changed(me: Consumer, memory: Memory, requests: Requests) -> Memory:
+    """Step 4: a change of the topics matters only if the filter now allows others."""
+    topics = await _look_at_topics(me, requests, watch=True)
+    if topics == memory.topics:
+        return memory
+    if me.variant.watches == "members and topics":
+        for topic in topics:
+            if topic not in (memory.topics or ()):
+                await _watch_topic(me, requests, topic)
+    return replace(memory, topics=topics, is_dirty=True)
+
+
+# --- the rebalance and its outcome -----------------------------------------------------
+
+
+async def _rebalance(me: Consumer, memory: Memory, requests: Requests) -> Memory:
+    """Attempt a rebalance, and decide what comes after a failure."""
+    await tell("rebalance begins", attempt=memory.attempt + 1)
+    done = await _rounds(me, replace(memory, is_dirty=False), requests)
+    if done.succeeded:
+        watching = done.memory.is_watching and not _must_watch_brokers(memory, done.memory)
+        await tell("rebalance ends", attempt=memory.attempt + 1, owns=len(done.memory.owned))
+        return replace(done.memory, attempt=0, is_watching=watching)
+    await tell("rebalance fails", attempt=memory.attempt + 1, why=done.stopped)
+    return await _after_failure(me, done, requests)
+
+
+def _must_watch_brokers(before: Memory, after: Memory) -> bool:
+    return after.sees_no_brokers and not before.sees_no_brokers
+
+
+async def _rounds(me: Consumer, memory: Memory, requests: Requests) -> Round:
+    if not me.variant.topic_by_topic:
+        return await attempt(Round(me, memory, requests))
+    topics = topics_of(me, me.subscription, memory.topics or ())
+    done = Round(me, memory, requests, succeeded=True)
+    for topic in topics:
+        done = await attempt(Round(me, done.memory, requests, only_topic=topic))
+        if not done.succeeded:
+            return done
+    return done
+
+
+async def _after_failure(me: Consumer, done: Round, requests: Requests) -> Memory:
+    memory = done.memory
+    if me.variant.after_failure == "wait for a watch":
+        return replace(memory, is_dirty=not done.is_final)
+    if me.variant.after_failure == "try again":
+        return replace(memory, is_dirty=True)
+    if done.is_final:
+        await tell("rebalance given up", attempts=memory.attempt + 1)
+        return replace(memory, attempt=0)
+    await fetch_exactly(())
+    if me.settings.auto_commit or me.variant.release == "0.7.2":
+        offsets = to_commit(me, await known_positions(), memory.owned)
+        await commit_blindly(me, requests, offsets)
+    await sleep(me.settings.rebalance_backoff_ms)
+    if memory.attempt + 1 >= me.settings.rebalance_retries:
+        await tell("rebalance given up", attempts=memory.attempt + 1)
+        return replace(memory, attempt=0)
+    return replace(memory, attempt=memory.attempt + 1, is_dirty=True)
+
+
+async def _commit(me: Consumer, memory: Memory, requests: Requests) -> Memory:
+    """Commit by the timer."""
+    offsets = to_commit(me, await known_positions(), memory.owned)
+    if not me.variant.fenced:
+        await commit_blindly(me, requests, offsets)
+        return memory
+    if memory.guard is None:
+        return replace(memory, is_dirty=True)
+    try:
+        await commit_fenced(me, memory, requests, offsets)
+    except TransactionFailed:
+        return replace(memory, guard=None, is_dirty=True)
+    return memory
+
+
+# --- losing the connection, the session, the wish to go on -----------------------------
+
+
+async def _after_connection_loss(me: Consumer, memory: Memory) -> Memory:
+    """The connection broke under a request, which may still take effect."""
+    if me.variant.when_suspended == "stop fetching":
+        await fetch_exactly(())
+        return replace(memory, is_connected=False, guard=None, is_dirty=True)
+    try:
+        await connected()
+    except SessionExpired:
+        return await _after_expiry(me, memory)
+    return replace(memory, is_watching=False, is_dirty=True)
+
+
+async def _after_expiry(me: Consumer, memory: Memory) -> Memory:
+    """The session is dead and every ephemeral of it is gone: begin again under the same name.
+
+    Whoever stops fetching first leaves no gap in which another owner reads beside it, but
+    for the time until it has learnt of the expiry. The shipped consumers do not stop.
+    """
+    if me.variant.when_suspended == "stop fetching":
+        await fetch_exactly(())
+        await forget(None)
+    await new_session()
+    return Memory(
+        consumer_id=memory.consumer_id,
+        has_session=True,
+        is_leaving=memory.is_leaving,
+        sees_no_brokers=memory.sees_no_brokers,
+        topics=memory.topics,
+    )
+
+
+async def _leave(me: Consumer, memory: Memory, requests: Requests) -> Ended:
+    """Leave: stop, commit, and end the session, which takes the id and the claims along."""
+    await fetch_exactly(())
+    offsets = to_commit(me, await known_positions(), memory.owned)
+    if me.settings.auto_commit and "commit" in me.variant.steps:
+        if not me.variant.fenced:
+            await commit_blindly(me, requests, offsets)
+        elif memory.guard is not None:
+            await _commit_once(me, memory, requests, offsets)
+    await close_session()
+    return Ended("left")
+
+
+async def _commit_once(
+    me: Consumer,
+    memory: Memory,
+    requests: Requests,
+    offsets: list[tuple[Partition, int]],
+) -> None:
+    try:
+        await commit_fenced(me, memory, requests, offsets)
+    except TransactionFailed as failed:
+        await tell("commit refused", why=str(failed))

@@ -1,0 +1,156 @@
+"""What a world is told to run: clusters, groups and a timeline, as frozen values.
+
+A scenario file is read and checked elsewhere and becomes one of these. Times are integer
+microseconds from the beginning of the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from model.faults import Action
+from model.program import Program
+from model.registry import Layout, Subscription
+from model.settings import ConsumerSettings
+from model.variants import Variant
+
+
+@dataclass(frozen=True, slots=True)
+class ZooKeeperPlan:
+    """An ensemble."""
+
+    servers: int = 3
+    tick_us: int = 500_000
+    can_list_ephemerals: bool = True
+    profile: str = "default"
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPlan:
+    """A topic: how many partitions, by broker (0.7) or in all (0.8)."""
+
+    name: str
+    by_broker: tuple[tuple[int, int], ...]
+    replicas: tuple[tuple[int, tuple[int, ...]], ...]
+    """0.8: partition -> brokers."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerPlan:
+    """A broker."""
+
+    node: str
+    broker_id: int
+    host: str
+    port: int
+    starts_us: int | None = 0
+    """None for one that only the timeline starts."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterPlan:
+    """Brokers and the ensemble they register with."""
+
+    name: str
+    zookeeper: ZooKeeperPlan
+    layout: Layout
+    variant: Variant
+    brokers: tuple[BrokerPlan, ...]
+    topics: tuple[TopicPlan, ...]
+    session_timeout_ms: int = 6000
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerPlan:
+    """A consumer."""
+
+    node: str
+    host: str
+    configured_id: str
+    subscription: Subscription
+    variant: Variant
+    settings: ConsumerSettings
+    starts_us: int | None = 0
+    program: Program | None = None
+    """A program of the user's own in place of the shipped consumer."""
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlan:
+    """A group of consumers."""
+
+    name: str
+    cluster: str
+    consumers: tuple[ConsumerPlan, ...]
+    fetch_every_us: int = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Sometimes:
+    """Something that must have happened, or the run shows nothing."""
+
+    event: str
+    node: str = ""
+    after: str = ""
+    """The verb of an action after which it must have happened."""
+    detail: tuple[tuple[str, Any], ...] = ()
+
+    def __str__(self) -> str:
+        words = [self.event]
+        if self.node:
+            words.append(f"of {self.node}")
+        words.extend(f"{key}={value}" for key, value in self.detail)
+        if self.after:
+            words.append(f"after {self.after}")
+        return " ".join(words)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A whole run but for its seed."""
+
+    name: str
+    about: str
+    variant: str
+    clusters: tuple[ClusterPlan, ...]
+    groups: tuple[GroupPlan, ...]
+    timeline: tuple[Action, ...]
+    settle_us: int
+    sometimes: tuple[Sometimes, ...] = ()
+    strict_ownership: bool = False
+    """Whether the strict form of single ownership counts for the verdict."""
+    progress_within_us: int | None = None
+    work_factor: int = 4
+
+    def cluster(self, name: str) -> ClusterPlan:
+        """The cluster of this name."""
+        return next(cluster for cluster in self.clusters if cluster.name == name)
+
+    def consumers(self) -> Iterator[tuple[GroupPlan, ConsumerPlan]]:
+        """Every consumer with its group."""
+        for group in self.groups:
+            for consumer in group.consumers:
+                yield group, consumer
+
+    def group_of(self) -> Mapping[str, str]:
+        """Node -> group, for every consumer."""
+        return {consumer.node: group.name for group, consumer in self.consumers()}
+
+    @property
+    def calm_us(self) -> int:
+        """When the last action that has a time is over; faults by trigger may come later."""
+        ends = [
+            action.at_us + action.for_us for action in self.timeline if action.at_us is not None
+        ]
+        return max(ends, default=0)
+
+
+@dataclass(frozen=True, slots=True)
+class RunId:
+    """What reproduces a simulated run."""
+
+    plan: Plan
+    seed: int
+    versions: Mapping[str, str] = field(default_factory=dict)

@@ -1,0 +1,360 @@
+"""Every znode path and every payload of the coordination registry, in both layouts.
+
+Nowhere else is a path spelled. The two layouts agree on most paths; they differ in how
+a partition is named (0.7: `broker-partition`, 0.8: a number for the whole topic), in
+where the partitions of a topic are found, and in the payloads.
+
+  0.7  /brokers/ids/[id]                     host:port, or creator:host:port as shipped
+       /brokers/topics/[topic]/[broker]      how many partitions this broker has
+       /consumers/[group]/ids/[consumer]     { "topic": n }, *n*regex or !n!regex
+  0.8  /brokers/ids/[id]                     JSON
+       /brokers/topics/[topic]               JSON: partition -> replicas
+       /brokers/topics/[topic]/partitions/[n]/state   JSON: leader, epochs, isr
+       /consumers/[group]/ids/[consumer]     JSON: subscription, pattern, timestamp
+  both /consumers/[group]/owners/[topic]/[partition]  who has claimed it
+       /consumers/[group]/offsets/[topic]/[partition] an offset, in decimal
+
+What is written follows the layout (and, for brokers, the variant). What is read may be
+of either, since clusters are upgraded one process at a time.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from model.asks import Partition
+
+Layout = Literal["0.7", "0.8"]
+BrokerForm = Literal["host:port", "creator:host:port", "json", "json with endpoints"]
+Pattern = Literal["static", "white_list", "black_list"]
+
+BROKER_IDS = "/brokers/ids"
+TOPICS = "/brokers/topics"
+CONTROLLER = "/controller"
+CONTROLLER_EPOCH = "/controller_epoch"
+CLUSTER_ID = "/cluster/id"
+DELETE_TOPICS = "/admin/delete_topics"
+REASSIGN_PARTITIONS = "/admin/reassign_partitions"
+PREFERRED_REPLICA_ELECTION = "/admin/preferred_replica_election"
+
+
+class BadPayload(ValueError):
+    """A znode holds something that is not what its place in the registry asks for."""
+
+    def __init__(self, path: str, data: bytes | None, expected: str) -> None:
+        shown = "nothing" if data is None else repr(data[:200].decode("utf-8", "replace"))
+        super().__init__(f"{path} holds {shown}; expected {expected}")
+        self.path = path
+        self.data = data
+
+
+def broker(broker_id: int) -> str:
+    """The path of a broker's registration."""
+    return f"{BROKER_IDS}/{broker_id}"
+
+
+def topic(name: str) -> str:
+    """The path of a topic."""
+    return f"{TOPICS}/{name}"
+
+
+def topic_broker(name: str, broker_id: int) -> str:
+    """0.7: the path under which a broker says how many partitions of a topic it has."""
+    return f"{TOPICS}/{name}/{broker_id}"
+
+
+def partitions(name: str) -> str:
+    """0.8: the path above the partitions of a topic."""
+    return f"{TOPICS}/{name}/partitions"
+
+
+def partition_state(partition: Partition) -> str:
+    """0.8: the path of a partition's state."""
+    return f"{TOPICS}/{partition.topic}/partitions/{partition.name}/state"
+
+
+def topic_config(name: str) -> str:
+    """0.8: the path of a topic's settings."""
+    return f"/config/topics/{name}"
+
+
+def members(group: str) -> str:
+    """The path above the registrations of a group's consumers."""
+    return f"/consumers/{group}/ids"
+
+
+def member(group: str, consumer: str) -> str:
+    """The path of a consumer's registration."""
+    return f"/consumers/{group}/ids/{consumer}"
+
+
+def owners(group: str) -> str:
+    """The path above a group's owner registry."""
+    return f"/consumers/{group}/owners"
+
+
+def topic_owners(group: str, name: str) -> str:
+    """The path above the owners of a topic's partitions."""
+    return f"/consumers/{group}/owners/{name}"
+
+
+def owner(group: str, partition: Partition) -> str:
+    """The path of the claim on a partition."""
+    return f"/consumers/{group}/owners/{partition.topic}/{partition.name}"
+
+
+def offset(group: str, partition: Partition) -> str:
+    """The path of a group's committed offset in a partition."""
+    return f"/consumers/{group}/offsets/{partition.topic}/{partition.name}"
+
+
+def ancestors(path: str) -> tuple[str, ...]:
+    """Every path above this one but the root, outermost first."""
+    parts = path.split("/")[1:-1]
+    return tuple("/" + "/".join(parts[: count + 1]) for count in range(len(parts)))
+
+
+_OWNER = re.compile(r"/consumers/([^/]+)/owners/([^/]+)/([^/]+)")
+_OFFSET = re.compile(r"/consumers/([^/]+)/offsets/([^/]+)/([^/]+)")
+_MEMBER = re.compile(r"/consumers/([^/]+)/ids/([^/]+)")
+
+
+def parse_owner(path: str) -> tuple[str, Partition] | None:
+    """The group and the partition of a claim's path; None for any other path."""
+    found = _OWNER.fullmatch(path)
+    return None if found is None else (found[1], Partition(found[2], found[3]))
+
+
+def parse_offset(path: str) -> tuple[str, Partition] | None:
+    """The group and the partition of an offset's path; None for any other path."""
+    found = _OFFSET.fullmatch(path)
+    return None if found is None else (found[1], Partition(found[2], found[3]))
+
+
+def parse_member(path: str) -> tuple[str, str] | None:
+    """The group and the consumer of a registration's path; None for any other path."""
+    found = _MEMBER.fullmatch(path)
+    return None if found is None else (found[1], found[2])
+
+
+# --- partitions ------------------------------------------------------------------------
+
+
+def partition_07(name: str, broker_id: int, index: int) -> Partition:
+    """0.7: partition `index` that this broker has of the topic."""
+    return Partition(name, f"{broker_id}-{index}")
+
+
+def broker_of(partition: Partition) -> int:
+    """0.7: the broker that has a partition; ValueError if the name says none."""
+    broker_id, dash, index = partition.name.rpartition("-")
+    if not dash or not broker_id.isdigit() or not index.isdigit():
+        raise ValueError(
+            f"partition {partition} has no broker in its name; expected broker-partition, "
+            "as the 0.7 layout names them"
+        )
+    return int(broker_id)
+
+
+# --- numbers and names -----------------------------------------------------------------
+
+
+def encode_number(value: int) -> bytes:
+    """A count of partitions, or an offset: decimal."""
+    return str(value).encode()
+
+
+def decode_number(path: str, data: bytes | None) -> int:
+    """Read a decimal number; BadPayload if it is none."""
+    text = (data or b"").decode("utf-8", "replace")
+    if not re.fullmatch(r"-?\d{1,19}", text):
+        raise BadPayload(path, data, "a decimal number")
+    return int(text)
+
+
+def decode_text(path: str, data: bytes | None) -> str:
+    """Read a name, as owner znodes hold it; BadPayload if there is none."""
+    try:
+        text = (data or b"").decode()
+    except UnicodeDecodeError:
+        raise BadPayload(path, data, "text in UTF-8") from None
+    if not text:
+        raise BadPayload(path, data, "the id of a consumer or of one of its threads")
+    return text
+
+
+def decode_json(path: str, data: bytes | None, expected: str) -> dict[str, Any]:
+    """Read a JSON object; BadPayload if it is none."""
+    try:
+        value = json.loads(data or b"")
+    except (ValueError, RecursionError):
+        raise BadPayload(path, data, expected) from None
+    if not isinstance(value, dict):
+        raise BadPayload(path, data, expected)
+    return value
+
+
+def encode_json(value: dict[str, Any]) -> bytes:
+    """Write a JSON object with its keys in order, so that equal values are equal bytes."""
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+# --- brokers ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerInfo:
+    """Where a broker listens, and what its registration says beside."""
+
+    host: str
+    port: int
+    creator: str = ""
+    """0.7.2: `host-millis` of the process that registered."""
+    timestamp: str = ""
+    jmx_port: int = -1
+    endpoints: tuple[str, ...] = ()
+
+    @property
+    def address(self) -> str:
+        """Host and port as one word."""
+        return f"{self.host}:{self.port}"
+
+
+def encode_broker(info: BrokerInfo, form: BrokerForm) -> bytes:
+    """Write a broker's registration in one of the forms that there have been."""
+    if form == "host:port":
+        return info.address.encode()
+    if form == "creator:host:port":
+        return f"{info.creator}:{info.address}".encode()
+    value: dict[str, Any] = {
+        "version": 1,
+        "host": info.host,
+        "port": info.port,
+        "jmx_port": info.jmx_port,
+        "timestamp": info.timestamp,
+    }
+    if form == "json with endpoints":
+        value["version"] = 2
+        value["endpoints"] = list(info.endpoints) or [f"PLAINTEXT://{info.address}"]
+    return encode_json(value)
+
+
+_BROKER_TEXT = re.compile(r"(?:(?P<creator>[^:]+):)?(?P<host>\[[^\]]+\]|[^:]+):(?P<port>\d{1,5})")
+
+
+def decode_broker(path: str, data: bytes | None) -> BrokerInfo:
+    """Read a broker's registration in whichever form it was written."""
+    text = (data or b"").decode("utf-8", "replace")
+    if text.lstrip().startswith("{"):
+        return _decode_broker_json(path, data)
+    found = _BROKER_TEXT.fullmatch(text)
+    if found is None:
+        raise BadPayload(path, data, "host:port, creator:host:port or JSON with host and port")
+    return BrokerInfo(found["host"], int(found["port"]), creator=found["creator"] or "")
+
+
+def _decode_broker_json(path: str, data: bytes | None) -> BrokerInfo:
+    expected = "JSON with host (text) and port (number)"
+    value = decode_json(path, data, expected)
+    host, port = value.get("host"), value.get("port")
+    if not isinstance(host, str) or type(port) is not int:
+        raise BadPayload(path, data, expected)
+    return BrokerInfo(
+        host,
+        port,
+        timestamp=str(value.get("timestamp", "")),
+        jmx_port=int(value.get("jmx_port", -1)),
+        endpoints=tuple(str(endpoint) for endpoint in value.get("endpoints", ())),
+    )
+
+
+# --- consumers -------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """What a consumer wants: streams a topic, or a filter and streams for all it allows."""
+
+    streams: tuple[tuple[str, int], ...] = ()
+    pattern: Pattern = "static"
+    expression: str = ""
+    filter_streams: int = 0
+
+    @property
+    def is_filter(self) -> bool:
+        """Whether topics are chosen by a regular expression."""
+        return self.pattern != "static"
+
+
+def encode_consumer(subscription: Subscription, layout: Layout, *, timestamp_ms: int) -> bytes:
+    """Write a consumer's registration."""
+    if layout == "0.7":
+        return _encode_consumer_07(subscription)
+    return _encode_consumer_08(subscription, timestamp_ms)
+
+
+def _encode_consumer_07(subscription: Subscription) -> bytes:
+    if subscription.is_filter:
+        mark = "*" if subscription.pattern == "white_list" else "!"
+        return f"{mark}{subscription.filter_streams}{mark}{subscription.expression}".encode()
+    entries = ",".join(f'"{name}": {count}' for name, count in subscription.streams)
+    return f"{{ {entries} }}".encode()
+
+
+def _encode_consumer_08(subscription: Subscription, timestamp_ms: int) -> bytes:
+    if subscription.is_filter:
+        wanted = f"{escape_expression(subscription.expression)}:{subscription.filter_streams}"
+    else:
+        wanted = ",".join(f"{json.dumps(name)}:{count}" for name, count in subscription.streams)
+    return (
+        f'{{"pattern":"{subscription.pattern}","subscription":{{{wanted}}},'
+        f'"timestamp":"{timestamp_ms}","version":1}}'
+    ).encode()
+
+
+def escape_expression(expression: str) -> str:
+    """A filter's regular expression as a JSON string the way Kafka 0.8.2 escapes it."""
+    return json.dumps(expression, ensure_ascii=False).replace("/", "\\/")
+
+
+_FILTER_07 = re.compile(r"([*!])(\d{1,6})\1(.*)", re.DOTALL)
+_FILTER_PATTERNS: dict[str, Pattern] = {"*": "white_list", "!": "black_list"}
+
+
+def decode_consumer(path: str, data: bytes | None) -> Subscription:
+    """Read a consumer's registration of either layout."""
+    text = (data or b"").decode("utf-8", "replace")
+    found = _FILTER_07.fullmatch(text)
+    if found is not None:
+        return Subscription(
+            pattern=_FILTER_PATTERNS[found[1]],
+            expression=found[3],
+            filter_streams=int(found[2]),
+        )
+    value = decode_json(path, data, '{ "topic": streams }, *n*regex, !n!regex or 0.8 JSON')
+    if isinstance(value.get("subscription"), dict):
+        return _decode_consumer_08(path, data, value)
+    return Subscription(streams=_streams(path, data, value))
+
+
+def _decode_consumer_08(path: str, data: bytes | None, value: dict[str, Any]) -> Subscription:
+    pattern = value.get("pattern")
+    if pattern not in ("static", "white_list", "black_list"):
+        raise BadPayload(path, data, "a pattern of static, white_list or black_list")
+    streams = _streams(path, data, value["subscription"])
+    if pattern == "static" or not streams:
+        return Subscription(streams=streams)
+    if len(streams) != 1:
+        raise BadPayload(path, data, "one regular expression with its number of streams")
+    [(expression, count)] = streams
+    return Subscription(pattern=pattern, expression=expression, filter_streams=count)
+
+
+def _streams(path: str, data: bytes | None, value: dict[str, Any]) -> tuple[tuple[str, int], ...]:
+    for name, count in value.items():
+        if type(count) is not int or count < 0:
+            raise BadPayload(path, data, f"a number of streams for {name!r}")
+    return tuple(value.items())

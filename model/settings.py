@@ -1,0 +1,172 @@
+"""A consumer's settings, by Kafka's own names and with Kafka's own defaults.
+
+The names and some defaults changed between 0.7.2 and 0.8.2. Either name is understood;
+the default is that of the release a variant stands for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
+from typing import Any, Literal
+
+Release = Literal["0.7.2", "0.8.2"]
+Reset = Literal["smallest", "largest"]
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerSettings:
+    """What can be set of a consumer."""
+
+    session_timeout_ms: int
+    sync_time_ms: int
+    rebalance_retries: int
+    rebalance_backoff_ms: int
+    auto_commit: bool
+    auto_commit_interval_ms: int
+    auto_offset_reset: Reset
+    exclude_internal_topics: bool
+    assignor: str
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One row of the table: a field, its names, its defaults and what it does."""
+
+    field: str
+    key_07: str
+    key_08: str
+    default_07: Any
+    default_08: Any
+    about: str
+    least: int = 0
+    choices: tuple[str, ...] = ()
+
+    def default(self, release: Release) -> Any:
+        """The default of a release."""
+        return self.default_07 if release == "0.7.2" else self.default_08
+
+
+SETTINGS = (
+    Setting(
+        "session_timeout_ms",
+        "zk.sessiontimeout.ms",
+        "zookeeper.session.timeout.ms",
+        6000,
+        6000,
+        "how long ZooKeeper waits for a sign of life before it ends the session",
+        least=1,
+    ),
+    Setting(
+        "sync_time_ms",
+        "zk.synctime.ms",
+        "zookeeper.sync.time.ms",
+        2000,
+        2000,
+        "how far a ZooKeeper follower may be behind; the default of the back-off",
+        least=1,
+    ),
+    Setting(
+        "rebalance_retries",
+        "rebalance.retries.max",
+        "rebalance.max.retries",
+        4,
+        4,
+        "attempts a rebalance is given",
+        least=1,
+    ),
+    Setting(
+        "rebalance_backoff_ms",
+        "rebalance.backoff.ms",
+        "rebalance.backoff.ms",
+        None,
+        None,
+        "pause after a failed attempt; by default the sync time",
+        least=1,
+    ),
+    Setting(
+        "auto_commit",
+        "autocommit.enable",
+        "auto.commit.enable",
+        True,
+        True,
+        "whether offsets are committed by themselves",
+    ),
+    Setting(
+        "auto_commit_interval_ms",
+        "autocommit.interval.ms",
+        "auto.commit.interval.ms",
+        10_000,
+        60_000,
+        "how often they are",
+        least=1,
+    ),
+    Setting(
+        "auto_offset_reset",
+        "autooffset.reset",
+        "auto.offset.reset",
+        "smallest",
+        "largest",
+        "where to begin in a partition that has no committed offset",
+        choices=("smallest", "largest"),
+    ),
+    Setting(
+        "exclude_internal_topics",
+        "exclude.internal.topics",
+        "exclude.internal.topics",
+        True,
+        True,
+        "whether filters pass over the topics Kafka keeps for itself",
+    ),
+    Setting(
+        "assignor",
+        "partition.assignment.strategy",
+        "partition.assignment.strategy",
+        "range",
+        "range",
+        "how partitions are dealt out",
+        choices=("range", "roundrobin", "roundrobin_11"),
+    ),
+)
+
+assert {row.field for row in SETTINGS} == {row.name for row in fields(ConsumerSettings)}
+
+KEYS = {key: row for row in SETTINGS for key in (row.key_07, row.key_08)}
+
+
+def consumer_settings(
+    release: Release, given: Mapping[str, Any] | None = None
+) -> ConsumerSettings:
+    """Put settings together from defaults and from what is given by Kafka's names.
+
+    Raises ValueError, in a sentence, for a key or a value that is not understood.
+    """
+    values = {row.field: row.default(release) for row in SETTINGS}
+    for key, value in (given or {}).items():
+        row = setting(key)
+        values[row.field] = _checked(key, row, value)
+    if values["rebalance_backoff_ms"] is None:
+        values["rebalance_backoff_ms"] = values["sync_time_ms"]
+    return ConsumerSettings(**values)
+
+
+def setting(key: str) -> Setting:
+    """The setting with this name; ValueError names the nearest one there is."""
+    if key not in KEYS:
+        near = get_close_matches(key, KEYS, n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise ValueError(f"{key} is not a setting of a consumer{hint}")
+    return KEYS[key]
+
+
+def _checked(key: str, row: Setting, value: Any) -> Any:
+    if row.choices:
+        if value not in row.choices:
+            raise ValueError(f"{key} is {value!r}; expected one of {', '.join(row.choices)}")
+    elif isinstance(row.default_08, bool):
+        if type(value) is not bool:
+            raise ValueError(f"{key} is {value!r}; expected true or false")
+    elif type(value) is not int or value < row.least:
+        raise ValueError(f"{key} is {value!r}; expected a whole number of at least {row.least}")
+    return value

@@ -1,0 +1,236 @@
+"""The events every world writes, and their file format.
+
+A trace is one flat table in the order in which things happened. Its columns are
+`COLUMNS`; what each kind of event means stands in `KINDS`. A file of it is JSON lines: a
+header, then one line an event.
+
+The *fingerprint* is the SHA-256 of the events alone: each one the JSON array of its
+columns without `run_id` and `world`, keys sorted, no spaces, UTF-8, a line feed behind
+it. There are no floating-point numbers in it and no order that depends on a hash, so the
+same run gives the same fingerprint on any machine.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import orjson
+
+COLUMNS = (
+    "run_id",
+    "seq",
+    "t_us",
+    "world",
+    "node",
+    "kind",
+    "session",
+    "group",
+    "topic",
+    "partition",
+    "zxid",
+    "detail",
+)
+
+KINDS = {
+    # programs
+    "starts": "a process starts",
+    "ends": "a program is over: it left, it failed, or its process was killed",
+    "asks": "a program asks ZooKeeper for something",
+    "answers": "the answer has come, or the error that stands for it",
+    "turn fails": "an error ended a turn; its memory is what it was before",
+    "hears": "a note has reached the inbox",
+    "wakes": "a program takes a note after it had been waiting",
+    "waits": "a program waits, with nothing in its inbox and nothing to do",
+    "sleeps": "a program pauses by its own wish",
+    # what programs tell of themselves
+    "rebalance begins": "an attempt at a rebalance begins",
+    "assigned": "a member has computed its share; hashes of what it saw and what it decided",
+    "conflict": "a claim met the claim of another",
+    "rebalance ends": "an attempt has succeeded",
+    "rebalance fails": "an attempt has failed",
+    "rebalance given up": "the attempts are used up; nothing happens until the next note",
+    "id in use": "a registration stands already",
+    "topic stays": "a topic could not be taken out of the registry",
+    "commit refused": "a commit did not get through",
+    # connections and sessions
+    "connected": "a client has a connection",
+    "suspended": "a client has lost its connection",
+    "expired": "a client has learnt that its session is dead",
+    "session opened": "the ensemble began a session",
+    "session moved": "a session goes on over another connection",
+    "session expired": "the ensemble ended a session that had been silent",
+    "session closed": "the ensemble ended a session that asked for it",
+    # the service
+    "applied": "a write took effect",
+    "refused": "a write took a zxid and failed",
+    "fires": "a watch of this node fired",
+    "leads": "a server was elected",
+    "leader lost": "the ensemble has no leader",
+    "server": "a server's process changed its state",
+    # the data plane
+    "hosting": "a broker begins or ceases to serve a partition",
+    "produces": "messages begin to be written to a topic, at a rate",
+    "fetching": "a member begins or ceases to fetch a partition",
+    "fetched": "messages were delivered to a member",
+    "fetch fails": "a broker could not be reached",
+    # the timeline
+    "fault": "an entry of the timeline takes place",
+    "fault ends": "what it did is undone",
+}
+"""Every kind of event. A program of a user may tell of more."""
+
+
+class Event(NamedTuple):
+    """One row of a trace, without the two columns that are the same in all of them."""
+
+    seq: int
+    t_us: int
+    node: str
+    kind: str
+    session: int
+    group: str
+    topic: str
+    partition: str
+    zxid: int
+    detail: Mapping[str, Any]
+
+    @property
+    def place(self) -> str:
+        """The topic and the partition as one word."""
+        return f"{self.topic}/{self.partition}"
+
+
+NOTHING: Mapping[str, Any] = {}
+
+Row = tuple[int, str, str, int, str, str, str, int, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """What a trace is of."""
+
+    scenario: str
+    variant: str
+    world: str
+    seed: int
+    versions: Mapping[str, str] = field(default_factory=dict)
+    partial: bool = False
+    """True when the run was interrupted."""
+
+    @property
+    def run_id(self) -> str:
+        """The name of the run."""
+        return f"{self.scenario}-{self.variant}-{self.world}-{self.seed}"
+
+
+class Trace:
+    """The events of one run, in order."""
+
+    __slots__ = ("_rows", "header")
+
+    def __init__(self, header: Header, rows: list[Row]) -> None:
+        self.header = header
+        self._rows = rows
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Event]:
+        make = Event._make
+        for seq, row in enumerate(self._rows):
+            yield make((seq, *row))
+
+    def __getitem__(self, seq: int) -> Event:
+        return Event._make((range(len(self._rows))[seq], *self._rows[seq]))
+
+    def of_kind(self, *kinds: str) -> Iterator[Event]:
+        """The events of these kinds."""
+        make = Event._make
+        for seq, row in enumerate(self._rows):
+            if row[2] in kinds:
+                yield make((seq, *row))
+
+    @property
+    def end_us(self) -> int:
+        """When the last event happened."""
+        return self._rows[-1][0] if self._rows else 0
+
+    @property
+    def fingerprint(self) -> str:
+        """The SHA-256 of the events, in hexadecimal."""
+        digest = hashlib.sha256()
+        encode = orjson.dumps
+        options = orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
+        for first in range(0, len(self._rows), 512):
+            rows = self._rows[first : first + 512]
+            digest.update(
+                b"".join(
+                    encode((first + at, *row), option=options) for at, row in enumerate(rows)
+                )
+            )
+        return digest.hexdigest()
+
+    def lines(self) -> Iterator[bytes]:
+        """The lines of a trace file: the header, then the events."""
+        header = self.header
+        yield _line(
+            {
+                "watchkeeper": "trace",
+                "scenario": header.scenario,
+                "variant": header.variant,
+                "world": header.world,
+                "seed": header.seed,
+                "versions": dict(header.versions),
+                "partial": header.partial,
+                "columns": COLUMNS,
+            }
+        )
+        for seq, row in enumerate(self._rows):
+            yield _line((header.run_id, seq, row[0], header.world, *row[1:]))
+
+
+def _line(value: Any) -> bytes:
+    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
+
+
+class BadTrace(ValueError):
+    """A file is not a trace."""
+
+
+def parse(lines: Iterable[bytes], *, name: str) -> Trace:
+    """Read a trace file; BadTrace names the line that cannot be read."""
+    header: Header | None = None
+    rows: list[Row] = []
+    for number, line in enumerate(lines, 1):
+        try:
+            value = orjson.loads(line)
+            if header is None:
+                header = _header(value)
+            else:
+                rows.append(_row(value))
+        except (ValueError, TypeError, KeyError) as error:
+            raise BadTrace(f"{name}:{number} is not a line of a trace ({error})") from None
+    if header is None:
+        raise BadTrace(f"{name} is empty; expected a trace, beginning with its header")
+    return Trace(header, rows)
+
+
+def _header(value: Any) -> Header:
+    if value["watchkeeper"] != "trace" or tuple(value["columns"]) != COLUMNS:
+        raise ValueError("not a header of this version")
+    return Header(
+        value["scenario"],
+        value["variant"],
+        value["world"],
+        value["seed"],
+        value["versions"],
+        value["partial"],
+    )
+
+
+def _row(value: Any) -> Row:
+    _, _, t_us, _, node, kind, session, group, topic, partition, zxid, detail = value
+    return (t_us, node, kind, session, group, topic, partition, zxid, detail)

@@ -1,0 +1,56 @@
+"""The order in which Java hands out what it keeps in a HashSet.
+
+ZooKeeper keeps the children of a znode, and the ephemerals of a session, in a
+`java.util.HashSet<String>`, and lists them in the order of its table. That order is no
+promise, but it is what every client sees, and code that forgets to sort works until it
+meets it. So it is reproduced here: a table of `capacity` buckets that doubles when it
+is three quarters full and never shrinks, names in one bucket in the order they came.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import lru_cache
+
+LOAD_FACTOR_PERCENT = 75
+
+
+@lru_cache(maxsize=65_536)
+def string_hash(text: str) -> int:
+    """Java's `String.hashCode`, over UTF-16 units, as a signed 32-bit number."""
+    value = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for high, low in zip(units[::2], units[1::2], strict=True):
+        value = (31 * value + (high << 8 | low)) & 0xFFFFFFFF
+    return value - (1 << 32) if value >= 1 << 31 else value
+
+
+def bucket(text: str, capacity: int) -> int:
+    """The bucket of a table of this capacity that holds the text."""
+    value = string_hash(text) & 0xFFFFFFFF
+    return (value ^ value >> 16) & (capacity - 1)
+
+
+def grown(capacity: int, size: int) -> int:
+    """The capacity of a table after it has come to hold `size` entries."""
+    while size * 100 > capacity * LOAD_FACTOR_PERCENT:
+        capacity *= 2
+    return capacity
+
+
+def in_table_order(arrivals: Iterable[tuple[str, int]], capacity: int) -> tuple[str, ...]:
+    """List names as a table of this capacity would, given (name, order of arrival)."""
+    ordered = sorted(arrivals, key=lambda pair: (bucket(pair[0], capacity), pair[1]))
+    return tuple(name for name, _ in ordered)
+
+
+def in_clone_order(names: tuple[str, ...]) -> tuple[str, ...]:
+    """List names as a clone of their table would, given them in that table's order.
+
+    A clone sizes its table by the entries it finds, not by the table it copies.
+    """
+    wanted = len(names) * 100 // LOAD_FACTOR_PERCENT + 1
+    capacity = 1
+    while capacity < wanted:
+        capacity *= 2
+    return in_table_order(((name, at) for at, name in enumerate(names)), capacity)

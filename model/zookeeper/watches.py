@@ -1,0 +1,183 @@
+"""Who is told when something changes.
+
+A server keeps watches a connection: a client whose connection breaks loses them all.
+There are four kinds. Two fire once: *data* watches (left by `exists` and `get`) and
+*child* watches (left by `get_children`). Two stay: *persistent* watches, and
+*recursive* ones that also cover every znode below theirs.
+
+  change of N     data on N   child on N   child on N's parent   persistent   recursive
+  created         CREATED     -            CHILDREN              both         CREATED
+  data replaced   CHANGED     -            -                     CHANGED      CHANGED
+  deleted         DELETED     DELETED      CHILDREN              both         DELETED
+
+A client hears of one change of one path once, however many watches it had left there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from immutables import Map
+
+from model.answers import Fired, Happening
+from model.zookeeper.paths import ROOT, parent_of
+from model.zookeeper.tree import Change, Tree
+
+Kind = Literal["data", "child", "persistent", "recursive"]
+Table = Map[str, Map[int, None]]
+"""Path -> the clients that watch it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watches:
+    """Every watch of one server."""
+
+    data: Table = field(default_factory=Map)
+    child: Table = field(default_factory=Map)
+    persistent: Table = field(default_factory=Map)
+    recursive: Table = field(default_factory=Map)
+    paths: Map[int, Map[tuple[str, str], None]] = field(default_factory=Map)
+    """Client -> the (kind, path) pairs it has watches at."""
+
+    def leave(self, client: int, kind: Kind, path: str) -> Watches:
+        """Leave a watch of this kind."""
+        table: Table = getattr(self, kind)
+        there = table.get(path, Map())
+        if client in there:
+            return self
+        mine = self.paths.get(client, Map()).set((kind, path), None)
+        changed = {kind: table.set(path, there.set(client, None))}
+        return replace(self, paths=self.paths.set(client, mine), **changed)
+
+    def has(self, client: int, kind: Kind, path: str) -> bool:
+        """Whether this client has such a watch."""
+        return (kind, path) in self.paths.get(client, Map())
+
+    def drop_client(self, client: int) -> Watches:
+        """Drop every watch of a client, whose connection is gone."""
+        now = self
+        for kind, path in sorted(self.paths.get(client, Map())):
+            now = now._without(client, kind, path)
+        return now
+
+    def drop_path(self, client: int, path: str) -> Watches:
+        """Drop every watch that a client left at one path."""
+        now = self
+        for kind in ("data", "child", "persistent", "recursive"):
+            if now.has(client, kind, path):
+                now = now._without(client, kind, path)
+        return now
+
+    def _without(self, client: int, kind: str, path: str) -> Watches:
+        table: Table = getattr(self, kind)
+        there = table[path].delete(client)
+        mine = self.paths[client].delete((kind, path))
+        changed = {kind: table.set(path, there) if there else table.delete(path)}
+        paths = self.paths.set(client, mine) if mine else self.paths.delete(client)
+        return replace(self, paths=paths, **changed)
+
+    def fire(self, changes: Iterable[Change]) -> tuple[Watches, list[tuple[int, Fired]]]:
+        """Fire what these changes fire; the pairs are (client, what it hears), in order."""
+        now = self
+        heard: list[tuple[int, Fired]] = []
+        for change in changes:
+            for event, once in _events(change):
+                now, clients = now._fired_at(event, once)
+                heard.extend((client, event) for client in clients)
+        return now, heard
+
+    def _fired_at(self, event: Fired, once: tuple[Kind, ...]) -> tuple[Watches, list[int]]:
+        now = self
+        clients: set[int] = set()
+        for kind in once:
+            table: Table = getattr(now, kind)
+            for client in list(table.get(event.path, ())):
+                clients.add(client)
+                now = now._without(client, kind, event.path)
+        clients.update(self.persistent.get(event.path, ()))
+        if self.recursive and event.what is not Happening.CHILDREN:
+            for path in _self_and_above(event.path):
+                clients.update(self.recursive.get(path, ()))
+        return now, sorted(clients)
+
+
+_ONCE: dict[Happening, tuple[Kind, ...]] = {
+    Happening.CREATED: ("data",),
+    Happening.CHANGED: ("data",),
+    Happening.DELETED: ("data", "child"),
+}
+
+
+def _events(change: Change) -> Iterator[tuple[Fired, tuple[Kind, ...]]]:
+    """What a change says of its path, and then of its parent."""
+    yield Fired(change.what, change.path), _ONCE[change.what]
+    if change.what is not Happening.CHANGED:
+        parent = parent_of(change.path)
+        assert parent is not None, "the root is neither created nor deleted"
+        yield Fired(Happening.CHILDREN, parent), ("child",)
+
+
+def _self_and_above(path: str) -> Iterator[str]:
+    while path != ROOT:
+        yield path
+        path = parent_of(path) or ROOT
+    yield ROOT
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The watches a client had when its connection broke, to be left again."""
+
+    data: tuple[str, ...] = ()
+    exist: tuple[str, ...] = ()
+    child: tuple[str, ...] = ()
+    persistent: tuple[str, ...] = ()
+    recursive: tuple[str, ...] = ()
+
+
+def set_watches(
+    watches: Watches, tree: Tree, client: int, wanted: Wanted, relative_zxid: int
+) -> tuple[Watches, list[Fired]]:
+    """Leave a client's watches again, or fire those that missed something meanwhile.
+
+    Compared with the last zxid the client had seen. A znode that was created and deleted
+    while the client was away goes unnoticed. Java's client does this at every
+    reconnection; kazoo does not.
+    """
+    now = watches
+    missed: list[Fired] = []
+
+    def look(path: str, event: Happening | None, kind: Kind) -> None:
+        nonlocal now
+        if event is None:
+            now = now.leave(client, kind, path)
+        else:
+            missed.append(Fired(event, path))
+
+    for path in wanted.data:
+        look(path, _missed_data(tree, path, relative_zxid), "data")
+    for path in wanted.exist:
+        look(path, Happening.CREATED if path in tree.nodes else None, "data")
+    for path in wanted.child:
+        look(path, _missed_children(tree, path, relative_zxid), "child")
+    for path in wanted.persistent:
+        now = now.leave(client, "persistent", path)
+    for path in wanted.recursive:
+        now = now.leave(client, "recursive", path)
+    return now, missed
+
+
+def _missed_data(tree: Tree, path: str, zxid: int) -> Happening | None:
+    znode = tree.nodes.get(path)
+    if znode is None:
+        return Happening.DELETED
+    return Happening.CHANGED if znode.mzxid > zxid else None
+
+
+def _missed_children(tree: Tree, path: str, zxid: int) -> Happening | None:
+    znode = tree.nodes.get(path)
+    if znode is None:
+        return Happening.DELETED
+    return Happening.CHILDREN if znode.pzxid > zxid else None

@@ -1,0 +1,100 @@
+"""A znode: its data, its counters, and the names of its children."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+from immutables import Map
+
+from model.answers import Seen, Stat
+from model.operations import OPEN, Acl
+from model.zookeeper import java
+
+NOBODY = 0
+"""The owner of a znode that is no ephemeral."""
+
+CHILD_TABLE_CAPACITY = 8
+
+
+@dataclass(frozen=True)
+class Znode:
+    """One znode. Its identity is what a program may tell apart: data, version, owner.
+
+    `created` counts the children ever created here; the suffix of a sequential child is
+    this number, while the visible cversion counts deletions too.
+    """
+
+    data: bytes | None
+    owner: int = NOBODY
+    version: int = 0
+    acl: tuple[Acl, ...] = OPEN
+    children: Map[str, int] = field(default_factory=Map, compare=False, repr=False)
+    """Name -> how many had been created before it."""
+    child_table: int = field(default=CHILD_TABLE_CAPACITY, compare=False, repr=False)
+    created: int = field(default=0, compare=False)
+    aversion: int = field(default=0, compare=False)
+    czxid: int = field(default=0, compare=False)
+    mzxid: int = field(default=0, compare=False)
+    pzxid: int = field(default=0, compare=False)
+    ctime: int = field(default=0, compare=False)
+    mtime: int = field(default=0, compare=False)
+
+    @cached_property
+    def stat(self) -> Stat:
+        """The Stat a client reads."""
+        return Stat(
+            czxid=self.czxid,
+            mzxid=self.mzxid,
+            ctime=self.ctime,
+            mtime=self.mtime,
+            version=self.version,
+            cversion=2 * self.created - len(self.children),
+            aversion=self.aversion,
+            ephemeral_owner=self.owner,
+            data_length=len(self.data) if self.data is not None else 0,
+            num_children=len(self.children),
+            pzxid=self.pzxid,
+        )
+
+    @cached_property
+    def child_names(self) -> tuple[str, ...]:
+        """The names of the children in the order a server lists them."""
+        return java.in_table_order(self.children.items(), self.child_table)
+
+    def seen_by(self, session: int) -> Seen:
+        """This znode as a session sees it."""
+        if self.owner != NOBODY and self.owner == session:
+            return self._seen_by_owner
+        return self._seen_by_others
+
+    @cached_property
+    def _seen_by_owner(self) -> Seen:
+        return Seen(self.data, self.version, True, self.stat)
+
+    @cached_property
+    def _seen_by_others(self) -> Seen:
+        return Seen(self.data, self.version, False, self.stat)
+
+    def with_child(self, name: str, zxid: int) -> Znode:
+        """This znode after a child was created."""
+        children = self.children.set(name, self.created)
+        return replace(
+            self,
+            children=children,
+            child_table=java.grown(self.child_table, len(children)),
+            created=self.created + 1,
+            pzxid=zxid,
+        )
+
+    def without_child(self, name: str, zxid: int) -> Znode:
+        """This znode after a child was deleted."""
+        return replace(self, children=self.children.delete(name), pzxid=zxid)
+
+    def with_data(self, data: bytes | None, zxid: int, now_ms: int) -> Znode:
+        """This znode after its data was replaced, by the same data perhaps."""
+        return replace(self, data=data, version=self.version + 1, mzxid=zxid, mtime=now_ms)
+
+    def with_acl(self, acl: tuple[Acl, ...]) -> Znode:
+        """This znode after its access control list was replaced."""
+        return replace(self, acl=acl, aversion=self.aversion + 1)

@@ -1,0 +1,136 @@
+"""SimPy's environment with a trace, and the wires that carry messages through it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from simpy import Environment
+from simpy.events import Event, Timeout
+
+from model.faults import Effect
+from model.trace import NOTHING, Row
+from sim.profile import Profile
+from sim.streams import Stream, Streams
+
+
+class Kernel(Environment):
+    """A run's clock (integer microseconds), its chance and its trace."""
+
+    def __init__(self, streams: Streams, profile: Profile) -> None:
+        super().__init__(0)
+        self.streams = streams
+        self.profile = profile
+        self.rows: list[Row] = []
+        self.operations = 0
+        """How many ZooKeeper operations have been answered, for the statistics."""
+
+    def after(self, delay_us: int, call: Callable[[Any], None], argument: Any) -> None:
+        """Call this with that, so much later."""
+
+        def happen(event: Event) -> None:
+            call(argument)
+
+        callbacks = Timeout(self, delay_us).callbacks
+        callbacks.append(happen)
+
+    def write(
+        self,
+        node: str,
+        kind: str,
+        detail: Mapping[str, Any] = NOTHING,
+        *,
+        session: int = 0,
+        group: str = "",
+        topic: str = "",
+        partition: str = "",
+        zxid: int = 0,
+    ) -> None:
+        """Write an event into the trace."""
+        now: int = self.now  # type: ignore[assignment]
+        self.rows.append((now, node, kind, session, group, topic, partition, zxid, detail))
+
+    @property
+    def now_us(self) -> int:
+        """The time, as the integer it always is."""
+        return self.now  # type: ignore[return-value]
+
+
+class Network:
+    """Who can reach whom, and how long it takes."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.chance: Stream = kernel.streams("latency")
+        self.cuts: dict[tuple[str, str], list[Effect]] = {}
+        """(from, to) -> the partitions that keep anything from passing."""
+        self.delays: dict[str, tuple[int, Effect]] = {}
+        """Node -> how much longer everything takes that it sends or receives."""
+        self._held: dict[tuple[str, str], list[tuple[Wire, Callable[[Any], None], Any]]] = {}
+
+    def hop_us(self) -> int:
+        """A latency, one way."""
+        return self.chance.draw(self.kernel.profile.hop)
+
+    def is_cut(self, sender: str, receiver: str) -> bool:
+        """Whether nothing passes from one to the other."""
+        return bool(self.cuts) and (sender, receiver) in self.cuts
+
+    def cut(self, sender: str, receiver: str, effect: Effect) -> None:
+        """Let nothing pass from now on."""
+        self.cuts.setdefault((sender, receiver), []).append(effect)
+
+    def heal(self, sender: str, receiver: str, effect: Effect) -> None:
+        """Undo one cut. What was sent meanwhile arrives now, as TCP sends it again."""
+        others = [one for one in self.cuts.get((sender, receiver), []) if one is not effect]
+        if others:
+            self.cuts[sender, receiver] = others
+            return
+        self.cuts.pop((sender, receiver), None)
+        for wire, call, argument in self._held.pop((sender, receiver), []):
+            wire.send(call, argument)
+
+    def hold(self, wire: Wire, call: Callable[[Any], None], argument: Any) -> None:
+        """Keep a message that cannot pass."""
+        pair = (wire.sender, wire.receiver)
+        for effect in self.cuts[pair]:
+            effect.add("messages held up")
+        self._held.setdefault(pair, []).append((wire, call, argument))
+
+    def extra_us(self, wire: Wire) -> int:
+        """What a delay adds to a message on this wire."""
+        extra = 0
+        for node in (wire.sender, wire.receiver):
+            if node in self.delays:
+                by_us, effect = self.delays[node]
+                effect.add("messages delayed")
+                extra += by_us
+        return extra
+
+
+class Wire:
+    """One direction of a connection: what is sent first arrives first."""
+
+    __slots__ = ("_free_us", "network", "receiver", "sender")
+
+    def __init__(self, network: Network, sender: str, receiver: str) -> None:
+        self.network = network
+        self.sender = sender
+        self.receiver = receiver
+        self._free_us = 0
+
+    def send(self, call: Callable[[Any], None], argument: Any, depart_us: int = 0) -> None:
+        """Deliver a message: call this with that on arrival."""
+        network = self.network
+        kernel = network.kernel
+        now = kernel.now_us
+        if network.cuts and (self.sender, self.receiver) in network.cuts:
+            network.hold(self, call, argument)
+            return
+        arrival = max(now, depart_us) + network.chance.draw(kernel.profile.hop)
+        if network.delays:
+            arrival += network.extra_us(self)
+        if arrival < self._free_us:
+            arrival = self._free_us
+        self._free_us = arrival
+        kernel.after(arrival - now, call, argument)

@@ -1,0 +1,96 @@
+"""Chance, from one seed: a stream of random bits for each purpose.
+
+Streams are separate so that one more draw for one purpose leaves all the others as they
+were: a longer latency does not change which server a client tries first. Everything is
+drawn from whole random bits by integer arithmetic, since the floating-point functions of
+the C library, and the methods of `random`, differ between machines and versions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from hashlib import sha256
+from random import Random
+from typing import TypeVar
+
+T = TypeVar("T")
+
+Quantiles = tuple[int, ...]
+"""257 values: what is drawn with probability 0/256, 1/256, .. 256/256 of being no more."""
+
+
+def quantiles(anchors: Sequence[tuple[float, int]]) -> Quantiles:
+    """A table to draw from, given (per cent, value) pairs from 0 to 100, joined by lines."""
+    assert anchors[0][0] == 0, "the first anchor is at 0 %"
+    assert anchors[-1][0] == 100, "the last anchor is at 100 %"
+    table: list[int] = []
+    at = 0
+    for step in range(257):
+        while step * 100 > anchors[at + 1][0] * 256:
+            at += 1
+        (low, low_value), (high, high_value) = anchors[at], anchors[at + 1]
+        # In thousandths of a per cent, so that no float decides a value.
+        low_m, high_m, here_m = round(low * 1000), round(high * 1000), step * 100_000 // 256
+        span = max(high_m - low_m, 1)
+        table.append(low_value + (high_value - low_value) * (here_m - low_m) // span)
+    return tuple(table)
+
+
+class Stream:
+    """Random bits for one purpose."""
+
+    __slots__ = ("bits",)
+
+    def __init__(self, seed: int) -> None:
+        self.bits = Random(seed).getrandbits
+
+    def below(self, bound: int) -> int:
+        """A whole number from 0 to bound - 1, each as likely as any."""
+        assert bound > 0, "there must be something to draw from"
+        width = bound.bit_length()
+        while True:
+            value = self.bits(width)
+            if value < bound:
+                return value
+
+    def between(self, least: int, most: int) -> int:
+        """A whole number from least to most, both included."""
+        return least + self.below(most - least + 1)
+
+    def chance(self, per_cent: int) -> bool:
+        """True so many times in a hundred."""
+        return self.below(100) < per_cent
+
+    def draw(self, table: Quantiles) -> int:
+        """A value from a table of quantiles."""
+        bits = self.bits(16)
+        at = bits >> 8
+        low = table[at]
+        return low + ((table[at + 1] - low) * (bits & 255) >> 8)
+
+    def shuffled(self, items: Sequence[T]) -> list[T]:
+        """The items in an order of chance."""
+        left = list(items)
+        return [left.pop(self.below(len(left))) for _ in range(len(left))]
+
+    def hexadecimal(self, digits: int) -> str:
+        """So many hexadecimal digits."""
+        return f"{self.bits(4 * digits):0{digits}x}"
+
+
+class Streams:
+    """The streams of one run."""
+
+    __slots__ = ("_open", "_seed")
+
+    def __init__(self, seed: int) -> None:
+        self._seed = seed
+        self._open: dict[str, Stream] = {}
+
+    def __call__(self, purpose: str) -> Stream:
+        """The stream for a purpose; the same one each time."""
+        stream = self._open.get(purpose)
+        if stream is None:
+            digest = sha256(f"{self._seed}/{purpose}".encode()).digest()
+            stream = self._open[purpose] = Stream(int.from_bytes(digest[:8], "big"))
+        return stream
