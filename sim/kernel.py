@@ -25,7 +25,7 @@ class Kernel(Environment):
         self.operations = 0
         """How many ZooKeeper operations have been answered, for the statistics."""
 
-    def after(self, delay_us: int, call: Callable[[Any], None], argument: Any) -> None:
+    def after(self, delay_us: int, call: Callable[[Any], object], argument: Any) -> None:
         """Call this with that, so much later."""
 
         def happen(event: Event) -> None:
@@ -66,7 +66,7 @@ class Network:
         """(from, to) -> the partitions that keep anything from passing."""
         self.delays: dict[str, tuple[int, Effect]] = {}
         """Node -> how much longer everything takes that it sends or receives."""
-        self._held: dict[tuple[str, str], list[tuple[Wire, Callable[[Any], None], Any]]] = {}
+        self._held: dict[tuple[str, str], list[tuple[Wire, Callable[[Any], object], Any]]] = {}
 
     def hop_us(self) -> int:
         """A latency, one way."""
@@ -90,7 +90,7 @@ class Network:
         for wire, call, argument in self._held.pop((sender, receiver), []):
             wire.send(call, argument)
 
-    def hold(self, wire: Wire, call: Callable[[Any], None], argument: Any) -> None:
+    def hold(self, wire: Wire, call: Callable[[Any], object], argument: Any) -> None:
         """Keep a message that cannot pass."""
         pair = (wire.sender, wire.receiver)
         for effect in self.cuts[pair]:
@@ -119,7 +119,7 @@ class Wire:
         self.receiver = receiver
         self._free_us = 0
 
-    def send(self, call: Callable[[Any], None], argument: Any, depart_us: int = 0) -> None:
+    def send(self, call: Callable[[Any], object], argument: Any, depart_us: int = 0) -> None:
         """Deliver a message: call this with that on arrival."""
         network = self.network
         kernel = network.kernel

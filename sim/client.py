@@ -1,0 +1,377 @@
+"""A ZooKeeper client: one session, one connection at a time, and what the program is told.
+
+  closed -> connecting -> connected -> connecting -> ... -> expired -> connecting -> ...
+
+After kazoo: a client that has sent nothing for half its read timeout (a third of the
+session's) sends a ping; if nothing at all comes back for as long again, it drops the
+connection, tells its program SUSPENDED and tries the next server. That the session is
+dead it only ever learns from a server; while none can be reached it stays SUSPENDED.
+
+A client of Java re-sends its watches when it is connected again (`resends_watches`);
+kazoo's does not, and its program must look at everything again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from model.answers import Fired, SessionNote
+from model.errors import ConnectionLoss, Failure, SessionExpired
+from model.faults import Effect
+from model.operations import Operation, Pipelined
+from model.zookeeper.watches import Wanted
+from sim.armed import ArmedWatches
+from sim.ensemble import Ensemble
+from sim.server import CLOSE, PING, Connection, Request
+
+if TYPE_CHECKING:
+    from sim.node import Node
+
+State = Literal["new", "connecting", "connected", "expired", "closed"]
+
+MOST_JITTER_US = 400_000
+LONGEST_RETRY_US = 5_000_000
+
+
+class Loss(NamedTuple):
+    """What a fault wants to be lost, and when a lost request lands after all."""
+
+    what: Literal["request", "reply"]
+    effect: Effect
+    lands_after_us: int | None = None
+
+
+class Client:
+    """The ZooKeeper client of one process."""
+
+    def __init__(
+        self, node: Node, ensemble: Ensemble, session_timeout_us: int, *, resends_watches: bool
+    ) -> None:
+        self.node = node
+        self.ensemble = ensemble
+        self.kernel = ensemble.kernel
+        self.chance = self.kernel.streams(f"client/{node.name}")
+        self.requested_us = session_timeout_us
+        self.timeout_us = ensemble.sessions.negotiated_us(session_timeout_us)
+        self.state: State = "new"
+        self.session = 0
+        self.connection: Connection | None = None
+        self.last_zxid = 0
+        self.armed = ArmedWatches() if resends_watches else None
+        self.blocked_until_us = 0
+        """A fault keeps this client from connecting until then."""
+        self._request: Request | None = None
+        self._sent_us = 0
+        self._heard_us = 0
+        self._pinged = False
+        self._beats = 0
+        self._tries = 0
+        self._loss: Loss | None = None
+        self._appointment = 0
+        """Tells the last attempt that was planned from those that have been overtaken."""
+        self._hosts: list[Any] = []
+        self._waiting_for_session: Callable[[Any], object] | None = None
+        self._waiting_for_connection: Callable[[Any], object] | None = None
+
+    # --- what a program asks -----------------------------------------------------------
+
+    def request(
+        self, ask: Operation[Any] | Pipelined, done: Callable[[Any, int], object]
+    ) -> None:
+        """Send an operation; `done` is called with the answer and its zxid."""
+        if self.state != "connected":
+            done(self._refusal(ask), 0)
+            return
+        assert self._request is None, "a program asks one thing at a time"
+        assert self.connection is not None, "a connected client has a connection"
+        self._request = Request(ask, done)
+        if self._loss is not None:
+            loss, self._loss = self._loss, None
+            self._send_and_lose(self.connection, self._request, loss)
+        else:
+            self._send(self.connection, self._request)
+
+    def _refusal(self, ask: Operation[Any] | Pipelined) -> Failure:
+        path = "" if type(ask) is Pipelined else ask.path  # type: ignore[union-attr]
+        if self.state == "expired":
+            return Failure(SessionExpired, path)
+        return Failure(ConnectionLoss, path, sent=False)
+
+    def new_session(self, done: Callable[[Any], object]) -> None:
+        """Get a session; `done` is called when there is one."""
+        if self.state == "connected":
+            done(None)
+            return
+        self._waiting_for_session = done
+        if self.state in ("new", "expired"):
+            self.session = 0
+            self.last_zxid = 0
+            if self.armed is not None:
+                self.armed.clear()
+            self.state = "connecting"
+            self._tries = 0
+            self._connect_soon(0)
+
+    def wait_connected(self, done: Callable[[Any], object]) -> None:
+        """Wait for a connection; `done` is called with None, or with the end of the session."""
+        if self.state == "connected":
+            done(None)
+        elif self.state == "expired":
+            done(Failure(SessionExpired))
+        else:
+            self._waiting_for_connection = done
+
+    def close(self, done: Callable[[Any], object]) -> None:
+        """End the session; `done` is called when the server has done so."""
+        if self.state != "connected" or self.connection is None:
+            self.shut()
+            done(None)
+            return
+
+        def closed(answer: Any, zxid: int) -> None:
+            self.shut()
+            done(None)
+
+        self._request = Request(CLOSE, closed)
+        self._send(self.connection, self._request)
+
+    def shut(self) -> None:
+        """Drop the connection and everything else; the process ends."""
+        connection = self.connection
+        self.state = "closed"
+        self.connection = None
+        self._request = None
+        if connection is not None:
+            self._hang_up(connection)
+
+    # --- connecting --------------------------------------------------------------------
+
+    def _connect_soon(self, delay_us: int) -> None:
+        blocked_us = max(self.blocked_until_us - self.kernel.now_us, 0)
+        self._appointment += 1
+        self.kernel.after(max(delay_us, blocked_us), self._connect, self._appointment)
+
+    def _connect(self, appointment: int) -> None:
+        if self.state != "connecting" or appointment != self._appointment:
+            return
+        if self.node.is_deaf:
+            self.node.when_awake(lambda: self._connect(appointment))
+            return
+        if self.blocked_until_us > self.kernel.now_us:
+            self._connect_soon(0)
+            return
+        self._tries += 1
+        if not self._hosts:
+            self._hosts = self.chance.shuffled(self.ensemble.servers)
+        server = self._hosts.pop()
+        connection = self.connection = Connection(self.ensemble.count_connection(), self, server)
+        if server.state == "down":
+            connection.down.send(self.closed_by_server, connection)
+        else:
+            hello = (connection, self.session, self.last_zxid, self.requested_us)
+            connection.up.send(server.accept, hello)
+        patience = self.timeout_us // len(self.ensemble.servers)
+        self.kernel.after(patience, self._give_up, connection)
+
+    def _give_up(self, connection: Connection) -> None:
+        """Nothing came of an attempt to connect."""
+        if self.connection is connection and self.state == "connecting":
+            self._hang_up(connection)
+            self.connection = None
+            self._retry()
+
+    def _retry(self) -> None:
+        """Try the next server at once, and pause when all have been tried."""
+        rounds = max(self._tries // len(self.ensemble.servers) - 1, 0)
+        pause = 0 if self._hosts else self.chance.draw(self.kernel.profile.reconnect)
+        self._connect_soon(min(pause << min(rounds, 8), LONGEST_RETRY_US))
+
+    def established(self, message: tuple[Connection, int, int]) -> None:
+        """A server has given us a session, or our session back."""
+        connection, session, timeout_us = message
+        if self._holds_back(lambda: self.established(message), connection):
+            return
+        is_new = session != self.session
+        self.session = session
+        self.timeout_us = timeout_us
+        self.state = "connected"
+        self._tries = 0
+        self._heard_us = self._sent_us = self.kernel.now_us
+        self._pinged = False
+        self._say("connected", {"at": connection.server.name, "new": is_new})
+        self._beat_later()
+        if is_new:
+            self.node.empty_inbox()
+        else:
+            self._leave_watches_again(connection)
+            self.node.deliver(SessionNote.CONNECTED)
+        self._tell_waiting(None)
+
+    def _leave_watches_again(self, connection: Connection) -> None:
+        if self.armed is not None:
+            wanted = self.armed.wanted()
+            if wanted != Wanted():
+                self._send(connection, Request(wanted))
+
+    def told_expired(self, connection: Connection) -> None:
+        """A server has said that the session is dead."""
+        if self._holds_back(lambda: self.told_expired(connection), connection):
+            return
+        self.connection = None
+        self.state = "expired"
+        self._say("expired", {"at": connection.server.name})
+        self.node.deliver(SessionNote.EXPIRED)
+        self._tell_waiting(Failure(SessionExpired))
+
+    def _tell_waiting(self, outcome: Any) -> None:
+        for_connection, self._waiting_for_connection = self._waiting_for_connection, None
+        if for_connection is not None:
+            for_connection(outcome)
+        if outcome is None and self._waiting_for_session is not None:
+            for_session, self._waiting_for_session = self._waiting_for_session, None
+            for_session(None)
+        elif outcome is not None and self._waiting_for_session is not None:
+            waiting, self._waiting_for_session = self._waiting_for_session, None
+            self.new_session(waiting)
+
+    # --- losing the connection ---------------------------------------------------------
+
+    def closed_by_server(self, connection: Connection) -> None:
+        """The server has closed the connection, or never opened it."""
+        if self._holds_back(lambda: self.closed_by_server(connection), connection):
+            return
+        self.lose("closed by the server")
+
+    def lose(self, why: str) -> None:
+        """The connection is gone: what was asked fails, and the program is told."""
+        connection = self.connection
+        if connection is None:
+            return
+        self.connection = None
+        self._hang_up(connection)
+        was_connected = self.state == "connected"
+        self.state = "connecting"
+        if was_connected:
+            self._hosts = []
+            self._say("suspended", {"why": why})
+            self.node.deliver(SessionNote.SUSPENDED)
+            self._fail_request()
+            self._tries = 0
+            self._connect_soon(self.chance.draw(self.kernel.profile.reconnect))
+        else:
+            self._retry()
+
+    def _fail_request(self) -> None:
+        request, self._request = self._request, None
+        if request is not None and request.client_done is not None:
+            path = getattr(request.ask, "path", "")
+            request.client_done(Failure(ConnectionLoss, path, sent=True), 0)
+
+    def _hang_up(self, connection: Connection) -> None:
+        connection.is_open_at_client = False
+        connection.up.send(connection.server.disconnect, connection)
+
+    # --- losing one message ------------------------------------------------------------
+
+    def lose_next(self, loss: Loss) -> None:
+        """The next request, or its reply, is lost and takes the connection with it."""
+        self._loss = loss
+
+    def _send_and_lose(self, connection: Connection, request: Request, loss: Loss) -> None:
+        connection.loses_requests = False
+        if loss.what == "reply":
+            connection.reply_to_lose = (request, loss.effect)
+            self._send(connection, request)
+            return
+        loss.effect.add("requests lost")
+        if loss.lands_after_us is not None:
+            connection.is_ghost = True
+            server = connection.server
+            self.kernel.after(loss.lands_after_us, server.receive, (connection, request))
+        self.kernel.after(self.ensemble.network.hop_us(), self.cut_off, connection)
+
+    def cut_off(self, connection: Connection) -> None:
+        """Both ends learn that a connection is broken."""
+        connection.server.disconnect(connection)
+        if self.connection is connection:
+            self.lose("disconnected")
+
+    # --- what arrives ------------------------------------------------------------------
+
+    def replied(self, message: tuple[Connection, Request, Any, int, int]) -> None:
+        """A reply has arrived."""
+        connection, request, answer, zxid, seen_zxid = message
+        if self._holds_back(lambda: self.replied(message), connection):
+            return
+        self._heard_us = self.kernel.now_us
+        self._pinged = False
+        if seen_zxid > self.last_zxid:
+            self.last_zxid = seen_zxid
+        if request.client_done is None:
+            return
+        self._request = None
+        if self.armed is not None and request.ask is not CLOSE:
+            self.armed.note_reply(request.ask, answer)
+        request.client_done(answer, zxid)
+
+    def hear(self, message: tuple[Connection, Fired, int]) -> None:
+        """A watch has fired."""
+        connection, event, zxid = message
+        if self._holds_back(lambda: self.hear(message), connection):
+            return
+        self._heard_us = self.kernel.now_us
+        if zxid > self.last_zxid:
+            self.last_zxid = zxid
+        if self.armed is not None:
+            self.armed.note_event(event)
+        self.node.deliver(event)
+
+    def _holds_back(self, again: Callable[[], None], connection: Connection) -> bool:
+        """Whether a message is not to be looked at: too late, or nobody is awake to look."""
+        if self.connection is not connection:
+            return True
+        if self.node.is_deaf:
+            self.node.when_awake(again)
+            return True
+        return False
+
+    # --- signs of life -----------------------------------------------------------------
+
+    def _send(self, connection: Connection, request: Request) -> None:
+        self._sent_us = self.kernel.now_us
+        connection.up.send(connection.server.receive, (connection, request))
+
+    @property
+    def _beat_us(self) -> int:
+        """Half the read timeout, less some jitter."""
+        half = self.timeout_us // 3
+        return half - self.chance.below(min(MOST_JITTER_US, half // 2))
+
+    def _beat_later(self) -> None:
+        self._beats += 1
+        self.kernel.after(self._beat_us, self._beat, self._beats)
+
+    def _beat(self, number: int) -> None:
+        connection = self.connection
+        if number != self._beats or self.state != "connected" or connection is None:
+            return
+        if self.node.is_deaf:
+            self.node.when_awake(lambda: self._beat(number))
+            return
+        quiet_us = self.kernel.now_us - max(self._sent_us, self._heard_us)
+        if self._pinged:
+            self.lose("no answer")
+            return
+        if quiet_us < self.timeout_us // 6:
+            self._beats += 1
+            self.kernel.after(self._beat_us - quiet_us, self._beat, self._beats)
+            return
+        self._pinged = True
+        self._send(connection, Request(PING))
+        self._beat_later()
+
+    def _say(self, kind: str, detail: dict[str, Any]) -> None:
+        self.kernel.write(
+            self.node.name, kind, detail, session=self.session, group=self.node.group
+        )

@@ -1,0 +1,106 @@
+"""How operations, answers and changes read in a trace."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from model.answers import Happening, Seen
+from model.errors import Failure
+from model.operations import (
+    Check,
+    Create,
+    Delete,
+    Multi,
+    Operation,
+    Pipelined,
+    SetData,
+)
+from model.zookeeper.tree import Tree, Written
+
+MOST_SHOWN = 16
+LONGEST_DATA = 160
+
+WORDS: dict[str, str] = {
+    "Create": "create",
+    "Delete": "delete",
+    "SetData": "set",
+    "SetAcl": "set acl",
+    "Check": "check",
+    "Exists": "exists",
+    "GetData": "get",
+    "GetChildren": "children",
+    "GetAcl": "get acl",
+    "GetEphemerals": "ephemerals",
+    "AddWatch": "add watch",
+    "RemoveWatches": "remove watches",
+    "Sync": "sync",
+    "Multi": "multi",
+    "Pipelined": "pipelined",
+}
+"""The word for each class of operation."""
+
+
+def text(data: bytes | None) -> str | None:
+    """Data as text, cut to a length that can be read."""
+    return None if data is None else data[:LONGEST_DATA].decode("utf-8", "replace")
+
+
+def described_operation(operation: Operation[Any] | Pipelined) -> dict[str, Any]:
+    """An operation: its word, its path, what it is for, and its parts if it has any."""
+    kind = type(operation)
+    detail: dict[str, Any] = {"op": WORDS[kind.__name__], "for": operation.purpose}
+    if kind is Multi or kind is Pipelined:
+        parts = operation.operations  # type: ignore[union-attr]
+        detail["parts"] = [[WORDS[type(part).__name__], part.path] for part in parts[:MOST_SHOWN]]
+        detail["number"] = len(parts)
+        return detail
+    detail["path"] = operation.path  # type: ignore[union-attr]
+    if isinstance(operation, Delete | SetData | Check):
+        if operation.version >= 0:
+            detail["version"] = operation.version
+    elif isinstance(operation, Create):
+        if operation.ephemeral:
+            detail["ephemeral"] = True
+    elif getattr(operation, "watch", False):
+        detail["watch"] = True
+    return detail
+
+
+def described_answer(answer: Any) -> Any:
+    """An answer, short enough to read."""
+    kind = type(answer)
+    if kind is Failure:
+        return {"error": answer.name}
+    if kind is Seen:
+        return {"data": text(answer.data), "version": answer.version, "mine": answer.mine}
+    if kind is tuple:
+        shown = [described_answer(part) for part in answer[:MOST_SHOWN]]
+        return (
+            shown
+            if len(answer) <= MOST_SHOWN
+            else [*shown, f"and {len(answer) - MOST_SHOWN} more"]
+        )
+    return answer
+
+
+def described_changes(before: Tree, written: Written) -> list[list[Any]]:
+    """What a write did, a row a znode: what, where, whose, and the data it has now."""
+    return [
+        deleted(before, change.path)
+        if change.what is Happening.DELETED
+        else _made(written.tree, change.what, change.path)
+        for change in written.changes
+    ]
+
+
+def deleted(before: Tree, path: str) -> list[Any]:
+    """A deletion, with the session whose ephemeral it was (0: nobody's)."""
+    znode = before.nodes.get(path)
+    return ["deleted", path, znode.owner if znode is not None else 0]
+
+
+def _made(after: Tree, what: Happening, path: str) -> list[Any]:
+    znode = after.nodes.get(path)
+    if znode is None:  # created and deleted again by the same multi
+        return [what.value, path, 0, None]
+    return [what.value, path, znode.owner, text(znode.data)]

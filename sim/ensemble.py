@@ -1,0 +1,264 @@
+"""The ensemble: one order of writes, made by a leader and followed by the others.
+
+Theory of operation
+  The leader applies each write to `head`, the newest tree, as soon as it arrives, and so
+  knows the answer at once. The result is an `Entry`. It is *committed* when a majority
+  has it in its log, and each server takes it over some time after that; only then do its
+  clients hear of it. All servers go through the same trees in the same order, so a tree
+  is built once and shared.
+
+  When a leader is lost, an entry that was not yet committed survives exactly if the next
+  leader had it in its log by then. Whoever asked for it has lost its connection by that
+  time and cannot know: such a write *may have happened*.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from model.errors import Failure
+from model.operations import Create, Operation
+from model.plan import ClusterPlan
+from model.zookeeper import tree as trees
+from model.zookeeper.tree import Change, Tree, empty_tree
+from sim.describe import described_changes, described_operation
+from sim.election import Election
+from sim.kernel import Kernel, Network
+from sim.server import Connection, Server
+from sim.sessions import Sessions
+
+NEVER = 1 << 62
+
+
+def no_reply(answer: Any, zxid: int) -> None:
+    """What is done when nobody waits for an answer."""
+
+
+class Entry:
+    """A write in the leader's log."""
+
+    __slots__ = (
+        "answer",
+        "changes",
+        "detail",
+        "done",
+        "ends_session",
+        "kind",
+        "logged_us",
+        "node",
+        "origin",
+        "session",
+        "tree",
+        "zxid",
+    )
+
+    def __init__(self, tree: Tree, session: int, node: str, kind: str) -> None:
+        self.tree = tree
+        self.zxid = tree.zxid
+        self.session = session
+        self.node = node
+        """Whose session it is."""
+        self.kind = kind
+        self.answer: Any = None
+        self.changes: tuple[Change, ...] = ()
+        self.detail: dict[str, Any] = {}
+        self.origin: Server | None = None
+        self.done: Callable[[Any, int], object] = no_reply
+        self.ends_session = False
+        self.logged_us: dict[int, int] = {}
+        """Server -> when it has this in its log."""
+
+
+class Ensemble:
+    """The servers of one cluster's ZooKeeper and the order of their writes."""
+
+    def __init__(self, kernel: Kernel, network: Network, plan: ClusterPlan, prefix: str) -> None:
+        self.kernel = kernel
+        self.network = network
+        self.prefix = prefix
+        self.tick_us = plan.zookeeper.tick_us
+        self.can_list_ephemerals = plan.zookeeper.can_list_ephemerals
+        self.head = empty_tree()
+        self.committed = self.head
+        self.leader: Server | None = None
+        self.epoch = 0
+        self.uncommitted: deque[Entry] = deque()
+        self.last_commit_us = 0
+        self._connections = 0
+        self.chance = kernel.streams(f"{prefix}ensemble")
+        self.servers = [Server(self, index) for index in range(plan.zookeeper.servers)]
+        self.sessions = Sessions(self)
+        self.election = Election(self)
+
+    def count_connection(self) -> int:
+        """A number for a connection that is about to be made."""
+        self._connections += 1
+        return self._connections
+
+    @property
+    def quorum(self) -> int:
+        """How many servers are a majority."""
+        return len(self.servers) // 2 + 1
+
+    def server(self, name: str) -> Server:
+        """The server of this name."""
+        return next(server for server in self.servers if server.name == name)
+
+    def in_touch(self, one: Server, other: Server) -> bool:
+        """Whether two servers can exchange messages now."""
+        return not (
+            self.network.is_cut(one.name, other.name) or self.network.is_cut(other.name, one.name)
+        )
+
+    # --- writes ------------------------------------------------------------------------
+
+    def submit(
+        self,
+        server: Server,
+        connection: Connection,
+        operation: Operation[Any],
+        done: Callable[[Any, int], object],
+    ) -> None:
+        """Take a client's write to the leader."""
+        if server is self.leader:
+            self._propose(server, connection, operation, done)
+        else:
+            self.forward(server, lambda: self._propose(server, connection, operation, done))
+
+    def forward(self, server: Server, call: Callable[[], None]) -> None:
+        """Do something at the leader as soon as a follower's message can be there.
+
+        Nothing comes of it when the leader is out of touch, or is another by then; a
+        leader that was deposed without knowing it forwards to nobody.
+        """
+        if server.is_deposed or self.leader is None or not self.in_touch(server, self.leader):
+            return
+        epoch = self.epoch
+        now = self.kernel.now_us
+        server.forwarded_us = max(now + self.network.hop_us(), server.forwarded_us)
+
+        def arrive(_: None) -> None:
+            if self.epoch != epoch or self.leader is None:
+                return
+            if self.leader.is_paused:
+                self.election.when_resumed(lambda: arrive(None))
+            else:
+                call()
+
+        self.kernel.after(server.forwarded_us - now, arrive, None)
+
+    def _propose(
+        self,
+        server: Server,
+        connection: Connection,
+        operation: Operation[Any],
+        done: Callable[[Any, int], object],
+    ) -> None:
+        session = connection.session
+        if not self.sessions.may_write(session, connection):
+            return
+        before = self.head
+        now_ms = self.kernel.now_us // 1000
+        written = trees.write(before, session, operation, now_ms=now_ms)
+        refused = type(written.answer) is Failure
+        kind = "refused" if refused else "applied"
+        entry = Entry(written.tree, session, connection.client.node.name, kind)
+        entry.answer = written.answer
+        entry.changes = written.changes
+        entry.origin = server
+        entry.done = done
+        entry.detail = described_operation(operation)
+        if refused:
+            entry.detail["error"] = written.answer.name
+        else:
+            entry.detail["did"] = described_changes(before, written)
+            if type(operation) is Create:
+                entry.detail["path"] = written.answer
+        self.add(entry)
+
+    def add(self, entry: Entry) -> None:
+        """Put an entry at the end of the log and begin to replicate it."""
+        self.head = entry.tree
+        self.uncommitted.append(entry)
+        self._replicate(entry)
+
+    def _replicate(self, entry: Entry) -> None:
+        leader = self.leader
+        assert leader is not None, "only a leader adds to the log"
+        kernel, network = self.kernel, self.network
+        now = kernel.now_us
+        sync, draw = kernel.profile.sync, network.chance.draw
+        logged = max(now + draw(sync), leader.last_logged_us)
+        leader.last_logged_us = entry.logged_us[leader.index] = logged
+        acknowledged = [logged]
+        for server in self.servers:
+            if (
+                server.state == "following"
+                and not server.is_paused
+                and self.in_touch(leader, server)
+            ):
+                logged = max(now + network.hop_us() + draw(sync), server.last_logged_us)
+                server.last_logged_us = entry.logged_us[server.index] = logged
+                acknowledged.append(logged + network.hop_us())
+        if len(acknowledged) >= self.quorum:
+            acknowledged.sort()
+            self.last_commit_us = max(acknowledged[self.quorum - 1], self.last_commit_us)
+            kernel.after(self.last_commit_us - now, self._commit, (self.epoch, entry))
+
+    def replicate_again(self) -> None:
+        """Followers are back in touch: replicate what could not be committed without them."""
+        for entry in self.uncommitted:
+            if len(entry.logged_us) < self.quorum:
+                self._replicate(entry)
+
+    def _commit(self, message: tuple[int, Entry]) -> None:
+        epoch, entry = message
+        leader = self.leader
+        if epoch != self.epoch or leader is None or entry is not self.uncommitted[0]:
+            return
+        if leader.is_paused:
+            self.election.when_resumed(lambda: self._commit(message))
+            return
+        self.uncommitted.popleft()
+        self.settle(entry, leader)
+        leader.apply(entry)
+        now = self.kernel.now_us
+        for server in self.servers:
+            if server.state == "following":
+                at = server.applied_at(now)
+                self.kernel.after(at - now, self._apply_later, (server, server.generation, entry))
+
+    def settle(self, entry: Entry, server: Server) -> None:
+        """A write is decided: from now on it has happened."""
+        self.committed = entry.tree
+        if entry.ends_session:
+            self.sessions.leases.pop(entry.session, None)
+        self.kernel.write(
+            server.name,
+            entry.kind,
+            {**entry.detail, "by": entry.node},
+            session=entry.session,
+            zxid=entry.zxid,
+        )
+
+    def _apply_later(self, message: tuple[Server, int, Entry]) -> None:
+        server, generation, entry = message
+        if server.generation != generation:
+            return
+        if server.is_paused or self.leader is None or not self.in_touch(server, self.leader):
+            server.missed.append(entry)
+            return
+        server.apply(entry)
+
+    def sync(self, server: Server, done: Callable[[], None]) -> None:
+        """Bring a follower up to what is committed now, then call back."""
+        at = max(self.kernel.now_us + 2 * self.network.hop_us(), server.last_applied_us)
+        generation = server.generation
+
+        def arrive(_: None) -> None:
+            if server.generation == generation:
+                done()
+
+        self.kernel.after(at - self.kernel.now_us, arrive, None)

@@ -1,0 +1,176 @@
+"""The messages of a cluster: how many each partition holds, and who serves them.
+
+In this slice a log is a rate. Messages are written at so many a second, and the end of a
+log follows from the time; nothing is stored. Which broker serves a partition is the truth
+of the world, not what the registry says: in the 0.7 layout the broker in the partition's
+name, in the 0.8 layout the leader that the brokers have been told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from model import registry
+from model.asks import Partition
+from model.payloads import PartitionState
+from model.plan import BrokerPlan
+from model.registry import BadPayload, Layout
+from sim.ensemble import Ensemble
+from sim.kernel import Kernel
+from sim.node import Node
+
+
+class Log:
+    """One partition: its end moves with time."""
+
+    __slots__ = ("_base", "_since_us", "rate_per_ms", "size_bytes")
+
+    def __init__(self) -> None:
+        self._base = 0
+        self._since_us = 0
+        self.rate_per_ms = 0
+        """Messages a second, times a thousand."""
+        self.size_bytes = 0
+
+    def end(self, now_us: int) -> int:
+        """The offset of the next message to be written."""
+        return self._base + self.rate_per_ms * (now_us - self._since_us) // 1_000_000_000
+
+    def set_rate(self, rate_per_ms: int, now_us: int) -> None:
+        """Write at another rate from now on."""
+        self._base = self.end(now_us)
+        self._since_us = now_us
+        self.rate_per_ms = rate_per_ms
+
+
+class Load:
+    """What is produced to a topic."""
+
+    __slots__ = ("rate_per_ms", "size_bytes")
+
+    def __init__(self, rate_per_ms: int, size_bytes: int) -> None:
+        self.rate_per_ms = rate_per_ms
+        self.size_bytes = size_bytes
+
+
+class Logs:
+    """All partitions of one cluster."""
+
+    def __init__(self, kernel: Kernel, ensemble: Ensemble, layout: Layout) -> None:
+        self.kernel = kernel
+        self.ensemble = ensemble
+        self.layout = layout
+        self.logs: dict[Partition, Log] = {}
+        self.loads: dict[str, list[Load]] = {}
+        self._serving: dict[Node, tuple[BrokerPlan, dict[Partition, None]]] = {}
+        self._leaders: dict[Partition, tuple[object, int]] = {}
+
+    # --- brokers -----------------------------------------------------------------------
+
+    def open_broker(self, node: Node, plan: BrokerPlan, partitions: Iterable[Partition]) -> None:
+        """A broker's process begins to serve what is on its disk."""
+        self._serving[node] = (plan, {})
+        for partition in partitions:
+            self._host(node, partition)
+
+    def add(self, node: Node, partition: Partition) -> None:
+        """A broker that is up gets one more partition."""
+        if node in self._serving and partition not in self._serving[node][1]:
+            self._host(node, partition)
+
+    def _host(self, node: Node, partition: Partition) -> None:
+        self.logs.setdefault(partition, Log())
+        self._serving[node][1][partition] = None
+        self._write(node, partition, "begins")
+        self._spread(partition.topic)
+
+    def remove(self, node: Node, partition: Partition) -> None:
+        """A partition is deleted from a broker's disk."""
+        if node in self._serving and partition in self._serving[node][1]:
+            del self._serving[node][1][partition]
+            self._write(node, partition, "ceases")
+            self._spread(partition.topic)
+
+    def close_broker(self, node: Node) -> int:
+        """A broker's process is gone; how many partitions it served."""
+        if node not in self._serving:
+            return 0
+        _, partitions = self._serving.pop(node)
+        for partition in partitions:
+            self._write(node, partition, "ceases")
+        for topic in dict.fromkeys(partition.topic for partition in partitions):
+            self._spread(topic)
+        return len(partitions)
+
+    def _write(self, node: Node, partition: Partition, does: str) -> None:
+        self.kernel.write(
+            node.name,
+            "hosting",
+            {"does": does},
+            topic=partition.topic,
+            partition=partition.name,
+        )
+
+    # --- messages ----------------------------------------------------------------------
+
+    def produce(self, topic: str, load: Load) -> None:
+        """Write to a topic from now on, on top of what is written already."""
+        self.loads.setdefault(topic, []).append(load)
+        self._spread(topic)
+
+    def cease(self, topic: str, load: Load) -> None:
+        """Cease what `produce` began."""
+        self.loads[topic].remove(load)
+        self._spread(topic)
+
+    def _spread(self, topic: str) -> None:
+        """Producers write to all partitions alike whose broker is up."""
+        now = self.kernel.now_us
+        up = self.partitions_up(topic)
+        loads = self.loads.get(topic, [])
+        rate = sum(load.rate_per_ms for load in loads)
+        for partition, log in self.logs.items():
+            if partition.topic == topic:
+                log.set_rate(rate // len(up) if partition in up else 0, now)
+                log.size_bytes = max((load.size_bytes for load in loads), default=0)
+
+    def partitions_up(self, topic: str) -> dict[Partition, None]:
+        """The partitions of a topic that somebody serves."""
+        return {
+            partition: None
+            for _, partitions in self._serving.values()
+            for partition in partitions
+            if partition.topic == topic
+        }
+
+    def end(self, partition: Partition) -> int:
+        """The end of a partition's log."""
+        log = self.logs.get(partition)
+        return log.end(self.kernel.now_us) if log is not None else 0
+
+    # --- finding the broker ------------------------------------------------------------
+
+    def broker_for(self, partition: Partition, address: str) -> Node | None:
+        """The process that would answer a fetch: at this address, or leading (0.8)."""
+        if self.layout == "0.8":
+            leader = self._leader(partition)
+            return next((n for n, (p, _) in self._serving.items() if p.broker_id == leader), None)
+        for node, (plan, partitions) in self._serving.items():
+            if f"{plan.host}:{plan.port}" == address and partition in partitions:
+                return node
+        return None
+
+    def _leader(self, partition: Partition) -> int:
+        path = registry.partition_state(partition)
+        znode = self.ensemble.committed.nodes.get(path)
+        if znode is None:
+            return -1
+        known = self._leaders.get(partition)
+        if known is not None and known[0] is znode:
+            return known[1]
+        try:
+            leader = PartitionState.decode(path, znode.data).leader
+        except BadPayload:
+            leader = -1
+        self._leaders[partition] = (znode, leader)
+        return leader

@@ -1,0 +1,158 @@
+"""A process: its program, its ZooKeeper client, its inbox and its clock."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any
+
+from simpy.events import Event
+
+from model.answers import Fired, Happening, Note, SessionNote
+from model.errors import Failure
+from model.faults import Effect
+from model.operations import AddWatch, Exists, GetChildren, GetData, Pipelined
+from model.program import Program
+from sim.client import Client
+from sim.ensemble import Ensemble
+from sim.kernel import Kernel
+
+CHILD_NOTES = (Happening.CHILDREN,)
+DATA_NOTES = (Happening.CREATED, Happening.CHANGED, Happening.DELETED)
+
+
+class Node:
+    """A process on a machine of its own."""
+
+    def __init__(self, kernel: Kernel, name: str, program: Program, *, group: str = "") -> None:
+        self.kernel = kernel
+        self.name = name
+        self.program = program
+        self.group = group
+        self.client: Client | None = None
+        self.is_paused = False
+        self.is_deaf = False
+        """Paused, or just awake and not yet aware of what has arrived meanwhile."""
+        self.is_alive = False
+        self.skew_us = 0
+        self._skewed: Effect | None = None
+        self.inbox: deque[Note] = deque()
+        self._waiter: Callable[[], None] | None = None
+        self._resumed: Event | None = None
+        self._on_awake: list[Callable[[], None]] = []
+        self._wakings = 0
+
+    def connect_to(
+        self, ensemble: Ensemble, session_timeout_ms: int, *, resends_watches: bool
+    ) -> Client:
+        """Give the process its ZooKeeper client."""
+        timeout_us = session_timeout_ms * 1000
+        self.client = Client(self, ensemble, timeout_us, resends_watches=resends_watches)
+        return self.client
+
+    # --- the inbox ---------------------------------------------------------------------
+
+    def deliver(self, note: Note) -> None:
+        """Put a note into the inbox and wake the program if it waits for one."""
+        self.inbox.append(note)
+        if isinstance(note, Fired):
+            detail = {"what": note.what.value, "path": note.path}
+        elif isinstance(note, SessionNote):
+            detail = {"what": note.value}
+        else:
+            detail = {"what": note.order.value, "topic": note.topic}
+        self.kernel.write(self.name, "hears", detail, group=self.group)
+        if self._waiter is not None:
+            waiter, self._waiter = self._waiter, None
+            waiter()
+
+    def empty_inbox(self) -> None:
+        """A new session begins: the notes of the old one never arrive.
+
+        What an operator has asked of the process stays.
+        """
+        kept = [note for note in self.inbox if not isinstance(note, Fired | SessionNote)]
+        self.inbox = deque(kept)
+
+    def when_note(self, call: Callable[[], None] | None) -> None:
+        """Call this when the next note comes; None calls it off."""
+        self._waiter = call
+
+    def drop_older_notes(self, ask: Any, answer: Any) -> None:
+        """A read has left a watch again: older notes of that watch say nothing new."""
+        if not self.inbox or type(answer) is Failure:
+            return
+        if type(ask) is Pipelined:
+            for part, one in zip(ask.operations, answer, strict=True):
+                self.drop_older_notes(part, one)
+            return
+        if isinstance(ask, AddWatch) or not getattr(ask, "watch", False):
+            return
+        assert isinstance(ask, Exists | GetData | GetChildren), "only reads leave watches"
+        outdated = CHILD_NOTES if isinstance(ask, GetChildren) else DATA_NOTES
+        self.inbox = deque(
+            note
+            for note in self.inbox
+            if not (isinstance(note, Fired) and note.path == ask.path and note.what in outdated)
+        )
+
+    # --- standing still ----------------------------------------------------------------
+
+    def pause(self) -> None:
+        """Stand still: nothing runs, and what arrives waits in the socket."""
+        self.is_paused = True
+        self.is_deaf = True
+        self._wakings += 1
+
+    def resume(self) -> None:
+        """Go on. The program may run before the client has looked at its socket."""
+        self.is_paused = False
+        if self._resumed is not None:
+            resumed, self._resumed = self._resumed, None
+            resumed.succeed()
+        lag = self.kernel.streams(f"wake/{self.name}").draw(self.kernel.profile.wake_lag)
+        self.kernel.after(lag, self._awake, self._wakings)
+
+    def _awake(self, waking: int) -> None:
+        if waking != self._wakings:
+            return  # paused again meanwhile
+        self.is_deaf = False
+        waiting, self._on_awake = self._on_awake, []
+        for call in waiting:
+            call()
+
+    def when_awake(self, call: Callable[[], None]) -> None:
+        """Do something once the process is awake and looks at what has arrived."""
+        self._on_awake.append(call)
+
+    def until_resumed(self) -> Event:
+        """An event that happens when the process goes on."""
+        if self._resumed is None:
+            self._resumed = Event(self.kernel)
+        return self._resumed
+
+    # --- time and death ----------------------------------------------------------------
+
+    def clock_ms(self) -> int:
+        """What the clock of this machine says, in milliseconds since 1970."""
+        if self._skewed is not None:
+            self._skewed.add("clock readings")
+        return (EPOCH_US + self.kernel.now_us + self.skew_us) // 1000
+
+    def skewed_by(self, by_us: int, effect: Effect) -> None:
+        """From now on the clock is wrong by so much."""
+        self.skew_us = by_us
+        self._skewed = effect
+
+    def kill(self) -> None:
+        """The process is gone."""
+        self.is_alive = False
+        self.inbox.clear()
+        self._waiter = None
+        self._on_awake.clear()
+        if self.client is not None:
+            self.client.shut()
+
+
+EPOCH_US = 1_320_000_000_000_000
+"""When a run begins, for clocks: a day of 2011."""

@@ -1,0 +1,369 @@
+"""One server of a simulated ensemble: its connections, its own state of the tree, its watches.
+
+A server answers reads from the tree as it has it, which may be older than the leader's.
+Writes go to the leader and come back when this server has applied them. What it sends to
+one client arrives in order, so a client never sees newer data before the event that
+announces it, and hears every event of its own write before the answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Literal
+
+from model.answers import Fired
+from model.errors import Failure, Unimplemented
+from model.faults import Effect
+from model.operations import GetEphemerals, Operation, Pipelined, Sync, Write
+from model.zookeeper.machine import serve
+from model.zookeeper.tree import Tree
+from model.zookeeper.watches import Wanted, Watches, set_watches
+from sim.kernel import Kernel, Wire
+
+if TYPE_CHECKING:
+    from sim.client import Client
+    from sim.ensemble import Ensemble, Entry
+
+State = Literal["leading", "following", "looking", "down"]
+
+PING = "ping"
+CLOSE = "close"
+
+
+class Request:
+    """Something a client has sent: an operation, a batch, a ping or its farewell."""
+
+    __slots__ = ("ask", "client_done")
+
+    def __init__(self, ask: Any, client_done: Callable[[Any, int], object] | None = None) -> None:
+        self.ask = ask
+        self.client_done = client_done
+        """Called with the answer and a zxid when the reply has arrived."""
+
+
+class Connection:
+    """A TCP connection between a client and a server, with one wire each way."""
+
+    __slots__ = (
+        "client",
+        "down",
+        "is_ghost",
+        "is_open_at_client",
+        "is_open_at_server",
+        "loses_requests",
+        "number",
+        "reply_to_lose",
+        "server",
+        "session",
+        "up",
+    )
+
+    def __init__(self, number: int, client: Client, server: Server) -> None:
+        network = server.kernel_network
+        self.number = number
+        self.client = client
+        self.server = server
+        self.session = 0
+        self.up = Wire(network, client.node.name, server.name)
+        self.down = Wire(network, server.name, client.node.name)
+        self.is_open_at_client = True
+        self.is_open_at_server = False
+        self.is_ghost = False
+        """Whether what comes late from here was past all checks when the session moved on."""
+        self.reply_to_lose: tuple[Request, Effect] | None = None
+        self.loses_requests = False
+        """Whether requests under way when it broke are lost; otherwise they still arrive."""
+
+
+class Server:
+    """A server process."""
+
+    def __init__(self, ensemble: Ensemble, index: int) -> None:
+        self.ensemble = ensemble
+        self.kernel: Kernel = ensemble.kernel
+        self.kernel_network = ensemble.network
+        self.index = index
+        self.name = f"{ensemble.prefix}zookeeper/{index + 1}"
+        self.state: State = "looking"
+        self.is_paused = False
+        self.paused_us = 0
+        self.joined_epoch = 0
+        self.is_deposed = False
+        """Believes itself the leader and is not: it was paused or cut off meanwhile."""
+        self.tree: Tree = ensemble.head
+        self.watches = Watches()
+        self.connections: dict[int, Connection] = {}
+        self.generation = 0
+        """Changes when the server leaves its leader: what it was yet to apply is void."""
+        self.last_logged_us = 0
+        self.last_applied_us = 0
+        self.forwarded_us = 0
+        self.missed: list[Entry] = []
+        """What was committed while the server stood still or was cut off."""
+        self.lag_us = 0
+        self._lagging: Effect | None = None
+        self.touch_shift_us = 0
+        """How much later a sign of life reaches the leader through this server."""
+        self._free_us = 0
+        self._backlog: list[tuple[Callable[[Any], object], Any]] = []
+
+    @property
+    def is_serving(self) -> bool:
+        """Whether it takes requests."""
+        return self.state in ("leading", "following")
+
+    # --- what arrives ------------------------------------------------------------------
+
+    def accept(self, message: tuple[Connection, int, int, int]) -> None:
+        """A client wants to connect, with a session it has or with none (0)."""
+        if self.is_paused:
+            self._backlog.append((self.accept, message))
+            return
+        connection, session, last_zxid, timeout_us = message
+        if not self.is_serving or last_zxid > self.tree.zxid:
+            self.refuse(connection)
+            return
+        connection.is_open_at_server = True
+        self.connections[connection.number] = connection
+        self.ensemble.sessions.connect(connection, session, timeout_us)
+
+    def refuse(self, connection: Connection) -> None:
+        """Close a connection without a word."""
+        connection.down.send(connection.client.closed_by_server, connection)
+
+    def receive(self, message: tuple[Connection, Request]) -> None:
+        """A request has arrived."""
+        if self.is_paused:
+            self._backlog.append((self.receive, message))
+            return
+        connection, request = message
+        if not self._takes(connection):
+            return
+        self.ensemble.sessions.touch(connection.session, self)
+        ask = request.ask
+        if ask is PING:
+            self._reply(connection, request, None, self.kernel.now_us)
+        elif ask is CLOSE:
+            self.ensemble.sessions.close(connection, request)
+        elif isinstance(ask, Wanted):
+            self._leave_again(connection, request, ask)
+        elif type(ask) is Pipelined:
+            _Batch(self, connection, request, ask.operations).go_on()
+        elif isinstance(ask, Write):
+            self._write(
+                connection,
+                ask,
+                lambda answer, zxid: self._answer(connection, request, answer, zxid),
+            )
+        else:
+            self._read(connection, request, ask)
+
+    def _takes(self, connection: Connection) -> bool:
+        """Whether requests of this connection count: it is open, or broke behind them."""
+        if not self.is_serving:
+            return False
+        return connection.is_open_at_server or not connection.loses_requests
+
+    def disconnect(self, connection: Connection) -> None:
+        """A connection has ended: its watches go."""
+        connection.is_open_at_server = False
+        if self.connections.pop(connection.number, None) is not None:
+            self.watches = self.watches.drop_client(connection.number)
+
+    # --- reads -------------------------------------------------------------------------
+
+    def spend(self, cost_us: int) -> int:
+        """Take time for something; the moment when it will be done."""
+        now = self.kernel.now_us
+        self._free_us = max(now, self._free_us) + cost_us
+        return self._free_us
+
+    def look(self, connection: Connection, operation: Operation[Any]) -> Any:
+        """Answer a read from the tree as this server has it."""
+        if not connection.is_open_at_server:
+            return None  # it broke while the read was under way; nobody is left to answer
+        if type(operation) is GetEphemerals and not self.ensemble.can_list_ephemerals:
+            return Failure(Unimplemented, operation.path)
+        self.watches, answer = serve(
+            self.tree, self.watches, connection.session, connection.number, operation
+        )
+        return answer
+
+    def _read(self, connection: Connection, request: Request, operation: Operation[Any]) -> None:
+        if type(operation) is Sync and self.state == "following":
+            self.ensemble.sync(self, lambda: self._answer(connection, request, operation.path, 0))
+            return
+        answer = self.look(connection, operation)
+        self._reply(connection, request, answer, self.spend(self.kernel.profile.read_us))
+
+    def _leave_again(self, connection: Connection, request: Request, wanted: Wanted) -> None:
+        relative_zxid = connection.client.last_zxid
+        self.watches, missed = set_watches(
+            self.watches, self.tree, connection.number, wanted, relative_zxid
+        )
+        for event in missed:
+            self._notify(connection, event, -1)
+        self._reply(connection, request, None, self.kernel.now_us)
+
+    # --- writes ------------------------------------------------------------------------
+
+    def _write(
+        self,
+        connection: Connection,
+        operation: Operation[Any],
+        done: Callable[[Any, int], object],
+    ) -> None:
+        self.spend(self.kernel.profile.write_us)
+        self.ensemble.submit(self, connection, operation, done)
+
+    def apply(self, entry: Entry) -> None:
+        """Take over what the leader has committed, and tell who watches."""
+        self.tree = entry.tree
+        if entry.changes:
+            self.watches, heard = self.watches.fire(entry.changes)
+            for number, event in heard:
+                self._notify(self.connections[number], event, entry.zxid)
+        if entry.ends_session:
+            self._end_connections_of(entry.session)
+        if entry.origin is self:
+            entry.done(entry.answer, entry.zxid)
+
+    def _end_connections_of(self, session: int) -> None:
+        for connection in list(self.connections.values()):
+            if connection.session == session:
+                self.hang_up(connection)
+
+    def _notify(self, connection: Connection, event: Fired, zxid: int) -> None:
+        at = self.spend(self.kernel.profile.fire_us)
+        client = connection.client
+        self.kernel.write(
+            client.node.name,
+            "fires",
+            {"what": event.what.value, "path": event.path, "at": self.name},
+            session=connection.session,
+            group=client.node.group,
+            zxid=max(zxid, 0),
+        )
+        connection.down.send(client.hear, (connection, event, zxid), at)
+
+    # --- answers -----------------------------------------------------------------------
+
+    def _answer(self, connection: Connection, request: Request, answer: Any, zxid: int) -> None:
+        self._reply(connection, request, answer, self.spend(0), zxid)
+
+    def _reply(
+        self, connection: Connection, request: Request, answer: Any, at_us: int, zxid: int = 0
+    ) -> None:
+        if connection.reply_to_lose is not None and connection.reply_to_lose[0] is request:
+            connection.reply_to_lose[1].add("replies lost")
+            connection.client.cut_off(connection)
+        elif connection.is_open_at_server:
+            seen = max(zxid, self.tree.zxid)
+            connection.down.send(
+                connection.client.replied, (connection, request, answer, zxid, seen), at_us
+            )
+
+    def hang_up(self, connection: Connection) -> None:
+        """Close a connection from this side."""
+        self.disconnect(connection)
+        connection.down.send(connection.client.closed_by_server, connection)
+
+    def hang_up_on_all(self) -> int:
+        """Close every connection; how many there were."""
+        connections = list(self.connections.values())
+        for connection in connections:
+            self.hang_up(connection)
+        return len(connections)
+
+    # --- falling behind ----------------------------------------------------------------
+
+    def fall_behind(self, by_us: int, effect: Effect) -> None:
+        """From now on, learn of what is committed later."""
+        self.lag_us = by_us
+        self._lagging = effect
+
+    def catch_up(self) -> None:
+        """Fall behind no longer."""
+        self.lag_us = 0
+        self._lagging = None
+
+    def applied_at(self, now_us: int) -> int:
+        """When this server takes over what is committed now."""
+        if self._lagging is not None:
+            self._lagging.add("commits delayed")
+        hop = self.ensemble.network.hop_us()
+        self.last_applied_us = max(now_us + hop + self.lag_us, self.last_applied_us)
+        return self.last_applied_us
+
+    # --- standing still ----------------------------------------------------------------
+
+    def work_off_backlog(self) -> None:
+        """Go on with what arrived while the server stood still."""
+        waiting, self._backlog = self._backlog, []
+        for call, message in waiting:
+            call(message)
+
+    def forget_backlog(self) -> None:
+        """A killed process answers nothing of what had arrived."""
+        self._backlog.clear()
+
+
+class _Batch:
+    """A pipelined batch: its writes follow one another closely, its reads wait for them."""
+
+    __slots__ = (
+        "answers",
+        "at",
+        "connection",
+        "operations",
+        "pending",
+        "request",
+        "server",
+        "zxid",
+    )
+
+    def __init__(
+        self,
+        server: Server,
+        connection: Connection,
+        request: Request,
+        operations: tuple[Operation[Any], ...],
+    ) -> None:
+        self.server = server
+        self.connection = connection
+        self.request = request
+        self.operations = operations
+        self.answers: list[Any] = [None] * len(operations)
+        self.at = 0
+        self.pending = 0
+        self.zxid = 0
+
+    def go_on(self) -> None:
+        """Do what can be done now, and reply when all of it is done."""
+        server = self.server
+        reads = 0
+        while self.at < len(self.operations):
+            operation = self.operations[self.at]
+            if isinstance(operation, Write):
+                self._submit(self.at, operation)
+            elif self.pending:
+                break
+            else:
+                self.answers[self.at] = server.look(self.connection, operation)
+                reads += 1
+            self.at += 1
+        done_us = server.spend(reads * server.kernel.profile.read_us)
+        if self.at == len(self.operations) and not self.pending:
+            server._reply(self.connection, self.request, tuple(self.answers), done_us, self.zxid)
+
+    def _submit(self, index: int, operation: Operation[Any]) -> None:
+        self.pending += 1
+
+        def done(answer: Any, zxid: int) -> None:
+            self.answers[index] = answer
+            self.pending -= 1
+            self.zxid = zxid
+            if not self.pending:
+                self.go_on()
+
+        self.server._write(self.connection, operation, done)

@@ -1,0 +1,266 @@
+"""A simulated world: clusters, members and the timeline, put together from a plan.
+
+`simulate` runs a plan with a seed and returns what happened. The same plan and seed give
+the same trace, event for event.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from model.administrator import Administrator, administrator
+from model.asks import Partition
+from model.broker import Broker, broker
+from model.consumer import consumer
+from model.faults import Effect
+from model.member import Consumer
+from model.payloads import TopicAssignment
+from model.plan import BrokerPlan, ClusterPlan, ConsumerPlan, GroupPlan, Plan
+from model.program import Ended, Program
+from model.registry import partition_07
+from model.trace import Header, Trace
+from sim.driver import Driver
+from sim.ensemble import Ensemble
+from sim.fetcher import Fetcher
+from sim.kernel import Kernel, Network
+from sim.logs import Logs
+from sim.nemesis import Nemesis
+from sim.node import Node
+from sim.profile import PROFILES
+from sim.streams import Streams
+
+WORLD = "sim"
+
+
+@dataclass(frozen=True, slots=True)
+class Simulated:
+    """What a simulated run has left: its trace, what the timeline did, and some numbers."""
+
+    trace: Trace
+    effects: tuple[Effect, ...]
+    operations: int
+    """ZooKeeper operations answered."""
+
+
+class Cluster:
+    """One cluster at run time."""
+
+    def __init__(self, world: World, plan: ClusterPlan) -> None:
+        self.plan = plan
+        self.prefix = f"{plan.name}:" if len(world.plan.clusters) > 1 else ""
+        self.ensemble = Ensemble(world.kernel, world.network, plan, self.prefix)
+        self.logs = Logs(world.kernel, self.ensemble, plan.layout)
+        self.disks: dict[int, dict[str, int]] = {}
+        """0.7: broker -> topic -> partitions it has on disk; it outlives the process."""
+        for topic in plan.topics:
+            for broker_id, count in topic.by_broker:
+                self.disks.setdefault(broker_id, {})[topic.name] = count
+        self.homes: dict[str, TopicAssignment] = {
+            topic.name: TopicAssignment(topic.replicas) for topic in plan.topics
+        }
+        """0.8: topic -> which brokers hold which partition."""
+
+
+class World:
+    """Everything there is in a run."""
+
+    def __init__(self, plan: Plan, seed: int) -> None:
+        self.plan = plan
+        streams = Streams(seed)
+        self.kernel = Kernel(streams, PROFILES[plan.clusters[0].zookeeper.profile])
+        self.network = Network(self.kernel)
+        self.clusters = {one.name: Cluster(self, one) for one in plan.clusters}
+        self.nodes: dict[str, Node] = {}
+        self.drivers: dict[str, Driver] = {}
+        self.fetchers: dict[str, Fetcher] = {}
+        self.consumers = {member.node: (group, member) for group, member in plan.consumers()}
+        self.brokers = {
+            one.node: (cluster, one)
+            for cluster in self.clusters.values()
+            for one in cluster.plan.brokers
+        }
+        self.lives: dict[str, int] = {}
+        """How many processes there have been of each name."""
+        self.nemesis = Nemesis(self)
+
+    # --- running -----------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Run from the beginning to the end of the time to settle."""
+        for cluster in self.clusters.values():
+            cluster.ensemble.election.begin()
+            self._start_administrator(cluster)
+        for node, (_, plan) in self.brokers.items():
+            if plan.starts_us is not None:
+                self.kernel.after(plan.starts_us, self.start, node)
+        for node, (_, member) in self.consumers.items():
+            if member.starts_us is not None:
+                self.kernel.after(member.starts_us, self.start, node)
+        self.nemesis.schedule()
+        self.kernel.run(until=self.plan.calm_us + self.plan.settle_us)
+        while self.nemesis.ends_us + self.plan.settle_us > self.kernel.now_us:
+            self.kernel.run(until=self.nemesis.ends_us + self.plan.settle_us)
+
+    # --- processes ---------------------------------------------------------------------
+
+    def start(self, name: str, *, new_id: bool = False) -> Node | None:
+        """Start the process of a consumer or a broker, unless it runs already."""
+        running = self.nodes.get(name)
+        if running is not None and running.is_alive:
+            return None
+        self.lives[name] = self.lives.get(name, 0) + 1
+        if name in self.consumers:
+            return self._start_consumer(*self.consumers[name], new_id=new_id)
+        cluster, plan = self.brokers[name]
+        return self._start_broker(cluster, plan)
+
+    def _start_consumer(self, group: GroupPlan, plan: ConsumerPlan, *, new_id: bool) -> Node:
+        cluster = self.clusters[group.cluster]
+        configured = plan.configured_id
+        if new_id and configured:
+            configured = f"{configured}.{self.lives[plan.node]}"
+        me = Consumer(
+            plan.node,
+            group.name,
+            plan.host,
+            plan.subscription,
+            cluster.plan.layout,
+            plan.variant,
+            plan.settings,
+            configured,
+        )
+        program = plan.program if plan.program is not None else consumer(me)
+        node = Node(self.kernel, plan.node, program, group=group.name)
+        node.connect_to(
+            cluster.ensemble,
+            plan.settings.session_timeout_ms,
+            resends_watches=plan.variant.client_resends_watches,
+        )
+        fetcher = Fetcher(
+            node,
+            self.network,
+            cluster.logs,
+            group.fetch_every_us,
+            ends_on_error=plan.variant.fetch_errors == "end the fetcher",
+        )
+        self.fetchers[plan.node] = fetcher
+        return self._run(node, fetcher, {"variant": plan.variant.name})
+
+    def _start_broker(self, cluster: Cluster, plan: BrokerPlan) -> Node:
+        on_disk = tuple(sorted(cluster.disks.get(plan.broker_id, {}).items()))
+        me = Broker(
+            plan.node,
+            plan.broker_id,
+            plan.host,
+            plan.port,
+            cluster.plan.layout,
+            cluster.plan.variant,
+            on_disk if cluster.plan.layout == "0.7" else (),
+            cluster.plan.session_timeout_ms,
+        )
+        node = Node(self.kernel, plan.node, broker(me))
+        node.connect_to(cluster.ensemble, cluster.plan.session_timeout_ms, resends_watches=True)
+        started = self._run(node, None, {"address": f"{plan.host}:{plan.port}"})
+        cluster.logs.open_broker(node, plan, self.partitions_of(cluster, plan.broker_id))
+        return started
+
+    def partitions_of(self, cluster: Cluster, broker_id: int) -> list[Partition]:
+        """The partitions that a broker has on its disk."""
+        if cluster.plan.layout == "0.7":
+            return [
+                partition_07(topic, broker_id, index)
+                for topic, count in sorted(cluster.disks.get(broker_id, {}).items())
+                for index in range(count)
+            ]
+        return [
+            Partition(topic, str(index))
+            for topic, homes in sorted(cluster.homes.items())
+            for index, brokers in homes.replicas
+            if broker_id in brokers
+        ]
+
+    def _start_administrator(self, cluster: Cluster) -> None:
+        if cluster.plan.layout == "0.7":
+            return
+        name = f"{cluster.prefix}administrator"
+        me = Administrator(name, tuple(sorted(cluster.homes.items())))
+        node = Node(self.kernel, name, administrator(me))
+        node.connect_to(cluster.ensemble, cluster.plan.session_timeout_ms, resends_watches=False)
+        self._run(node, None, {})
+
+    def _run(self, node: Node, fetcher: Fetcher | None, about: Mapping[str, str]) -> Node:
+        driver = Driver(self.kernel, node, fetcher)
+        driver.on_end = lambda ended: self._ended(node, ended)
+        self.nodes[node.name] = node
+        self.drivers[node.name] = driver
+        node.is_alive = True
+        self.kernel.write(node.name, "starts", dict(about), group=node.group)
+        self.nemesis.aim(driver)
+        self.kernel.process(driver.run())
+        return node
+
+    def _ended(self, node: Node, ended: Ended) -> None:
+        """A program is over, and its process with it."""
+        self._bury(node)
+
+    def _bury(self, node: Node) -> None:
+        fetcher = self.fetchers.get(node.name)
+        if fetcher is not None and fetcher.node is node:
+            fetcher.stop()
+        for cluster in self.clusters.values():
+            cluster.logs.close_broker(node)
+        node.kill()
+
+    def kill(self, node: Node) -> None:
+        """Kill a process."""
+        assert node.client is not None, "every process has a client"
+        self.kernel.write(
+            node.name,
+            "ends",
+            {"why": "killed", "failed": True},
+            session=node.client.session,
+            group=node.group,
+        )
+        self._bury(node)
+
+    def program_of(self, name: str) -> Program:
+        """The program that runs, or ran last, under this name."""
+        return self.nodes[name].program
+
+
+def simulate(
+    plan: Plan, seed: int = 0, *, versions: Mapping[str, str] | None = None
+) -> Simulated:
+    """Run a plan in simulation.
+
+    Raises NotAnAsk or ProgramLoops for a user's program that breaks the rules.
+    """
+    world = World(plan, seed)
+    header = Header(plan.name, plan.variant, WORLD, seed, versions or {})
+    # A run makes much garbage that is never cyclic; looking for cycles costs a fifth of it.
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        world.run()
+    except KeyboardInterrupt:
+        raise Interrupted(_left_by(world, header)) from None
+    finally:
+        if was_enabled:
+            gc.enable()
+    return _left_by(world, header)
+
+
+def _left_by(world: World, header: Header) -> Simulated:
+    return Simulated(
+        Trace(header, world.kernel.rows), tuple(world.nemesis.effects), world.kernel.operations
+    )
+
+
+class Interrupted(Exception):
+    """A run was interrupted; `so_far` is what it had left until then."""
+
+    def __init__(self, so_far: Simulated) -> None:
+        super().__init__("the run was interrupted")
+        self.so_far = so_far
