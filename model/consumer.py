@@ -46,11 +46,11 @@ from model.errors import (
     TransactionFailed,
 )
 from model.filters import topic_filter
-from model.member import Consumer, Memory, Round, generated_id, id_path, registration
+from model.member import Attempt, Consumer, Memory, generated_id, id_path, registration
 from model.offsets import commit_blindly, commit_fenced, to_commit
 from model.operations import Create, Exists, GetChildren, GetData, Purpose, ZooKeeper
 from model.program import Ended, Program
-from model.rebalance import attempt
+from model.rebalance import make
 from model.requests import Direct, Requests, UntilConnected, create_with_parents
 from model.views import topics_of
 
@@ -266,7 +266,7 @@ async def _topics_changed(me: Consumer, memory: Memory, requests: Requests) -> M
 async def _rebalance(me: Consumer, memory: Memory, requests: Requests) -> Memory:
     """Attempt a rebalance, and decide what comes after a failure."""
     await tell("rebalance begins", attempt=memory.attempt + 1)
-    done = await _rounds(me, replace(memory, is_dirty=False), requests)
+    done = await _attempt(me, replace(memory, is_dirty=False), requests)
     if done.succeeded:
         watching = done.memory.is_watching and not _must_watch_brokers(memory, done.memory)
         await tell("rebalance ends", attempt=memory.attempt + 1, owns=len(done.memory.owned))
@@ -279,19 +279,22 @@ def _must_watch_brokers(before: Memory, after: Memory) -> bool:
     return after.sees_no_brokers and not before.sees_no_brokers
 
 
-async def _rounds(me: Consumer, memory: Memory, requests: Requests) -> Round:
+async def _attempt(me: Consumer, memory: Memory, requests: Requests) -> Attempt:
+    """Attempt all topics at once, or, as the pages have it, one after the other."""
     if not me.variant.topic_by_topic:
-        return await attempt(Round(me, memory, requests))
-    topics = topics_of(me, me.subscription, memory.topics or ())
-    done = Round(me, memory, requests, succeeded=True)
-    for topic in topics:
-        done = await attempt(Round(me, done.memory, requests, only_topic=topic))
-        if not done.succeeded:
-            return done
-    return done
+        attempt = Attempt(me, memory, requests)
+        await make(attempt)
+        return attempt
+    attempt = Attempt(me, memory, requests, succeeded=True)
+    for topic in topics_of(me, me.subscription, memory.topics or ()):
+        attempt = Attempt(me, attempt.memory, requests, only_topic=topic)
+        await make(attempt)
+        if not attempt.succeeded:
+            break
+    return attempt
 
 
-async def _after_failure(me: Consumer, done: Round, requests: Requests) -> Memory:
+async def _after_failure(me: Consumer, done: Attempt, requests: Requests) -> Memory:
     memory = done.memory
     if me.variant.after_failure == "wait for a watch":
         return replace(memory, is_dirty=not done.is_final)

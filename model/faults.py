@@ -212,6 +212,11 @@ class Action:
         return 0
 
     @property
+    def lasts(self) -> bool:
+        """Whether it goes on for a while and is then undone."""
+        return self.for_us > 0 or self.verb.name == "rolling_restart"
+
+    @property
     def is_fault(self) -> bool:
         """Whether it is something that goes wrong, as against an ordinary change."""
         return self.verb.kind == "fault"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
-from immutables import Map
+from collections.abc import Collection
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
 
 from model.asks import Fetch, Partition
 from model.assignment import Assignor, View
@@ -68,55 +69,67 @@ class Memory:
     """What a filter allowed when the topics were last looked at."""
 
 
-@dataclass(frozen=True, slots=True)
-class Round:
-    """What one attempt at a rebalance has found out so far. Steps add to it."""
+@dataclass(slots=True)
+class Attempt:
+    """What one attempt at a rebalance has found out so far. Its steps fill it in.
+
+    It lives within one turn; what is to outlive it goes into `memory`.
+    """
 
     me: Consumer
     memory: Memory
     requests: Requests
     only_topic: str | None = None
     """Set where topics are rebalanced one by one."""
-    broker_addresses: Map[int, str] = field(default_factory=Map)
-    has_brokers: bool = True
+    addresses: dict[int, str] = field(default_factory=dict)
+    """Broker -> where it listens."""
     subscription: Subscription | None = None
     """What the own registration says I want, where a variant reads it."""
     all_topics: tuple[str, ...] | None = None
     """Every topic there is, if somebody has a filter."""
     topics: tuple[str, ...] = ()
     """The topics I want, in order."""
-    members: tuple[tuple[str, Subscription], ...] = ()
-    partitions: tuple[tuple[str, tuple[Partition, ...]], ...] = ()
+    members: list[tuple[str, Subscription]] = field(default_factory=list)
+    partitions: dict[str, list[Partition]] = field(default_factory=dict)
     view: View = ()
     wanted: tuple[tuple[Partition, int], ...] = ()
     """What falls to me, with the number of the stream that gets it."""
     held: tuple[Partition, ...] = ()
     """What I have claimed: by the registry, or by memory where a variant trusts it."""
-    offsets: Map[Partition, int] = field(default_factory=Map)
+    offsets: dict[Partition, int] = field(default_factory=dict)
     stopped: str = ""
-    """Why the attempt ended before its last step; empty while it goes on."""
+    """Why it ended before its last step; empty while it goes on."""
     succeeded: bool = False
     is_final: bool = False
-    """Whether a failed attempt is also the last one."""
+    """Whether, having failed, it is also the last one."""
 
     @property
     def is_over(self) -> bool:
         """Whether no further step is to be taken."""
         return bool(self.stopped) or self.succeeded
 
+    def remember(self, **changes: Any) -> None:
+        """Change what is remembered afterwards."""
+        self.memory = replace(self.memory, **changes)
+
+    def lose_registration(self) -> None:
+        """The own registration is not there any more."""
+        self.remember(is_registered=False, guard=None)
+        self.stopped = "the own registration is gone"
+
     def wants(self) -> frozenset[Partition]:
         """The partitions that fall to me."""
         return frozenset(partition for partition, _ in self.wanted)
 
-    def fetches(self, partitions: frozenset[Partition]) -> tuple[Fetch, ...]:
+    def lost(self) -> tuple[Partition, ...]:
+        """What I have claimed and is to be another's."""
+        wants = self.wants()
+        return tuple(partition for partition in self.held if partition not in wants)
+
+    def fetches(self, partitions: Collection[Partition]) -> tuple[Fetch, ...]:
         """How to fetch these of my partitions, in the order they were assigned."""
         return tuple(
-            Fetch(
-                partition,
-                self.offsets.get(partition, 0),
-                stream,
-                self.address_of(partition),
-            )
+            Fetch(partition, self.offsets.get(partition, 0), stream, self.address_of(partition))
             for partition, stream in self.wanted
             if partition in partitions
         )
@@ -125,7 +138,7 @@ class Round:
         """Where the broker of a partition listens; empty where the fetcher must find it."""
         if self.me.layout == "0.8":
             return ""
-        return self.broker_addresses.get(int(partition.name.split("-")[0]), "")
+        return self.addresses.get(int(partition.name.partition("-")[0]), "")
 
 
 def generated_id(me: Consumer, now_ms: int, drawn: str) -> str:
@@ -141,18 +154,17 @@ def generated_id(me: Consumer, now_ms: int, drawn: str) -> str:
     return f"{me.group}_{me.host}-{now_ms}-{drawn[:8]}"
 
 
-def stream_ids(me: Consumer, consumer_id: str, streams: int) -> tuple[str, ...]:
+@lru_cache(maxsize=65_536)
+def stream_ids(unit: str, consumer_id: str, streams: int) -> tuple[str, ...]:
     """The ids of a consumer's streams, as the assignment counts them."""
-    if me.variant.unit == "consumer":
+    if unit == "consumer":
         return (consumer_id,) if streams > 0 else ()
     return tuple(f"{consumer_id}-{index}" for index in range(streams))
 
 
-def stream_number(me: Consumer, consumer_id: str, stream: str) -> int:
+def stream_number(unit: str, consumer_id: str, stream: str) -> int:
     """Which of a consumer's streams this id means."""
-    if me.variant.unit == "consumer":
-        return 0
-    return int(stream[len(consumer_id) + 1 :])
+    return 0 if unit == "consumer" else int(stream[len(consumer_id) + 1 :])
 
 
 def owner_value(me: Consumer, consumer_id: str, stream: int) -> bytes:

@@ -112,7 +112,7 @@ async def _with_creates(
     looks = tuple(Exists(write.path, False, "commit") for write in writes)
     found = await requests(Pipelined(looks))
     missing = [write for write, seen in zip(writes, found, strict=True) if seen is None]
-    for write in missing:
+    for write in {registry.parent_of(write.path): write for write in missing}.values():
         await ensure_parents(requests, write)
     return [
         write if seen is not None else Create(write.path, write.data)

@@ -247,8 +247,13 @@ class Pipelined(Ask[tuple[Any, ...]]):
 
     @property
     def purpose(self) -> Purpose:
-        """The purpose of its first operation: a batch serves one."""
+        """The purpose of its first operation."""
         return self.operations[0].purpose if self.operations else "other"
+
+    @property
+    def purposes(self) -> tuple[Purpose, ...]:
+        """What its operations are for, each purpose once, in order."""
+        return tuple(dict.fromkeys(operation.purpose for operation in self.operations))
 
 
 class ZooKeeper:

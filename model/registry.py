@@ -23,6 +23,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal
 
 from model.asks import Partition
@@ -111,10 +112,9 @@ def offset(group: str, partition: Partition) -> str:
     return f"/consumers/{group}/offsets/{partition.topic}/{partition.name}"
 
 
-def ancestors(path: str) -> tuple[str, ...]:
-    """Every path above this one but the root, outermost first."""
-    parts = path.split("/")[1:-1]
-    return tuple("/" + "/".join(parts[: count + 1]) for count in range(len(parts)))
+def parent_of(path: str) -> str:
+    """The path above this one."""
+    return path.rpartition("/")[0]
 
 
 _OWNER = re.compile(r"/consumers/([^/]+)/owners/([^/]+)/([^/]+)")
@@ -245,6 +245,7 @@ def encode_broker(info: BrokerInfo, form: BrokerForm) -> bytes:
 _BROKER_TEXT = re.compile(r"(?:(?P<creator>[^:]+):)?(?P<host>\[[^\]]+\]|[^:]+):(?P<port>\d{1,5})")
 
 
+@lru_cache(maxsize=4096)
 def decode_broker(path: str, data: bytes | None) -> BrokerInfo:
     """Read a broker's registration in whichever form it was written."""
     text = (data or b"").decode("utf-8", "replace")
@@ -324,6 +325,7 @@ _FILTER_07 = re.compile(r"([*!])(\d{1,6})\1(.*)", re.DOTALL)
 _FILTER_PATTERNS: dict[str, Pattern] = {"*": "white_list", "!": "black_list"}
 
 
+@lru_cache(maxsize=65_536)
 def decode_consumer(path: str, data: bytes | None) -> Subscription:
     """Read a consumer's registration of either layout."""
     text = (data or b"").decode("utf-8", "replace")

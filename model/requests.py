@@ -14,7 +14,7 @@ from typing import Protocol, TypeVar
 from model.asks import connected, new_session
 from model.errors import ConnectionLoss, NodeExists, NoNode, SessionExpired
 from model.operations import Ask, Create, SetData
-from model.registry import ancestors
+from model.registry import parent_of
 
 T = TypeVar("T")
 
@@ -79,9 +79,9 @@ async def create_with_parents(requests: Requests, operation: Create) -> str:
 
 
 async def ensure_parents(requests: Requests, operation: Create | SetData) -> None:
-    """Create whatever is missing above a path, as plain znodes."""
-    for path in ancestors(operation.path):
-        try:
-            await requests(Create(path, b"", purpose=operation.purpose))
-        except NodeExists:
-            continue
+    """Create whatever is missing above a path, as plain znodes, from below upwards."""
+    parent = Create(parent_of(operation.path), b"", purpose=operation.purpose)
+    try:
+        await create_with_parents(requests, parent)
+    except NodeExists:
+        return

@@ -4,10 +4,10 @@ A trace is one flat table in the order in which things happened. Its columns are
 `COLUMNS`; what each kind of event means stands in `KINDS`. A file of it is JSON lines: a
 header, then one line an event.
 
-The *fingerprint* is the SHA-256 of the events alone: each one the JSON array of its
-columns without `run_id` and `world`, keys sorted, no spaces, UTF-8, a line feed behind
-it. There are no floating-point numbers in it and no order that depends on a hash, so the
-same run gives the same fingerprint on any machine.
+The *fingerprint* is the SHA-256 of the events alone: `CHUNK` at a time as a JSON array of
+arrays, each of them the columns but `run_id`, `seq` and `world`; keys sorted, no spaces,
+UTF-8. There are no floating-point numbers in it and no order that depends on a hash, so
+the same run gives the same fingerprint on any machine.
 """
 
 from __future__ import annotations
@@ -79,6 +79,10 @@ KINDS = {
     # the timeline
     "fault": "an entry of the timeline takes place",
     "fault ends": "what it did is undone",
+    "change": "an ordinary change of the timeline takes place",
+    "load": "the timeline begins to write messages",
+    "load ends": "it ceases to",
+    "run ends": "the run is over",
 }
 """Every kind of event. A program of a user may tell of more."""
 
@@ -104,6 +108,7 @@ class Event(NamedTuple):
 
 
 NOTHING: Mapping[str, Any] = {}
+CHUNK = 4096
 
 Row = tuple[int, str, str, int, str, str, str, int, Mapping[str, Any]]
 
@@ -143,6 +148,11 @@ class Trace:
         for seq, row in enumerate(self._rows):
             yield make((seq, *row))
 
+    @property
+    def rows(self) -> list[Row]:
+        """The rows themselves, for those who read many and look at few."""
+        return self._rows
+
     def __getitem__(self, seq: int) -> Event:
         return Event._make((range(len(self._rows))[seq], *self._rows[seq]))
 
@@ -162,15 +172,9 @@ class Trace:
     def fingerprint(self) -> str:
         """The SHA-256 of the events, in hexadecimal."""
         digest = hashlib.sha256()
-        encode = orjson.dumps
-        options = orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE
-        for first in range(0, len(self._rows), 512):
-            rows = self._rows[first : first + 512]
-            digest.update(
-                b"".join(
-                    encode((first + at, *row), option=options) for at, row in enumerate(rows)
-                )
-            )
+        for first in range(0, len(self._rows), CHUNK):
+            rows = self._rows[first : first + CHUNK]
+            digest.update(orjson.dumps(rows, option=orjson.OPT_SORT_KEYS))
         return digest.hexdigest()
 
     def lines(self) -> Iterator[bytes]:

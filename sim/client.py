@@ -23,14 +23,14 @@ from model.operations import Operation, Pipelined
 from model.zookeeper.watches import Wanted
 from sim.armed import ArmedWatches
 from sim.ensemble import Ensemble
-from sim.server import CLOSE, PING, Connection, Request
+from sim.pulse import Pulse
+from sim.server import CLOSE, Connection, Request
 
 if TYPE_CHECKING:
     from sim.node import Node
 
 State = Literal["new", "connecting", "connected", "expired", "closed"]
 
-MOST_JITTER_US = 400_000
 LONGEST_RETRY_US = 5_000_000
 
 
@@ -62,10 +62,7 @@ class Client:
         self.blocked_until_us = 0
         """A fault keeps this client from connecting until then."""
         self._request: Request | None = None
-        self._sent_us = 0
-        self._heard_us = 0
-        self._pinged = False
-        self._beats = 0
+        self.pulse = Pulse(self)
         self._tries = 0
         self._loss: Loss | None = None
         self._appointment = 0
@@ -190,17 +187,15 @@ class Client:
     def established(self, message: tuple[Connection, int, int]) -> None:
         """A server has given us a session, or our session back."""
         connection, session, timeout_us = message
-        if self._holds_back(lambda: self.established(message), connection):
+        if self._is_late(connection, self.established, message):
             return
         is_new = session != self.session
         self.session = session
         self.timeout_us = timeout_us
         self.state = "connected"
         self._tries = 0
-        self._heard_us = self._sent_us = self.kernel.now_us
-        self._pinged = False
         self._say("connected", {"at": connection.server.name, "new": is_new})
-        self._beat_later()
+        self.pulse.begin(connection, timeout_us)
         if is_new:
             self.node.empty_inbox()
         else:
@@ -216,7 +211,7 @@ class Client:
 
     def told_expired(self, connection: Connection) -> None:
         """A server has said that the session is dead."""
-        if self._holds_back(lambda: self.told_expired(connection), connection):
+        if self._is_late(connection, self.told_expired, connection):
             return
         self.connection = None
         self.state = "expired"
@@ -239,7 +234,7 @@ class Client:
 
     def closed_by_server(self, connection: Connection) -> None:
         """The server has closed the connection, or never opened it."""
-        if self._holds_back(lambda: self.closed_by_server(connection), connection):
+        if self._is_late(connection, self.closed_by_server, connection):
             return
         self.lose("closed by the server")
 
@@ -299,77 +294,46 @@ class Client:
 
     # --- what arrives ------------------------------------------------------------------
 
+    def _is_late(self, connection: Connection, again: Callable[[Any], None], what: Any) -> bool:
+        """Whether a message is not looked at now: too late, or nobody is awake to look."""
+        if self.connection is not connection:
+            return True
+        if self.node.is_deaf:
+            self.node.when_awake(lambda: again(what))
+            return True
+        return False
+
     def replied(self, message: tuple[Connection, Request, Any, int, int]) -> None:
         """A reply has arrived."""
         connection, request, answer, zxid, seen_zxid = message
-        if self._holds_back(lambda: self.replied(message), connection):
+        if self._is_late(connection, self.replied, message):
             return
-        self._heard_us = self.kernel.now_us
-        self._pinged = False
+        self.pulse.heard()
         if seen_zxid > self.last_zxid:
             self.last_zxid = seen_zxid
-        if request.client_done is None:
+        done = request.client_done
+        if done is None:
             return
         self._request = None
         if self.armed is not None and request.ask is not CLOSE:
             self.armed.note_reply(request.ask, answer)
-        request.client_done(answer, zxid)
+        done(answer, zxid)
 
     def hear(self, message: tuple[Connection, Fired, int]) -> None:
         """A watch has fired."""
         connection, event, zxid = message
-        if self._holds_back(lambda: self.hear(message), connection):
+        if self._is_late(connection, self.hear, message):
             return
-        self._heard_us = self.kernel.now_us
+        self.pulse.heard()
         if zxid > self.last_zxid:
             self.last_zxid = zxid
         if self.armed is not None:
             self.armed.note_event(event)
         self.node.deliver(event)
 
-    def _holds_back(self, again: Callable[[], None], connection: Connection) -> bool:
-        """Whether a message is not to be looked at: too late, or nobody is awake to look."""
-        if self.connection is not connection:
-            return True
-        if self.node.is_deaf:
-            self.node.when_awake(again)
-            return True
-        return False
-
-    # --- signs of life -----------------------------------------------------------------
-
     def _send(self, connection: Connection, request: Request) -> None:
-        self._sent_us = self.kernel.now_us
+        self.pulse.sent_us = self.kernel.now_us
         connection.up.send(connection.server.receive, (connection, request))
-
-    @property
-    def _beat_us(self) -> int:
-        """Half the read timeout, less some jitter."""
-        half = self.timeout_us // 3
-        return half - self.chance.below(min(MOST_JITTER_US, half // 2))
-
-    def _beat_later(self) -> None:
-        self._beats += 1
-        self.kernel.after(self._beat_us, self._beat, self._beats)
-
-    def _beat(self, number: int) -> None:
-        connection = self.connection
-        if number != self._beats or self.state != "connected" or connection is None:
-            return
-        if self.node.is_deaf:
-            self.node.when_awake(lambda: self._beat(number))
-            return
-        quiet_us = self.kernel.now_us - max(self._sent_us, self._heard_us)
-        if self._pinged:
-            self.lose("no answer")
-            return
-        if quiet_us < self.timeout_us // 6:
-            self._beats += 1
-            self.kernel.after(self._beat_us - quiet_us, self._beat, self._beats)
-            return
-        self._pinged = True
-        self._send(connection, Request(PING))
-        self._beat_later()
 
     def _say(self, kind: str, detail: dict[str, Any]) -> None:
         self.kernel.write(

@@ -7,7 +7,7 @@ ends gives the memory of the next; one that raises leaves the memory as it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
 from simpy.events import Event
@@ -28,6 +28,8 @@ from model.asks import (
 from model.errors import ZooKeeperError
 from model.operations import Operation, Pipelined, ZooKeeper
 from model.program import Ended
+from model.trace import NOTHING
+from sim.client import Client
 from sim.describe import described_answer, described_operation
 from sim.fetcher import Fetcher
 from sim.kernel import Kernel
@@ -53,14 +55,15 @@ class Driver:
         self.on_end: Callable[[Ended], None] | None = None
         self._is_idle = False
         self._names = kernel.streams(f"names/{node.name}")
-        self._local: dict[type[Any], Callable[[Any], Any]] = {
+        self._at_once: dict[type[Any], Callable[[Any], Any]] = {
             Now: lambda ask: node.clock_ms(),
             FreshId: lambda ask: self._names.hexadecimal(32),
             KnownPositions: lambda ask: fetcher.known_positions() if fetcher else (),
             Forget: self._forget,
             Tell: self._tell,
         }
-        self._waiting: dict[type[Any], Callable[[Any], Steps]] = {
+        """Asks that are answered on the spot."""
+        self._later: dict[type[Any], Callable[[Any], Event | None]] = {
             NextNote: self._next_note,
             Sleep: self._sleep,
             NewSession: self._new_session,
@@ -68,6 +71,7 @@ class Driver:
             Connected: self._connected,
             FetchExactly: self._fetch_exactly,
         }
+        """Asks whose answer is the value of an event; None where it is there already."""
 
     def run(self) -> Steps:
         """The life of the process: turn after turn until the program is over."""
@@ -96,6 +100,7 @@ class Driver:
     def _turn(self, coroutine: Any) -> Steps:
         """Take one turn; its outcome, or KILLED."""
         node = self.node
+        at_once, later = self._at_once, self._later
         answer: Any = None
         while True:
             try:
@@ -103,18 +108,23 @@ class Driver:
             except StopIteration as done:
                 return done.value
             kind = type(ask)
-            if kind in self._local:
-                answer = self._local[kind](ask)
+            if kind in at_once:
+                answer = at_once[kind](ask)
                 continue
-            if kind in self._waiting:
-                answer = yield from self._waiting[kind](ask)
-            elif isinstance(ask, Operation | Pipelined):
-                answer = yield from self._operate(ask)
-            else:
-                raise NotAnAsk(node.name, ask)
-            yield from self._stand_still()
-            if not node.is_alive:
-                return KILLED
+            if self.before is not None and isinstance(ask, Operation | Pipelined):
+                for purpose in _purposes(ask):
+                    self.before(purpose)
+                yield from self._stand_still()
+                if not node.is_alive:
+                    return KILLED
+            event = later[kind](ask) if kind in later else self._operate(ask)
+            answer = None if event is None else (yield event)
+            if node.is_paused or not node.is_alive:
+                yield from self._stand_still()
+                if not node.is_alive:
+                    return KILLED
+            if kind is NextNote:
+                answer = self._take()
 
     def _stand_still(self) -> Steps:
         """Wait while the process is paused."""
@@ -123,116 +133,120 @@ class Driver:
 
     # --- ZooKeeper ---------------------------------------------------------------------
 
-    def _operate(self, ask: Operation[Any] | Pipelined) -> Steps:
-        purpose = ask.purpose
-        if self._is_idle and purpose not in QUIET_PURPOSES:
+    def _operate(self, ask: Any) -> Event:
+        """Send an operation; the event that its answer has come."""
+        if not isinstance(ask, Operation | Pipelined):
+            raise NotAnAsk(self.node.name, ask)
+        if self._is_idle and ask.purpose not in QUIET_PURPOSES:
             self._is_idle = False
             self._write("wakes")
-        if self.before is not None:
-            self.before(purpose)
-            yield from self._stand_still()
-            if not self.node.is_alive:
-                return None
-        described = described_operation(ask)
         client = self.node.client
         assert client is not None, "a process that asks ZooKeeper has a client"
+        described = described_operation(ask)
         self._write("asks", described)
         event = Event(self.kernel)
-        client.request(ask, lambda answer, zxid: event.succeed((answer, zxid)))
-        answer, zxid = yield event
+
+        def answered(answer: Any, zxid: int) -> None:
+            self._note_answer(ask, described["op"], answer, zxid)
+            self.kernel.settle(event, answer)
+
+        client.request(ask, answered)
+        return event
+
+    def _note_answer(
+        self, ask: Operation[Any] | Pipelined, word: str, answer: Any, zxid: int
+    ) -> None:
+        node = self.node
+        if not node.is_alive:
+            return
         self.kernel.operations += len(ask.operations) if type(ask) is Pipelined else 1
-        if not self.node.is_alive:
-            return None
-        self.node.drop_older_notes(ask, answer)
+        if node.inbox:
+            node.drop_older_notes(ask, answer)
+        client = node.client
+        assert client is not None, "whoever has an answer has asked through a client"
         self.kernel.write(
-            self.node.name,
+            node.name,
             "answers",
-            {"op": described["op"], "for": purpose, "answer": described_answer(answer)},
+            {"op": word, "for": ask.purpose, "answer": described_answer(answer)},
             session=client.session,
-            group=self.node.group,
+            group=node.group,
             zxid=zxid,
         )
         if self.after is not None:
-            self.after(purpose)
-        return answer
+            for purpose in _purposes(ask):
+                self.after(purpose)
 
-    def _new_session(self, ask: NewSession) -> Steps:
+    def _new_session(self, ask: NewSession) -> Event:
         self._busy()
-        client = self.node.client
-        assert client is not None, "a process that asks for a session has a client"
         event = Event(self.kernel)
-        client.new_session(event.succeed)
-        yield event
-        return None
+        self._client.new_session(event.succeed)
+        return event
 
-    def _connected(self, ask: Connected) -> Steps:
+    def _connected(self, ask: Connected) -> Event:
         self._busy()
-        client = self.node.client
-        assert client is not None, "a process that waits for a connection has a client"
         event = Event(self.kernel)
-        client.wait_connected(event.succeed)
-        return (yield event)
+        self._client.wait_connected(event.succeed)
+        return event
 
-    def _close_session(self, ask: CloseSession) -> Steps:
-        client = self.node.client
-        assert client is not None, "a process that ends its session has a client"
+    def _close_session(self, ask: CloseSession) -> Event:
         event = Event(self.kernel)
-        client.close(event.succeed)
-        yield event
-        return None
+        self._client.close(event.succeed)
+        return event
+
+    @property
+    def _client(self) -> Client:
+        assert self.node.client is not None, "a process that has sessions has a client"
+        return self.node.client
 
     # --- notes and time ----------------------------------------------------------------
 
-    def _next_note(self, ask: NextNote) -> Steps:
+    def _next_note(self, ask: NextNote) -> Event | None:
+        """Wait for a note, or for the time to be up; `_take` takes it then."""
         node = self.node
-        if node.inbox:
-            return self._take()
-        if ask.timeout_ms == 0:
+        if node.inbox or ask.timeout_ms == 0:
             return None
         if not self._is_idle:
             self._is_idle = True
             self._write("waits")
         event = Event(self.kernel)
 
-        def ring(value: Any = None) -> None:
+        def ring(_: Any = None) -> None:
             if not event.triggered:
                 event.succeed()
 
         node.when_note(ring)
         if ask.timeout_ms is not None:
             self.kernel.after(ask.timeout_ms * 1000, ring, None)
-        yield event
-        node.when_note(None)
-        yield from self._stand_still()
-        return self._take() if node.inbox else None
+        return event
 
     def _take(self) -> Any:
-        note = self.node.inbox.popleft()
+        self.node.when_note(None)
+        if not self.node.inbox:
+            return None
         self._busy()
-        return note
+        return self.node.inbox.popleft()
 
     def _busy(self) -> None:
         if self._is_idle:
             self._is_idle = False
             self._write("wakes")
 
-    def _sleep(self, ask: Sleep) -> Steps:
+    def _sleep(self, ask: Sleep) -> Event:
         self._busy()
         self._write("sleeps", {"ms": ask.duration_ms})
         event = Event(self.kernel)
         self.kernel.after(ask.duration_ms * 1000, event.succeed, None)
-        yield event
-        return None
+        return event
 
     # --- fetching ----------------------------------------------------------------------
 
-    def _fetch_exactly(self, ask: FetchExactly) -> Steps:
-        if self.fetcher is not None:
-            quiet = self.fetcher.fetch_exactly(ask.fetches)
-            if quiet is not None:
-                self._busy()
-                yield quiet
-        return None
+    def _fetch_exactly(self, ask: FetchExactly) -> Event | None:
+        if self.fetcher is None:
+            return None
+        quiet = self.fetcher.fetch_exactly(ask.fetches)
+        if quiet is not None:
+            self._busy()
+        return quiet
 
     def _forget(self, ask: Forget) -> None:
         if self.fetcher is not None:
@@ -246,12 +260,12 @@ class Driver:
             self.node.name, ask.kind, dict(ask.detail), group=self.node.group, topic=ask.topic
         )
 
-    def _write(self, kind: str, detail: Any = None) -> None:
+    def _write(self, kind: str, detail: Mapping[str, Any] = NOTHING) -> None:
         client = self.node.client
         self.kernel.write(
             self.node.name,
             kind,
-            detail if detail is not None else {},
+            detail,
             session=client.session if client is not None else 0,
             group=self.node.group,
         )
@@ -260,6 +274,10 @@ class Driver:
         self._write("ends", {"why": ended.reason, "failed": ended.failed})
         if self.on_end is not None:
             self.on_end(ended)
+
+
+def _purposes(ask: Operation[Any] | Pipelined) -> tuple[str, ...]:
+    return ask.purposes if isinstance(ask, Pipelined) else (ask.purpose,)
 
 
 class _Killed:

@@ -189,7 +189,7 @@ class Ensemble:
         assert leader is not None, "only a leader adds to the log"
         kernel, network = self.kernel, self.network
         now = kernel.now_us
-        sync, draw = kernel.profile.sync, network.chance.draw
+        sync, draw = kernel.profile.sync, network.draw
         logged = max(now + draw(sync), leader.last_logged_us)
         leader.last_logged_us = entry.logged_us[leader.index] = logged
         acknowledged = [logged]

@@ -12,6 +12,9 @@ from sim.kernel import Network
 from sim.logs import Logs
 from sim.node import Node
 
+Fetched = tuple[Node | None, list[Fetch], list[tuple[Partition, int]]]
+"""A broker, what was asked of it, and where that leads to."""
+
 MOST_MESSAGES = 10_000
 """What one fetch brings at most, of one partition."""
 
@@ -109,45 +112,50 @@ class Fetcher:
 
     def _by_broker(self) -> dict[Node | None, list[Fetch]]:
         requests: dict[Node | None, list[Fetch]] = {}
+        under_way, broker_for = self._under_way, self.logs.broker_for
         for fetch in self.current.values():
-            if fetch.partition not in self._under_way:
-                broker = self.logs.broker_for(fetch.partition, fetch.address)
-                requests.setdefault(broker, []).append(fetch)
+            if fetch.partition not in under_way:
+                requests.setdefault(broker_for(fetch.partition, fetch.address), []).append(fetch)
         return requests
 
     def _ask(self, broker: Node | None, fetches: list[Fetch]) -> None:
-        took = self.chance.draw(self.kernel.profile.fetch)
-        if broker is not None:
-            took += self._transfer_us(fetches)
-        for fetch in fetches:
-            self._under_way[fetch.partition] = None
-        self.kernel.after(took, self._done, (broker, fetches))
-
-    def _transfer_us(self, fetches: list[Fetch]) -> int:
+        """Send a request; what the broker has then is what will arrive."""
+        moves: list[tuple[Partition, int]] = []
         size = 0
         for fetch in fetches:
-            log = self.logs.logs.get(fetch.partition)
-            if log is not None:
-                behind = self.logs.end(fetch.partition) - self._positions.get(fetch.partition, 0)
-                size += min(max(behind, 0), MOST_MESSAGES) * log.size_bytes
-        return size * 1000 // self.kernel.profile.bytes_per_ms
+            partition = fetch.partition
+            self._under_way[partition] = None
+            before = self._positions.get(partition)
+            log = self.logs.logs.get(partition)
+            if before is not None and log is not None and broker is not None:
+                end = log.end(self.kernel.now_us)
+                after = end if before < 0 else min(end, before + MOST_MESSAGES)
+                if after != before:
+                    moves.append((partition, after))
+                    size += (after - max(before, 0)) * log.size_bytes
+        took = self.chance.draw(self.kernel.profile.fetch)
+        took += size * 1000 // self.kernel.profile.bytes_per_ms
+        self.kernel.after(took, self._done, (broker, fetches, moves))
 
-    def _done(self, message: tuple[Node | None, list[Fetch]]) -> None:
+    def _done(self, message: Fetched) -> None:
         if not self.node.is_alive:
             return
         if self.node.is_paused:
             resumed = self.node.until_resumed().callbacks
             resumed.append(lambda event: self._done(message))
             return
-        broker, fetches = message
+        broker, fetches, moves = message
         for fetch in fetches:
             self._under_way.pop(fetch.partition, None)
         if broker is None or not self._reaches(broker):
             self._failed(broker, fetches)
         else:
-            self._failures.pop(broker.name, None)
-            self._delivered(broker, fetches)
-        self._fall_quiet(fetches)
+            if self._failures:
+                self._failures.pop(broker.name, None)
+            if moves:
+                self._delivered(broker, moves)
+        if self._stopping:
+            self._fall_quiet(fetches)
 
     def _reaches(self, broker: Node) -> bool:
         return (
@@ -157,20 +165,17 @@ class Fetcher:
             and not self.network.is_cut(broker.name, self.node.name)
         )
 
-    def _delivered(self, broker: Node, fetches: list[Fetch]) -> None:
+    def _delivered(self, broker: Node, moves: list[tuple[Partition, int]]) -> None:
         moved: dict[str, list[int]] = {}
-        for fetch in fetches:
-            partition = fetch.partition
+        for partition, after in moves:
             before = self._positions.get(partition)
             if before is None or (
                 partition not in self.current and partition not in self._stopping
             ):
                 continue
-            end = self.logs.end(partition)
-            after = end if before < 0 else min(end, before + MOST_MESSAGES)
             self._positions[partition] = after
             if after > before >= 0:
-                moved[str(partition)] = [before, after]
+                moved[f"{partition.topic}/{partition.name}"] = [before, after]
         if moved:
             self._say("fetched", {"from": broker.name, "moved": moved})
 

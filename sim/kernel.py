@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from heapq import heappop, heappush
 from typing import Any
 
 from simpy import Environment
-from simpy.events import Event, Timeout
+from simpy.events import NORMAL, Event
 
 from model.faults import Effect
 from model.trace import NOTHING, Row
 from sim.profile import Profile
-from sim.streams import Stream, Streams
+from sim.streams import Streams
+
+
+class Call:
+    """A call that is due at some moment: the lightest thing SimPy's calendar can hold."""
+
+    __slots__ = ("argument", "call")
+
+    def __init__(self, call: Callable[[Any], object], argument: Any) -> None:
+        self.call = call
+        self.argument = argument
 
 
 class Kernel(Environment):
@@ -22,17 +33,47 @@ class Kernel(Environment):
         self.streams = streams
         self.profile = profile
         self.rows: list[Row] = []
+        self.now_us = 0
+        """The time, as the integer it always is."""
         self.operations = 0
         """How many ZooKeeper operations have been answered, for the statistics."""
 
     def after(self, delay_us: int, call: Callable[[Any], object], argument: Any) -> None:
         """Call this with that, so much later."""
+        due: Any = (self.now_us + delay_us, NORMAL, next(self._eid), Call(call, argument))
+        heappush(self._queue, due)
 
-        def happen(event: Event) -> None:
-            call(argument)
+    def run_until(self, end_us: int) -> None:
+        """Run everything that is due before this moment, and be there.
 
-        callbacks = Timeout(self, delay_us).callbacks
-        callbacks.append(happen)
+        SimPy's own loop (`Environment.step`), with two differences: a `Call` is made
+        without the ceremony of an event, and the time is kept as an integer as well.
+        """
+        queue: Any = self._queue
+        while queue and queue[0][0] < end_us:
+            now, _, _, event = heappop(queue)
+            self._now = self.now_us = now
+            if type(event) is Call:
+                event.call(event.argument)
+                continue
+            callbacks, event.callbacks = event.callbacks, None
+            for callback in callbacks:
+                callback(event)
+            if not event._ok and not hasattr(event, "_defused"):
+                raise event._value
+        self._now = self.now_us = end_us
+
+    def settle(self, event: Event, value: Any) -> None:
+        """Let an event happen now, within the present moment.
+
+        `Event.succeed` would put it on the calendar, behind whatever else is due now; a
+        reply that has arrived is there at once.
+        """
+        event._ok = True
+        event._value = value
+        callbacks, event.callbacks = event.callbacks, None  # type: ignore[assignment]
+        for callback in callbacks:
+            callback(event)
 
     def write(
         self,
@@ -47,13 +88,9 @@ class Kernel(Environment):
         zxid: int = 0,
     ) -> None:
         """Write an event into the trace."""
-        now: int = self.now  # type: ignore[assignment]
-        self.rows.append((now, node, kind, session, group, topic, partition, zxid, detail))
-
-    @property
-    def now_us(self) -> int:
-        """The time, as the integer it always is."""
-        return self.now  # type: ignore[return-value]
+        self.rows.append(
+            (self.now_us, node, kind, session, group, topic, partition, zxid, detail)
+        )
 
 
 class Network:
@@ -61,7 +98,7 @@ class Network:
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
-        self.chance: Stream = kernel.streams("latency")
+        self.draw = kernel.streams("latency").draw
         self.cuts: dict[tuple[str, str], list[Effect]] = {}
         """(from, to) -> the partitions that keep anything from passing."""
         self.delays: dict[str, tuple[int, Effect]] = {}
@@ -70,7 +107,12 @@ class Network:
 
     def hop_us(self) -> int:
         """A latency, one way."""
-        return self.chance.draw(self.kernel.profile.hop)
+        return self.draw(self.kernel.profile.hop)
+
+    @property
+    def is_untroubled(self) -> bool:
+        """Whether no fault is at work on any link."""
+        return not self.cuts and not self.delays
 
     def is_cut(self, sender: str, receiver: str) -> bool:
         """Whether nothing passes from one to the other."""
@@ -122,15 +164,21 @@ class Wire:
     def send(self, call: Callable[[Any], object], argument: Any, depart_us: int = 0) -> None:
         """Deliver a message: call this with that on arrival."""
         network = self.network
-        kernel = network.kernel
-        now = kernel.now_us
         if network.cuts and (self.sender, self.receiver) in network.cuts:
             network.hold(self, call, argument)
             return
-        arrival = max(now, depart_us) + network.chance.draw(kernel.profile.hop)
+        kernel = network.kernel
+        kernel.after(self.arrival_us(depart_us) - kernel.now_us, call, argument)
+
+    def arrival_us(self, depart_us: int = 0) -> int:
+        """When a message that is sent now, or departs later, arrives: in order, after a hop."""
+        network = self.network
+        kernel = network.kernel
+        now = kernel.now_us
+        arrival = (depart_us if depart_us > now else now) + network.draw(kernel.profile.hop)
         if network.delays:
             arrival += network.extra_us(self)
         if arrival < self._free_us:
             arrival = self._free_us
         self._free_us = arrival
-        kernel.after(arrival - now, call, argument)
+        return arrival

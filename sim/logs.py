@@ -63,14 +63,18 @@ class Logs:
         self.logs: dict[Partition, Log] = {}
         self.loads: dict[str, list[Load]] = {}
         self._serving: dict[Node, tuple[BrokerPlan, dict[Partition, None]]] = {}
+        self._at: dict[str, list[tuple[Node, dict[Partition, None]]]] = {}
+        """Address -> who listens there."""
         self._leaders: dict[Partition, tuple[object, int]] = {}
 
     # --- brokers -----------------------------------------------------------------------
 
-    def open_broker(self, node: Node, plan: BrokerPlan, partitions: Iterable[Partition]) -> None:
+    def open_broker(self, node: Node, plan: BrokerPlan, on_disk: Iterable[Partition]) -> None:
         """A broker's process begins to serve what is on its disk."""
-        self._serving[node] = (plan, {})
-        for partition in partitions:
+        partitions: dict[Partition, None] = {}
+        self._serving[node] = (plan, partitions)
+        self._at.setdefault(f"{plan.host}:{plan.port}", []).append((node, partitions))
+        for partition in on_disk:
             self._host(node, partition)
 
     def add(self, node: Node, partition: Partition) -> None:
@@ -95,7 +99,8 @@ class Logs:
         """A broker's process is gone; how many partitions it served."""
         if node not in self._serving:
             return 0
-        _, partitions = self._serving.pop(node)
+        plan, partitions = self._serving.pop(node)
+        self._at[f"{plan.host}:{plan.port}"].remove((node, partitions))
         for partition in partitions:
             self._write(node, partition, "ceases")
         for topic in dict.fromkeys(partition.topic for partition in partitions):
@@ -155,8 +160,8 @@ class Logs:
         if self.layout == "0.8":
             leader = self._leader(partition)
             return next((n for n, (p, _) in self._serving.items() if p.broker_id == leader), None)
-        for node, (plan, partitions) in self._serving.items():
-            if f"{plan.host}:{plan.port}" == address and partition in partitions:
+        for node, partitions in self._at.get(address, ()):
+            if partition in partitions:
                 return node
         return None
 

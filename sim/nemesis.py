@@ -55,6 +55,8 @@ class Nemesis:
         self.effects = [Effect(action) for action in world.plan.timeline]
         self.ends_us = world.plan.calm_us
         """When the last action that has struck so far is over."""
+        self._undoing = False
+        """Whether the action that strikes now has said how it is undone."""
         self._asked: dict[tuple[str, str, str], int] = {}
         self._armed: dict[str, list[Effect]] = {}
         for effect in self.effects:
@@ -74,12 +76,18 @@ class Nemesis:
         effect.at_us = now
         effect.until_us = now + action.for_us
         self.ends_us = max(self.ends_us, effect.until_us)
-        self.kernel.write(
-            action.target,
-            "fault" if action.is_fault else action.verb.kind,
-            {"verb": action.verb.name, "number": action.number, "for_us": action.for_us},
-        )
+        detail = {
+            "verb": action.verb.name,
+            "number": action.number,
+            "for_us": action.for_us,
+            "lasts": action.lasts,
+        }
+        kind = "fault" if action.is_fault else action.verb.kind
+        self.kernel.write(action.target, kind, detail)
+        self._undoing = False
         DEEDS[action.verb.name](self.world, action, effect)
+        if action.lasts and not self._undoing:
+            self.later(effect, action.for_us, lambda: None)
 
     def later(self, effect: Effect, delay_us: int, call: Callable[[], Any]) -> None:
         """Undo an action when its time is over."""
@@ -88,11 +96,12 @@ class Nemesis:
             call()
             self.kernel.write(
                 effect.action.target,
-                "fault ends",
+                "fault ends" if effect.action.is_fault else "load ends",
                 {"verb": effect.action.verb.name, "number": effect.action.number},
             )
 
         assert effect.at_us is not None, "only what has struck is undone"
+        self._undoing = True
         effect.until_us = max(effect.until_us or 0, self.kernel.now_us + delay_us)
         self.ends_us = max(self.ends_us, effect.until_us)
         self.kernel.after(delay_us, undo, None)

@@ -14,10 +14,23 @@ from typing import TYPE_CHECKING, Any, Literal
 from model.answers import Fired
 from model.errors import Failure, Unimplemented
 from model.faults import Effect
-from model.operations import GetEphemerals, Operation, Pipelined, Sync, Write
+from model.operations import (
+    AddWatch,
+    Exists,
+    GetAcl,
+    GetChildren,
+    GetData,
+    GetEphemerals,
+    Operation,
+    Pipelined,
+    RemoveWatches,
+    Sync,
+    Write,
+)
 from model.zookeeper.machine import serve
 from model.zookeeper.tree import Tree
 from model.zookeeper.watches import Wanted, Watches, set_watches
+from sim.batch import Batch
 from sim.kernel import Kernel, Wire
 
 if TYPE_CHECKING:
@@ -28,6 +41,10 @@ State = Literal["leading", "following", "looking", "down"]
 
 PING = "ping"
 CLOSE = "close"
+READS = frozenset(
+    {Exists, GetData, GetChildren, GetAcl, GetEphemerals, Sync, AddWatch, RemoveWatches}
+)
+WRITES = frozenset(Write)
 
 
 class Request:
@@ -141,22 +158,19 @@ class Server:
             return
         self.ensemble.sessions.touch(connection.session, self)
         ask = request.ask
-        if ask is PING:
-            self._reply(connection, request, None, self.kernel.now_us)
+        kind = type(ask)
+        if kind in READS:
+            self._read(connection, request, ask)
+        elif kind is Pipelined:
+            Batch(self, connection, request, ask.operations).go_on()
+        elif kind in WRITES:
+            self.write(connection, ask, lambda *done: self._answer(connection, request, *done))
+        elif ask is PING:
+            self.reply(connection, request, None, self.kernel.now_us)
         elif ask is CLOSE:
             self.ensemble.sessions.close(connection, request)
-        elif isinstance(ask, Wanted):
-            self._leave_again(connection, request, ask)
-        elif type(ask) is Pipelined:
-            _Batch(self, connection, request, ask.operations).go_on()
-        elif isinstance(ask, Write):
-            self._write(
-                connection,
-                ask,
-                lambda answer, zxid: self._answer(connection, request, answer, zxid),
-            )
         else:
-            self._read(connection, request, ask)
+            self._leave_again(connection, request, ask)
 
     def _takes(self, connection: Connection) -> bool:
         """Whether requests of this connection count: it is open, or broke behind them."""
@@ -194,7 +208,7 @@ class Server:
             self.ensemble.sync(self, lambda: self._answer(connection, request, operation.path, 0))
             return
         answer = self.look(connection, operation)
-        self._reply(connection, request, answer, self.spend(self.kernel.profile.read_us))
+        self.reply(connection, request, answer, self.spend(self.kernel.profile.read_us))
 
     def _leave_again(self, connection: Connection, request: Request, wanted: Wanted) -> None:
         relative_zxid = connection.client.last_zxid
@@ -203,16 +217,17 @@ class Server:
         )
         for event in missed:
             self._notify(connection, event, -1)
-        self._reply(connection, request, None, self.kernel.now_us)
+        self.reply(connection, request, None, self.kernel.now_us)
 
     # --- writes ------------------------------------------------------------------------
 
-    def _write(
+    def write(
         self,
         connection: Connection,
         operation: Operation[Any],
         done: Callable[[Any, int], object],
     ) -> None:
+        """Take a write to the leader; `done` hears the answer when it has come back."""
         self.spend(self.kernel.profile.write_us)
         self.ensemble.submit(self, connection, operation, done)
 
@@ -249,11 +264,12 @@ class Server:
     # --- answers -----------------------------------------------------------------------
 
     def _answer(self, connection: Connection, request: Request, answer: Any, zxid: int) -> None:
-        self._reply(connection, request, answer, self.spend(0), zxid)
+        self.reply(connection, request, answer, self.spend(0), zxid)
 
-    def _reply(
+    def reply(
         self, connection: Connection, request: Request, answer: Any, at_us: int, zxid: int = 0
     ) -> None:
+        """Send an answer."""
         if connection.reply_to_lose is not None and connection.reply_to_lose[0] is request:
             connection.reply_to_lose[1].add("replies lost")
             connection.client.cut_off(connection)
@@ -306,64 +322,3 @@ class Server:
     def forget_backlog(self) -> None:
         """A killed process answers nothing of what had arrived."""
         self._backlog.clear()
-
-
-class _Batch:
-    """A pipelined batch: its writes follow one another closely, its reads wait for them."""
-
-    __slots__ = (
-        "answers",
-        "at",
-        "connection",
-        "operations",
-        "pending",
-        "request",
-        "server",
-        "zxid",
-    )
-
-    def __init__(
-        self,
-        server: Server,
-        connection: Connection,
-        request: Request,
-        operations: tuple[Operation[Any], ...],
-    ) -> None:
-        self.server = server
-        self.connection = connection
-        self.request = request
-        self.operations = operations
-        self.answers: list[Any] = [None] * len(operations)
-        self.at = 0
-        self.pending = 0
-        self.zxid = 0
-
-    def go_on(self) -> None:
-        """Do what can be done now, and reply when all of it is done."""
-        server = self.server
-        reads = 0
-        while self.at < len(self.operations):
-            operation = self.operations[self.at]
-            if isinstance(operation, Write):
-                self._submit(self.at, operation)
-            elif self.pending:
-                break
-            else:
-                self.answers[self.at] = server.look(self.connection, operation)
-                reads += 1
-            self.at += 1
-        done_us = server.spend(reads * server.kernel.profile.read_us)
-        if self.at == len(self.operations) and not self.pending:
-            server._reply(self.connection, self.request, tuple(self.answers), done_us, self.zxid)
-
-    def _submit(self, index: int, operation: Operation[Any]) -> None:
-        self.pending += 1
-
-        def done(answer: Any, zxid: int) -> None:
-            self.answers[index] = answer
-            self.pending -= 1
-            self.zxid = zxid
-            if not self.pending:
-                self.go_on()
-
-        self.server._write(self.connection, operation, done)

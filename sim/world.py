@@ -7,8 +7,9 @@ the same trace, event for event.
 from __future__ import annotations
 
 import gc
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
 
 from model.administrator import Administrator, administrator
 from model.asks import Partition
@@ -18,7 +19,7 @@ from model.faults import Effect
 from model.member import Consumer
 from model.payloads import TopicAssignment
 from model.plan import BrokerPlan, ClusterPlan, ConsumerPlan, GroupPlan, Plan
-from model.program import Ended, Program
+from model.program import Ended
 from model.registry import partition_07
 from model.trace import Header, Trace
 from sim.driver import Driver
@@ -32,6 +33,11 @@ from sim.profile import PROFILES
 from sim.streams import Streams
 
 WORLD = "sim"
+PARTS = 200
+"""How often a long run says how far it has come."""
+
+Tell = Callable[[int, int], None]
+"""Called with the present moment and the end, in microseconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +93,11 @@ class World:
 
     # --- running -----------------------------------------------------------------------
 
-    def run(self) -> None:
-        """Run from the beginning to the end of the time to settle."""
+    def run(self, tell: Tell | None = None) -> None:
+        """Run from the beginning to the end of the time to settle.
+
+        That end moves when a fault strikes late; `tell` hears how far the run has come.
+        """
         for cluster in self.clusters.values():
             cluster.ensemble.election.begin()
             self._start_administrator(cluster)
@@ -99,9 +108,18 @@ class World:
             if member.starts_us is not None:
                 self.kernel.after(member.starts_us, self.start, node)
         self.nemesis.schedule()
-        self.kernel.run(until=self.plan.calm_us + self.plan.settle_us)
         while self.nemesis.ends_us + self.plan.settle_us > self.kernel.now_us:
-            self.kernel.run(until=self.nemesis.ends_us + self.plan.settle_us)
+            self._run_until(self.nemesis.ends_us + self.plan.settle_us, tell)
+        self.kernel.write("", "run ends")
+
+    def _run_until(self, end_us: int, tell: Tell | None) -> None:
+        if tell is None:
+            self.kernel.run_until(end_us)
+            return
+        begun_us = self.kernel.now_us
+        for part in range(1, PARTS + 1):
+            self.kernel.run_until(begun_us + (end_us - begun_us) * part // PARTS)
+            tell(self.kernel.now_us, end_us)
 
     # --- processes ---------------------------------------------------------------------
 
@@ -131,7 +149,7 @@ class World:
             plan.settings,
             configured,
         )
-        program = plan.program if plan.program is not None else consumer(me)
+        program = consumer(me) if plan.program is None else replace(plan.program, me=me)
         node = Node(self.kernel, plan.node, program, group=group.name)
         node.connect_to(
             cluster.ensemble,
@@ -225,31 +243,51 @@ class World:
         )
         self._bury(node)
 
-    def program_of(self, name: str) -> Program:
-        """The program that runs, or ran last, under this name."""
-        return self.nodes[name].program
+    def take_apart(self) -> None:
+        """Undo the circles of references in a world that has run, so that it is freed at once."""
+        parts: list[Any] = [self.kernel, self.network, self.nemesis, self]
+        for cluster in self.clusters.values():
+            ensemble = cluster.ensemble
+            parts += [cluster, cluster.logs, ensemble.sessions, ensemble.election, ensemble]
+            parts += ensemble.servers
+        for name, node in self.nodes.items():
+            parts += [self.drivers[name], node]
+            if node.client is not None:
+                parts.append(node.client)
+        parts += self.fetchers.values()
+        for part in parts:
+            part.__dict__.clear()
 
 
 def simulate(
-    plan: Plan, seed: int = 0, *, versions: Mapping[str, str] | None = None
+    plan: Plan,
+    seed: int = 0,
+    *,
+    versions: Mapping[str, str] | None = None,
+    tell: Tell | None = None,
 ) -> Simulated:
     """Run a plan in simulation.
 
-    Raises NotAnAsk or ProgramLoops for a user's program that breaks the rules.
+    Raises NotAnAsk or ProgramLoops for a user's program that breaks the rules, and
+    Interrupted, with what there is so far, when the user has had enough.
     """
     world = World(plan, seed)
     header = Header(plan.name, plan.variant, WORLD, seed, versions or {})
-    # A run makes much garbage that is never cyclic; looking for cycles costs a fifth of it.
+    # The collector would look through everything again and again and find nothing: a world
+    # holds on to itself while it runs, and is taken apart when it has run.
     was_enabled = gc.isenabled()
     gc.disable()
     try:
-        world.run()
+        world.run(tell)
     except KeyboardInterrupt:
-        raise Interrupted(_left_by(world, header)) from None
+        world.kernel.write("", "run ends")
+        raise Interrupted(_left_by(world, replace(header, partial=True))) from None
     finally:
+        left = _left_by(world, header)
+        world.take_apart()
         if was_enabled:
             gc.enable()
-    return _left_by(world, header)
+    return left
 
 
 def _left_by(world: World, header: Header) -> Simulated:

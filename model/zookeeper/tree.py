@@ -228,8 +228,17 @@ def write(tree: Tree, session: int, operation: Operation[Any], *, now_ms: int = 
     else:
         done = _WRITES[type(operation)](tree, session, operation, zxid, now_ms)
     if type(done.answer) is Failure:
-        return Written(replace(tree, zxid=zxid), done.answer)
-    return replace(done, tree=replace(done.tree, zxid=zxid))
+        return Written(_at(tree, zxid), done.answer)
+    return Written(_at(done.tree, zxid), done.answer, done.changes)
+
+
+def _at(tree: Tree, zxid: int) -> Tree:
+    """The same tree after one more request. (`replace` would take four times as long.)"""
+    return Tree(tree.nodes, tree.sessions, tree.ephemerals, tree.births, zxid)
+
+
+def _with_nodes(tree: Tree, nodes: Map[str, Znode]) -> Tree:
+    return Tree(nodes, tree.sessions, tree.ephemerals, tree.births, tree.zxid)
 
 
 def _multi(tree: Tree, session: int, multi: Multi, zxid: int, now_ms: int) -> Written:
@@ -280,9 +289,11 @@ def _create(tree: Tree, session: int, operation: Create, zxid: int, now_ms: int)
     nodes = tree.nodes.mutate()
     nodes[path] = child
     nodes[parent_path] = parent.with_child(paths.name_of(path), zxid)
-    grown = replace(tree, nodes=nodes.finish(), births=tree.births + 1)
+    births = tree.births + 1
+    ephemerals = tree.ephemerals
     if operation.ephemeral:
-        grown = _with_ephemeral(grown, session, path)
+        ephemerals = ephemerals.set(session, ephemerals.get(session, Map()).set(path, births))
+    grown = Tree(nodes.finish(), tree.sessions, ephemerals, births, tree.zxid)
     return Written(grown, path, (Change(Happening.CREATED, path),))
 
 
@@ -290,11 +301,6 @@ def _suffix(created: int) -> str:
     """The suffix of a sequential znode: ten digits of a number that Java keeps in 32 bits."""
     wrapped = (created + (1 << 31)) % (1 << 32) - (1 << 31)
     return f"{wrapped:010d}"
-
-
-def _with_ephemeral(tree: Tree, session: int, path: str) -> Tree:
-    mine = tree.ephemerals.get(session, Map()).set(path, tree.births)
-    return replace(tree, ephemerals=tree.ephemerals.set(session, mine))
 
 
 def _delete(tree: Tree, session: int, operation: Delete, zxid: int, now_ms: int) -> Written:
@@ -323,11 +329,10 @@ def _without(tree: Tree, path: str, znode: Znode, zxid: int) -> Tree:
     nodes = tree.nodes.mutate()
     del nodes[path]
     nodes[parent_path] = nodes[parent_path].without_child(paths.name_of(path), zxid)
-    pruned = replace(tree, nodes=nodes.finish())
-    if znode.owner == NOBODY:
-        return pruned
-    mine = tree.ephemerals[znode.owner].delete(path)
-    return replace(pruned, ephemerals=tree.ephemerals.set(znode.owner, mine))
+    ephemerals = tree.ephemerals
+    if znode.owner != NOBODY:
+        ephemerals = ephemerals.set(znode.owner, ephemerals[znode.owner].delete(path))
+    return Tree(nodes.finish(), tree.sessions, ephemerals, tree.births, tree.zxid)
 
 
 def _set_data(tree: Tree, session: int, operation: SetData, zxid: int, now_ms: int) -> Written:
@@ -336,7 +341,7 @@ def _set_data(tree: Tree, session: int, operation: SetData, zxid: int, now_ms: i
     if znode is None:
         return Written(tree, failure)
     changed = znode.with_data(operation.data, zxid, now_ms)
-    after = replace(tree, nodes=tree.nodes.set(path, changed))
+    after = _with_nodes(tree, tree.nodes.set(path, changed))
     return Written(after, changed.version, (Change(Happening.CHANGED, path),))
 
 
@@ -375,7 +380,7 @@ def _set_acl(tree: Tree, session: int, operation: SetAcl, zxid: int, now_ms: int
     if operation.version not in (ANY_VERSION, znode.aversion):
         return Written(tree, Failure(BadVersion, path))
     changed = znode.with_acl(operation.acl)
-    return Written(replace(tree, nodes=tree.nodes.set(path, changed)), changed.aversion)
+    return Written(_with_nodes(tree, tree.nodes.set(path, changed)), changed.aversion)
 
 
 _WRITES: dict[type[Operation[Any]], Callable[[Tree, int, Any, int, int], Written]] = {

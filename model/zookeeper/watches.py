@@ -16,7 +16,7 @@ A client hears of one change of one path once, however many watches it had left 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
 from immutables import Map
@@ -28,6 +28,10 @@ from model.zookeeper.tree import Change, Tree
 Kind = Literal["data", "child", "persistent", "recursive"]
 Table = Map[str, Map[int, None]]
 """Path -> the clients that watch it."""
+
+KINDS: tuple[Kind, ...] = ("data", "child", "persistent", "recursive")
+_NOBODY: Map[int, None] = Map()
+_NOTHING: Map[tuple[str, str], None] = Map()
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,28 +48,39 @@ class Watches:
     def leave(self, client: int, kind: Kind, path: str) -> Watches:
         """Leave a watch of this kind."""
         table: Table = getattr(self, kind)
-        there = table.get(path, Map())
+        there = table.get(path, _NOBODY)
         if client in there:
             return self
-        mine = self.paths.get(client, Map()).set((kind, path), None)
-        changed = {kind: table.set(path, there.set(client, None))}
-        return replace(self, paths=self.paths.set(client, mine), **changed)
+        mine = self.paths.get(client, _NOTHING).set((kind, path), None)
+        table = table.set(path, there.set(client, None))
+        return self._with(kind, table, self.paths.set(client, mine))
+
+    def _with(
+        self, kind: str, table: Table, paths: Map[int, Map[tuple[str, str], None]]
+    ) -> Watches:
+        return Watches(
+            table if kind == "data" else self.data,
+            table if kind == "child" else self.child,
+            table if kind == "persistent" else self.persistent,
+            table if kind == "recursive" else self.recursive,
+            paths,
+        )
 
     def has(self, client: int, kind: Kind, path: str) -> bool:
         """Whether this client has such a watch."""
-        return (kind, path) in self.paths.get(client, Map())
+        return (kind, path) in self.paths.get(client, _NOTHING)
 
     def drop_client(self, client: int) -> Watches:
         """Drop every watch of a client, whose connection is gone."""
         now = self
-        for kind, path in sorted(self.paths.get(client, Map())):
+        for kind, path in sorted(self.paths.get(client, _NOTHING)):
             now = now._without(client, kind, path)
         return now
 
     def drop_path(self, client: int, path: str) -> Watches:
         """Drop every watch that a client left at one path."""
         now = self
-        for kind in ("data", "child", "persistent", "recursive"):
+        for kind in KINDS:
             if now.has(client, kind, path):
                 now = now._without(client, kind, path)
         return now
@@ -74,33 +89,50 @@ class Watches:
         table: Table = getattr(self, kind)
         there = table[path].delete(client)
         mine = self.paths[client].delete((kind, path))
-        changed = {kind: table.set(path, there) if there else table.delete(path)}
+        table = table.set(path, there) if there else table.delete(path)
         paths = self.paths.set(client, mine) if mine else self.paths.delete(client)
-        return replace(self, paths=paths, **changed)
+        return self._with(kind, table, paths)
 
     def fire(self, changes: Iterable[Change]) -> tuple[Watches, list[tuple[int, Fired]]]:
         """Fire what these changes fire; the pairs are (client, what it hears), in order."""
         now = self
         heard: list[tuple[int, Fired]] = []
         for change in changes:
-            for event, once in _events(change):
-                now, clients = now._fired_at(event, once)
-                heard.extend((client, event) for client in clients)
+            what, path = change.what, change.path
+            if now._may_fire(path):
+                now = now._fire_at(what, path, _ONCE[what], heard)
+            if what is not Happening.CHANGED:
+                parent = parent_of(path)
+                assert parent is not None, "the root is neither created nor deleted"
+                if parent in now.child or now.persistent:
+                    now = now._fire_at(Happening.CHILDREN, parent, ("child",), heard)
         return now, heard
 
-    def _fired_at(self, event: Fired, once: tuple[Kind, ...]) -> tuple[Watches, list[int]]:
+    def _may_fire(self, path: str) -> bool:
+        """Whether anybody can be told of a change of this path itself."""
+        return path in self.data or path in self.child or bool(self.persistent or self.recursive)
+
+    def _fire_at(
+        self,
+        what: Happening,
+        path: str,
+        once: tuple[Kind, ...],
+        heard: list[tuple[int, Fired]],
+    ) -> Watches:
         now = self
         clients: set[int] = set()
         for kind in once:
             table: Table = getattr(now, kind)
-            for client in list(table.get(event.path, ())):
+            for client in list(table.get(path, ())):
                 clients.add(client)
-                now = now._without(client, kind, event.path)
-        clients.update(self.persistent.get(event.path, ()))
-        if self.recursive and event.what is not Happening.CHILDREN:
-            for path in _self_and_above(event.path):
-                clients.update(self.recursive.get(path, ()))
-        return now, sorted(clients)
+                now = now._without(client, kind, path)
+        clients.update(self.persistent.get(path, ()))
+        if self.recursive and what is not Happening.CHILDREN:
+            for above in _self_and_above(path):
+                clients.update(self.recursive.get(above, ()))
+        event = Fired(what, path)
+        heard.extend((client, event) for client in sorted(clients))
+        return now
 
 
 _ONCE: dict[Happening, tuple[Kind, ...]] = {
@@ -108,15 +140,6 @@ _ONCE: dict[Happening, tuple[Kind, ...]] = {
     Happening.CHANGED: ("data",),
     Happening.DELETED: ("data", "child"),
 }
-
-
-def _events(change: Change) -> Iterator[tuple[Fired, tuple[Kind, ...]]]:
-    """What a change says of its path, and then of its parent."""
-    yield Fired(change.what, change.path), _ONCE[change.what]
-    if change.what is not Happening.CHANGED:
-        parent = parent_of(change.path)
-        assert parent is not None, "the root is neither created nor deleted"
-        yield Fired(Happening.CHILDREN, parent), ("child",)
 
 
 def _self_and_above(path: str) -> Iterator[str]:

@@ -79,17 +79,32 @@ class Znode:
     def with_child(self, name: str, zxid: int) -> Znode:
         """This znode after a child was created."""
         children = self.children.set(name, self.created)
-        return replace(
-            self,
-            children=children,
-            child_table=java.grown(self.child_table, len(children)),
-            created=self.created + 1,
-            pzxid=zxid,
-        )
+        table = java.grown(self.child_table, len(children))
+        return self._with_children(children, table, self.created + 1, zxid)
 
     def without_child(self, name: str, zxid: int) -> Znode:
         """This znode after a child was deleted."""
-        return replace(self, children=self.children.delete(name), pzxid=zxid)
+        children = self.children.delete(name)
+        return self._with_children(children, self.child_table, self.created, zxid)
+
+    def _with_children(
+        self, children: Map[str, int], table: int, created: int, pzxid: int
+    ) -> Znode:
+        return Znode(
+            self.data,
+            self.owner,
+            self.version,
+            self.acl,
+            children,
+            table,
+            created,
+            self.aversion,
+            self.czxid,
+            self.mzxid,
+            pzxid,
+            self.ctime,
+            self.mtime,
+        )
 
     def with_data(self, data: bytes | None, zxid: int, now_ms: int) -> Znode:
         """This znode after its data was replaced, by the same data perhaps."""

@@ -1,0 +1,263 @@
+"""Judges of how soon a group comes to rest, and at what cost."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from model import registry
+from model.plan import GroupPlan, Plan
+from model.rest import Rest, RestOf
+from model.trace import Event
+from model.verdicts import Finding, Property, Verdict, duration, seconds
+
+PROGRESS = Property(
+    "progress",
+    "eventually",
+    "after the last action of the timeline the group comes to rest within session timeout, "
+    "ticks, back-off and round trips",
+)
+WORK = Property(
+    "work bound",
+    "end",
+    "rebalances and reads per change stay below a multiple of the number of members",
+)
+
+READS = frozenset({"get", "children", "exists", "ephemerals"})
+
+
+@dataclass(frozen=True, slots=True)
+class ChangeSeen:
+    """A change of members, brokers or topics, and what followed from it in one group."""
+
+    at_us: int
+    what: str
+    group: str
+    rest_after_us: int | None
+    """How long until the group was at rest; None if it never was before the run ended."""
+    skew_us: int | None
+    """From the first member that was woken by it to the last."""
+
+
+@dataclass(slots=True)
+class WorkOf:
+    """What one group has done."""
+
+    attempts: int = 0
+    reads: int = 0
+    operations: int = 0
+    trips_after_calm: int = 0
+    changes: list[tuple[int, int, str]] = field(default_factory=list)
+    """(when, zxid, what) of each change in the registry."""
+    disturbances: int = 0
+    """Lost connections and sessions of its members."""
+    wakings: dict[int, list[int]] = field(default_factory=dict)
+    """zxid -> when members heard of it."""
+    slowest_trip_us: int = 1000
+
+
+@dataclass
+class ProgressJudge:
+    """Counts what each group does."""
+
+    plan: Plan
+    calm_us: int
+    work: dict[str, WorkOf] = field(default_factory=dict)
+    _asked: dict[str, int] = field(default_factory=dict)
+    _fired: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.work = {group.name: WorkOf() for group in self.plan.groups}
+        self._handlers: dict[str, Callable[[Event], None]] = {
+            "asks": self._note_ask,
+            "answers": self._note_answer,
+            "rebalance begins": self._note_attempt,
+            "suspended": self._note_disturbance,
+            "expired": self._note_disturbance,
+            "applied": self._note_changes,
+            "session expired": self._note_changes,
+            "session closed": self._note_changes,
+            "fires": self._note_fired,
+            "hears": self._note_waking,
+        }
+
+    def handles(self, kind: str) -> bool:
+        """Whether events of this kind count."""
+        return kind in self._handlers
+
+    def after(self, event: Event) -> None:
+        """Count what an event has added."""
+        self._handlers[event.kind](event)
+
+    def _note_attempt(self, event: Event) -> None:
+        self.work[event.group].attempts += 1
+
+    def _note_disturbance(self, event: Event) -> None:
+        if event.group:
+            self.work[event.group].disturbances += 1
+
+    def _note_fired(self, event: Event) -> None:
+        if event.group:
+            pending = self._fired.setdefault(event.node, [])
+            pending.append((event.detail["path"], event.zxid))
+
+    def _note_ask(self, event: Event) -> None:
+        if not event.group or event.detail["for"] == "commit":
+            return
+        self._asked[event.node] = event.t_us
+        work = self.work[event.group]
+        op = event.detail["op"]
+        number = event.detail["number"] if op == "pipelined" else 1
+        work.operations += number
+        if event.t_us >= self.calm_us:
+            work.trips_after_calm += 1
+        if op in READS or (op == "pipelined" and event.detail["parts"][0][0] in READS):
+            work.reads += number
+
+    def _note_answer(self, event: Event) -> None:
+        asked_us = self._asked.pop(event.node, None)
+        if asked_us is not None and event.t_us >= self.calm_us:
+            work = self.work[event.group]
+            work.slowest_trip_us = max(work.slowest_trip_us, event.t_us - asked_us)
+
+    def _note_changes(self, event: Event) -> None:
+        for change in event.detail["did"]:
+            path = change[1]
+            member = registry.parse_member(path)
+            if member is not None:
+                if member[0] in self.work and change[0] != "changed":
+                    self._add(member[0], event, f"{member[1]} {_verb(change[0])}")
+            elif path.startswith((f"{registry.BROKER_IDS}/", f"{registry.TOPICS}/")):
+                for group in self.work:
+                    self._add(group, event, f"{path} {change[0]}")
+
+    def _add(self, group: str, event: Event, what: str) -> None:
+        self.work[group].changes.append((event.t_us, event.zxid, what))
+
+    def _note_waking(self, event: Event) -> None:
+        if not event.group or "path" not in event.detail:
+            return
+        pending = self._fired.get(event.node, [])
+        for at, (path, zxid) in enumerate(pending):
+            if path == event.detail["path"]:
+                del pending[at]
+                self.work[event.group].wakings.setdefault(zxid, []).append(event.t_us)
+                return
+
+    # --- progress ----------------------------------------------------------------------
+
+    def bound_us(self, group: GroupPlan) -> int:
+        """How long a group may take, after the last action, to come to rest."""
+        if self.plan.progress_within_us is not None:
+            return self.plan.progress_within_us
+        cluster = self.plan.cluster(group.cluster)
+        timeouts = [cluster.session_timeout_ms] + [
+            member.settings.session_timeout_ms for member in group.consumers
+        ]
+        pauses = [
+            member.settings.rebalance_backoff_ms * member.settings.rebalance_retries
+            for member in group.consumers
+            if member.variant.backs_off
+        ]
+        work = self.work[group.name]
+        trips = work.trips_after_calm * work.slowest_trip_us
+        session = max(timeouts) * 1000 + 2 * cluster.zookeeper.tick_us
+        return session + max(pauses, default=0) * 1000 + trips
+
+    def progress(self, trackers: list[RestOf], end_us: int) -> Finding:
+        """Whether every group came to rest soon enough after the last action."""
+        slowest = ""
+        longest = -1
+        for tracker in trackers:
+            bound = self.bound_us(tracker.group)
+            rest = _first_lasting(tracker.rests, self.calm_us, end_us)
+            name = tracker.group.name
+            if rest is None:
+                waited = end_us - self.calm_us
+                if waited < bound:
+                    return Finding(
+                        PROGRESS,
+                        Verdict.UNKNOWN,
+                        f"{name} was not at rest when the run ended, {duration(waited)} after "
+                        f"the last action; it may take {duration(bound)}, so settle for longer",
+                    )
+                return Finding(
+                    PROGRESS,
+                    Verdict.VIOLATED,
+                    f"{name} was not at rest {duration(waited)} after the last action; "
+                    f"{_restless(tracker)}; the bound is {duration(bound)}",
+                    end_us,
+                )
+            took = max(rest.begins_us - self.calm_us, 0)
+            if took > bound:
+                return Finding(
+                    PROGRESS,
+                    Verdict.VIOLATED,
+                    f"{name} came to rest {duration(took)} after the last action; the bound "
+                    f"is {duration(bound)}",
+                    rest.begins_us,
+                )
+            if took > longest:
+                longest = took
+                slowest = (
+                    f"{name} was at rest {duration(took)} after the last action, at "
+                    f"{seconds(self.calm_us)}; the bound is {duration(bound)}"
+                )
+        return Finding(PROGRESS, Verdict.HOLDS, slowest)
+
+    # --- work --------------------------------------------------------------------------
+
+    def work_bound(self) -> Finding:
+        """Whether what was done stays in proportion to what changed."""
+        evidence = ""
+        for group in self.plan.groups:
+            work = self.work[group.name]
+            members = len(group.consumers)
+            reasons = len(work.changes) + work.disturbances + members
+            allowed = self.plan.work_factor * members * max(reasons, 1)
+            evidence = (
+                f"{group.name}: {work.attempts} attempts and {work.reads} reads for "
+                f"{len(work.changes)} changes and {work.disturbances} lost connections or "
+                f"sessions among {members} members"
+            )
+            if work.attempts > allowed:
+                return Finding(WORK, Verdict.VIOLATED, f"{evidence}; {allowed} attempts allowed")
+        return Finding(WORK, Verdict.HOLDS, evidence)
+
+    def changes_seen(self, trackers: list[RestOf]) -> list[ChangeSeen]:
+        """Each change of the registry with the time to rest that followed."""
+        seen: list[ChangeSeen] = []
+        for tracker in trackers:
+            work = self.work[tracker.group.name]
+            for at_us, zxid, what in work.changes:
+                rest = next((one for one in tracker.rests if one.begins_us >= at_us), None)
+                heard = work.wakings.get(zxid, [])
+                seen.append(
+                    ChangeSeen(
+                        at_us,
+                        what,
+                        tracker.group.name,
+                        None if rest is None else rest.begins_us - at_us,
+                        max(heard) - min(heard) if heard else None,
+                    )
+                )
+        return seen
+
+
+def _verb(change: str) -> str:
+    return {"created": "joined", "deleted": "left"}[change]
+
+
+def _first_lasting(rests: list[Rest], calm_us: int, end_us: int) -> Rest | None:
+    """The rest that lasts until the run ends, or the first that begins in the calm."""
+    later = [rest for rest in rests if rest.ends_us > calm_us]
+    if not later or later[-1].ends_us < end_us:
+        return None
+    return later[-1] if later[-1].begins_us > calm_us else Rest(calm_us, end_us)
+
+
+def _restless(tracker: RestOf) -> str:
+    names = sorted(tracker.restless)
+    if not names:
+        return "something had only just ended"
+    return f"{', '.join(names[:3])}{' and others' if len(names) > 3 else ''} had not come to rest"

@@ -1,0 +1,258 @@
+"""What a scenario file may hold, as pydantic models; its JSON Schema is made from them.
+
+The entries of a timeline are made from the alphabet of `model.faults`, so that a verb is
+written down once.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    StringConstraints,
+    WithJsonSchema,
+    create_model,
+)
+
+from model.faults import VERBS, Option
+from model.operations import Purpose
+from model.registry import Layout
+from scenarios import units
+
+
+def _written(pattern: str, example: str) -> WithJsonSchema:
+    return WithJsonSchema({"type": "string", "pattern": pattern, "examples": [example]})
+
+
+Duration = Annotated[
+    int,
+    BeforeValidator(units.parse_duration),
+    _written(r"^\d+(\.\d+)?(us|ms|s|m|h)$", "5s"),
+]
+Rate = Annotated[
+    int, BeforeValidator(units.parse_rate), _written(r"^\d+(\.\d+)?/(s|m|h)$", "200/s")
+]
+Size = Annotated[
+    int, BeforeValidator(units.parse_size), _written(r"^\d+(\.\d+)?(B|kB|KiB|MB|MiB)$", "100B")
+]
+
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
+Host = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9.-]*$", max_length=200)]
+Word = Annotated[str, StringConstraints(min_length=1, max_length=400)]
+VariantName = Annotated[str, StringConstraints(min_length=1, max_length=60)]
+
+
+class Model(BaseModel):
+    """A part of a scenario: nothing but the fields it knows."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, populate_by_name=True)
+
+
+# --- clusters --------------------------------------------------------------------------
+
+
+class ZooKeeperModel(Model):
+    """An ensemble."""
+
+    servers: int = Field(3, ge=1, le=9, description="how many servers")
+    tick: Duration = Field("500ms", validate_default=True, description="ZooKeeper's tickTime")
+    profile: str = Field("default", description="whose latencies")
+    lists_ephemerals: bool = Field(
+        True, description="whether its servers know getEphemerals, as those before 3.6 did not"
+    )
+
+
+class BrokerModel(Model):
+    """A broker."""
+
+    id: int = Field(ge=0, le=2_147_483_647, description="its logical id")
+    name: Name | None = Field(None, description="the process's name, if the id is not enough")
+    host: Host | None = Field(None, description="its machine")
+    port: int = Field(9092, ge=1, le=65_535, description="where it listens")
+    starts: Duration | Literal["never"] = Field(
+        "0s", validate_default=True, description="when; `never` leaves it to the timeline"
+    )
+
+
+class TopicModel(Model):
+    """A topic."""
+
+    partitions: int | None = Field(None, ge=1, le=100_000, description="how many in all")
+    partitions_per_broker: int | None = Field(None, ge=1, le=100_000, description="on each")
+    replicas: int = Field(1, ge=1, le=10, description="0.8: brokers that hold each partition")
+
+
+class ClusterModel(Model):
+    """Brokers, their topics, and the ensemble they register with."""
+
+    zookeeper: ZooKeeperModel = Field(default_factory=lambda: ZooKeeperModel.model_validate({}))
+    brokers: int | list[BrokerModel] = Field(3, description="how many, or which")
+    layout: Layout | None = Field(
+        None, description="of the registry; the variant's own unless given"
+    )
+    variant: VariantName | None = Field(
+        None, description="how its brokers register; the run's variant unless given"
+    )
+    session_timeout: Duration = Field("2s", validate_default=True, description="of its brokers")
+    topics: dict[Name, TopicModel] = Field(description="by name")
+
+
+# --- groups ----------------------------------------------------------------------------
+
+
+class FilterModel(Model):
+    """A topic filter: a white list or a black list, and streams for all it allows."""
+
+    white_list: Word | None = Field(None, description="a regular expression of topics to take")
+    black_list: Word | None = Field(None, description="a regular expression of topics to leave")
+    streams: int = Field(1, ge=1, le=1_000, description="how many, for all topics together")
+
+
+class ConsumerModel(Model):
+    """A consumer that differs from the others of its group."""
+
+    id: Name | None = Field(None, description="consumer.id; numbered ones unless given")
+    host: Host | None = Field(None, description="its machine")
+    starts: Duration | Literal["never"] | None = Field(None, description="when")
+    streams: dict[Name, int] | None = Field(None, description="topic: number of streams")
+    filter: FilterModel | None = Field(None, description="in place of streams")
+    variant: VariantName | None = Field(None, description="if not the run's")
+    config: dict[str, Any] = Field(default_factory=dict, description="by Kafka's names")
+
+
+class GroupModel(Model):
+    """A group of consumers."""
+
+    cluster: Name | None = Field(None, description="which, if there are several")
+    consumers: int | list[ConsumerModel] = Field(description="how many, or which")
+    ids: Literal["numbered", "drawn"] = Field(
+        "numbered", description="whether consumers have configured ids or draw their own"
+    )
+    streams: dict[Name, int] | None = Field(None, description="topic: streams of each consumer")
+    filter: FilterModel | None = Field(None, description="in place of streams")
+    variant: VariantName | None = Field(None, description="if not the run's")
+    config: dict[str, Any] = Field(default_factory=dict, description="settings by Kafka's names")
+    starts: Duration = Field("1s", validate_default=True, description="when the first starts")
+    apart: Duration = Field("100ms", validate_default=True, description="until the next")
+    fetch_every: Duration = Field("1s", validate_default=True, description="of each consumer")
+
+
+# --- the timeline ----------------------------------------------------------------------
+
+
+class TriggerModel(Model):
+    """A step of a member."""
+
+    node: Word = Field(description="whose")
+    asks: Purpose = Field(description="what it asks ZooKeeper for")
+    nth: int = Field(1, ge=1, le=100_000, description="which time")
+    when: Literal["before", "after_reply"] = Field("after_reply", description="the moment")
+
+
+class EntryBase(Model):
+    """An entry of the timeline: when, what, to whom."""
+
+    at: Duration | None = Field(None, description="so long after the beginning")
+    on: TriggerModel | None = Field(None, description="at a step of a member, instead")
+
+
+OPTION_FIELDS: dict[Option, tuple[str, Any, str]] = {
+    "for": ("for_", Duration, "how long"),
+    "as": ("as_", Literal["same id", "new id"], "under which id it starts"),
+    "unknown": ("unknown", Duration, "for how long the client is not told"),
+    "lands_after": ("lands_after", Duration, "when a lost request lands after all"),
+    "from": ("from_", Word, "the other side: zookeeper, brokers, or a node"),
+    "direction": (
+        "direction",
+        Literal["both", "to", "from"],
+        "what does not pass: both ways, only to the other side, or only from it",
+    ),
+    "by": ("by", Duration, "by how much"),
+    "each": ("each", Duration, "how long each is down, and the pause after"),
+    "to": ("to", Word, "where to"),
+    "partitions": ("partitions", Annotated[int, Field(ge=1, le=100_000)], "how many in all"),
+    "partitions_per_broker": (
+        "partitions_per_broker",
+        Annotated[int, Field(ge=1, le=100_000)],
+        "how many on each broker",
+    ),
+    "rate": ("rate", Rate, "messages in a time"),
+    "size": ("size", Size, "of a message"),
+}
+
+assert set(OPTION_FIELDS) == set(get_args(Option))
+
+
+def _entry_model() -> type[EntryBase]:
+    fields: dict[str, Any] = {}
+    for verb in VERBS.values():
+        fields[verb.name] = (Word | None, Field(None, description=verb.about))
+    for option, (name, kind, about) in OPTION_FIELDS.items():
+        fields[name] = (kind | None, Field(None, alias=option, description=about))
+    return create_model("Entry", __base__=EntryBase, **fields)
+
+
+Entry = _entry_model()
+
+
+# --- the whole -------------------------------------------------------------------------
+
+
+class SometimesModel(Model):
+    """Something that must have happened."""
+
+    event: Word = Field(description="a kind of event of the trace")
+    node: Word | None = Field(None, description="whose")
+    after: Word | None = Field(None, description="only after an action with this verb")
+    detail: dict[str, Any] = Field(default_factory=dict, description="what its detail holds")
+
+
+class ViolatedModel(Model):
+    """Which properties are expected to be violated."""
+
+    violated: list[str] = Field(description="these are")
+    may: list[str] = Field(default_factory=list, description="these may be, by chance")
+
+
+Expectation = Literal["holds"] | ViolatedModel
+
+
+class ScenarioModel(Model):
+    """A scenario."""
+
+    name: Name = Field(description="as the file is called")
+    about: Word = Field(description="what it shows")
+    variant: VariantName = Field("hardened", description="which runs unless another is asked for")
+    clusters: dict[Name, ClusterModel] = Field(description="by name")
+    groups: dict[Name, GroupModel] = Field(default_factory=dict, description="by name")
+    timeline: list[Entry] = Field(  # type: ignore[valid-type]
+        default_factory=list, description="what happens, in any order"
+    )
+    settle: Duration = Field(
+        "10s", validate_default=True, description="how long the run goes on after the timeline"
+    )
+    sometimes: list[SometimesModel] = Field(
+        default_factory=list, description="what must have happened, or the run shows nothing"
+    )
+    expect: dict[VariantName, Expectation] = Field(
+        default_factory=dict, description="by variant: holds, or what is violated"
+    )
+    strict: bool = Field(
+        False, description="whether the strict form of single ownership counts for the verdict"
+    )
+    progress_within: Duration | None = Field(
+        None, description="the bound of progress, if not the computed one"
+    )
+    work_factor: int = Field(4, ge=1, le=1_000, description="the factor of the work bound")
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of a scenario file, for editors."""
+    schema = ScenarioModel.model_json_schema(by_alias=True)
+    schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
+    schema["title"] = "A watchkeeper scenario"
+    return schema

@@ -1,0 +1,197 @@
+"""Makes actions of a timeline's entries, and refuses those that contradict one another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from model.faults import VERBS, Action, Target, Trigger
+from model.plan import BrokerPlan, ClusterPlan, ConsumerPlan, GroupPlan
+from scenarios.checking import entry_problems, options_of, verbs_of
+from scenarios.problems import Problem, ScenarioError, expected
+from scenarios.reading import Document, Path
+from scenarios.schema import ScenarioModel
+from scenarios.units import duration_text
+
+MOST_ENTRIES = 2_000
+FOREVER = 1 << 62
+
+
+def actions(
+    document: Document,
+    scenario: ScenarioModel,
+    clusters: tuple[ClusterPlan, ...],
+    groups: tuple[GroupPlan, ...],
+) -> tuple[Action, ...]:
+    """The actions of a scenario; ScenarioError lists what is wrong with them."""
+    entries = list(scenario.timeline)
+    if len(entries) > MOST_ENTRIES:
+        said = f"has {len(entries)} entries; at most {MOST_ENTRIES}"
+        raise ScenarioError(document.name, [document.problem(("timeline",), said)])
+    problems = [
+        problem
+        for at, entry in enumerate(entries)
+        for problem in entry_problems(document, at, entry)
+    ]
+    if problems:
+        raise ScenarioError(document.name, problems)
+    names = Names(clusters, groups, entries)
+    for at, entry in enumerate(entries):
+        problems.extend(names.problems(document, at, entry))
+    found = tuple(_action(at, entry) for at, entry in enumerate(entries))
+    if not problems:
+        problems.extend(_contradictions(document, found, clusters, groups))
+    if problems:
+        raise ScenarioError(document.name, problems)
+    return found
+
+
+def _action(at: int, entry: Any) -> Action:
+    verb = VERBS[verbs_of(entry)[0]]
+    trigger = None
+    if entry.on is not None:
+        trigger = Trigger(entry.on.node, entry.on.asks, entry.on.nth, entry.on.when)
+    options: Any = tuple(options_of(entry).items())
+    return Action(at, verb, getattr(entry, verb.name), entry.at, trigger, options)
+
+
+class Names:
+    """What a target may be."""
+
+    def __init__(
+        self,
+        clusters: tuple[ClusterPlan, ...],
+        groups: tuple[GroupPlan, ...],
+        entries: list[Any],
+    ) -> None:
+        prefixes = {
+            cluster.name: f"{cluster.name}:" if len(clusters) > 1 else "" for cluster in clusters
+        }
+        topics = [topic for cluster in clusters for topic in cluster.topics]
+        created = [entry.create_topic for entry in entries if entry.create_topic is not None]
+        self.known: dict[Target, list[str]] = {
+            "consumer": [one.node for group in groups for one in group.consumers],
+            "broker": [one.node for cluster in clusters for one in cluster.brokers],
+            "server": [
+                f"{prefixes[cluster.name]}zookeeper/{number + 1}"
+                for cluster in clusters
+                for number in range(cluster.zookeeper.servers)
+            ],
+            "ensemble": [f"{prefix}zookeeper" for prefix in prefixes.values()],
+            "topic": [*(topic.name for topic in topics), *created],
+            "partition": [
+                f"{topic.name}/{index}" for topic in topics for index, _ in topic.replicas
+            ],
+            "request": ["request", "reply"],
+        }
+        self.layouts = {cluster.layout for cluster in clusters}
+
+    def problems(self, document: Document, at: int, entry: Any) -> Iterator[Problem]:
+        """What is wrong with the names in an entry."""
+        verb = VERBS[verbs_of(entry)[0]]
+        target = getattr(entry, verb.name)
+        path: Path = ("timeline", at)
+        if not verb.worlds:
+            yield document.problem((*path, verb.name), f"cannot be done: {verb.lacking}")
+            return
+        allowed = [name for kind in verb.targets for name in self.known[kind]]
+        if target not in allowed and verb.name != "create_topic":
+            kinds = " or ".join(verb.targets)
+            yield document.problem((*path, verb.name), expected(target, f"a {kinds}", allowed))
+        if verb.name == "move_leader" and self.layouts == {"0.7"}:
+            said = "the 0.7 layout has no leaders; partitions live where their name says"
+            yield document.problem((*path, verb.name), said)
+        if entry.on is not None:
+            members = [*self.known["consumer"], *self.known["broker"]]
+            if entry.on.node not in members:
+                said = expected(entry.on.node, "a consumer or broker", members)
+                yield document.problem((*path, "on", "node"), said)
+        if entry.from_ is not None:
+            sides = ["zookeeper", "brokers", *self.known["server"], *self.known["broker"]]
+            if entry.from_ not in sides:
+                said = expected(entry.from_, "a side", sides)
+                yield document.problem((*path, "from"), said)
+
+
+# --- contradictions --------------------------------------------------------------------
+
+NEEDS_RUNNING = frozenset(
+    {"crash", "crash_host", "leave", "pause", "expire", "disconnect", "skew", "move", "lag"}
+)
+ENDS_PROCESS = frozenset({"crash", "crash_host", "leave"})
+STARTS_PROCESS = frozenset({"start", "restart"})
+
+
+def _contradictions(
+    document: Document,
+    timeline: tuple[Action, ...],
+    clusters: tuple[ClusterPlan, ...],
+    groups: tuple[GroupPlan, ...],
+) -> Iterator[Problem]:
+    """What cannot be true at once: two of a kind at one time, a crash of what is dead."""
+    starts: dict[str, int] = {}
+    members: list[BrokerPlan | ConsumerPlan] = [
+        *(one for cluster in clusters for one in cluster.brokers),
+        *(one for group in groups for one in group.consumers),
+    ]
+    for member in members:
+        starts[member.node] = FOREVER if member.starts_us is None else member.starts_us
+    timed = sorted(
+        (action for action in timeline if action.at_us is not None),
+        key=lambda action: (action.at_us or 0, action.number),
+    )
+    uncertain = {action.target for action in timeline if action.trigger is not None}
+    uncertain |= {action.trigger.node for action in timeline if action.trigger is not None}
+    yield from _overlaps(document, timed)
+    for node in dict.fromkeys(action.target for action in timed):
+        if node not in uncertain:
+            own = [action for action in timed if action.target == node]
+            yield from _lives(document, own, starts.get(node, 0))
+
+
+def _overlaps(document: Document, timed: list[Action]) -> Iterator[Problem]:
+    last: dict[tuple[str, str], Action] = {}
+    for action in timed:
+        if not action.for_us or action.verb.kind != "fault":
+            continue
+        key = (action.verb.name, action.target)
+        before = last.get(key)
+        if before is not None and (before.at_us or 0) + before.for_us > (action.at_us or 0):
+            said = (
+                f"begins at {duration_text(action.at_us or 0)}, while the same fault of "
+                f"timeline[{before.number}] lasts until "
+                f"{duration_text((before.at_us or 0) + before.for_us)}; let one end first"
+            )
+            yield document.problem(("timeline", action.number), said)
+        last[key] = action
+
+
+def _lives(document: Document, own: list[Action], starts_us: int) -> Iterator[Problem]:
+    """Follow one process through its actions: what is dead cannot crash, nor what runs start."""
+    runs_from = starts_us
+    ended: Action | None = None
+    paused_until = 0
+    for action in own:
+        at = action.at_us or 0
+        name = action.verb.name
+        runs = ended is None and at >= runs_from
+        path: Path = ("timeline", action.number)
+        if name in NEEDS_RUNNING and not runs:
+            why = (
+                f"it ended by timeline[{ended.number}]"
+                if ended is not None
+                else "it has not started by then"
+            )
+            yield document.problem(path, f"{action.target} does not run at that time: {why}")
+        elif name in STARTS_PROCESS and runs:
+            yield document.problem(path, f"{action.target} runs already at that time")
+        elif name in ("disconnect", "expire", "leave") and at < paused_until:
+            said = f"{action.target} is paused until {duration_text(paused_until)}"
+            yield document.problem(path, said)
+        if name in ENDS_PROCESS:
+            ended = action
+        elif name in STARTS_PROCESS:
+            ended = None
+            runs_from = min(runs_from, at)
+        elif name == "pause":
+            paused_until = at + action.for_us

@@ -1,0 +1,69 @@
+"""Durations, rates and sizes as scenario files write them, and as integers."""
+
+from __future__ import annotations
+
+import re
+
+TIME_UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000}
+SIZE_UNITS = {"B": 1, "kB": 1_000, "KiB": 1_024, "MB": 1_000_000, "MiB": 1_048_576}
+LONGEST_US = 24 * TIME_UNITS["h"]
+HIGHEST_RATE = 10_000_000
+LARGEST_BYTES = 1 << 30
+
+_NUMBER = r"(\d{1,12})(?:\.(\d{1,6}))?"
+
+
+def _scaled(whole: str, fraction: str | None, unit: int) -> int:
+    """A decimal number times a unit, by integer arithmetic."""
+    value = int(whole) * unit
+    if fraction:
+        value += int(fraction) * unit // 10 ** len(fraction)
+    return value
+
+
+def parse_duration(text: object) -> int:
+    """Read a duration such as `5s`, `1.5s` or `200ms`: microseconds; ValueError otherwise."""
+    found = re.fullmatch(rf"{_NUMBER}(us|ms|s|m|h)", text) if isinstance(text, str) else None
+    if found is None:
+        hint = f"{text}s or {text}ms" if isinstance(text, int) and text >= 0 else "5s or 200ms"
+        raise ValueError(f"is not a duration; expected a number with its unit, such as {hint}")
+    value = _scaled(found[1], found[2], TIME_UNITS[found[3]])
+    if value > LONGEST_US:
+        raise ValueError("is longer than a day; expected at most 24h")
+    return value
+
+
+def parse_rate(text: object) -> int:
+    """Read a rate such as `200/s`: thousandths of a message a second; ValueError otherwise."""
+    found = re.fullmatch(rf"{_NUMBER}/(s|m|h)", text) if isinstance(text, str) else None
+    if found is None:
+        raise ValueError("is not a rate; expected messages in a time, such as 200/s or 5/m")
+    value = _scaled(found[1], found[2], 1000) * TIME_UNITS["s"] // TIME_UNITS[found[3]]
+    if not 0 < value <= HIGHEST_RATE * 1000:
+        raise ValueError(f"is not a rate between 1/h and {HIGHEST_RATE}/s")
+    return value
+
+
+def parse_size(text: object) -> int:
+    """Read a size such as `100B` or `2kB`: bytes; ValueError otherwise."""
+    found = re.fullmatch(rf"{_NUMBER}(B|kB|KiB|MB|MiB)", text) if isinstance(text, str) else None
+    if found is None:
+        raise ValueError("is not a size; expected a number with its unit, such as 100B or 2kB")
+    value = _scaled(found[1], found[2], SIZE_UNITS[found[3]])
+    if not 0 < value <= LARGEST_BYTES:
+        raise ValueError("is not a size between 1B and 1024MiB")
+    return value
+
+
+def duration_text(us: int) -> str:
+    """A duration as a scenario file writes it."""
+    for unit in ("h", "m", "s", "ms"):
+        if us and us % TIME_UNITS[unit] == 0:
+            return f"{us // TIME_UNITS[unit]}{unit}"
+    return f"{us}us" if us else "0s"
+
+
+def rate_text(thousandths: int) -> str:
+    """A rate as a scenario file writes it."""
+    whole, rest = divmod(thousandths, 1000)
+    return f"{whole}.{rest:03d}/s".replace(".000/s", "/s")

@@ -1,0 +1,71 @@
+"""A pipelined batch at a server: many operations in one message, an answer to each."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from model.operations import Operation, Write
+
+if TYPE_CHECKING:
+    from sim.server import Connection, Request, Server
+
+
+class Batch:
+    """A pipelined batch: its writes follow one another closely, its reads wait for them."""
+
+    __slots__ = (
+        "answers",
+        "at",
+        "connection",
+        "operations",
+        "pending",
+        "request",
+        "server",
+        "zxid",
+    )
+
+    def __init__(
+        self,
+        server: Server,
+        connection: Connection,
+        request: Request,
+        operations: tuple[Operation[Any], ...],
+    ) -> None:
+        self.server = server
+        self.connection = connection
+        self.request = request
+        self.operations = operations
+        self.answers: list[Any] = [None] * len(operations)
+        self.at = 0
+        self.pending = 0
+        self.zxid = 0
+
+    def go_on(self) -> None:
+        """Do what can be done now, and reply when all of it is done."""
+        server = self.server
+        reads = 0
+        while self.at < len(self.operations):
+            operation = self.operations[self.at]
+            if isinstance(operation, Write):
+                self._submit(self.at, operation)
+            elif self.pending:
+                break
+            else:
+                self.answers[self.at] = server.look(self.connection, operation)
+                reads += 1
+            self.at += 1
+        done_us = server.spend(reads * server.kernel.profile.read_us)
+        if self.at == len(self.operations) and not self.pending:
+            server.reply(self.connection, self.request, tuple(self.answers), done_us, self.zxid)
+
+    def _submit(self, index: int, operation: Operation[Any]) -> None:
+        self.pending += 1
+
+        def done(answer: Any, zxid: int) -> None:
+            self.answers[index] = answer
+            self.pending -= 1
+            self.zxid = zxid
+            if not self.pending:
+                self.go_on()
+
+        self.server.write(self.connection, operation, done)
