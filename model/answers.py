@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from enum import Enum
 
+from msgspec import Struct
 
-@dataclass(frozen=True, slots=True)
-class Stat:
+
+class Stat(Struct, frozen=True):
     """What ZooKeeper keeps about a znode beside its data.
 
     Times are milliseconds of the leader's clock. `cversion` counts the creations and
@@ -27,8 +27,7 @@ class Stat:
     pzxid: int
 
 
-@dataclass(frozen=True, slots=True)
-class Seen:
+class Seen(Struct, frozen=True, eq=False):
     """A znode as one session sees it: its data, its version, and whether it is *mine*.
 
     `mine` means: an ephemeral of the very session that asked. Programs compare sessions
@@ -40,7 +39,18 @@ class Seen:
     data: bytes | None
     version: int
     mine: bool
-    stat: Stat = field(compare=False)
+    stat: Stat
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            type(other) is Seen
+            and self.data == other.data
+            and self.version == other.version
+            and self.mine == other.mine
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.data, self.version, self.mine))
 
 
 class Happening(Enum):
@@ -52,8 +62,7 @@ class Happening(Enum):
     CHILDREN = "children changed"
 
 
-@dataclass(frozen=True, slots=True)
-class Fired:
+class Fired(Struct, frozen=True):
     """A watch fired: this happened at this path. The watch is used up."""
 
     what: Happening
@@ -81,8 +90,7 @@ class Order(Enum):
     MOVE_LEADER = "move leader"
 
 
-@dataclass(frozen=True, slots=True)
-class Ordered:
+class Ordered(Struct, frozen=True):
     """An order from outside: to leave, or to change a topic."""
 
     order: Order

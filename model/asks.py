@@ -7,7 +7,6 @@ time has come; a note of the inbox, a pause, a fetcher that has fallen quiet.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from model.answers import Note
@@ -44,47 +43,39 @@ Positions = tuple[tuple[Partition, int], ...]
 """Where a member stands in each partition: the offset of the next message."""
 
 
-@dataclass(frozen=True, slots=True)
-class NextNote(Ask[Note | None]):
+class NextNote(Ask[Note | None], frozen=True):
     """Wait for the oldest note of the inbox; None when the time is up."""
 
     timeout_ms: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class Sleep(Ask[None]):
+class Sleep(Ask[None], frozen=True):
     """Do nothing for a while."""
 
     duration_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class Now(Ask[int]):
+class Now(Ask[int], frozen=True):
     """Read the clock of this machine: milliseconds, skewed as that clock may be."""
 
 
-@dataclass(frozen=True, slots=True)
-class FreshId(Ask[str]):
+class FreshId(Ask[str], frozen=True):
     """Draw a name that nobody has: 32 hexadecimal digits."""
 
 
-@dataclass(frozen=True, slots=True)
-class NewSession(Ask[None]):
+class NewSession(Ask[None], frozen=True):
     """Wait for a session; the inbox is empty when this is answered."""
 
 
-@dataclass(frozen=True, slots=True)
-class CloseSession(Ask[None]):
+class CloseSession(Ask[None], frozen=True):
     """End the session and with it every ephemeral; nothing can be asked afterwards."""
 
 
-@dataclass(frozen=True, slots=True)
-class Connected(Ask[None]):
+class Connected(Ask[None], frozen=True):
     """Wait until there is a connection; SessionExpired when the session turns out dead."""
 
 
-@dataclass(frozen=True, slots=True)
-class FetchExactly(Ask[None]):
+class FetchExactly(Ask[None], frozen=True):
     """Fetch exactly these partitions; answered when all others have fallen quiet.
 
     A partition with a known position goes on from there, whatever its `start` says.
@@ -94,20 +85,17 @@ class FetchExactly(Ask[None]):
     fetches: tuple[Fetch, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class KnownPositions(Ask[Positions]):
+class KnownPositions(Ask[Positions], frozen=True):
     """Tell me every position that is known, of partitions fetched now or stopped."""
 
 
-@dataclass(frozen=True, slots=True)
-class Forget(Ask[None]):
+class Forget(Ask[None], frozen=True):
     """Forget where I stand in these partitions (None: in all of them)."""
 
     partitions: tuple[Partition, ...] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Tell(Ask[None]):
+class Tell(Ask[None], frozen=True):
     """Write an event of the program's own into the trace."""
 
     kind: str

@@ -20,9 +20,10 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from itertools import cycle
 from typing import Literal, get_args
+
+from msgspec import Struct
 
 from model.asks import Partition
 from model.registry import Layout
@@ -35,8 +36,7 @@ class UnequalSubscriptions(ValueError):
     """Round robin as shipped in 0.8.2 wants every topic to have the same streams."""
 
 
-@dataclass(frozen=True, slots=True)
-class TopicView:
+class TopicView(Struct, frozen=True):
     """What a member read of one topic: its partitions and the streams that want it, sorted."""
 
     topic: str

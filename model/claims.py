@@ -202,3 +202,20 @@ async def claim_free(attempt: Attempt) -> None:
     if not attempt.stopped:
         attempt.held = (*attempt.held, *(missing[index][0] for index in free))
         attempt.remember(owned=attempt.held)
+
+
+async def claim_freed(attempt: Attempt) -> None:
+    """Step 9 again, for what was in another's hands and has been let go of since.
+
+    Nothing else has changed, or there would be a note of it; so what fell to me when I
+    last looked falls to me still, and I need not look again.
+    """
+    freed = frozenset(attempt.memory.freed)
+    mine = [pair for pair in attempt.wanted if pair[0] in freed]
+    attempt.remember(freed=())
+    await forget(partition for partition, _ in mine)
+    claims = [_claim(attempt, partition, stream) for partition, stream in mine]
+    await _fenced(attempt, claims, "claim")
+    if not attempt.stopped:
+        attempt.held = (*attempt.held, *(partition for partition, _ in mine))
+        attempt.remember(owned=attempt.held)

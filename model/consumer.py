@@ -20,7 +20,7 @@ Theory of operation
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from model import registry
 from model.answers import LEAVE, Fired, Happening, Note, SessionNote
@@ -85,11 +85,14 @@ async def _turn(me: Consumer, memory: Memory, requests: Requests) -> Memory | En
         return await _register(me, memory, requests)
     if not memory.is_watching:
         return await _watch(me, memory, requests)
-    note = await next_note(0 if memory.is_dirty else _idle_ms(me))
+    has_work = memory.is_dirty or memory.freed
+    note = await next_note(0 if has_work else _idle_ms(me))
     if note is not None:
         return await _take(me, memory, requests, note)
     if memory.is_dirty:
         return await _rebalance(me, memory, requests)
+    if memory.freed:
+        return await _claim_freed(me, memory, requests)
     return await _commit(me, memory, requests)
 
 
@@ -233,9 +236,10 @@ def _connected_again(me: Consumer, memory: Memory) -> Memory:
 async def _fired(me: Consumer, memory: Memory, requests: Requests, note: Fired) -> Memory:
     """A watch fired: leave it again if it is one that stays, and mark the change."""
     if me.variant.watches == "all that was read":
-        if note.what is Happening.CREATED and registry.parse_owner(note.path) is not None:
-            return memory
-        return replace(memory, is_dirty=True, is_blocked=False)
+        claim = registry.parse_owner(note.path)
+        if claim is None:
+            return replace(memory, is_dirty=True, is_blocked=False)
+        return _claim_changed(memory, note, claim[1])
     marked = replace(memory, is_dirty=True)
     if note.path == registry.TOPICS:
         return await _topics_changed(me, memory, requests)
@@ -246,6 +250,15 @@ async def _fired(me: Consumer, memory: Memory, requests: Requests, note: Fired) 
     elif note.path.startswith(registry.TOPICS):
         await _watch_topic(me, requests, note.path.rpartition("/")[2])
     return marked
+
+
+def _claim_changed(memory: Memory, note: Fired, partition: Partition) -> Memory:
+    """A claim that I watched has come or gone; only one that has gone is of use to me."""
+    if note.what is not Happening.DELETED or partition in memory.owned:
+        return memory
+    if partition not in (planned for planned, _, _ in memory.plan):
+        return memory
+    return replace(memory, freed=(*memory.freed, partition))
 
 
 async def _topics_changed(me: Consumer, memory: Memory, requests: Requests) -> Memory:
@@ -266,7 +279,7 @@ async def _topics_changed(me: Consumer, memory: Memory, requests: Requests) -> M
 async def _rebalance(me: Consumer, memory: Memory, requests: Requests) -> Memory:
     """Attempt a rebalance, and decide what comes after a failure."""
     await tell("rebalance begins", attempt=memory.attempt + 1)
-    done = await _attempt(me, replace(memory, is_dirty=False), requests)
+    done = await _attempt(me, replace(memory, is_dirty=False, freed=()), requests)
     if done.succeeded:
         watching = done.memory.is_watching and not _must_watch_brokers(memory, done.memory)
         await tell("rebalance ends", attempt=memory.attempt + 1, owns=len(done.memory.owned))
@@ -283,15 +296,31 @@ async def _attempt(me: Consumer, memory: Memory, requests: Requests) -> Attempt:
     """Attempt all topics at once, or, as the pages have it, one after the other."""
     if not me.variant.topic_by_topic:
         attempt = Attempt(me, memory, requests)
-        await make(attempt)
+        await make(attempt, me.variant.steps)
         return attempt
     attempt = Attempt(me, memory, requests, succeeded=True)
     for topic in topics_of(me, me.subscription, memory.topics or ()):
         attempt = Attempt(me, attempt.memory, requests, only_topic=topic)
-        await make(attempt)
+        await make(attempt, me.variant.steps)
         if not attempt.succeeded:
             break
     return attempt
+
+
+async def _claim_freed(me: Consumer, memory: Memory, requests: Requests) -> Memory:
+    """Claim what was in the way of the last rebalance; if that fails, look again."""
+    attempt = Attempt(me, memory, requests)
+    attempt.wanted = tuple((partition, stream) for partition, stream, _ in memory.plan)
+    attempt.addresses = {
+        registry.broker_of(partition): address
+        for partition, _, address in memory.plan
+        if me.layout == "0.7"
+    }
+    attempt.held = memory.owned
+    await make(attempt, me.variant.steps_when_freed)
+    if attempt.succeeded:
+        await tell("claimed what was freed", owns=len(attempt.memory.owned))
+    return replace(attempt.memory, is_dirty=not attempt.succeeded)
 
 
 async def _after_failure(me: Consumer, done: Attempt, requests: Requests) -> Memory:

@@ -8,7 +8,7 @@ counted, and a traceback never carries the frames of an earlier raise.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from msgspec import Struct
 
 
 class ZooKeeperError(Exception):
@@ -158,8 +158,7 @@ class TransactionFailed(ZooKeeperError):
         return f"operation {self.index} of a multi failed: {self.cause.error()}"
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(Struct, frozen=True):
     """A failed answer as a value: which error, where, and what may have happened.
 
     `index` and `cause` are set for a multi alone: the operation that made it fail.

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from model.asks import Fetch, Partition
 from model.assignment import Assignor, View
@@ -41,8 +44,7 @@ class Consumer:
         return "range"
 
 
-@dataclass(frozen=True, slots=True)
-class Memory:
+class Memory(Struct, frozen=True):
     """What a consumer knows from one turn to the next.
 
     Nothing here says what the world *is*, only what has been asked of it: `owned` holds
@@ -65,6 +67,10 @@ class Memory:
     guard: int | None = None
     attempt: int = 0
     owned: tuple[Partition, ...] = ()
+    plan: tuple[tuple[Partition, int, str], ...] = ()
+    """What fell to me when I last looked: partition, stream, address of its broker."""
+    freed: tuple[Partition, ...] = ()
+    """What of it others have let go of since."""
     topics: tuple[str, ...] | None = None
     """What a filter allowed when the topics were last looked at."""
 

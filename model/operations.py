@@ -18,8 +18,9 @@ How it works
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
+
+from msgspec import Struct
 
 from model.answers import Seen
 from model.errors import Failure
@@ -52,10 +53,8 @@ ANY_VERSION = -1
 """Deletes, sets and checks that name this version do not compare versions."""
 
 
-class Ask(Generic[T]):
+class Ask(Struct, Generic[T], frozen=True):
     """Anything a program awaits: the driver answers it."""
-
-    __slots__ = ()
 
     def __await__(self) -> Generator[Ask[Any], Any, T]:
         answer = yield self
@@ -64,10 +63,8 @@ class Ask(Generic[T]):
         return cast(T, answer)
 
 
-class Operation(Ask[T]):
+class Operation(Ask[T], frozen=True):
     """A request that travels to ZooKeeper. Every one has a path and a purpose."""
-
-    __slots__ = ()
 
     if TYPE_CHECKING:
 
@@ -80,8 +77,7 @@ class Operation(Ask[T]):
             """What it is for."""
 
 
-@dataclass(frozen=True, slots=True)
-class Acl:
+class Acl(Struct, frozen=True):
     """A right granted: to `world:anyone`, or to a digest the session has shown."""
 
     permissions: int
@@ -93,8 +89,7 @@ READ, WRITE, CREATE, DELETE, ADMIN = 1, 2, 4, 8, 16
 OPEN = (Acl(READ | WRITE | CREATE | DELETE | ADMIN),)
 
 
-@dataclass(frozen=True, slots=True)
-class Create(Operation[str]):
+class Create(Operation[str], frozen=True):
     """Create a znode; answered with its path, which a sequential one only learns so."""
 
     path: str
@@ -105,8 +100,7 @@ class Create(Operation[str]):
     purpose: Purpose = "other"
 
 
-@dataclass(frozen=True, slots=True)
-class Delete(Operation[None]):
+class Delete(Operation[None], frozen=True):
     """Delete a znode that has no children."""
 
     path: str
@@ -114,8 +108,7 @@ class Delete(Operation[None]):
     purpose: Purpose = "other"
 
 
-@dataclass(frozen=True, slots=True)
-class SetData(Operation[int]):
+class SetData(Operation[int], frozen=True):
     """Replace a znode's data; answered with the version it has now."""
 
     path: str
@@ -124,8 +117,7 @@ class SetData(Operation[int]):
     purpose: Purpose = "other"
 
 
-@dataclass(frozen=True, slots=True)
-class SetAcl(Operation[int]):
+class SetAcl(Operation[int], frozen=True):
     """Replace a znode's access control list; answered with its new ACL version."""
 
     path: str
@@ -134,8 +126,7 @@ class SetAcl(Operation[int]):
     purpose: Purpose = "other"
 
 
-@dataclass(frozen=True, slots=True)
-class Check(Operation[None]):
+class Check(Operation[None], frozen=True):
     """Refuse the multi it stands in unless the znode has this version."""
 
     path: str
@@ -143,8 +134,7 @@ class Check(Operation[None]):
     purpose: Purpose = "other"
 
 
-@dataclass(frozen=True, slots=True)
-class Exists(Operation[Seen | None]):
+class Exists(Operation[Seen | None], frozen=True):
     """Look whether there is a znode; a watch is left whether or not there is."""
 
     path: str
@@ -152,8 +142,7 @@ class Exists(Operation[Seen | None]):
     purpose: Purpose = "other"
 
 
-@dataclass(frozen=True, slots=True)
-class GetData(Operation[Seen]):
+class GetData(Operation[Seen], frozen=True):
     """Read a znode; a watch is left if there is one."""
 
     path: str
@@ -161,8 +150,7 @@ class GetData(Operation[Seen]):
     purpose: Purpose = "other"
 
 
-@dataclass(frozen=True, slots=True)
-class GetChildren(Operation[tuple[str, ...]]):
+class GetChildren(Operation[tuple[str, ...]], frozen=True):
     """List the names below a znode, in no order that means anything."""
 
     path: str
@@ -170,24 +158,21 @@ class GetChildren(Operation[tuple[str, ...]]):
     purpose: Purpose = "other"
 
 
-@dataclass(frozen=True, slots=True)
-class GetAcl(Operation[tuple[Acl, ...]]):
+class GetAcl(Operation[tuple[Acl, ...]], frozen=True):
     """Read a znode's access control list."""
 
     path: str
     purpose: Purpose = "other"
 
 
-@dataclass(frozen=True, slots=True)
-class GetEphemerals(Operation[tuple[str, ...]]):
+class GetEphemerals(Operation[tuple[str, ...]], frozen=True):
     """List the paths of my session's ephemerals that begin with `path` (opcode 103)."""
 
     path: str
     purpose: Purpose = "other"
 
 
-@dataclass(frozen=True, slots=True)
-class AddWatch(Operation[None]):
+class AddWatch(Operation[None], frozen=True):
     """Leave a watch that stays: on this znode, or on all below it too."""
 
     path: str
@@ -195,16 +180,14 @@ class AddWatch(Operation[None]):
     purpose: Purpose = "other"
 
 
-@dataclass(frozen=True, slots=True)
-class RemoveWatches(Operation[None]):
+class RemoveWatches(Operation[None], frozen=True):
     """Take back every watch this session left at the path."""
 
     path: str
     purpose: Purpose = "other"
 
 
-@dataclass(frozen=True, slots=True)
-class Sync(Operation[str]):
+class Sync(Operation[str], frozen=True):
     """Bring the server I talk to up to date with its leader; answered with the path."""
 
     path: str
@@ -215,8 +198,7 @@ PartOfMulti = Create | Delete | SetData | Check
 """What may stand in a multi."""
 
 
-@dataclass(frozen=True, slots=True)
-class Multi(Operation[tuple[Any, ...]]):
+class Multi(Operation[tuple[Any, ...]], frozen=True):
     """Do all of these or none; answered with the answer of each."""
 
     operations: tuple[PartOfMulti, ...]
@@ -235,8 +217,7 @@ Write = (Create, Delete, SetData, SetAcl, Multi)
 """The operations that change something and take a zxid, even when they fail."""
 
 
-@dataclass(frozen=True, slots=True)
-class Pipelined(Ask[tuple[Any, ...]]):
+class Pipelined(Ask[tuple[Any, ...]], frozen=True):
     """Ask for independent operations at once; answered with a value or a Failure for each.
 
     What befalls the connection is raised for the whole batch: how much of it was done is

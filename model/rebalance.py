@@ -15,7 +15,7 @@ The pages, for each consumer Ci of a group:
 
 They do not say when Ci stops fetching, when it commits, or what it does if step 9 fails.
 The order of the steps, and which form of a step is taken, is the variant's: its row in
-`variants` lists them, and `make` takes them in that order. A step is a coroutine that adds
+`variants` lists them, and `make` takes them in order. A step is a coroutine that adds
 to what the attempt has found out.
 
 One order matters above all. Whoever still fetches a partition that it has released reads
@@ -43,9 +43,9 @@ ATTEMPT_ERRORS = (ZooKeeperError, BadPayload, UnequalSubscriptions)
 """What fails an attempt without ending the turn: the shipped code caught everything."""
 
 
-async def make(attempt: Attempt) -> None:
-    """Take the variant's steps in order until one of them ends the attempt."""
-    for name in attempt.me.variant.steps:
+async def make(attempt: Attempt, steps: tuple[Step, ...]) -> None:
+    """Take these steps in order until one of them ends the attempt."""
+    for name in steps:
         try:
             await STEPS[name](attempt)
         except (ConnectionLoss, SessionExpired):
@@ -151,9 +151,17 @@ async def start(attempt: Attempt) -> None:
             # 0.7.2 cannot start a fetcher whose broker it did not see when it listed them.
             attempt.stopped = "a broker is not known"
             return
-    elif not attempt.me.variant.fenced:
+    elif attempt.me.variant.fenced:
+        attempt.remember(plan=_plan(attempt))
+    else:
         await _forget_lost(attempt)
     await fetch_exactly((*_other_topics(attempt), *attempt.fetches(_reachable(attempt))))
+
+
+def _plan(attempt: Attempt) -> tuple[tuple[Partition, int, str], ...]:
+    return tuple(
+        (partition, stream, attempt.address_of(partition)) for partition, stream in attempt.wanted
+    )
 
 
 def _reachable(attempt: Attempt) -> frozenset[Partition]:
@@ -197,6 +205,7 @@ STEPS: dict[Step, Callable[[Attempt], Awaitable[None]]] = {
     "9 claim one by one": claims.claim_one_by_one,
     "9 claim until released": claims.claim_until_released,
     "9 claim what is free": claims.claim_free,
+    "9 claim what was freed": claims.claim_freed,
     "start": start,
 }
 """Every form of every step, by the name that the variants' table uses."""

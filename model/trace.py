@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import orjson
+import msgspec
 
 COLUMNS = (
     "run_id",
@@ -50,6 +50,7 @@ KINDS = {
     "assigned": "a member has computed its share; hashes of what it saw and what it decided",
     "conflict": "a claim met the claim of another",
     "rebalance ends": "an attempt has succeeded",
+    "claimed what was freed": "a member got what others had let go of after its rebalance",
     "rebalance fails": "an attempt has failed",
     "rebalance given up": "the attempts are used up; nothing happens until the next note",
     "id in use": "a registration stands already",
@@ -109,6 +110,7 @@ class Event(NamedTuple):
 
 NOTHING: Mapping[str, Any] = {}
 CHUNK = 4096
+ENCODER = msgspec.json.Encoder(order="deterministic")
 
 Row = tuple[int, str, str, int, str, str, str, int, Mapping[str, Any]]
 
@@ -174,7 +176,7 @@ class Trace:
         digest = hashlib.sha256()
         for first in range(0, len(self._rows), CHUNK):
             rows = self._rows[first : first + CHUNK]
-            digest.update(orjson.dumps(rows, option=orjson.OPT_SORT_KEYS))
+            digest.update(ENCODER.encode(rows))
         return digest.hexdigest()
 
     def lines(self) -> Iterator[bytes]:
@@ -197,7 +199,7 @@ class Trace:
 
 
 def _line(value: Any) -> bytes:
-    return orjson.dumps(value, option=orjson.OPT_SORT_KEYS | orjson.OPT_APPEND_NEWLINE)
+    return ENCODER.encode(value) + b"\n"
 
 
 class BadTrace(ValueError):
@@ -210,7 +212,7 @@ def parse(lines: Iterable[bytes], *, name: str) -> Trace:
     rows: list[Row] = []
     for number, line in enumerate(lines, 1):
         try:
-            value = orjson.loads(line)
+            value = msgspec.json.decode(line)
             if header is None:
                 header = _header(value)
             else:

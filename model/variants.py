@@ -38,6 +38,7 @@ Step = Literal[
     "9 claim one by one",
     "9 claim until released",
     "9 claim what is free",
+    "9 claim what was freed",
     "start",
 ]
 """The steps an attempt is made of. The numbers are those of the design pages."""
@@ -67,6 +68,8 @@ class Variant:
 
     # How a rebalance goes
     steps: tuple[Step, ...]
+    steps_when_freed: tuple[Step, ...]
+    """What is done when nothing has happened but that a claim in the way has gone."""
     topic_by_topic: bool
     """Whether all the steps are done for one topic before the next is looked at."""
     reads: Literal["one by one", "pipelined"]
@@ -137,6 +140,7 @@ DOCUMENTED = Variant(
         "read offsets",
         "start",
     ),
+    steps_when_freed=(),
     topic_by_topic=True,
     reads="one by one",
     after_failure="try again",
@@ -185,6 +189,7 @@ KAFKA_07 = Variant(
         "9 claim one by one",
         "start",
     ),
+    steps_when_freed=(),
     topic_by_topic=False,
     reads="one by one",
     after_failure="back off",
@@ -251,6 +256,7 @@ HARDENED = Variant(
         "read offsets",
         "start",
     ),
+    steps_when_freed=("9 claim what was freed", "read offsets", "start"),
     topic_by_topic=False,
     reads="pipelined",
     after_failure="wait for a watch",

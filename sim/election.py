@@ -15,8 +15,9 @@ the majority is gone         the leader drops its clients within a tick; nothing
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 if TYPE_CHECKING:
     from sim.ensemble import Ensemble
@@ -118,13 +119,8 @@ class Election:
 
     def _catch_up(self, server: Server) -> None:
         """Apply what was committed while a follower could not hear of it."""
-        leader = self.ensemble.leader
-        if server.state != "following" or leader is None or server.is_paused:
-            return
-        if self.ensemble.in_touch(server, leader):
-            missed, server.missed = server.missed, []
-            for entry in missed:
-                server.apply(entry)
+        if server.state == "following":
+            server.take_over(server.generation)
 
     # --- roles -------------------------------------------------------------------------
 
@@ -194,7 +190,7 @@ class Election:
 
     def _leave(self, server: Server) -> None:
         server.generation += 1
-        server.missed.clear()
+        server.behind.clear()
 
     def _step_down(self, server: Server) -> None:
         """A deposed leader has found out."""
@@ -317,7 +313,7 @@ class Election:
     def _join(self, server: Server) -> None:
         """A server takes over the leader's tree and follows it."""
         server.generation += 1
-        server.missed.clear()
+        server.behind.clear()
         server.state = "following"
         server.joined_epoch = self.ensemble.epoch
         server.tree = self.ensemble.committed

@@ -224,11 +224,9 @@ class Ensemble:
         self.uncommitted.popleft()
         self.settle(entry, leader)
         leader.apply(entry)
-        now = self.kernel.now_us
         for server in self.servers:
             if server.state == "following":
-                at = server.applied_at(now)
-                self.kernel.after(at - now, self._apply_later, (server, server.generation, entry))
+                server.follow(entry)
 
     def settle(self, entry: Entry, server: Server) -> None:
         """A write is decided: from now on it has happened."""
@@ -243,15 +241,6 @@ class Ensemble:
             zxid=entry.zxid,
         )
 
-    def _apply_later(self, message: tuple[Server, int, Entry]) -> None:
-        server, generation, entry = message
-        if server.generation != generation:
-            return
-        if server.is_paused or self.leader is None or not self.in_touch(server, self.leader):
-            server.missed.append(entry)
-            return
-        server.apply(entry)
-
     def sync(self, server: Server, done: Callable[[], None]) -> None:
         """Bring a follower up to what is committed now, then call back."""
         at = max(self.kernel.now_us + 2 * self.network.hop_us(), server.last_applied_us)
@@ -259,6 +248,7 @@ class Ensemble:
 
         def arrive(_: None) -> None:
             if server.generation == generation:
+                server.take_over(generation)
                 done()
 
         self.kernel.after(at - self.kernel.now_us, arrive, None)

@@ -12,9 +12,6 @@ from sim.kernel import Network
 from sim.logs import Logs
 from sim.node import Node
 
-Fetched = tuple[Node | None, list[Fetch], list[tuple[Partition, int]]]
-"""A broker, what was asked of it, and where that leads to."""
-
 MOST_MESSAGES = 10_000
 """What one fetch brings at most, of one partition."""
 
@@ -35,11 +32,14 @@ class Fetcher:
         self.chance = self.kernel.streams(f"fetch/{node.name}")
         self.current: dict[Partition, Fetch] = {}
         self._positions: dict[Partition, int] = {}
-        self._under_way: dict[Partition, None] = {}
         self._stopping: dict[Partition, None] = {}
         self._quiet: Event | None = None
         self._failures: dict[str, int] = {}
         self._is_running = False
+        self._runs = 0
+        """Tells this run of fetches from those that were stopped."""
+        self._asked_us = 0
+        self._last_bytes = 0
 
     # --- what a program asks -----------------------------------------------------------
 
@@ -49,8 +49,9 @@ class Fetcher:
         stopping = [partition for partition in self.current if partition not in wanted]
         starting = [partition for partition in wanted if partition not in self.current]
         self.current = wanted
+        is_under_way = self._is_under_way()
         for partition in stopping:
-            if partition in self._under_way:
+            if is_under_way:
                 self._stopping[partition] = None
             else:
                 self._write(partition, "ceases", 0)
@@ -61,7 +62,8 @@ class Fetcher:
                 self._begin(wanted[partition])
         if wanted and not self._is_running:
             self._is_running = True
-            self.kernel.after(self.chance.below(self.every_us), self._cycle, None)
+            self._runs += 1
+            self._plan(self.kernel.now_us + self.chance.below(self.every_us))
         return self._when_quiet()
 
     def _begin(self, fetch: Fetch) -> None:
@@ -93,69 +95,53 @@ class Fetcher:
         self.current = {}
         self._stopping.clear()
         self._is_running = False
+        self._runs += 1
 
     # --- fetching ----------------------------------------------------------------------
 
-    def _cycle(self, _: object) -> None:
-        if not self._is_running or not self.node.is_alive:
+    def _plan(self, at_us: int) -> None:
+        """Ask all my brokers at that moment; they will all have answered some time later."""
+        took = self.chance.draw(self.kernel.profile.fetch) + self._transfer_us()
+        self._asked_us = at_us
+        self.kernel.after(at_us + took - self.kernel.now_us, self._arrive, self._runs)
+
+    def _transfer_us(self) -> int:
+        """What it takes to carry as much as came the last time."""
+        return self._last_bytes * 1000 // self.kernel.profile.bytes_per_ms
+
+    def _is_under_way(self) -> bool:
+        return self._is_running and self._asked_us <= self.kernel.now_us
+
+    def _arrive(self, runs: int) -> None:
+        """The answers are there; whoever has stopped falls quiet, and the next round follows."""
+        if runs != self._runs or not self.node.is_alive:
             return
         if self.node.is_paused:
             resumed = self.node.until_resumed().callbacks
-            resumed.append(self._cycle)
-            return
-        if not self.current:
-            self._is_running = False
+            resumed.append(lambda event: self._arrive(runs))
             return
         for broker, fetches in self._by_broker().items():
-            self._ask(broker, fetches)
-        self.kernel.after(self.every_us, self._cycle, None)
+            if broker is None or not self._reaches(broker):
+                self._failed(broker, fetches)
+            else:
+                self._delivered(broker, fetches)
+        if self._stopping:
+            self._fall_quiet()
+        if self.current:
+            self._plan(max(self._asked_us + self.every_us, self.kernel.now_us))
+        else:
+            self._is_running = False
 
     def _by_broker(self) -> dict[Node | None, list[Fetch]]:
         requests: dict[Node | None, list[Fetch]] = {}
-        under_way, broker_for = self._under_way, self.logs.broker_for
+        broker_for = self.logs.broker_for
         for fetch in self.current.values():
-            if fetch.partition not in under_way:
-                requests.setdefault(broker_for(fetch.partition, fetch.address), []).append(fetch)
+            broker = broker_for(fetch.partition, fetch.address)
+            if broker in requests:
+                requests[broker].append(fetch)
+            else:
+                requests[broker] = [fetch]
         return requests
-
-    def _ask(self, broker: Node | None, fetches: list[Fetch]) -> None:
-        """Send a request; what the broker has then is what will arrive."""
-        moves: list[tuple[Partition, int]] = []
-        size = 0
-        for fetch in fetches:
-            partition = fetch.partition
-            self._under_way[partition] = None
-            before = self._positions.get(partition)
-            log = self.logs.logs.get(partition)
-            if before is not None and log is not None and broker is not None:
-                end = log.end(self.kernel.now_us)
-                after = end if before < 0 else min(end, before + MOST_MESSAGES)
-                if after != before:
-                    moves.append((partition, after))
-                    size += (after - max(before, 0)) * log.size_bytes
-        took = self.chance.draw(self.kernel.profile.fetch)
-        took += size * 1000 // self.kernel.profile.bytes_per_ms
-        self.kernel.after(took, self._done, (broker, fetches, moves))
-
-    def _done(self, message: Fetched) -> None:
-        if not self.node.is_alive:
-            return
-        if self.node.is_paused:
-            resumed = self.node.until_resumed().callbacks
-            resumed.append(lambda event: self._done(message))
-            return
-        broker, fetches, moves = message
-        for fetch in fetches:
-            self._under_way.pop(fetch.partition, None)
-        if broker is None or not self._reaches(broker):
-            self._failed(broker, fetches)
-        else:
-            if self._failures:
-                self._failures.pop(broker.name, None)
-            if moves:
-                self._delivered(broker, moves)
-        if self._stopping:
-            self._fall_quiet(fetches)
 
     def _reaches(self, broker: Node) -> bool:
         return (
@@ -165,17 +151,27 @@ class Fetcher:
             and not self.network.is_cut(broker.name, self.node.name)
         )
 
-    def _delivered(self, broker: Node, moves: list[tuple[Partition, int]]) -> None:
+    def _delivered(self, broker: Node, fetches: list[Fetch]) -> None:
+        if self._failures:
+            self._failures.pop(broker.name, None)
         moved: dict[str, list[int]] = {}
-        for partition, after in moves:
-            before = self._positions.get(partition)
-            if before is None or (
-                partition not in self.current and partition not in self._stopping
-            ):
+        now, logs, positions = self.kernel.now_us, self.logs.logs, self._positions
+        size = 0
+        for fetch in fetches:
+            partition = fetch.partition
+            before = positions.get(partition)
+            log = logs.get(partition)
+            if before is None or log is None:
                 continue
-            self._positions[partition] = after
+            end = log.end(now)
+            if end == before:
+                continue
+            after = end if before < 0 else min(end, before + MOST_MESSAGES)
+            positions[partition] = after
             if after > before >= 0:
                 moved[f"{partition.topic}/{partition.name}"] = [before, after]
+                size += (after - before) * log.size_bytes
+        self._last_bytes = size
         if moved:
             self._say("fetched", {"from": broker.name, "moved": moved})
 
@@ -189,12 +185,11 @@ class Fetcher:
                 if self.current.pop(fetch.partition, None) is not None:
                     self._write(fetch.partition, "ceases", 0)
 
-    def _fall_quiet(self, fetches: list[Fetch]) -> None:
-        for fetch in fetches:
-            if fetch.partition in self._stopping:
-                del self._stopping[fetch.partition]
-                self._write(fetch.partition, "ceases", 0)
-        if not self._stopping and self._quiet is not None:
+    def _fall_quiet(self) -> None:
+        for partition in self._stopping:
+            self._write(partition, "ceases", 0)
+        self._stopping.clear()
+        if self._quiet is not None:
             quiet, self._quiet = self._quiet, None
             quiet.succeed()
 

@@ -14,15 +14,8 @@ from model.trace import NOTHING, Row
 from sim.profile import Profile
 from sim.streams import Streams
 
-
-class Call:
-    """A call that is due at some moment: the lightest thing SimPy's calendar can hold."""
-
-    __slots__ = ("argument", "call")
-
-    def __init__(self, call: Callable[[Any], object], argument: Any) -> None:
-        self.call = call
-        self.argument = argument
+PLAIN_CALL = 5
+"""The length of a calendar entry that holds a call and its argument instead of an event."""
 
 
 class Kernel(Environment):
@@ -40,27 +33,29 @@ class Kernel(Environment):
 
     def after(self, delay_us: int, call: Callable[[Any], object], argument: Any) -> None:
         """Call this with that, so much later."""
-        due: Any = (self.now_us + delay_us, NORMAL, next(self._eid), Call(call, argument))
+        due: Any = (self.now_us + delay_us, NORMAL, next(self._eid), call, argument)
         heappush(self._queue, due)
 
-    def run_until(self, end_us: int) -> None:
-        """Run everything that is due before this moment, and be there.
-
-        SimPy's own loop (`Environment.step`), with two differences: a `Call` is made
-        without the ceremony of an event, and the time is kept as an integer as well.
-        """
+    def step(self) -> None:
+        """Let the next thing happen: SimPy's step, which also knows plain calls."""
         queue: Any = self._queue
+        due = heappop(queue)
+        self._now = self.now_us = due[0]
+        if len(due) == PLAIN_CALL:
+            due[3](due[4])
+            return
+        event = due[3]
+        callbacks, event.callbacks = event.callbacks, None
+        for callback in callbacks:
+            callback(event)
+        if not event._ok and not hasattr(event, "_defused"):
+            raise event._value
+
+    def run_until(self, end_us: int) -> None:
+        """Run everything that is due before this moment, and be there."""
+        queue = self._queue
         while queue and queue[0][0] < end_us:
-            now, _, _, event = heappop(queue)
-            self._now = self.now_us = now
-            if type(event) is Call:
-                event.call(event.argument)
-                continue
-            callbacks, event.callbacks = event.callbacks, None
-            for callback in callbacks:
-                callback(event)
-            if not event._ok and not hasattr(event, "_defused"):
-                raise event._value
+            self.step()
         self._now = self.now_us = end_us
 
     def settle(self, event: Event, value: Any) -> None:

@@ -8,6 +8,7 @@ announces it, and hears every event of its own write before the answer.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -115,8 +116,8 @@ class Server:
         self.last_logged_us = 0
         self.last_applied_us = 0
         self.forwarded_us = 0
-        self.missed: list[Entry] = []
-        """What was committed while the server stood still or was cut off."""
+        self.behind: deque[tuple[int, Entry]] = deque()
+        """What is committed and when this server takes it over, in order."""
         self.lag_us = 0
         self._lagging: Effect | None = None
         self.touch_shift_us = 0
@@ -137,6 +138,7 @@ class Server:
             self._backlog.append((self.accept, message))
             return
         connection, session, last_zxid, timeout_us = message
+        self.take_over(self.generation)
         if not self.is_serving or last_zxid > self.tree.zxid:
             self.refuse(connection)
             return
@@ -194,6 +196,8 @@ class Server:
 
     def look(self, connection: Connection, operation: Operation[Any]) -> Any:
         """Answer a read from the tree as this server has it."""
+        if self.behind:
+            self.take_over(self.generation)
         if not connection.is_open_at_server:
             return None  # it broke while the read was under way; nobody is left to answer
         if type(operation) is GetEphemerals and not self.ensemble.can_list_ephemerals:
@@ -290,6 +294,31 @@ class Server:
         for connection in connections:
             self.hang_up(connection)
         return len(connections)
+
+    # --- following ---------------------------------------------------------------------
+
+    def follow(self, entry: Entry) -> None:
+        """Take over, in time, what the leader has committed.
+
+        Nobody needs to be woken for it unless somebody here waits for its answer or
+        watches what it changes; a read takes over first whatever is due by then.
+        """
+        now = self.kernel.now_us
+        at = self.applied_at(now)
+        self.behind.append((at, entry))
+        if entry.origin is self or entry.ends_session or self.watches.may_fire(entry.changes):
+            self.kernel.after(at - now, self.take_over, self.generation)
+
+    def take_over(self, generation: int) -> None:
+        """Apply what is due by now, unless the server stands still or hears of nothing."""
+        if generation != self.generation or self.is_paused:
+            return
+        leader = self.ensemble.leader
+        if leader is None or not self.ensemble.in_touch(self, leader):
+            return
+        now = self.kernel.now_us
+        while self.behind and self.behind[0][0] <= now:
+            self.apply(self.behind.popleft()[1])
 
     # --- falling behind ----------------------------------------------------------------
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
 
 from model.answers import Fired
 from model.errors import Failure, NoWatcher, SessionExpired, Unimplemented
@@ -22,16 +24,14 @@ from model.zookeeper.tree import Session, Tree, Written, empty_tree
 from model.zookeeper.watches import Kind, Watches
 
 
-@dataclass(frozen=True, slots=True)
-class Service:
+class Service(Struct, frozen=True):
     """The whole state of the service."""
 
     tree: Tree = field(default_factory=empty_tree)
     watches: Watches = field(default_factory=Watches)
 
 
-@dataclass(frozen=True, slots=True)
-class Applied:
+class Applied(Struct, frozen=True):
     """An operation done: the state now, the answer, and who hears what, in order.
 
     Everything in `fired` reaches the client that asked before its answer does.
@@ -57,37 +57,34 @@ def apply(
 def serve(
     tree: Tree, watches: Watches, session: int, client: int, operation: Operation[Any]
 ) -> tuple[Watches, Any]:
-    """Answer an operation that changes no znode, leaving the watch it asks for."""
+    """Answer an operation that changes no znode, leaving the watch it asks for.
+
+    A failed read leaves none; `exists` leaves one even where there is no znode.
+    """
+    kind = type(operation)
+    read = trees.READS.get(kind)
+    if read is not None:
+        answer = read(tree, session, operation)
+        if kind in LEAVES and operation.watch and type(answer) is not Failure:  # type: ignore[attr-defined]
+            watches = watches.leave(client, LEAVES[kind], operation.path)
+        return watches, answer
     if isinstance(operation, AddWatch):
-        return watches.leave(client, _staying_kind(operation), operation.path), None
+        staying: Kind = "recursive" if operation.recursive else "persistent"
+        return watches.leave(client, staying, operation.path), None
     if isinstance(operation, RemoveWatches):
         left = watches.drop_path(client, operation.path)
         return left, None if left is not watches else Failure(NoWatcher, operation.path)
     if isinstance(operation, Sync):
         return watches, operation.path
-    if not trees.is_read(operation):
-        return watches, Failure(Unimplemented, operation.path)
-    answer = trees.read(tree, session, operation)
-    kind = watch_left(operation, answer)
-    if kind is not None:
-        watches = watches.leave(client, kind, operation.path)
-    return watches, answer
+    return watches, Failure(Unimplemented, operation.path)
 
 
-def _staying_kind(operation: AddWatch) -> Kind:
-    return "recursive" if operation.recursive else "persistent"
-
-
-def watch_left(operation: Operation[Any], answer: Any) -> Kind | None:
-    """The watch that a read with this answer leaves: a failed one leaves none.
-
-    `exists` leaves one even where there is no znode.
-    """
-    if not isinstance(operation, Exists | GetData | GetChildren) or not operation.watch:
-        return None
-    if type(answer) is Failure:
-        return None
-    return "child" if isinstance(operation, GetChildren) else "data"
+LEAVES: dict[type[Operation[Any]], Kind] = {
+    Exists: "data",
+    GetData: "data",
+    GetChildren: "child",
+}
+"""Which watch a read leaves if it is asked to."""
 
 
 def open_session(service: Service, session: int, timeout_ms: int = 6000) -> Service:

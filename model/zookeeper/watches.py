@@ -16,10 +16,11 @@ A client hears of one change of one path once, however many watches it had left 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
 from typing import Literal
 
 from immutables import Map
+from msgspec import Struct
+from msgspec.structs import replace
 
 from model.answers import Fired, Happening
 from model.zookeeper.paths import ROOT, parent_of
@@ -34,15 +35,14 @@ _NOBODY: Map[int, None] = Map()
 _NOTHING: Map[tuple[str, str], None] = Map()
 
 
-@dataclass(frozen=True, slots=True)
-class Watches:
+class Watches(Struct, frozen=True):
     """Every watch of one server."""
 
-    data: Table = field(default_factory=Map)
-    child: Table = field(default_factory=Map)
-    persistent: Table = field(default_factory=Map)
-    recursive: Table = field(default_factory=Map)
-    paths: Map[int, Map[tuple[str, str], None]] = field(default_factory=Map)
+    data: Table = Map()
+    child: Table = Map()
+    persistent: Table = Map()
+    recursive: Table = Map()
+    paths: Map[int, Map[tuple[str, str], None]] = Map()
     """Client -> the (kind, path) pairs it has watches at."""
 
     def leave(self, client: int, kind: Kind, path: str) -> Watches:
@@ -53,18 +53,7 @@ class Watches:
             return self
         mine = self.paths.get(client, _NOTHING).set((kind, path), None)
         table = table.set(path, there.set(client, None))
-        return self._with(kind, table, self.paths.set(client, mine))
-
-    def _with(
-        self, kind: str, table: Table, paths: Map[int, Map[tuple[str, str], None]]
-    ) -> Watches:
-        return Watches(
-            table if kind == "data" else self.data,
-            table if kind == "child" else self.child,
-            table if kind == "persistent" else self.persistent,
-            table if kind == "recursive" else self.recursive,
-            paths,
-        )
+        return replace(self, paths=self.paths.set(client, mine), **{kind: table})
 
     def has(self, client: int, kind: Kind, path: str) -> bool:
         """Whether this client has such a watch."""
@@ -91,7 +80,7 @@ class Watches:
         mine = self.paths[client].delete((kind, path))
         table = table.set(path, there) if there else table.delete(path)
         paths = self.paths.set(client, mine) if mine else self.paths.delete(client)
-        return self._with(kind, table, paths)
+        return replace(self, paths=paths, **{kind: table})
 
     def fire(self, changes: Iterable[Change]) -> tuple[Watches, list[tuple[int, Fired]]]:
         """Fire what these changes fire; the pairs are (client, what it hears), in order."""
@@ -99,7 +88,7 @@ class Watches:
         heard: list[tuple[int, Fired]] = []
         for change in changes:
             what, path = change.what, change.path
-            if now._may_fire(path):
+            if path in now.data or path in now.child or now.persistent or now.recursive:
                 now = now._fire_at(what, path, _ONCE[what], heard)
             if what is not Happening.CHANGED:
                 parent = parent_of(path)
@@ -108,9 +97,16 @@ class Watches:
                     now = now._fire_at(Happening.CHILDREN, parent, ("child",), heard)
         return now, heard
 
-    def _may_fire(self, path: str) -> bool:
-        """Whether anybody can be told of a change of this path itself."""
-        return path in self.data or path in self.child or bool(self.persistent or self.recursive)
+    def may_fire(self, changes: Iterable[Change]) -> bool:
+        """Whether anybody is to be told of one of these changes."""
+        if self.persistent or self.recursive:
+            return True
+        return any(
+            change.path in self.data
+            or change.path in self.child
+            or (parent_of(change.path) in self.child and change.what is not Happening.CHANGED)
+            for change in changes
+        )
 
     def _fire_at(
         self,
@@ -149,8 +145,7 @@ def _self_and_above(path: str) -> Iterator[str]:
     yield ROOT
 
 
-@dataclass(frozen=True, slots=True)
-class Wanted:
+class Wanted(Struct, frozen=True):
     """The watches a client had when its connection broke, to be left again."""
 
     data: tuple[str, ...] = ()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from immutables import Map
+from msgspec import Struct
+from msgspec.structs import replace
 
 from model.answers import Seen, Stat
 from model.operations import OPEN, Acl
@@ -17,8 +18,7 @@ NOBODY = 0
 CHILD_TABLE_CAPACITY = 8
 
 
-@dataclass(frozen=True)
-class Znode:
+class Znode(Struct, frozen=True, dict=True, eq=False):
     """One znode. Its identity is what a program may tell apart: data, version, owner.
 
     `created` counts the children ever created here; the suffix of a sequential child is
@@ -29,16 +29,28 @@ class Znode:
     owner: int = NOBODY
     version: int = 0
     acl: tuple[Acl, ...] = OPEN
-    children: Map[str, int] = field(default_factory=Map, compare=False, repr=False)
+    children: Map[str, int] = Map()
     """Name -> how many had been created before it."""
-    child_table: int = field(default=CHILD_TABLE_CAPACITY, compare=False, repr=False)
-    created: int = field(default=0, compare=False)
-    aversion: int = field(default=0, compare=False)
-    czxid: int = field(default=0, compare=False)
-    mzxid: int = field(default=0, compare=False)
-    pzxid: int = field(default=0, compare=False)
-    ctime: int = field(default=0, compare=False)
-    mtime: int = field(default=0, compare=False)
+    child_table: int = CHILD_TABLE_CAPACITY
+    created: int = 0
+    aversion: int = 0
+    czxid: int = 0
+    mzxid: int = 0
+    pzxid: int = 0
+    ctime: int = 0
+    mtime: int = 0
+
+    def __eq__(self, other: object) -> bool:
+        return (
+            type(other) is Znode
+            and self.data == other.data
+            and self.owner == other.owner
+            and self.version == other.version
+            and self.acl == other.acl
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.data, self.owner, self.version, self.acl))
 
     @cached_property
     def stat(self) -> Stat:
@@ -80,31 +92,12 @@ class Znode:
         """This znode after a child was created."""
         children = self.children.set(name, self.created)
         table = java.grown(self.child_table, len(children))
-        return self._with_children(children, table, self.created + 1, zxid)
+        created = self.created + 1
+        return replace(self, children=children, child_table=table, created=created, pzxid=zxid)
 
     def without_child(self, name: str, zxid: int) -> Znode:
         """This znode after a child was deleted."""
-        children = self.children.delete(name)
-        return self._with_children(children, self.child_table, self.created, zxid)
-
-    def _with_children(
-        self, children: Map[str, int], table: int, created: int, pzxid: int
-    ) -> Znode:
-        return Znode(
-            self.data,
-            self.owner,
-            self.version,
-            self.acl,
-            children,
-            table,
-            created,
-            self.aversion,
-            self.czxid,
-            self.mzxid,
-            pzxid,
-            self.ctime,
-            self.mtime,
-        )
+        return replace(self, children=self.children.delete(name), pzxid=zxid)
 
     def with_data(self, data: bytes | None, zxid: int, now_ms: int) -> Znode:
         """This znode after its data was replaced, by the same data perhaps."""
