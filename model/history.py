@@ -87,10 +87,9 @@ class History:
         """Whether events of this kind change anything here."""
         return kind in self._handlers
 
-    def move_on(self, event: Event) -> None:
-        """Take one event into account."""
-        self.now_us = event.t_us
-        self._handlers[event.kind](event)
+    def handler(self, kind: str) -> Callable[[Event], None]:
+        """What takes events of this kind into account."""
+        return self._handlers[kind]
 
     def node(self, name: str) -> NodeState:
         """What is known of a process, by its name."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from model import registry
 from model.asks import Partition
@@ -60,6 +61,22 @@ class First:
 class OwnershipJudge:
     """Watches every change of who fetches, who claims and whose session is alive."""
 
+    BEFORE: ClassVar = frozenset({"applied"})
+    """The kinds of event it looks at before they count."""
+    AFTER: ClassVar = frozenset(
+        {
+            "applied",
+            "fetching",
+            "session opened",
+            "session expired",
+            "session closed",
+            "fault",
+            "fault ends",
+            "ends",
+        }
+    )
+    """The kinds it looks at when they do."""
+
     single: First = field(default_factory=First)
     strict: First = field(default_factory=First)
     truthful: First = field(default_factory=First)
@@ -77,8 +94,6 @@ class OwnershipJudge:
 
     def before(self, event: Event, history: History) -> None:
         """Look at a deletion, or a commit, while what it replaces is still known."""
-        if event.kind != "applied":
-            return
         for change in event.detail["did"]:
             if change[0] == "deleted":
                 self._look_at_deletion(event, history, change[1], change[2])
@@ -119,10 +134,10 @@ class OwnershipJudge:
             self._note_zombie(event.t_us, history, event.node)
         elif event.kind == "applied":
             self._look_at(event.t_us, history, _claims_in(event))
-        elif event.kind in ("session opened", "session expired", "session closed"):
+        elif event.kind.startswith("session"):
             name = history.holders[event.session]
             self._look_at_node(event.t_us, history, name)
-        elif event.kind in ("fault", "fault ends", "ends") and event.node in history.nodes:
+        elif event.node in history.nodes:
             self._look_at_node(event.t_us, history, event.node)
 
     def _look_at_node(self, now_us: int, history: History, name: str) -> None:

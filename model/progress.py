@@ -85,9 +85,9 @@ class ProgressJudge:
         """Whether events of this kind count."""
         return kind in self._handlers
 
-    def after(self, event: Event) -> None:
-        """Count what an event has added."""
-        self._handlers[event.kind](event)
+    def handler(self, kind: str) -> Callable[[Event], None]:
+        """What counts events of this kind."""
+        return self._handlers[kind]
 
     def _note_attempt(self, event: Event) -> None:
         self.work[event.group].attempts += 1

@@ -6,7 +6,7 @@ Reading order: `verdicts` (what a verdict is), `history` (what was true when), `
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,8 +16,8 @@ from model.history import History
 from model.ownership import MONOTONE, OWN_NODES, SINGLE, STRICT, TRUTHFUL, OwnershipJudge
 from model.plan import Plan, Sometimes
 from model.progress import PROGRESS, WORK, ChangeSeen, ProgressJudge
-from model.rest import RestOf, rests_of
-from model.trace import Event, Trace
+from model.rest import NEVER, RestOf, rests_of
+from model.trace import KINDS, Event, Trace
 from model.verdicts import Finding, Property, Verdict, overall
 
 PROPERTIES: tuple[Property, ...] = (
@@ -72,21 +72,12 @@ def judge(plan: Plan, trace: Trace, effects: Sequence[Effect]) -> Judgement:
     calm = CalmJudge(plan)
     progress = ProgressJudge(plan, calm_us)
     trackers = rests_of(plan)
-    make = Event._make
-    for seq, row in enumerate(trace.rows):
-        kind = row[2]
-        moves, counts = history.handles(kind), progress.handles(kind)
-        if not moves and not counts:
-            continue
-        event = make((seq, *row))
-        if counts:
-            progress.after(event)
-        if moves:
-            _move_on(event, history, ownership, calm, trackers)
+    watch = _Watch(history, ownership, calm, progress, trackers)
+    watch.all_of(trace)
     history.now_us = end_us
+    if trackers:
+        watch.judge_rests(end_us)
     for tracker in trackers:
-        if tracker.is_due(end_us):
-            calm.look(history, tracker.group)
         tracker.close(end_us)
     findings = [
         *ownership.findings(end_us, strict_counts=plan.strict_ownership),
@@ -105,23 +96,65 @@ def judge(plan: Plan, trace: Trace, effects: Sequence[Effect]) -> Judgement:
     )
 
 
-def _move_on(
-    event: Event,
-    history: History,
-    ownership: OwnershipJudge,
-    calm: CalmJudge,
-    trackers: list[RestOf],
-) -> None:
-    """Take an event into account, with a look before it and one after."""
-    for tracker in trackers:
-        if tracker.is_due(event.t_us):
-            tracker.is_judged = True
-            calm.look(history, tracker.group)
-    ownership.before(event, history)
-    history.move_on(event)
-    ownership.after(event, history)
-    for tracker in trackers:
-        tracker.look(event, history)
+class _Watch:
+    """Leads every judge through a trace, each to the kinds of event that concern it."""
+
+    def __init__(
+        self,
+        history: History,
+        ownership: OwnershipJudge,
+        calm: CalmJudge,
+        progress: ProgressJudge,
+        trackers: list[RestOf],
+    ) -> None:
+        self.history = history
+        self.calm = calm
+        self.trackers = trackers
+        self.due_us = NEVER
+        """When the first rest has lasted long enough to be judged."""
+        self.calls: dict[str, list[Callable[[Event], None]]] = {}
+        for kind in KINDS:
+            calls: list[Callable[[Event], None]] = []
+            if kind in OwnershipJudge.BEFORE:
+                calls.append(lambda event: ownership.before(event, history))
+            if history.handles(kind):
+                calls.append(history.handler(kind))
+            if kind in OwnershipJudge.AFTER:
+                calls.append(lambda event: ownership.after(event, history))
+            if kind in RestOf.KINDS:
+                calls.append(self.look)
+            if progress.handles(kind):
+                calls.append(progress.handler(kind))
+            if calls:
+                self.calls[kind] = calls
+
+    def all_of(self, trace: Trace) -> None:
+        """Look at every event in order."""
+        make, calls_for, history = Event._make, self.calls, self.history
+        for seq, row in enumerate(trace.rows):
+            calls = calls_for.get(row[2])
+            if calls is None:
+                continue
+            if row[0] >= self.due_us:
+                self.judge_rests(row[0])
+            history.now_us = row[0]
+            event = make((seq, *row))
+            for call in calls:
+                call(event)
+
+    def look(self, event: Event) -> None:
+        """See who is at rest now."""
+        for tracker in self.trackers:
+            tracker.look(event, self.history)
+        self.due_us = min(tracker.due_us for tracker in self.trackers) if self.trackers else NEVER
+
+    def judge_rests(self, now_us: int) -> None:
+        """Judge the rests that have lasted long enough, before anything happens now."""
+        for tracker in self.trackers:
+            if now_us >= tracker.due_us:
+                tracker.due_us = NEVER
+                self.calm.look(self.history, tracker.group)
+        self.due_us = min(tracker.due_us for tracker in self.trackers)
 
 
 def _sometimes(wanted: Sometimes, trace: Trace) -> Finding:

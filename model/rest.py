@@ -12,12 +12,17 @@ only from `QUIET_TICKS` of silence on, in every world.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 from model.history import History, NodeState
 from model.plan import GroupPlan, Plan
 from model.trace import Event
 
 QUIET_TICKS = 2
+
+NEVER = 1 << 62
+
+SESSION_ENDS = frozenset({"session opened", "session expired", "session closed"})
 
 DISTURBING = frozenset({"fetching", "hosting"})
 """What may change what is fetched without anybody's waking up."""
@@ -35,50 +40,68 @@ class Rest:
 class RestOf:
     """The rests of one group, found as its history moves on."""
 
+    KINDS: ClassVar = frozenset(
+        {
+            "starts",
+            "ends",
+            "waits",
+            "wakes",
+            "fires",
+            "hears",
+            "connected",
+            "suspended",
+            "expired",
+            "session opened",
+            "session expired",
+            "session closed",
+            "fault",
+            "fault ends",
+            "fetching",
+            "hosting",
+        }
+    )
+    """The kinds of event that may begin or end a rest, or change what holds in it."""
+
     group: GroupPlan
-    others: frozenset[str]
-    """The processes of the cluster beside the group's: brokers and administrator."""
-    members: frozenset[str]
+    concerned: frozenset[str]
+    """The processes that have to be quiet: members, brokers, the administrator."""
     quiet_us: int
     rests: list[Rest] = field(default_factory=list)
     since_us: int | None = None
     """When the present rest began; None while there is none."""
-    changed_us: int = 0
-    is_judged: bool = True
+    due_us: int = NEVER
+    """When it will have lasted long enough to be judged."""
     restless: dict[str, None] = field(default_factory=dict)
-
-    def is_due(self, now_us: int) -> bool:
-        """Whether what holds at rest can be judged, just before something happens now."""
-        return (
-            not self.is_judged
-            and self.since_us is not None
-            and now_us - self.changed_us >= self.quiet_us
-        )
 
     def look(self, event: Event, history: History) -> None:
         """See what an event has changed."""
-        for name in (event.node, history.holders.get(event.session, "")):
-            if name in self.members or name in self.others:
-                if _is_restless(history, history.node(name)):
-                    self.restless[name] = None
-                else:
-                    self.restless.pop(name, None)
+        if event.node in self.concerned:
+            self._look_at(history, event.node)
+        elif event.kind in SESSION_ENDS:
+            self._look_at(history, history.holders[event.session])
         resting = not self.restless and not history.faults_in_force
-        if resting and self.since_us is None:
-            self.since_us = self.changed_us = event.t_us
-            self.is_judged = False
-        elif not resting and self.since_us is not None:
+        if self.since_us is None:
+            if resting:
+                self.since_us = event.t_us
+                self.due_us = event.t_us + self.quiet_us
+        elif not resting:
             self.close(event.t_us)
-        elif resting and event.kind in DISTURBING:
-            self.changed_us = event.t_us
-            self.is_judged = False
+        elif event.kind in DISTURBING:
+            self.due_us = event.t_us + self.quiet_us
+
+    def _look_at(self, history: History, name: str) -> None:
+        if name in self.concerned:
+            if _is_restless(history, history.node(name)):
+                self.restless[name] = None
+            else:
+                self.restless.pop(name, None)
 
     def close(self, now_us: int) -> None:
         """The rest is over, or the run is."""
         if self.since_us is not None and now_us - self.since_us >= self.quiet_us:
             self.rests.append(Rest(self.since_us, now_us))
         self.since_us = None
-        self.is_judged = True
+        self.due_us = NEVER
 
 
 def _is_restless(history: History, state: NodeState) -> bool:
@@ -103,7 +126,7 @@ def rests_of(plan: Plan) -> list[RestOf]:
         cluster = plan.cluster(group.cluster)
         prefix = f"{cluster.name}:" if len(plan.clusters) > 1 else ""
         others = {broker.node for broker in cluster.brokers} | {f"{prefix}administrator"}
-        members = frozenset(member.node for member in group.consumers)
+        members = {member.node for member in group.consumers}
         quiet_us = QUIET_TICKS * cluster.zookeeper.tick_us
-        found.append(RestOf(group, frozenset(others), members, quiet_us))
+        found.append(RestOf(group, frozenset(others | members), quiet_us))
     return found

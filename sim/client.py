@@ -136,6 +136,7 @@ class Client:
     def shut(self) -> None:
         """Drop the connection and everything else; the process ends."""
         connection = self.connection
+        self.pulse.end()
         self.state = "closed"
         self.connection = None
         self._request = None
@@ -213,6 +214,7 @@ class Client:
         """A server has said that the session is dead."""
         if self._is_late(connection, self.told_expired, connection):
             return
+        self.pulse.end()
         self.connection = None
         self.state = "expired"
         self._say("expired", {"at": connection.server.name})
@@ -243,6 +245,7 @@ class Client:
         connection = self.connection
         if connection is None:
             return
+        self.pulse.end()
         self.connection = None
         self._hang_up(connection)
         was_connected = self.state == "connected"

@@ -69,6 +69,7 @@ def crash_host(world: World, action: Action, effect: Effect) -> None:
     assert node.client is not None, "every process has a client"
     if node.client.connection is not None:
         effect.add("connections left open")
+        node.client.pulse.end()
         node.client.connection = None
     _kill(world, node, effect)
 
@@ -204,7 +205,7 @@ def _cut(
 def delay(world: World, action: Action, effect: Effect) -> None:
     """Everything that a node sends or receives takes longer."""
     name = action.target
-    world.network.delays[name] = (int(action.option("by")), effect)
+    world.network.slow_down(name, int(action.option("by")), effect)
     world.nemesis.later(effect, action.for_us, lambda: world.network.delays.pop(name, None))
 
 

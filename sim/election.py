@@ -54,6 +54,8 @@ class Election:
         was_leader = server is self.ensemble.leader
         self._tell(server, "down")
         server.state = "down"
+        if server.is_paused:
+            self.ensemble.network.servers_paused -= 1
         server.is_paused = server.is_deposed = False
         server.forget_backlog()
         self._leave(server)
@@ -79,6 +81,7 @@ class Election:
         """A server stands still."""
         self._tell(server, "paused")
         server.is_paused = True
+        self.ensemble.network.pause_server()
         server.paused_us = self.kernel.now_us
         self.reconsider()
 
@@ -86,6 +89,7 @@ class Election:
         """A server goes on. A leader first ends the sessions that were due meanwhile."""
         self._tell(server, "resumed")
         server.is_paused = False
+        self.ensemble.network.servers_paused -= 1
         if server is self.ensemble.leader:
             self.ensemble.sessions.end_overdue()
         elif server.is_deposed:

@@ -87,6 +87,7 @@ class Ensemble:
         self.uncommitted: deque[Entry] = deque()
         self.last_commit_us = 0
         self._connections = 0
+        self._last_there_us = 0
         self.chance = kernel.streams(f"{prefix}ensemble")
         self.servers = [Server(self, index) for index in range(plan.zookeeper.servers)]
         self.sessions = Sessions(self)
@@ -133,7 +134,9 @@ class Ensemble:
         Nothing comes of it when the leader is out of touch, or is another by then; a
         leader that was deposed without knowing it forwards to nobody.
         """
-        if server.is_deposed or self.leader is None or not self.in_touch(server, self.leader):
+        if server.is_deposed or self.leader is None:
+            return
+        if self.network.cuts and not self.in_touch(server, self.leader):
             return
         epoch = self.epoch
         now = self.kernel.now_us
@@ -185,27 +188,42 @@ class Ensemble:
         self._replicate(entry)
 
     def _replicate(self, entry: Entry) -> None:
+        """Send an entry to the followers; it is committed when a majority has logged it.
+
+        One draw stands for the path to a follower's disk and back. The followers have it
+        in their logs one hop before the leader hears of it.
+        """
         leader = self.leader
         assert leader is not None, "only a leader adds to the log"
-        kernel, network = self.kernel, self.network
-        now = kernel.now_us
-        sync, draw = kernel.profile.sync, network.draw
-        logged = max(now + draw(sync), leader.last_logged_us)
-        leader.last_logged_us = entry.logged_us[leader.index] = logged
-        acknowledged = [logged]
-        for server in self.servers:
-            if (
-                server.state == "following"
-                and not server.is_paused
-                and self.in_touch(leader, server)
-            ):
-                logged = max(now + network.hop_us() + draw(sync), server.last_logged_us)
-                server.last_logged_us = entry.logged_us[server.index] = logged
-                acknowledged.append(logged + network.hop_us())
-        if len(acknowledged) >= self.quorum:
-            acknowledged.sort()
-            self.last_commit_us = max(acknowledged[self.quorum - 1], self.last_commit_us)
-            kernel.after(self.last_commit_us - now, self._commit, (self.epoch, entry))
+        kernel, draw = self.kernel, self.network.draw
+        profile, now = kernel.profile, kernel.now_us
+        own = max(now + draw(profile.sync), leader.last_logged_us)
+        leader.last_logged_us = entry.logged_us[leader.index] = own
+        followers = self.followers()
+        if len(followers) + 1 < self.quorum:
+            return
+        committed = own
+        if followers:
+            back = draw(profile.hop)
+            there = max(now + draw(profile.hop) + draw(profile.sync), self._last_there_us)
+            self._last_there_us = there
+            for server in followers:
+                entry.logged_us[server.index] = there
+            committed = max(own, there + back)
+        self.last_commit_us = max(committed, self.last_commit_us)
+        kernel.after(self.last_commit_us - now, self._commit, (self.epoch, entry))
+
+    def followers(self) -> list[Server]:
+        """The followers that hear of the leader now."""
+        leader = self.leader
+        return [
+            server
+            for server in self.servers
+            if server.state == "following"
+            and not server.is_paused
+            and leader is not None
+            and (not self.network.cuts or self.in_touch(leader, server))
+        ]
 
     def replicate_again(self) -> None:
         """Followers are back in touch: replicate what could not be committed without them."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from heapq import heappop, heappush
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from simpy import Environment
 from simpy.events import NORMAL, Event
@@ -13,6 +13,9 @@ from model.faults import Effect
 from model.trace import NOTHING, Row
 from sim.profile import Profile
 from sim.streams import Streams
+
+if TYPE_CHECKING:
+    from sim.pulse import Pulse
 
 PLAIN_CALL = 5
 """The length of a calendar entry that holds a call and its argument instead of an event."""
@@ -53,9 +56,14 @@ class Kernel(Environment):
 
     def run_until(self, end_us: int) -> None:
         """Run everything that is due before this moment, and be there."""
-        queue = self._queue
+        queue: Any = self._queue
         while queue and queue[0][0] < end_us:
-            self.step()
+            if len(queue[0]) == PLAIN_CALL:
+                self.now_us, _, _, call, argument = heappop(queue)
+                self._now = self.now_us
+                call(argument)
+            else:
+                self.step()
         self._now = self.now_us = end_us
 
     def settle(self, event: Event, value: Any) -> None:
@@ -98,6 +106,9 @@ class Network:
         """(from, to) -> the partitions that keep anything from passing."""
         self.delays: dict[str, tuple[int, Effect]] = {}
         """Node -> how much longer everything takes that it sends or receives."""
+        self.pulses: dict[Pulse, None] = {}
+        """The pulses of all clients that are connected."""
+        self.servers_paused = 0
         self._held: dict[tuple[str, str], list[tuple[Wire, Callable[[Any], object], Any]]] = {}
 
     def hop_us(self) -> int:
@@ -105,9 +116,24 @@ class Network:
         return self.draw(self.kernel.profile.hop)
 
     @property
-    def is_untroubled(self) -> bool:
-        """Whether no fault is at work on any link."""
-        return not self.cuts and not self.delays
+    def is_calm(self) -> bool:
+        """Whether no fault is at work on any link, and no server stands still."""
+        return not self.cuts and not self.delays and not self.servers_paused
+
+    def wake_pulses(self) -> None:
+        """The calm is over: from now on it matters which ping is answered."""
+        for pulse in list(self.pulses):
+            pulse.wake()
+
+    def slow_down(self, node: str, by_us: int, effect: Effect) -> None:
+        """Let everything that a node sends or receives take longer."""
+        self.delays[node] = (by_us, effect)
+        self.wake_pulses()
+
+    def pause_server(self) -> None:
+        """A server stands still."""
+        self.servers_paused += 1
+        self.wake_pulses()
 
     def is_cut(self, sender: str, receiver: str) -> bool:
         """Whether nothing passes from one to the other."""
@@ -116,6 +142,7 @@ class Network:
     def cut(self, sender: str, receiver: str, effect: Effect) -> None:
         """Let nothing pass from now on."""
         self.cuts.setdefault((sender, receiver), []).append(effect)
+        self.wake_pulses()
 
     def heal(self, sender: str, receiver: str, effect: Effect) -> None:
         """Undo one cut. What was sent meanwhile arrives now, as TCP sends it again."""

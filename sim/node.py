@@ -100,6 +100,8 @@ class Node:
 
     def pause(self) -> None:
         """Stand still: nothing runs, and what arrives waits in the socket."""
+        if self.client is not None:
+            self.client.pulse.wake()
         self.is_paused = True
         self.is_deaf = True
         self._wakings += 1

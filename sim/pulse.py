@@ -3,6 +3,11 @@
 A client that has neither sent nor heard anything for half its read timeout (so a third of
 the session's, less some jitter) sends a ping. If nothing at all has come back when as
 much time has passed again, it drops the connection.
+
+While nothing is wrong anywhere, every ping is answered, and nothing follows from it but
+that the session goes on. So a pulse *rests* then: its pings are not simulated, only
+counted when the leader asks for the last sign of life. As soon as a link is cut or slow,
+a server or the process itself stands still, it wakes, and pings one by one.
 """
 
 from __future__ import annotations
@@ -20,45 +25,67 @@ MOST_JITTER_US = 400_000
 class Pulse:
     """The pings of one client."""
 
-    __slots__ = (
-        "_beats",
-        "_is_pinged",
-        "client",
-        "heard_us",
-        "kernel",
-        "network",
-        "sent_us",
-        "timeout_us",
-    )
-
     def __init__(self, client: Client) -> None:
         self.client = client
         self.kernel = client.kernel
         self.network = client.ensemble.network
-        self.timeout_us = client.timeout_us
         self.sent_us = 0
         self.heard_us = 0
+        self.is_resting = False
+        self._period_us = 0
         self._is_pinged = False
         """Whether a ping waits for an answer."""
         self._beats = 0
-        """Tells the beat of this connection from those of earlier ones."""
+        """Tells the beats since the last awakening from those before."""
 
     def begin(self, connection: Connection, timeout_us: int) -> None:
         """A connection has been established."""
-        self.timeout_us = timeout_us
+        half = timeout_us // 3
+        self._period_us = half - self.client.chance.below(min(MOST_JITTER_US, half // 2))
         self.sent_us = self.kernel.now_us
         self.heard()
+        self.network.pulses[self] = None
+        self.is_resting = True
+        if not self.network.is_calm:
+            self.wake()
+
+    def end(self) -> None:
+        """The connection is gone; what was pinged until now has counted."""
+        if self.is_resting:
+            self._count_pings()
+            self.is_resting = False
         self._beats += 1
-        self.kernel.after(self._patience_us(), self._beat, (connection, self._beats))
+        self.network.pulses.pop(self, None)
 
     def heard(self) -> None:
         """Something has come from the server."""
         self.heard_us = self.kernel.now_us
         self._is_pinged = False
 
-    def _patience_us(self) -> int:
-        half = self.timeout_us // 3
-        return half - self.client.chance.below(min(MOST_JITTER_US, half // 2))
+    # --- resting -----------------------------------------------------------------------
+
+    def last_sign_us(self) -> int:
+        """When a resting pulse last gave a sign of life."""
+        last = max(self.sent_us, self.heard_us)
+        return last + (self.kernel.now_us - last) // self._period_us * self._period_us
+
+    def _count_pings(self) -> None:
+        sign_us = self.last_sign_us()
+        self.sent_us = self.heard_us = sign_us
+        self.client.ensemble.sessions.count_sign(self.client.session, sign_us)
+
+    def wake(self) -> None:
+        """Something may be wrong: ping one by one from now on."""
+        connection = self.client.connection
+        if not self.is_resting or connection is None:
+            return
+        self._count_pings()
+        self.is_resting = False
+        self._beats += 1
+        delay_us = self.sent_us + self._period_us - self.kernel.now_us
+        self.kernel.after(max(delay_us, 0), self._beat, (connection, self._beats))
+
+    # --- awake -------------------------------------------------------------------------
 
     def _beat(self, message: tuple[Connection, int]) -> None:
         connection, beat = message
@@ -71,35 +98,14 @@ class Pulse:
         if self._is_pinged:
             client.lose("no answer")
             return
-        quiet_us = self.kernel.now_us - max(self.sent_us, self.heard_us)
-        if quiet_us < self.timeout_us // 6:
-            self.kernel.after(self._patience_us() - quiet_us, self._beat, message)
+        if self.network.is_calm:
+            self.is_resting = True
             return
-        self._ping(connection)
-        self.kernel.after(self._patience_us(), self._beat, message)
-
-    def _ping(self, connection: Connection) -> None:
-        """Send a ping. Where nothing is wrong, its answer is not carried back hop by hop."""
+        quiet_us = self.kernel.now_us - max(self.sent_us, self.heard_us)
+        if quiet_us < self._period_us // 2:
+            self.kernel.after(self._period_us - quiet_us, self._beat, message)
+            return
         self._is_pinged = True
         self.sent_us = self.kernel.now_us
-        if self.network.is_untroubled:
-            delay_us = connection.up.arrival_us() - self.kernel.now_us
-            self.kernel.after(delay_us, self._arrive, connection)
-        else:
-            connection.up.send(connection.server.receive, (connection, Request(PING)))
-
-    def _arrive(self, connection: Connection) -> None:
-        server = connection.server
-        is_sound = (
-            self.network.is_untroubled
-            and connection.is_open_at_server
-            and server.is_serving
-            and not server.is_paused
-            and self.client.connection is connection
-            and not self.client.node.is_deaf
-        )
-        if is_sound:
-            server.ensemble.sessions.touch(connection.session, server)
-            self.heard()
-        else:
-            server.receive((connection, Request(PING)))
+        connection.up.send(connection.server.receive, (connection, Request(PING)))
+        self.kernel.after(self._period_us, self._beat, message)

@@ -314,7 +314,9 @@ class Server:
         if generation != self.generation or self.is_paused:
             return
         leader = self.ensemble.leader
-        if leader is None or not self.ensemble.in_touch(self, leader):
+        if leader is None:
+            return
+        if self.ensemble.network.cuts and not self.ensemble.in_touch(self, leader):
             return
         now = self.kernel.now_us
         while self.behind and self.behind[0][0] <= now:

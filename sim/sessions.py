@@ -121,16 +121,27 @@ class Sessions:
         leader = self.ensemble.leader
         if lease is None or leader is None or leader.is_paused or server.is_deposed:
             return
-        if server is leader or self.ensemble.in_touch(server, leader):
+        network = self.ensemble.network
+        if server is leader or not network.cuts or self.ensemble.in_touch(server, leader):
             self.prolong(lease, server.touch_shift_us)
+
+    def count_sign(self, session: int, at_us: int) -> None:
+        """A client that was at rest gave its last sign of life then, through its server."""
+        lease = self.leases.get(session)
+        if lease is not None and not lease.connection.server.is_deposed:
+            self._prolong_from(lease, at_us + lease.connection.server.touch_shift_us)
 
     def prolong(self, lease: Lease, shift_us: int = 0) -> None:
         """Give a session its full time from now."""
-        tick_us = self.ensemble.tick_us
-        due = ((self.kernel.now_us + shift_us + lease.timeout_us) // tick_us + 1) * tick_us
-        lease.due_us = max(lease.due_us, due)
+        self._prolong_from(lease, self.kernel.now_us + shift_us)
         if not lease.is_watched:
             self._watch(lease)
+
+    def _prolong_from(self, lease: Lease, sign_us: int) -> None:
+        tick_us = self.ensemble.tick_us
+        due_us = ((sign_us + lease.timeout_us) // tick_us + 1) * tick_us
+        if due_us > lease.due_us:
+            lease.due_us = due_us
 
     def after_election(self) -> None:
         """A new leader knows what was committed, and gives every session its full time."""
@@ -164,6 +175,9 @@ class Sessions:
         leader = self.ensemble.leader
         if leader is None or leader.is_paused or lease.number not in self.leases or lease.ending:
             return
+        pulse = lease.connection.client.pulse
+        if pulse.is_resting and lease.connection is pulse.client.connection:
+            self.count_sign(lease.number, pulse.last_sign_us())
         if lease.due_us > self.kernel.now_us:
             self._watch(lease)
         else:
