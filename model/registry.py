@@ -122,18 +122,21 @@ _OFFSET = re.compile(r"/consumers/([^/]+)/offsets/([^/]+)/([^/]+)")
 _MEMBER = re.compile(r"/consumers/([^/]+)/ids/([^/]+)")
 
 
+@lru_cache(maxsize=65_536)
 def parse_owner(path: str) -> tuple[str, Partition] | None:
     """The group and the partition of a claim's path; None for any other path."""
     found = _OWNER.fullmatch(path)
     return None if found is None else (found[1], Partition(found[2], found[3]))
 
 
+@lru_cache(maxsize=65_536)
 def parse_offset(path: str) -> tuple[str, Partition] | None:
     """The group and the partition of an offset's path; None for any other path."""
     found = _OFFSET.fullmatch(path)
     return None if found is None else (found[1], Partition(found[2], found[3]))
 
 
+@lru_cache(maxsize=65_536)
 def parse_member(path: str) -> tuple[str, str] | None:
     """The group and the consumer of a registration's path; None for any other path."""
     found = _MEMBER.fullmatch(path)

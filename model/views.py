@@ -11,6 +11,7 @@ changed in between, and the rebalance is then made again.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from hashlib import blake2b
 
 from model import registry
@@ -94,10 +95,11 @@ async def _read_topic_07(attempt: Attempt, topic: str) -> list[Partition]:
     return found
 
 
-def partitions_07(topic: str, broker: str, data: bytes | None) -> list[Partition]:
+@lru_cache(maxsize=4096)
+def partitions_07(topic: str, broker: str, data: bytes | None) -> tuple[Partition, ...]:
     """The partitions of a topic that a broker has, by what it registered under the topic."""
     count = registry.decode_number(registry.topic_broker(topic, int(broker)), data)
-    return [registry.partition_07(topic, int(broker), index) for index in range(count)]
+    return tuple(registry.partition_07(topic, int(broker), index) for index in range(count))
 
 
 async def _read_topic_08(attempt: Attempt, topic: str) -> list[Partition]:
@@ -140,7 +142,8 @@ async def assign_shares(attempt: Attempt) -> None:
         for stream, partitions in shares.items()
         for partition in partitions
     )
-    await tell("assigned", plans={topic.topic: digests(me, topic) for topic in attempt.view})
+    plans = {topic.topic: digests(me.assignor, topic) for topic in attempt.view}
+    await tell("assigned", plans=plans)
 
 
 def _streams_by_topic(attempt: Attempt, subscription: Subscription) -> dict[str, int]:
@@ -164,7 +167,8 @@ def _streams_of(
     ]
 
 
-def digests(me: Consumer, topic: TopicView) -> list[str]:
+@lru_cache(maxsize=256)
+def digests(assignor: str, topic: TopicView) -> tuple[str, str]:
     """What was seen of a topic, and what was decided from it, each as a short hash.
 
     The first does not depend on the order in which things were seen; the second does,
@@ -172,8 +176,8 @@ def digests(me: Consumer, topic: TopicView) -> list[str]:
     """
     names = [partition.name for partition in topic.partitions]
     streams = list(topic.streams)
-    decided = f"{me.assignor}{names}{streams}"
-    return [_digest(f"{sorted(names)}{sorted(streams)}"), _digest(decided)]
+    decided = f"{assignor}{names}{streams}"
+    return _digest(f"{sorted(names)}{sorted(streams)}"), _digest(decided)
 
 
 def _digest(text: str) -> str:

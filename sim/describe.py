@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from model.answers import Happening, Seen
 from model.errors import Failure
-from model.operations import (
-    Check,
-    Create,
-    Delete,
-    Multi,
-    Operation,
-    Pipelined,
-    SetData,
-)
+from model.operations import ANY_VERSION, Multi, Operation, Pipelined
 from model.zookeeper.tree import Tree, Written
 
 MOST_SHOWN = 16
@@ -45,25 +39,30 @@ def text(data: bytes | None) -> str | None:
     return None if data is None else data[:LONGEST_DATA].decode("utf-8", "replace")
 
 
-def described_operation(operation: Operation[Any] | Pipelined) -> dict[str, Any]:
-    """An operation: its word, its path, what it is for, and its parts if it has any."""
+@lru_cache(maxsize=16_384)
+def described_operation(operation: Operation[Any] | Pipelined) -> Mapping[str, Any]:
+    """An operation: its word, its path, what it is for, and its parts if it has any.
+
+    Members of a group ask the same things over and over, so descriptions are kept; none
+    of them may be changed.
+    """
     kind = type(operation)
     detail: dict[str, Any] = {"op": WORDS[kind.__name__], "for": operation.purpose}
-    if kind is Multi or kind is Pipelined:
-        parts = operation.operations  # type: ignore[union-attr]
+    if isinstance(operation, PARTED):
+        parts = operation.operations
         detail["parts"] = [[WORDS[type(part).__name__], part.path] for part in parts[:MOST_SHOWN]]
         detail["number"] = len(parts)
         return detail
-    detail["path"] = operation.path  # type: ignore[union-attr]
-    if isinstance(operation, Delete | SetData | Check):
-        if operation.version >= 0:
-            detail["version"] = operation.version
-    elif isinstance(operation, Create):
-        if operation.ephemeral:
-            detail["ephemeral"] = True
-    elif getattr(operation, "watch", False):
-        detail["watch"] = True
+    detail["path"] = operation.path
+    if getattr(operation, "version", ANY_VERSION) != ANY_VERSION:
+        detail["version"] = operation.version  # type: ignore[attr-defined]
+    for word in ("ephemeral", "sequential", "watch"):
+        if getattr(operation, word, False):
+            detail[word] = True
     return detail
+
+
+PARTED = (Multi, Pipelined)
 
 
 def described_answer(answer: Any) -> Any:

@@ -37,6 +37,7 @@ from sim.node import Node
 
 Steps = Generator[Event, Any, Any]
 ZOOKEEPER = ZooKeeper()
+REQUESTS = (Operation, Pipelined)
 QUIET_PURPOSES = frozenset({"commit"})
 """What a member may ask for in the middle of its rest."""
 
@@ -54,10 +55,9 @@ class Driver:
         """Called when the answer has come and the program has not seen it yet."""
         self.on_end: Callable[[Ended], None] | None = None
         self._is_idle = False
-        self._names = kernel.streams(f"names/{node.name}")
         self._at_once: dict[type[Any], Callable[[Any], Any]] = {
             Now: lambda ask: node.clock_ms(),
-            FreshId: lambda ask: self._names.hexadecimal(32),
+            FreshId: lambda ask: kernel.streams(f"names/{node.name}").hexadecimal(32),
             KnownPositions: lambda ask: fetcher.known_positions() if fetcher else (),
             Forget: self._forget,
             Tell: self._tell,
@@ -111,7 +111,7 @@ class Driver:
             if kind in at_once:
                 answer = at_once[kind](ask)
                 continue
-            if self.before is not None and isinstance(ask, Operation | Pipelined):
+            if self.before is not None and isinstance(ask, REQUESTS):
                 for purpose in _purposes(ask):
                     self.before(purpose)
                 yield from self._stand_still()
@@ -135,7 +135,7 @@ class Driver:
 
     def _operate(self, ask: Any) -> Event:
         """Send an operation; the event that its answer has come."""
-        if not isinstance(ask, Operation | Pipelined):
+        if not isinstance(ask, REQUESTS):
             raise NotAnAsk(self.node.name, ask)
         if self._is_idle and ask.purpose not in QUIET_PURPOSES:
             self._is_idle = False

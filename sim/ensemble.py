@@ -172,7 +172,7 @@ class Ensemble:
         entry.changes = written.changes
         entry.origin = server
         entry.done = done
-        entry.detail = described_operation(operation)
+        entry.detail = dict(described_operation(operation))
         if refused:
             entry.detail["error"] = written.answer.name
         else:

@@ -120,11 +120,7 @@ class Fetcher:
             resumed = self.node.until_resumed().callbacks
             resumed.append(lambda event: self._arrive(runs))
             return
-        for broker, fetches in self._by_broker().items():
-            if broker is None or not self._reaches(broker):
-                self._failed(broker, fetches)
-            else:
-                self._delivered(broker, fetches)
+        self._deliver()
         if self._stopping:
             self._fall_quiet()
         if self.current:
@@ -132,16 +128,36 @@ class Fetcher:
         else:
             self._is_running = False
 
-    def _by_broker(self) -> dict[Node | None, list[Fetch]]:
-        requests: dict[Node | None, list[Fetch]] = {}
-        broker_for = self.logs.broker_for
+    def _deliver(self) -> None:
+        """Take what each broker has, of those that can be reached."""
+        moved: dict[str, tuple[int, int]] = {}
+        failed: dict[str, list[Fetch]] = {}
+        reached: dict[Node | None, bool] = {None: False}
+        now, logs, positions = self.kernel.now_us, self.logs, self._positions
+        size = 0
         for fetch in self.current.values():
-            broker = broker_for(fetch.partition, fetch.address)
-            if broker in requests:
-                requests[broker].append(fetch)
-            else:
-                requests[broker] = [fetch]
-        return requests
+            partition = fetch.partition
+            broker = logs.broker_for(partition, fetch.address)
+            if broker is not None and broker not in reached:
+                reached[broker] = self._reaches(broker)
+            if not reached[broker]:
+                name = broker.name if broker is not None else fetch.address or "no leader"
+                failed.setdefault(name, []).append(fetch)
+                continue
+            before = positions.get(partition)
+            log = logs.logs[partition]
+            if before is None or (end := log.end(now)) == before:
+                continue
+            after = end if before < 0 else min(end, before + MOST_MESSAGES)
+            positions[partition] = after
+            if after > before >= 0:
+                moved[f"{partition.topic}/{partition.name}"] = (before, after)
+                size += (after - before) * log.size_bytes
+        self._last_bytes = size
+        if moved:
+            self._say("fetched", {"moved": moved})
+        if failed or self._failures:
+            self._note_failures(failed)
 
     def _reaches(self, broker: Node) -> bool:
         return (
@@ -151,38 +167,15 @@ class Fetcher:
             and not self.network.is_cut(broker.name, self.node.name)
         )
 
-    def _delivered(self, broker: Node, fetches: list[Fetch]) -> None:
-        if self._failures:
-            self._failures.pop(broker.name, None)
-        moved: dict[str, list[int]] = {}
-        now, logs, positions = self.kernel.now_us, self.logs.logs, self._positions
-        size = 0
-        for fetch in fetches:
-            partition = fetch.partition
-            before = positions.get(partition)
-            log = logs.get(partition)
-            if before is None or log is None:
-                continue
-            end = log.end(now)
-            if end == before:
-                continue
-            after = end if before < 0 else min(end, before + MOST_MESSAGES)
-            positions[partition] = after
-            if after > before >= 0:
-                moved[f"{partition.topic}/{partition.name}"] = [before, after]
-                size += (after - before) * log.size_bytes
-        self._last_bytes = size
-        if moved:
-            self._say("fetched", {"from": broker.name, "moved": moved})
-
-    def _failed(self, broker: Node | None, fetches: list[Fetch]) -> None:
-        name = broker.name if broker is not None else fetches[0].address or "no leader"
-        self._failures[name] = self._failures.get(name, 0) + 1
-        self._say("fetch fails", {"from": name, "times": self._failures[name]})
-        if self.ends_on_error and self._failures[name] > 1:
-            del self._failures[name]
-            for fetch in fetches:
-                if self.current.pop(fetch.partition, None) is not None:
+    def _note_failures(self, failed: dict[str, list[Fetch]]) -> None:
+        """Count the brokers that did not answer; a fetcher of 0.7.2 bears only one failure."""
+        self._failures = {name: self._failures.get(name, 0) + 1 for name in failed}
+        for name, fetches in failed.items():
+            times = self._failures[name]
+            self._say("fetch fails", {"from": name, "times": times})
+            if self.ends_on_error and times > 1:
+                for fetch in fetches:
+                    del self.current[fetch.partition]
                     self._write(fetch.partition, "ceases", 0)
 
     def _fall_quiet(self) -> None:

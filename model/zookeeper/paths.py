@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 ROOT = "/"
 RESERVED = frozenset({"/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config"})
 """These cannot be deleted."""
@@ -38,11 +40,13 @@ def has_forbidden_unit(path: str) -> bool:
     )
 
 
+@lru_cache(maxsize=65_536)
 def is_valid(path: str) -> bool:
     """Whether a server takes this path in a write."""
     return has_slash_only_where_allowed(path) and not has_forbidden_unit(path)
 
 
+@lru_cache(maxsize=65_536)
 def parent_of(path: str) -> str | None:
     """The path of the parent as servers cut it off; None where there is nothing to cut.
 
