@@ -1,0 +1,70 @@
+"""watchkeeper: simulate and verify systems that coordinate through ZooKeeper.
+
+The door for users' own code:
+
+    from watchkeeper import simulate, properties, strategies
+
+    result = simulate("consumer-crash", seed=7)
+    assert result.holds, result
+
+`simulate` runs a scenario and judges it; `properties` are the claims it is judged by;
+`strategies` draws scenarios for Hypothesis. What a program may ask of its world stands in
+`model.operations` and `model.asks`.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from watchkeeper.house import check_house
+
+check_house()
+
+__version__ = "0.1.0"
+
+_DOOR = {
+    "simulate": ("watchkeeper.running", "simulate"),
+    "Result": ("watchkeeper.result", "Result"),
+    "load": ("scenarios", "load"),
+    "Scenario": ("scenarios", "Scenario"),
+    "ScenarioError": ("scenarios", "ScenarioError"),
+    "Program": ("model.program", "Program"),
+    "Ended": ("model.program", "Ended"),
+    "Verdict": ("model.verdicts", "Verdict"),
+    "properties": ("model.properties", None),
+    "strategies": ("watchkeeper.strategies", None),
+}
+"""Public name -> module and attribute. They are imported when they are first used, so
+that the command line starts quickly."""
+
+__all__ = [
+    "Ended",
+    "Program",
+    "Result",
+    "Scenario",
+    "ScenarioError",
+    "Verdict",
+    "__version__",
+    "load",
+    "properties",
+    "simulate",
+    "strategies",
+]
+
+if TYPE_CHECKING:
+    from model import properties
+    from model.program import Ended, Program
+    from model.verdicts import Verdict
+    from scenarios import Scenario, ScenarioError, load
+    from watchkeeper import strategies
+    from watchkeeper.result import Result
+    from watchkeeper.running import simulate
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _DOOR:
+        raise AttributeError(f"module 'watchkeeper' has no attribute {name!r}")
+    module, attribute = _DOOR[name]
+    loaded = import_module(module)
+    return loaded if attribute is None else getattr(loaded, attribute)

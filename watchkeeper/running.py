@@ -1,0 +1,82 @@
+"""Runs scenarios and judges them: the function behind the command line and users' tests."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+from model.program import Program
+from model.properties import judge
+from model.trace import Event, Trace
+from scenarios import Scenario, from_text, load
+from sim.world import Simulated, Tell
+from sim.world import simulate as simulate_plan
+from watchkeeper.result import Result
+
+Source = str | Mapping[str, Any] | Scenario
+
+
+def versions() -> dict[str, str]:
+    """What a trace's header says of the software that made it."""
+    from watchkeeper import __version__
+
+    return {"watchkeeper": __version__, "python": platform.python_version()}
+
+
+def scenario_of(source: Source) -> Scenario:
+    """A scenario: one that was read, a shipped one's name, a file's path, or its fields."""
+    if isinstance(source, Scenario):
+        return source
+    if isinstance(source, str):
+        return load(source)
+    text = yaml.safe_dump(dict(source), sort_keys=False)
+    return from_text(f"{source.get('name', 'scenario')}.yaml", text)
+
+
+def simulate(
+    source: Source,
+    *,
+    seed: int = 0,
+    variant: str | None = None,
+    consumer: Program | None = None,
+    tell: Tell | None = None,
+) -> Result:
+    """Run a scenario in simulation and judge it.
+
+    `source` is the name of a shipped scenario, the path of a file, a mapping of its
+    fields, or a scenario that has been read. `consumer` is a program of your own, run in
+    place of every consumer; its `me` is filled in. `tell` hears how far a long run has come.
+
+    Raises ScenarioError where the scenario is wrong, and `sim.world.Interrupted` when the
+    user has had enough.
+    """
+    scenario = scenario_of(source)
+    plan = scenario.plan(variant, program=consumer)
+    done = simulate_plan(plan, seed, versions=versions(), tell=tell)
+    return judged(scenario, plan, seed, done)
+
+
+def judged(scenario: Scenario, plan: Any, seed: int, done: Simulated) -> Result:
+    """Judge what a run has left."""
+    judgement = judge(plan, done.trace, done.effects)
+    return Result(scenario, plan, seed, done.trace, done.effects, judgement, done.operations)
+
+
+def first_difference(one: Trace, other: Trace) -> tuple[Event | None, Event | None] | None:
+    """The first events that differ between two traces; None where there are none.
+
+    Where one trace ends before the other, its event is None.
+    """
+    for seq, (left, right) in enumerate(zip(one.rows, other.rows, strict=False)):
+        if left != right:
+            return one[seq], other[seq]
+    if len(one) == len(other):
+        return None
+    shorter = min(len(one), len(other))
+    return (
+        one[shorter] if len(one) > shorter else None,
+        other[shorter] if len(other) > shorter else None,
+    )
