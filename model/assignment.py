@@ -19,8 +19,9 @@ stands in for its only stream.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
-from itertools import cycle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, groupby
+from operator import itemgetter
 from typing import Literal, get_args
 
 from msgspec import Struct
@@ -64,13 +65,17 @@ def topic_view(
 
 def sort_partitions(partitions: Iterable[Partition], layout: Layout) -> tuple[Partition, ...]:
     """Sort partitions the way their layout does."""
-    if layout == "0.7":
-        return tuple(sorted(partitions))
-    return tuple(sorted(partitions, key=_numeric))
+    ordered = sorted(partitions, key=_name if layout == "0.7" else _number)
+    ordered.sort(key=_topic)  # a stable sort keeps the order within each topic
+    return tuple(ordered)
 
 
-def _numeric(partition: Partition) -> tuple[str, int]:
-    return partition.topic, int(partition.name)
+_topic = itemgetter(0)
+_name = itemgetter(1)
+
+
+def _number(partition: Partition) -> int:
+    return int(partition.name)
 
 
 def assign(assignor: Assignor, view: View) -> Assignment:
@@ -90,10 +95,7 @@ def assign(assignor: Assignor, view: View) -> Assignment:
     else:
         for stream, dealt in _DEALS[assignor](view).items():
             shares[stream].append(dealt)
-    return {
-        stream: tuple(partition for part in parts for partition in part)
-        for stream, parts in shares.items()
-    }
+    return {stream: tuple(chain.from_iterable(parts)) for stream, parts in shares.items()}
 
 
 def share(assignor: Assignor, view: View, mine: Sequence[str]) -> Assignment:
@@ -140,30 +142,42 @@ _SLICES: dict[str, Callable[[int, int, int], tuple[int, int]]] = {
 
 
 def _deal_to_all(view: View) -> dict[str, list[Partition]]:
-    streams = view[0].streams if view else ()
     for topic in view:
-        if topic.streams != streams:
+        if topic.streams != view[0].streams:
             raise UnequalSubscriptions(
                 f"round robin needs the same streams on every topic, but {view[0].topic} has "
-                f"{', '.join(streams) or 'none'} and {topic.topic} has "
+                f"{', '.join(view[0].streams) or 'none'} and {topic.topic} has "
                 f"{', '.join(topic.streams) or 'none'}"
             )
-    if not streams:
-        return {}
-    ordered = hash_order(view)
-    return {stream: ordered[position :: len(streams)] for position, stream in enumerate(streams)}
+    return _deal_and_skip(view)
 
 
 def _deal_and_skip(view: View) -> dict[str, list[Partition]]:
-    wanted = {topic.topic: frozenset(topic.streams) for topic in view}
-    streams = sorted(frozenset().union(*wanted.values()))
+    """Deal in turn; who does not want a topic loses the turn.
+
+    Within a run of partitions that the same streams want, turns repeat, so that a whole
+    run is dealt by slices.
+    """
+    streams = sorted({stream for topic in view for stream in topic.streams})
     dealt: dict[str, list[Partition]] = {stream: [] for stream in streams}
-    turns = cycle(streams)
-    for partition in hash_order(view):
-        if wanted[partition.topic]:
-            taker = next(stream for stream in turns if stream in wanted[partition.topic])
-            dealt[taker].append(partition)
+    place = {stream: at for at, stream in enumerate(streams)}
+    places = {topic.streams: [place[stream] for stream in topic.streams] for topic in view}
+    turn = 0
+    for takers, run in _runs(view):
+        many = len(takers)
+        first = bisect_left(places[takers], turn) % many
+        for nth in range(min(many, len(run))):
+            dealt[takers[(first + nth) % many]].extend(run[nth::many])
+        turn = places[takers][(first + len(run) - 1) % many] + 1
     return dealt
+
+
+def _runs(view: View) -> Iterator[tuple[tuple[str, ...], list[Partition]]]:
+    """Partitions in the order of their hashes, cut where the streams that want them change."""
+    takers = {topic.topic: topic.streams for topic in view if topic.streams}
+    ordered = hash_order(tuple(topic for topic in view if topic.streams))
+    for streams, run in groupby(ordered, key=lambda partition: takers[partition.topic]):
+        yield streams, list(run)
 
 
 _DEALS: dict[str, Callable[[View], dict[str, list[Partition]]]] = {
@@ -178,35 +192,43 @@ def hash_order(view: View) -> list[Partition]:
     Kafka leaves equal hashes (topics `Aa` and `BB` have them) in the order of a hash map,
     which is no order; here they keep the order of topic and partition.
     """
-    keyed: list[tuple[int, Partition]] = []
-    for topic in view:
-        keyed.extend(zip(_hashes(topic), topic.partitions, strict=True))
-    keyed.sort(key=_first)
-    return [partition for _, partition in keyed]
+    partitions = [partition for topic in view for partition in topic.partitions]
+    hashes = [value for topic in view for value in _hashes(topic)]
+    order = sorted(range(len(partitions)), key=hashes.__getitem__)
+    return [partitions[at] for at in order]
 
 
-def _first(pair: tuple[int, Partition]) -> int:
-    return pair[0]
+TAIL = 4
+"""Characters at the end of a text that are hashed apart: three digits and the bracket."""
 
 
-def _hashes(view: TopicView) -> list[int]:
-    """The hash of each partition's text, built from that of the text less its last digit."""
-    known: dict[str, int] = {"": _extend(0, f"[{view.topic},")}
-    hashes: list[int] = []
-    for partition in view.partitions:
-        name = partition.name
-        body = known.get(name)
-        if body is None:
-            shorter = known.get(name[:-1])
-            if shorter is None:
-                shorter = known[name[:-1]] = _extend(known[""], name[:-1])
-            body = known[name] = (31 * shorter + ord(name[-1])) & 0xFFFFFFFF
-        value = (31 * body + 93) & 0xFFFFFFFF  # 93 is the closing bracket
-        hashes.append(value - (1 << 32) if value >= 1 << 31 else value)
-    return hashes
+def _hashes(topic: TopicView) -> list[int]:
+    """The hash of each partition's text, plus 2**31: in the order of signed numbers.
+
+    hash(head + tail) is hash(head) * 31**len(tail) + hash(tail). Of a million partitions
+    there are some thousand heads and tails; each is hashed once.
+    """
+    heads = _Memo(lambda head: java_hash(head) * 31**TAIL + 2**31)
+    tails = _Memo(java_hash)
+    texts = [f"[{topic.topic},{partition.name}]" for partition in topic.partitions]
+    return [(heads[text[:-TAIL]] + tails[text[-TAIL:]]) & 0xFFFFFFFF for text in texts]
 
 
-def _extend(value: int, text: str) -> int:
+class _Memo(dict[str, int]):
+    """A function of texts that remembers its values. Looking one up costs no call."""
+
+    def __init__(self, function: Callable[[str], int]) -> None:
+        super().__init__()
+        self.function = function
+
+    def __missing__(self, text: str) -> int:
+        value = self[text] = self.function(text)
+        return value
+
+
+def java_hash(text: str) -> int:
+    """Java's hash of a string of ASCII characters, as a number from 0 to 2**32 - 1."""
+    value = 0
     for character in text:
         value = (31 * value + ord(character)) & 0xFFFFFFFF
     return value

@@ -13,6 +13,8 @@ a claim is *mine* can be asked in three ways, and each variant asks in one of th
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from model import registry
 from model.asks import Partition, forget, sleep, tell
 from model.errors import BadVersion, NodeExists, NoNode, TransactionFailed
@@ -27,6 +29,7 @@ from model.operations import (
     Multi,
     Pipelined,
     Purpose,
+    SetData,
 )
 from model.requests import create_with_parents, ensure_parents
 
@@ -95,7 +98,7 @@ async def release_lost(attempt: Attempt) -> None:
 
 
 async def _fenced(
-    attempt: Attempt, writes: list[Delete] | list[Create], purpose: Purpose
+    attempt: Attempt, writes: Sequence[Delete | Create | SetData], purpose: Purpose
 ) -> None:
     """Do these writes if my registration is still the one I know; stop the attempt if not."""
     assert attempt.memory.guard is not None, "a fenced write needs the version to check"
@@ -189,19 +192,37 @@ async def claim_free(attempt: Attempt) -> None:
     """
     held = frozenset(attempt.held)
     missing = [pair for pair in attempt.wanted if pair[0] not in held]
-    if not missing:
+    free = await _free(attempt, missing)
+    writes: list[Delete | Create | SetData] = [_claim(attempt, *pair) for pair in free]
+    writes.extend(_renamed(attempt, held))
+    if not writes:
         return
-    await forget(partition for partition, _ in missing)
-    claims = [_claim(attempt, partition, stream) for partition, stream in missing]
-    looks = tuple(Exists(claim.path, True, "await owner") for claim in claims)
-    seen = await attempt.requests(Pipelined(looks))
-    free = [index for index, owner in enumerate(seen) if owner is None]
-    if not free:
-        return
-    await _fenced(attempt, [claims[index] for index in free], "claim")
+    await _fenced(attempt, writes, "claim")
     if not attempt.stopped:
-        attempt.held = (*attempt.held, *(missing[index][0] for index in free))
+        attempt.held = (*attempt.held, *(partition for partition, _ in free))
         attempt.remember(owned=attempt.held)
+
+
+async def _free(
+    attempt: Attempt, missing: list[tuple[Partition, int]]
+) -> list[tuple[Partition, int]]:
+    """Those that nobody has claimed; the claims on the others are watched from now on."""
+    if not missing:
+        return []
+    await forget(partition for partition, _ in missing)
+    group = attempt.me.group
+    looks = (Exists(registry.owner(group, one), True, "await owner") for one, _ in missing)
+    seen = await attempt.requests(Pipelined(tuple(looks)))
+    return [pair for pair, owner in zip(missing, seen, strict=True) if owner is None]
+
+
+def _renamed(attempt: Attempt, held: frozenset[Partition]) -> Iterator[SetData]:
+    """What I keep but give to another of my streams: the claim has to name that one."""
+    known = {partition: stream for partition, stream, _ in attempt.memory.plan}
+    for partition, stream in attempt.wanted:
+        if partition in held and known.get(partition) != stream:
+            claim = _claim(attempt, partition, stream)
+            yield SetData(claim.path, claim.data)
 
 
 async def claim_freed(attempt: Attempt) -> None:

@@ -365,7 +365,7 @@ async def _after_connection_loss(me: Consumer, memory: Memory) -> Memory:
     """The connection broke under a request, which may still take effect."""
     if me.variant.when_suspended == "stop fetching":
         await fetch_exactly(())
-        return replace(memory, is_connected=False, guard=None, is_dirty=True)
+        return replace(memory, is_connected=False, guard=None, is_dirty=True, plan=())
     try:
         await connected()
     except SessionExpired:

@@ -120,7 +120,9 @@ class History:
         self.node(event.node).is_busy = True
 
     def _fires(self, event: Event) -> None:
-        self.node(event.node).notes_under_way += 1
+        state = self.node(event.node)
+        if event.session == state.session:  # else it goes to a process that is no more
+            state.notes_under_way += 1
 
     def _hears(self, event: Event) -> None:
         state = self.node(event.node)

@@ -215,10 +215,13 @@ class OwnershipJudge:
                 TRUTHFUL, "every fetch by a live session stood under that session's own claim"
             ),
             self.own_nodes.finding(OWN_NODES, "every deletion was of the deleter's own znodes"),
-            self.monotone.finding(
-                MONOTONE, f"{_times(self.commits)} an offset was committed, never a lower one"
-            ),
+            self.monotone.finding(MONOTONE, self._monotone()),
         ]
+
+    def _monotone(self) -> str:
+        if not self.commits:
+            return "no offset was committed"
+        return f"{_times(self.commits)} an offset was committed, never a lower one"
 
 
 def _times(number: int) -> str:

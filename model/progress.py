@@ -14,14 +14,17 @@ from model.verdicts import Finding, Property, Verdict, duration, seconds
 PROGRESS = Property(
     "progress",
     "eventually",
-    "after the last action of the timeline the group comes to rest within session timeout, "
-    "ticks, back-off and round trips",
+    "when the last action of the timeline is over and the service is back, the group comes to "
+    "rest within session timeout, ticks, back-off, reconnection and round trips",
 )
 WORK = Property(
     "work bound",
     "end",
     "rebalances and reads per change stay below a multiple of the number of members",
 )
+
+LONGEST_RECONNECT_US = 2_000_000
+"""The longest pause a client makes between two attempts to connect."""
 
 READS = frozenset({"get", "children", "exists", "ephemerals"})
 
@@ -54,6 +57,8 @@ class WorkOf:
     wakings: dict[int, list[int]] = field(default_factory=dict)
     """zxid -> when members heard of it."""
     slowest_trip_us: int = 1000
+    was_cut_off: bool = False
+    """Whether one of its members had no connection when it became calm, or lost it after."""
 
 
 @dataclass
@@ -64,6 +69,7 @@ class ProgressJudge:
     calm_us: int
     work: dict[str, WorkOf] = field(default_factory=dict)
     _asked: dict[str, int] = field(default_factory=dict)
+    _away: dict[str, None] = field(default_factory=dict)
     _fired: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -72,8 +78,9 @@ class ProgressJudge:
             "asks": self._note_ask,
             "answers": self._note_answer,
             "rebalance begins": self._note_attempt,
-            "suspended": self._note_disturbance,
-            "expired": self._note_disturbance,
+            "connected": self._note_connection,
+            "suspended": self._note_connection,
+            "expired": self._note_connection,
             "applied": self._note_changes,
             "session expired": self._note_changes,
             "session closed": self._note_changes,
@@ -92,8 +99,15 @@ class ProgressJudge:
     def _note_attempt(self, event: Event) -> None:
         self.work[event.group].attempts += 1
 
-    def _note_disturbance(self, event: Event) -> None:
-        if event.group:
+    def _note_connection(self, event: Event) -> None:
+        """Somebody is connected, or is not any more."""
+        is_gone = event.kind != "connected"
+        if is_gone:
+            self._away[event.node] = None
+        elif self._away.pop(event.node, 0) is None and event.t_us > self.calm_us:
+            for work in self.work.values():
+                work.was_cut_off = True
+        if is_gone and event.group:
             self.work[event.group].disturbances += 1
 
     def _note_fired(self, event: Event) -> None:
@@ -162,7 +176,8 @@ class ProgressJudge:
         work = self.work[group.name]
         trips = work.trips_after_calm * work.slowest_trip_us
         session = max(timeouts) * 1000 + 2 * cluster.zookeeper.tick_us
-        return session + max(pauses, default=0) * 1000 + trips
+        connecting = LONGEST_RECONNECT_US if work.was_cut_off else 0
+        return session + connecting + max(pauses, default=0) * 1000 + trips
 
     def progress(self, trackers: list[RestOf], end_us: int) -> Finding:
         """Whether every group came to rest soon enough after the last action."""

@@ -65,7 +65,7 @@ class Judgement:
 
 def judge(plan: Plan, trace: Trace, effects: Sequence[Effect]) -> Judgement:
     """Judge a run."""
-    calm_us = max((effect.until_us or 0 for effect in effects), default=0)
+    calm_us = _calm_us(trace, effects)
     end_us = trace.end_us
     history = History(plan)
     ownership = OwnershipJudge()
@@ -94,6 +94,15 @@ def judge(plan: Plan, trace: Trace, effects: Sequence[Effect]) -> Judgement:
     return Judgement(
         tuple(findings), tuple(changes), _stats(ownership, progress, trackers, end_us)
     )
+
+
+def _calm_us(trace: Trace, effects: Sequence[Effect]) -> int:
+    """When the last action was over and the service was there again."""
+    over_us = max((effect.until_us or 0 for effect in effects), default=0)
+    if not effects:
+        return over_us
+    back_us = [event.t_us for event in trace.of_kind("leads", "server")]
+    return max(over_us, *back_us)
 
 
 class _Watch:

@@ -57,4 +57,6 @@ def seconds(at_us: int) -> str:
 
 def duration(us: int) -> str:
     """A length of time, to be read."""
-    return f"{us / 1000:.1f} ms" if us < 1_000_000 else f"{us / 1_000_000:.2f} s"
+    if us < 1_000:
+        return f"{us} us"
+    return f"{us / 1_000:.1f} ms" if us < 1_000_000 else f"{us / 1_000_000:.2f} s"

@@ -37,6 +37,8 @@ class Scenario:
     model: ScenarioModel
     source: str
     """The words that name it on a command line."""
+    text: str
+    """What the file says."""
 
     @property
     def name(self) -> str:
@@ -101,5 +103,6 @@ def _contents(name: str, path: FilePath) -> bytes:
 
 def from_text(name: str, raw: bytes | str, *, source: str | None = None) -> Scenario:
     """Read a scenario from its text."""
-    document = read_document(name, raw.encode() if isinstance(raw, str) else raw)
-    return Scenario(document, validated(document), source or name)
+    data = raw.encode() if isinstance(raw, str) else raw
+    document = read_document(name, data)
+    return Scenario(document, validated(document), source or name, data.decode("utf-8-sig"))

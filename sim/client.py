@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 State = Literal["new", "connecting", "connected", "expired", "closed"]
 
-LONGEST_RETRY_US = 5_000_000
+LONGEST_RETRY_US = 2_000_000
 
 
 class Loss(NamedTuple):

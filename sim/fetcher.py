@@ -48,6 +48,11 @@ class Fetcher:
         wanted = {fetch.partition: fetch for fetch in fetches}
         stopping = [partition for partition in self.current if partition not in wanted]
         starting = [partition for partition in wanted if partition not in self.current]
+        moving = [
+            fetch
+            for partition, fetch in wanted.items()
+            if partition in self.current and self.current[partition].stream != fetch.stream
+        ]
         self.current = wanted
         is_under_way = self._is_under_way()
         for partition in stopping:
@@ -60,6 +65,9 @@ class Fetcher:
                 del self._stopping[partition]  # it has not fallen quiet, so it just goes on
             else:
                 self._begin(wanted[partition])
+        for fetch in moving:
+            self._write(fetch.partition, "ceases", 0)
+            self._write(fetch.partition, "begins", fetch.stream)
         if wanted and not self._is_running:
             self._is_running = True
             self._runs += 1

@@ -202,10 +202,19 @@ class Server:
             return None  # it broke while the read was under way; nobody is left to answer
         if type(operation) is GetEphemerals and not self.ensemble.can_list_ephemerals:
             return Failure(Unimplemented, operation.path)
+        watches = self.watches
         self.watches, answer = serve(
-            self.tree, self.watches, connection.session, connection.number, operation
+            self.tree, watches, connection.session, connection.number, operation
         )
+        if self.behind and self.watches is not watches:
+            self._wake_for_what_is_behind()
         return answer
+
+    def _wake_for_what_is_behind(self) -> None:
+        """A new watch may fire by what is committed and not yet taken over here."""
+        now = self.kernel.now_us
+        for at, _ in self.behind:
+            self.kernel.after(at - now, self.take_over, self.generation)
 
     def _read(self, connection: Connection, request: Request, operation: Operation[Any]) -> None:
         if type(operation) is Sync and self.state == "following":
@@ -215,10 +224,13 @@ class Server:
         self.reply(connection, request, answer, self.spend(self.kernel.profile.read_us))
 
     def _leave_again(self, connection: Connection, request: Request, wanted: Wanted) -> None:
+        self.take_over(self.generation)
         relative_zxid = connection.client.last_zxid
         self.watches, missed = set_watches(
             self.watches, self.tree, connection.number, wanted, relative_zxid
         )
+        if self.behind:
+            self._wake_for_what_is_behind()
         for event in missed:
             self._notify(connection, event, -1)
         self.reply(connection, request, None, self.kernel.now_us)

@@ -76,8 +76,8 @@ def _table(*columns: str) -> Table:
 
 def _property_table(findings: tuple[Finding, ...]) -> Table:
     table = _table("property", "kind", "verdict", "evidence")
-    for column in ("property", "kind", "verdict"):
-        table.columns[["property", "kind", "verdict"].index(column)].no_wrap = column != "property"
+    for at in (1, 2):
+        table.columns[at].no_wrap = True
     for one in findings:
         said = one.verdict.value if one.counts else f"({one.verdict.value})"
         style = STYLES[one.verdict] if one.counts else "dim"
@@ -89,7 +89,8 @@ def _fault_table(effects: tuple[Effect, ...]) -> Table:
     table = _table("timeline", "at", "effect")
     for effect in effects:
         at = "never" if effect.at_us is None else f"{effect.at_us / 1e6:.3f} s"
-        counted = ", ".join(f"{what} {number}" for what, number in effect.counts.items() if number)
+        counts = [f"{what} {number}" for what, number in effect.counts.items() if number]
+        counted = ", ".join(counts)
         lasts = f" for {duration_text(effect.action.for_us)}" if effect.action.for_us else ""
         style = "" if counted else "yellow"
         table.add_row(f"{effect.action.label}{lasts}", at, Text(counted or "none", style))

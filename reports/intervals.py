@@ -1,0 +1,156 @@
+"""Who fetched each partition and when; where two did at once; where nobody did.
+
+All of it is told by two kinds of event: "fetching" says when a member of a group begins
+and ceases to fetch a partition, "hosting" when a broker begins and ceases to serve one.
+
+What overlaps is decided by the order of the events and not by their times, as the judges
+of a run decide it: a member that begins one event before another ceases has overlapped
+with it, if only for a moment that took no time. A gap has to last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from model.asks import Partition
+from model.trace import Event, Trace
+from reports.spans import Span, SpanMaker
+
+
+class Place(NamedTuple):
+    """A partition as one group sees it."""
+
+    group: str
+    topic: str
+    partition: str
+
+
+class Overlap(NamedTuple):
+    """Two or more members of a group fetched one partition at once."""
+
+    members: tuple[str, ...]
+    zombies: tuple[str, ...]
+    """Those whose sessions were dead all the while."""
+    span: Span
+
+    @property
+    def is_split(self) -> bool:
+        """Whether two members with live sessions took part: split ownership."""
+        return len(self.members) - len(self.zombies) > 1
+
+
+def last_event(trace: Trace) -> Event | None:
+    """The event that closes whatever is still open at the end of a trace."""
+    return trace[len(trace) - 1] if len(trace) else None
+
+
+def fetched(trace: Trace) -> dict[Place, list[Span]]:
+    """Who fetched what: for each partition of each group, a span a member and a time."""
+    making: SpanMaker[tuple[Place, str]] = SpanMaker()
+    for event in trace.of_kind("fetching", "starts"):
+        if event.kind == "starts":
+            _close_leftovers(making, event)
+            continue
+        key = (Place(event.group, event.topic, event.partition), event.node)
+        if event.detail.get("does") == "begins":
+            making.begin(key, event.node, event)
+        else:
+            making.end(key, event)
+    by_place: dict[Place, list[Span]] = {}
+    for (place, _), spans in making.end_all(last_event(trace)).items():
+        by_place.setdefault(place, []).extend(spans)
+    return {place: sorted(spans, key=_first) for place, spans in by_place.items()}
+
+
+def _close_leftovers(making: SpanMaker[tuple[Place, str]], event: Event) -> None:
+    """A process that starts fetches nothing, whatever its predecessor left unsaid."""
+    for place, node in making.open_keys():
+        if node == event.node:
+            making.end((place, node), event)
+
+
+def _first(span: Span) -> int:
+    return span.first_seq
+
+
+def hosted(trace: Trace) -> dict[Partition, list[Span]]:
+    """Which brokers served each partition, and when."""
+    making: SpanMaker[tuple[Partition, str]] = SpanMaker()
+    for event in trace.of_kind("hosting"):
+        key = (Partition(event.topic, event.partition), event.node)
+        if event.detail.get("does") == "begins":
+            making.begin(key, event.node, event)
+        else:
+            making.end(key, event)
+    by_partition: dict[Partition, list[Span]] = {}
+    for (partition, _), spans in making.end_all(last_event(trace)).items():
+        by_partition.setdefault(partition, []).extend(spans)
+    return by_partition
+
+
+class Edge(NamedTuple):
+    """The moment at which a span begins or ends."""
+
+    seq: int
+    t_us: int
+    begins: bool
+    who: str
+
+
+def edges(spans: Iterable[Span]) -> list[Edge]:
+    """The beginnings and ends of spans in the order in which they happened."""
+    found = [Edge(one.first_seq, one.start_us, True, one.what) for one in spans]
+    found += [Edge(one.last_seq, one.end_us, False, one.what) for one in spans]
+    return sorted(found, key=lambda edge: edge.seq)
+
+
+def overlaps(
+    spans: Sequence[Span], dead: Mapping[str, Sequence[Span]] | None = None
+) -> list[Overlap]:
+    """Where two or more fetched at once: a piece for each set of members that did.
+
+    `dead` says when the session of a member was dead without its knowing.
+    """
+    found: list[Overlap] = []
+    members: dict[str, None] = {}
+    before: Edge | None = None
+    for edge in edges(spans):
+        if before is not None and len(members) > 1 and edge.seq > before.seq:
+            piece = Span("", before.t_us, edge.t_us, before.seq, edge.seq)
+            found.append(_overlap(tuple(sorted(members)), piece, dead or {}))
+        if edge.begins:
+            members[edge.who] = None
+        else:
+            members.pop(edge.who, None)
+        before = edge
+    return found
+
+
+def _overlap(
+    members: tuple[str, ...], piece: Span, dead: Mapping[str, Sequence[Span]]
+) -> Overlap:
+    zombies = tuple(
+        member for member in members if any(one.covers(piece) for one in dead.get(member, ()))
+    )
+    return Overlap(members, zombies, piece)
+
+
+def gaps(spans: Sequence[Span], hosts: Sequence[Span], since: Span) -> list[Span]:
+    """Where, within `since`, a partition was served and nobody fetched it."""
+    tagged = [one._replace(what="fetched") for one in spans]
+    tagged += [one._replace(what="served") for one in hosts]
+    tagged.append(since._replace(what="expected"))
+    counts = {"fetched": 0, "served": 0, "expected": 0}
+    opened: Edge | None = None
+    found: list[Span] = []
+    for edge in edges(tagged):
+        counts[edge.who] += 1 if edge.begins else -1
+        is_gap = counts["expected"] > 0 and counts["served"] > 0 and counts["fetched"] == 0
+        if is_gap and opened is None:
+            opened = edge
+        elif not is_gap and opened is not None:
+            if edge.t_us > opened.t_us:
+                found.append(Span("", opened.t_us, edge.t_us, opened.seq, edge.seq))
+            opened = None
+    return found

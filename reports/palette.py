@@ -1,0 +1,59 @@
+"""The colours of all pictures.
+
+A consumer has the same colour in every picture of a trace: members are put in their
+natural order and take the colours in turn. The seven hues, and the red of overlaps, can
+be told apart by people who lack one kind of cone; a test measures it. Where there are
+more members than hues, darker and lighter shades follow, and labels have to help.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from reports.labels import natural
+
+HUES = ("#2f66b3", "#f8c574", "#2b8a66", "#7fd0f2", "#70407a", "#a8b52c", "#b397ea")
+
+OVERLAP = "#d8121b"
+ZOMBIE = "#1f2328"
+INK = "#1f2328"
+SOFT_INK = "#6a737d"
+FAINT = "#d0d7de"
+GRID = "#eceff2"
+PAPER = "#ffffff"
+GAP = "#8c959f"
+FAULT = "#57606a"
+
+OUTCOMES = {"ok": "#2f66b3", "error": "#b35900", "lost": "#d8121b"}
+WATCH = "#70407a"
+
+_SHADES = ((0.0, 0), (0.36, 0), (0.45, 255))
+"""How far towards which grey each round of hues is moved."""
+
+
+def consumer_colours(names: Iterable[str]) -> dict[str, str]:
+    """A colour for each consumer."""
+    ordered = sorted(set(names), key=natural)
+    return {name: _colour(at) for at, name in enumerate(ordered)}
+
+
+def _colour(at: int) -> str:
+    share, towards = _SHADES[at // len(HUES) % len(_SHADES)]
+    return blend(HUES[at % len(HUES)], towards, share)
+
+
+def channels(colour: str) -> tuple[int, int, int]:
+    """The red, green and blue of a colour, 0 to 255."""
+    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
+
+
+def blend(colour: str, grey: int, share: float) -> str:
+    """A colour moved by this share towards a grey (0 black, 255 white)."""
+    mixed = (round(one + (grey - one) * share) for one in channels(colour))
+    return "#" + "".join(f"{one:02x}" for one in mixed)
+
+
+def text_on(colour: str) -> str:
+    """The colour of text that can be read on this one."""
+    red, green, blue = channels(colour)
+    return INK if red * 299 + green * 587 + blue * 114 > 140_000 else PAPER

@@ -1,0 +1,155 @@
+"""The state of each process and of each ZooKeeper server through a run.
+
+A process is in exactly one state at a time. Where several things are true of it, the one
+that tells most counts: a process whose session the ensemble has ended is a *zombie* until
+it learns of that, whether it is connected, suspended or paused meanwhile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from model.trace import Event, Trace
+from reports.intervals import last_event
+from reports.spans import Span, SpanMaker
+
+CONNECTED = "connected"
+SUSPENDED = "suspended"
+ZOMBIE = "session dead, process runs"
+PAUSED = "paused"
+NO_SESSION = "no session yet"
+NOT_RUNNING = "not running"
+
+KINDS = (
+    "starts",
+    "ends",
+    "connected",
+    "suspended",
+    "expired",
+    "session expired",
+    "session closed",
+    "fault",
+    "fault ends",
+)
+
+UP = "up"
+LEADING = "leading"
+DOWN = "down"
+SERVER_KINDS = ("server", "leads", "leader lost")
+
+
+@dataclass(slots=True)
+class Process:
+    """What is known of a process."""
+
+    runs: bool = False
+    is_connected: bool = False
+    paused_by: int | None = None
+    """The entry of the timeline that makes it stand still."""
+    session: int = 0
+    """The session it believes to have."""
+    has_dead_session: bool = False
+
+    @property
+    def state(self) -> str:
+        """The one word for it."""
+        if not self.runs:
+            return NOT_RUNNING
+        if self.has_dead_session:
+            return ZOMBIE
+        if self.paused_by is not None:
+            return PAUSED
+        if not self.session:
+            return NO_SESSION
+        return CONNECTED if self.is_connected else SUSPENDED
+
+
+class Processes:
+    """All processes at one moment of a run, moved on by one event at a time."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[str, Process] = {}
+        self._dead: set[tuple[str, int]] = set()
+        """Sessions that the ensemble has ended, each with its node: numbers are per ensemble."""
+
+    def take(self, event: Event) -> str:
+        """Take an event into account; the node whose state it may have changed."""
+        if event.kind in ("session expired", "session closed"):
+            return self._session_ends(event)
+        if event.kind == "starts":
+            self.by_name[event.node] = Process(runs=True)
+        process = self.by_name.get(event.node)
+        if process is not None:
+            self._change(process, event)
+        return event.node
+
+    def _session_ends(self, event: Event) -> str:
+        node = str(event.detail.get("by", ""))
+        process = self.by_name.get(node)
+        if event.kind == "session expired":
+            self._dead.add((node, event.session))
+        if process is not None and process.session == event.session:
+            process.has_dead_session = event.kind == "session expired"
+            process.session = event.session if process.has_dead_session else 0
+        return node
+
+    def _change(self, process: Process, event: Event) -> None:
+        if event.kind == "ends":
+            process.runs = False
+        elif event.kind == "connected":
+            process.is_connected = True
+            process.session = event.session
+            process.has_dead_session = (event.node, event.session) in self._dead
+        elif event.kind == "suspended":
+            process.is_connected = False
+        elif event.kind == "expired":
+            process.is_connected = process.has_dead_session = False
+            process.session = 0
+        elif event.detail.get("verb") == "pause":
+            self._pause(process, event)
+
+    def _pause(self, process: Process, event: Event) -> None:
+        number = event.detail.get("number")
+        if event.kind == "fault" and process.paused_by is None:
+            process.paused_by = number
+        elif event.kind == "fault ends" and process.paused_by == number:
+            process.paused_by = None
+
+
+def process_states(trace: Trace) -> dict[str, list[Span]]:
+    """The states of every process that ever started, as spans that meet end to end."""
+    processes = Processes()
+    making: SpanMaker[str] = SpanMaker()
+    for event in trace.of_kind(*KINDS):
+        name = processes.take(event)
+        if name in processes.by_name:
+            making.change(name, processes.by_name[name].state, event)
+    return making.end_all(last_event(trace))
+
+
+def zombie_spans(states: Mapping[str, list[Span]]) -> dict[str, list[Span]]:
+    """When each process had a dead session and did not know."""
+    return {
+        name: [span for span in spans if span.what == ZOMBIE] for name, spans in states.items()
+    }
+
+
+def server_states(trace: Trace) -> dict[str, list[Span]]:
+    """The states of the ZooKeeper servers, as far as the trace tells of them."""
+    making: SpanMaker[str] = SpanMaker()
+    now: dict[str, str] = {}
+    for event in trace.of_kind(*SERVER_KINDS):
+        state = _server_state(event, now.get(event.node, UP))
+        now[event.node] = state
+        making.change(event.node, state, event)
+    return making.end_all(last_event(trace))
+
+
+def _server_state(event: Event, before: str) -> str:
+    if event.kind == "leads":
+        return LEADING
+    if event.kind == "leader lost":  # it may have lost that by going down
+        return UP if before == LEADING else before
+    said = str(event.detail.get("state", UP))
+    return UP if said == "resumed" else said

@@ -1,0 +1,211 @@
+"""The command line.
+
+Each command is a few lines here; what it does stands in the module it imports when it
+runs. So `--help` is there at once.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from watchkeeper.result import Result
+
+HOLDS, VIOLATED, UNKNOWN, NOT_DETERMINISTIC, USAGE = range(5)
+
+
+class Stop(Exception):
+    """A command ends here with this exit code; what it has to say goes to standard error."""
+
+    def __init__(self, code: int, said: str = "") -> None:
+        super().__init__(said)
+        self.code = code
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+def app() -> None:
+    """Simulate and verify systems that coordinate through ZooKeeper.
+
+    \b
+    Exit codes: 0 holds, or as the scenario expects; 1 violated, or not as expected;
+    2 unknown or interrupted; 3 not deterministic; 4 usage or environment.
+    """
+
+
+def main() -> None:
+    """Run the command line and leave with its exit code."""
+    sys.exit(run_command(sys.argv[1:]))
+
+
+def run_command(arguments: list[str]) -> int:
+    """Run one command; its exit code."""
+    try:
+        done = app.main(arguments, prog_name="watchkeeper", standalone_mode=False)
+    except Stop as stop:
+        if str(stop):
+            print(stop, file=sys.stderr)
+        return stop.code
+    except click.UsageError as error:
+        print(f"{error.format_message()}\nTry 'watchkeeper --help'.", file=sys.stderr)
+        return USAGE
+    except (click.exceptions.Abort, KeyboardInterrupt):
+        print("interrupted", file=sys.stderr)
+        return UNKNOWN
+    except BrokenPipeError:
+        # Whoever read the output has seen enough; nothing more can be said to them.
+        sys.stdout = None
+        return HOLDS
+    return done if isinstance(done, int) else HOLDS
+
+
+def _print_json(value: Any) -> None:
+    print(json.dumps(value, indent=2, ensure_ascii=False))
+
+
+as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON value only.")
+
+
+# --- run -------------------------------------------------------------------------------
+
+
+@app.command()
+@click.argument("scenario")
+@click.option("--variant", help="The version of the protocol; the scenario's own unless given.")
+@click.option("--seed", default=0, show_default=True, help="What chance begins with.")
+@click.option(
+    "--out",
+    default="runs",
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="Where the folders of runs are made.",
+)
+@click.option("--pictures/--no-pictures", default=True, help="Draw pictures and pages.")
+@click.option("--check-determinism", is_flag=True, help="Run twice; name the first difference.")
+@as_json
+def run(
+    scenario: str,
+    variant: str | None,
+    seed: int,
+    out: Path,
+    pictures: bool,
+    check_determinism: bool,
+    as_json: bool,
+) -> int:
+    """Run SCENARIO in simulation, judge it and draw it.
+
+    SCENARIO is a file, or the name of a shipped scenario.
+    """
+    from watchkeeper import commands
+
+    result, files = commands.run(
+        scenario, variant, seed, out, pictures=pictures, twice=check_determinism
+    )
+    if as_json:
+        _print_json(result.to_json(files))
+    else:
+        _show(result, files)
+    return result.exit_code
+
+
+def _show(result: Result, files: list[str]) -> None:
+    from watchkeeper.printing import console, report
+
+    report(result, console(), files)
+
+
+# --- looking around --------------------------------------------------------------------
+
+
+@app.command()
+@as_json
+def scenarios(as_json: bool) -> None:
+    """List the scenarios that come with watchkeeper."""
+    from watchkeeper import commands
+
+    rows = commands.scenarios()
+    if as_json:
+        _print_json(rows)
+    else:
+        from watchkeeper.listing import show_scenarios
+
+        show_scenarios(rows)
+
+
+@app.command()
+@as_json
+def variants(as_json: bool) -> None:
+    """List the versions of the protocol."""
+    from watchkeeper import commands
+
+    rows = commands.variants()
+    if as_json:
+        _print_json(rows)
+    else:
+        from watchkeeper.listing import show_variants
+
+        show_variants(rows)
+
+
+@app.command()
+@as_json
+def schema(as_json: bool) -> None:
+    """Print the JSON Schema of a scenario file, for editors."""
+    from scenarios import json_schema
+
+    _print_json(json_schema())
+
+
+# --- runs that have been made ----------------------------------------------------------
+
+
+@app.command()
+@click.argument("folder", type=click.Path(path_type=Path))
+@as_json
+def report(folder: Path, as_json: bool) -> None:
+    """Draw the pictures and pages of the run in FOLDER again, from its trace."""
+    from watchkeeper import commands
+
+    files = commands.draw_again(folder)
+    if as_json:
+        _print_json({"folder": str(folder), "files": files})
+    else:
+        for name in files:
+            print(name)
+
+
+@app.command()
+@click.argument("one", type=click.Path(path_type=Path))
+@click.argument("other", type=click.Path(path_type=Path))
+@as_json
+def diff(one: Path, other: Path, as_json: bool) -> int:
+    """Show where two runs part, and what followed from it; exit 1 if they do.
+
+    ONE and OTHER are folders of runs.
+    """
+    from watchkeeper import commands
+
+    parting = commands.diff(one, other)
+    if as_json:
+        _print_json(commands.parting_json(parting))
+    else:
+        from watchkeeper.listing import show_parting
+
+        show_parting(parting)
+    return HOLDS if parting is None else VIOLATED
+
+
+@app.command()
+@as_json
+def version(as_json: bool) -> None:
+    """Print the version."""
+    from watchkeeper import __version__
+
+    if as_json:
+        _print_json({"watchkeeper": __version__})
+    else:
+        print(__version__)

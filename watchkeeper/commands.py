@@ -1,0 +1,202 @@
+"""What the commands do."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+from model.trace import Event, Trace
+from model.variants import VARIANTS
+from scenarios import Scenario, ScenarioError, load, shipped
+from sim.driver import NotAnAsk, ProgramLoops
+from sim.world import Interrupted
+from sim.world import simulate as simulate_plan
+from watchkeeper import folder
+from watchkeeper.cli import NOT_DETERMINISTIC, USAGE, Stop
+from watchkeeper.comparing import Parting, compare
+from watchkeeper.result import Result
+from watchkeeper.running import first_difference, judged, versions
+
+
+def run(
+    name: str,
+    variant: str | None,
+    seed: int,
+    out: Path,
+    *,
+    pictures: bool,
+    twice: bool,
+) -> tuple[Result, list[str]]:
+    """Run a scenario and fill its folder; the result, and the files' paths.
+
+    Raises Stop, with a sentence, for whatever the user has to mend.
+    """
+    try:
+        scenario = load(name)
+        plan = scenario.plan(variant)
+    except ScenarioError as error:
+        raise Stop(USAGE, str(error)) from None
+    run_id = f"{plan.name}-{plan.variant}-sim-{seed}"
+    try:
+        home = folder.prepare(out, run_id)
+        result = _simulate(scenario, plan, seed)
+        if twice and not result.trace.header.partial:
+            _check_determinism(scenario, plan, seed, result.trace)
+        return result, _fill(home, result, pictures=pictures)
+    except folder.CannotWrite as error:
+        raise Stop(USAGE, str(error)) from None
+    except (NotAnAsk, ProgramLoops) as error:
+        raise Stop(USAGE, str(error)) from None
+
+
+def _simulate(scenario: Scenario, plan: Any, seed: int) -> Result:
+    with _Progress(plan.name) as progress:
+        try:
+            done = simulate_plan(plan, seed, versions=versions(), tell=progress.tell)
+        except Interrupted as interrupted:
+            done = interrupted.so_far
+    return judged(scenario, plan, seed, done)
+
+
+def _check_determinism(scenario: Scenario, plan: Any, seed: int, trace: Trace) -> None:
+    again = simulate_plan(scenario.plan(plan.variant), seed, versions=versions()).trace
+    difference = first_difference(trace, again)
+    if difference is not None:
+        first, second = difference
+        raise Stop(
+            NOT_DETERMINISTIC,
+            "the two runs of one seed differ, so something draws on more than the seed "
+            "(an order of a set, a clock, a global)\n"
+            f"  first run   {_told(first)}\n  second run  {_told(second)}",
+        )
+
+
+def _told(event: Event | None) -> str:
+    if event is None:
+        return "had ended"
+    what = f"{event.node} {event.kind} {dict(event.detail)}"
+    return f"at {event.t_us / 1e6:.6f} s, event {event.seq}: {what}"
+
+
+def _fill(home: Path, result: Result, *, pictures: bool) -> list[str]:
+    names = [folder.write_trace(home, result.trace)]
+    if pictures:
+        from reports import write_all
+
+        names += write_all(result.trace, home)
+    files = [str(home / name) for name in (folder.VERDICT, *names)]
+    folder.write_verdict(home, result.to_json(files))
+    return files
+
+
+class _Progress:
+    """Says on a terminal how far a long run has come."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.is_shown = sys.stderr.isatty()
+        self.has_said = False
+
+    def __enter__(self) -> _Progress:
+        from time import monotonic
+
+        self._clock = monotonic
+        self._begun = self._said = monotonic()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.has_said:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+    def tell(self, now_us: int, end_us: int) -> None:
+        """Say how far the run has come, once it has taken a second."""
+        now = self._clock()
+        if not self.is_shown or now - self._begun < 1 or now - self._said < 0.2:
+            return
+        self._said = now
+        self.has_said = True
+        share = now_us / end_us
+        left = (now - self._begun) * (1 - share) / share
+        print(
+            f"\r\033[K{self.name}: {now_us / 1e6:.1f} of {end_us / 1e6:.0f} virtual seconds, "
+            f"{left:.0f} s left",
+            end="",
+            file=sys.stderr,
+            flush=True,
+        )
+
+
+# --- looking around --------------------------------------------------------------------
+
+
+def scenarios() -> list[dict[str, Any]]:
+    """The shipped scenarios: name, what each shows, what is expected of whom."""
+    rows = []
+    for name in shipped():
+        scenario = load(name)
+        rows.append(
+            {
+                "name": name,
+                "about": scenario.about,
+                "expect": {
+                    variant: wanted if isinstance(wanted, str) else wanted.model_dump()
+                    for variant, wanted in scenario.expectations.items()
+                },
+            }
+        )
+    return rows
+
+
+def variants() -> list[dict[str, Any]]:
+    """The variants, with every column of their table."""
+    return [{field: getattr(row, field) for field in row.__slots__} for row in VARIANTS.values()]
+
+
+# --- runs that have been made ----------------------------------------------------------
+
+
+def draw_again(place: Path) -> list[str]:
+    """Draw the pictures of a run from its trace; the paths of the files."""
+    from reports import write_all
+
+    trace = _trace(place)
+    home = place if place.is_dir() else place.parent
+    try:
+        return [str(home / name) for name in write_all(trace, home)]
+    except OSError as error:
+        raise Stop(USAGE, f"{home} cannot be written: {error.strerror or error}") from None
+
+
+def diff(one: Path, other: Path) -> Parting | None:
+    """Where two runs part."""
+    return compare(_trace(one), _trace(other))
+
+
+def _trace(place: Path) -> Trace:
+    try:
+        return folder.read_trace(place)
+    except folder.CannotRead as error:
+        raise Stop(USAGE, str(error)) from None
+
+
+def parting_json(parting: Parting | None) -> dict[str, Any]:
+    """What `diff --json` prints."""
+    if parting is None:
+        return {"same": True}
+    return {
+        "same": False,
+        "exact": parting.exact,
+        "node": parting.node,
+        "one": _event_json(parting.left),
+        "other": _event_json(parting.right),
+        "one_after": [_event_json(event) for event in parting.left_after],
+        "other_after": [_event_json(event) for event in parting.right_after],
+        "parted": list(parting.parted),
+    }
+
+
+def _event_json(event: Event | None) -> dict[str, Any] | None:
+    if event is None:
+        return None
+    return {**event._asdict(), "detail": dict(event.detail)}

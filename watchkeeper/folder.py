@@ -1,0 +1,84 @@
+"""The folder of a run: what is in it, and how it is written.
+
+A run's folder is named by scenario, variant, world and seed. A file is written under
+another name first and renamed when it is whole, so that whoever looks into the folder,
+or kills the run, finds files that are whole or none.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from model.trace import BadTrace, Trace, parse
+
+TRACE = "trace.jsonl"
+VERDICT = "verdict.json"
+
+
+class CannotWrite(OSError):
+    """The folder for a run cannot be written."""
+
+
+class CannotRead(OSError):
+    """The folder of a run cannot be read."""
+
+
+def prepare(out: Path, run_id: str) -> Path:
+    """Make the folder of a run, and see that files can be written there.
+
+    Raises CannotWrite, before the run, where they cannot.
+    """
+    folder = out / run_id
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / f".probe-{os.getpid()}"
+        probe.write_bytes(b"")
+        probe.unlink()
+    except OSError as error:
+        raise CannotWrite(
+            f"the output folder {folder} cannot be written: {error.strerror or error}; choose "
+            "another with --out DIR"
+        ) from None
+    return folder
+
+
+def write_trace(folder: Path, trace: Trace) -> str:
+    """Write a trace."""
+    return _write(folder / TRACE, trace.lines())
+
+
+def write_verdict(folder: Path, verdict: dict[str, Any]) -> str:
+    """Write what `--json` prints."""
+    text = json.dumps(verdict, indent=2, ensure_ascii=False) + "\n"
+    return _write(folder / VERDICT, [text.encode()])
+
+
+def _write(path: Path, lines: Iterable[bytes]) -> str:
+    unfinished = path.with_name(f".{path.name}-{os.getpid()}")
+    try:
+        with unfinished.open("wb") as file:
+            file.writelines(lines)
+        unfinished.replace(path)
+    except OSError as error:
+        unfinished.unlink(missing_ok=True)
+        raise CannotWrite(f"{path} cannot be written: {error.strerror or error}") from None
+    return path.name
+
+
+def read_trace(place: Path) -> Trace:
+    """Read the trace of a run: its folder, or the file itself; CannotRead where there is none."""
+    path = place / TRACE if place.is_dir() else place
+    try:
+        with path.open("rb") as file:
+            return parse(file, name=str(path))
+    except BadTrace as error:
+        raise CannotRead(str(error)) from None
+    except OSError as error:
+        raise CannotRead(
+            f"{place} is not the folder of a run: {path.name} cannot be read "
+            f"({error.strerror or error})"
+        ) from None

@@ -1,0 +1,76 @@
+"""Lists and comparisons as text."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.table import Table
+from rich.text import Text
+
+from model.trace import Event
+from watchkeeper.comparing import Parting, gist
+from watchkeeper.printing import console
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def show_scenarios(rows: list[dict[str, Any]]) -> None:
+    """List the scenarios."""
+    table = _table("scenario", "what it shows")
+    table.columns[0].no_wrap = True
+    for row in rows:
+        table.add_row(Text(row["name"], "bold"), row["about"])
+    console().print(table)
+
+
+def show_variants(rows: list[dict[str, Any]]) -> None:
+    """List the variants, a column each, a row for each question."""
+    table = _table("", *(row["name"] for row in rows))
+    for field in rows[0]:
+        if field != "name":
+            table.add_row(field.replace("_", " "), *(_cell(row[field]) for row in rows))
+    console().print(table)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return ", ".join(
+            ": ".join(map(str, part)) if isinstance(part, tuple) else str(part) for part in value
+        )
+    return "as configured" if value is None else str(value)
+
+
+def show_parting(parting: Parting | None) -> None:
+    """Show where two runs part."""
+    out = console()
+    if parting is None:
+        out.print("the two runs are the same in everything that counts")
+        return
+    how = "event for event" if parting.exact else "each process for itself, without times"
+    out.print(f"compared {how}; the first to do something else was {parting.node}")
+    out.print(_side("one", parting.left, parting.left_after))
+    out.print(_side("other", parting.right, parting.right_after))
+    if len(parting.parted) > 1:
+        out.print(f"then parted: {', '.join(parting.parted[1:])}", soft_wrap=True)
+
+
+def _side(name: str, first: Event | None, after: tuple[Event, ...]) -> Table:
+    table = _table(name, "at", "what happened")
+    if first is None:
+        table.add_row("", "", Text("nothing more", "yellow"))
+    else:
+        table.add_row(str(first.seq), _at(first), Text(f"{first.node} {gist(first)}", "bold red"))
+    for event in after:
+        table.add_row(str(event.seq), _at(event), f"{event.node} {gist(event)}")
+    return table
+
+
+def _at(event: Event) -> str:
+    return f"{event.t_us / 1e6:.6f} s"

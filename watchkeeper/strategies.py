@@ -1,0 +1,168 @@
+"""Hypothesis strategies that draw small, valid scenarios.
+
+    from hypothesis import given
+    from watchkeeper import simulate, strategies
+
+    @given(strategies.scenarios())
+    def test_whatever_happens(scenario):
+        assert simulate(scenario).holds
+
+Everything drawn shrinks towards little: one consumer, one broker, no faults. The seed of a
+run is fixed, not drawn: a seed has no size that could shrink, and two things that shrink
+one failure would fight over it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hypothesis import strategies as st
+
+from model.faults import VERBS
+from scenarios.units import duration_text
+
+CLUSTER = "main"
+GROUP = "group"
+TOPIC = "clicks"
+
+FIRST_FAULT_S = 5
+BETWEEN_FAULTS_S = 12
+"""Far enough apart for a session to expire and the group to rest in between."""
+
+FAULTS = (
+    "crash",
+    "crash_host",
+    "pause",
+    "expire",
+    "disconnect",
+    "partition",
+    "delay",
+    "leave",
+    "server crash",
+    "lag",
+    "quorum_loss",
+)
+"""Kinds of fault that `faults` draws by default."""
+
+
+def clusters(
+    *,
+    most_brokers: int = 3,
+    most_partitions: int = 3,
+    servers: Sequence[int] = (1, 3),
+    layouts: Sequence[str] = ("0.7", "0.8"),
+) -> st.SearchStrategy[dict[str, Any]]:
+    """Clusters as scenario files describe them: brokers, one topic, an ensemble."""
+    return st.builds(
+        lambda brokers, partitions, count, layout: {
+            "zookeeper": {"servers": count, "tick": "500ms"},
+            "brokers": brokers,
+            "layout": layout,
+            "topics": {TOPIC: {"partitions_per_broker": partitions}},
+        },
+        st.integers(1, most_brokers),
+        st.integers(1, most_partitions),
+        st.sampled_from(list(servers)),
+        st.sampled_from(list(layouts)),
+    )
+
+
+def groups(
+    *, most_consumers: int = 4, most_streams: int = 2
+) -> st.SearchStrategy[dict[str, Any]]:
+    """Groups as scenario files describe them."""
+    return st.builds(
+        lambda consumers, streams: {
+            "consumers": consumers,
+            "streams": {TOPIC: streams},
+            "config": {"zookeeper.session.timeout.ms": 2000, "auto.commit.interval.ms": 3000},
+        },
+        st.integers(1, most_consumers),
+        st.integers(1, most_streams),
+    )
+
+
+@st.composite
+def faults(
+    draw: st.DrawFn,
+    *,
+    consumers: int,
+    brokers: int,
+    servers: int = 3,
+    most: int = 3,
+    kinds: Sequence[str] = FAULTS,
+) -> list[dict[str, Any]]:
+    """Timelines of faults, one after the other, each undone before the next.
+
+    A member that is killed or leaves is started again, so the same can happen to it twice.
+    """
+    entries: list[dict[str, Any]] = []
+    number = draw(st.integers(0, most))
+    for at in range(number):
+        at_s = FIRST_FAULT_S + at * BETWEEN_FAULTS_S + draw(st.integers(0, 2))
+        kind = draw(st.sampled_from(list(kinds)))
+        entries.extend(draw(_fault(kind, at_s, consumers, brokers, servers)))
+    return entries
+
+
+@st.composite
+def _fault(
+    draw: st.DrawFn, kind: str, at_s: int, consumers: int, brokers: int, servers: int
+) -> list[dict[str, Any]]:
+    member = f"{GROUP}/{draw(st.integers(0, consumers - 1))}"
+    broker = f"broker/{draw(st.integers(0, brokers - 1))}"
+    server = f"zookeeper/{draw(st.integers(1, servers))}"
+    back = f"{at_s + draw(st.integers(1, 5))}s"
+    lasts = duration_text(draw(st.integers(1, 8)) * 500_000)
+    entry: dict[str, Any] = {"at": f"{at_s}s"}
+    if kind in ("crash", "crash_host", "leave"):
+        target = draw(st.sampled_from([member, broker]))
+        again = "start" if kind == "leave" else "restart"
+        return [{**entry, kind: target}, {"at": back, again: target}]
+    if kind == "server crash":
+        return [{**entry, "crash": server}, {"at": back, "restart": server}]
+    if kind in ("pause", "partition"):
+        return [{**entry, kind: member, "for": lasts}]
+    if kind == "delay":
+        return [{**entry, kind: member, "by": "50ms", "for": lasts}]
+    if kind == "lag":
+        return [{**entry, kind: server, "by": "300ms", "for": lasts}]
+    if kind == "quorum_loss":
+        return [{**entry, kind: "zookeeper", "for": lasts}]
+    assert kind in VERBS, f"{kind} is not a fault that can be drawn"
+    return [{**entry, kind: member}]
+
+
+@st.composite
+def scenarios(
+    draw: st.DrawFn,
+    *,
+    kinds: Sequence[str] = FAULTS,
+    most_faults: int = 3,
+    most_consumers: int = 4,
+    most_brokers: int = 3,
+    layouts: Sequence[str] = ("0.7", "0.8"),
+    variant: str = "hardened",
+) -> dict[str, Any]:
+    """Whole scenarios, as the fields of a file; `simulate` takes them as they are."""
+    cluster = draw(clusters(most_brokers=most_brokers, layouts=layouts))
+    group = draw(groups(most_consumers=most_consumers))
+    timeline = draw(
+        faults(
+            consumers=group["consumers"],
+            brokers=cluster["brokers"],
+            servers=cluster["zookeeper"]["servers"],
+            most=most_faults,
+            kinds=kinds,
+        )
+    )
+    return {
+        "name": "drawn",
+        "about": "a scenario that was drawn",
+        "variant": variant,
+        "clusters": {CLUSTER: cluster},
+        "groups": {GROUP: group},
+        "timeline": timeline,
+        "settle": "20s",
+    }
