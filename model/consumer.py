@@ -70,7 +70,8 @@ async def turn(zk: ZooKeeper, me: Consumer, memory: Memory) -> Memory | Ended:
     except SessionExpired:
         return await _after_expiry(me, memory)
     if requests.renewed and isinstance(after, Memory):
-        return replace(after, is_registered=False, is_watching=False, is_dirty=True)
+        owned = () if requests.claims_are_gone else after.owned
+        return replace(after, is_registered=False, is_watching=False, is_dirty=True, owned=owned)
     return after
 
 

@@ -1,10 +1,9 @@
 """Topic filters: a white list or a black list, as a regular expression.
 
-Kafka hands the expression to Java. Here Python's `re` matches it, and what the two read
-differently is refused rather than guessed. Refused: `\\p{..}` and `\\P{..}` classes other
-than the POSIX ones below, `&&` inside a class, `\\Q..\\E` quoting, `(?<name>..)` groups,
-`\\h`, `\\R`, `\\X`, `\\G`, `\\z`. Alike: everything else that Kafka's own tests and documents
-use, possessive quantifiers and look-around among it.
+Kafka hands the expression to Java. Here Python's `re` matches it. What both read alike is
+a table below: everything that Kafka's own tests and documents use, possessive quantifiers
+and look-around among it. What stands in no row of it is refused by name rather than
+guessed at, since one of the two would read it differently, or not at all.
 """
 
 from __future__ import annotations
@@ -27,16 +26,41 @@ POSIX_CLASSES = {
     "XDigit": "0-9a-fA-F",
 }
 
-_REFUSED = (
-    (r"\\Q|\\E", "quoting with \\Q..\\E"),
-    (r"&&", "an intersection of classes (&&)"),
-    (r"\(\?<[a-zA-Z]", "a named group (?<name>..)"),
-    (r"\\[hRXGz]", "an escape that Python does not have"),
-    (
-        r"\\[pP](?!\{(?:" + "|".join(POSIX_CLASSES) + r")\})",
-        "a \\p{..} class beyond the POSIX ones",
-    ),
+_POSIX = rf"\{{(?:{'|'.join(POSIX_CLASSES)})\}}"
+_CHARACTER = r"\\[tnrf]|\\x[0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\[^a-zA-Z0-9]|\\[dDwWsS]"
+
+_ALIKE = re.compile(
+    rf"{_CHARACTER}|\\[bBAZ]|\\[pP]{_POSIX}"
+    r"|\((?!\?)|\(\?(?:[:=!>]|<[=!]|i:)"
+    r"|\[(?!\^?\])\^?"
+    r"|\{\d{1,3}\}"
+    r"|[^\\(\[{]",
+    re.DOTALL,
 )
+"""What may stand outside a class: characters, groups, the opening of a class, a count."""
+
+_ALIKE_IN_CLASS = re.compile(
+    rf"{_CHARACTER}|\\p{_POSIX}|-(?!-|\\p)|([&|~])(?!\1)|[^\\\[&|~-]", re.DOTALL
+)
+"""What may stand inside `[..]`."""
+
+_DIFFERENT = (
+    (r"\\[QE]", r"quoting with \Q..\E"),
+    (r"\\P\{\w+\}", r"a \P{..} inside a class, or one beyond the POSIX ones"),
+    (r"\\[pP]", r"a \p{..} class beyond the POSIX ones"),
+    (r"\\\d", "a back-reference or an octal character"),
+    (r"\\.", "the escape %s"),
+    (r"\\$", "a backslash at its end"),
+    (r"\(\?<[a-zA-Z]|\(\?P", "a named group"),
+    (r"\(\?", "a flag other than (?i) at the start, a condition or a comment"),
+    (r"\{", "a brace that is no count such as {2} (a comma means |, so {1,3} is none)"),
+    (r"\[\^?\]", r"a class that begins with ], which has to be written \]"),
+    (r"\[", "a class inside a class"),
+    (r"&&", "an intersection of classes (&&)"),
+    (r"-\\p", r"a range that ends in a \p{..} class"),
+    (r"..", "%s inside a class"),
+)
+"""What is refused, by its beginning, and what it is called. The first row that fits names it."""
 
 
 class BadFilter(ValueError):
@@ -52,38 +76,48 @@ def normalise(expression: str) -> str:
 @lru_cache(maxsize=1024)
 def compiled(expression: str) -> re.Pattern[str]:
     """Compile a normalised expression; BadFilter says what is wrong with it."""
-    for refused, name in _REFUSED:
-        if re.search(refused, expression):
-            raise BadFilter(
-                f"topic filter {expression!r} uses {name}, which Java and Python read "
-                "differently; write it another way"
-            )
     try:
-        return re.compile(_with_posix_classes(expression))
-    except re.error as error:
+        return re.compile(_in_python(expression), re.ASCII)
+    except (re.error, RecursionError) as error:
         raise BadFilter(
-            f"topic filter {expression!r} is not a regular expression: {error}"
+            f"topic filter {expression!r} cannot be used as a regular expression: {error}"
         ) from None
 
 
-def _with_posix_classes(expression: str) -> str:
-    """Write out `\\p{Alnum}` and its like, which stand inside or outside a class."""
+def _in_python(expression: str) -> str:
+    """The expression with its POSIX classes written out; BadFilter if Java reads it otherwise."""
+    flag = "(?i)" if expression.startswith("(?i)") else ""
+    parts: list[str] = [flag]
+    at = len(flag)
     inside = False
-    parts: list[str] = []
-    for token in re.findall(r"\\[pP]\{\w+\}|\\.|.", expression, re.DOTALL):
-        if token.startswith(("\\p{", "\\P{")):
-            members = POSIX_CLASSES[token[3:-1]]
-            negated = token[1] == "P"
-            if inside and negated:
-                raise BadFilter(f"{token} inside a class is not supported; write the class out")
-            parts.append(members if inside else f"[{'^' if negated else ''}{members}]")
-            continue
-        if token == "[":
-            inside = True
-        elif token == "]":
-            inside = False
-        parts.append(token)
+    while at < len(expression):
+        alike = (_ALIKE_IN_CLASS if inside else _ALIKE).match(expression, at)
+        if alike is None:
+            raise _refusal(expression, at)
+        token = alike[0]
+        parts.append(_written(token, inside))
+        inside = token != "]" if inside else token.startswith("[")
+        at = alike.end()
     return "".join(parts)
+
+
+def _written(token: str, inside: bool) -> str:
+    if token[:2] in (r"\p", r"\P"):
+        members = POSIX_CLASSES[token[3:-1]]
+        return members if inside else f"[{'^' if token[1] == 'P' else ''}{members}]"
+    return f"\\{token}" if inside and token in "&|~" else token  # or Python warns of two
+
+
+def _refusal(expression: str, at: int) -> BadFilter:
+    for beginning, name in _DIFFERENT:
+        found = re.compile(beginning, re.DOTALL).match(expression, at)
+        if found is not None:
+            what = name.replace("%s", found[0])
+            break
+    return BadFilter(
+        f"topic filter {expression!r} uses {what}, which Java and Python read differently; "
+        "write it another way"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +141,7 @@ class TopicFilter:
         A white list of plain names is complete from the start. From 0.8.1 on, every
         filter is watched.
         """
-        plain = re.fullmatch(r"[a-zA-Z0-9|\-]*", normalise(self.expression)) is not None
+        plain = re.fullmatch(r"[a-zA-Z0-9|\-]+", normalise(self.expression)) is not None
         return not (self.allows_matches and plain)
 
 

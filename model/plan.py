@@ -88,13 +88,15 @@ class GroupPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Sometimes:
-    """Something that must have happened, or the run shows nothing."""
+class Happening:
+    """Something that is looked for in a run: that happened at least once, or never."""
 
     event: str
     node: str = ""
     after: str = ""
-    """The verb of an action after which it must have happened."""
+    """The verb of an action after which it is looked for."""
+    before: str = ""
+    """The verb of an action with which the looking ends."""
     detail: tuple[tuple[str, Any], ...] = ()
 
     def __str__(self) -> str:
@@ -104,6 +106,8 @@ class Sometimes:
         words.extend(f"{key}={value}" for key, value in self.detail)
         if self.after:
             words.append(f"after {self.after}")
+        if self.before:
+            words.append(f"before {self.before}")
         return " ".join(words)
 
 
@@ -118,7 +122,10 @@ class Plan:
     groups: tuple[GroupPlan, ...]
     timeline: tuple[Action, ...]
     settle_us: int
-    sometimes: tuple[Sometimes, ...] = ()
+    sometimes: tuple[Happening, ...] = ()
+    """What must have happened, or the run shows nothing."""
+    never: tuple[Happening, ...] = ()
+    """What must not have happened."""
     strict_ownership: bool = False
     """Whether the strict form of single ownership counts for the verdict."""
     progress_within_us: int | None = None
@@ -140,10 +147,17 @@ class Plan:
 
     @property
     def calm_us(self) -> int:
-        """When the last action that has a time is over; faults by trigger may come later."""
+        """When everybody has started and the last action that has a time is over.
+
+        Faults by trigger may come later.
+        """
         ends = [
             action.at_us + action.for_us for action in self.timeline if action.at_us is not None
         ]
+        members = [member for _, member in self.consumers()]
+        brokers = [broker for cluster in self.clusters for broker in cluster.brokers]
+        ends += [member.starts_us for member in members if member.starts_us is not None]
+        ends += [broker.starts_us for broker in brokers if broker.starts_us is not None]
         return max(ends, default=0)
 
 

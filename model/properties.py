@@ -14,11 +14,11 @@ from model.calm import BALANCE, CONSENSUS, COVER, CalmJudge
 from model.faults import Effect
 from model.history import History
 from model.ownership import MONOTONE, OWN_NODES, SINGLE, STRICT, TRUTHFUL, OwnershipJudge
-from model.plan import Plan, Sometimes
+from model.plan import Happening, Plan
 from model.progress import PROGRESS, WORK, ChangeSeen, ProgressJudge
 from model.rest import NEVER, RestOf, rests_of
 from model.trace import KINDS, Event, Trace
-from model.verdicts import Finding, Property, Verdict, overall
+from model.verdicts import Finding, Property, Verdict, overall, seconds
 
 PROPERTIES: tuple[Property, ...] = (
     SINGLE,
@@ -34,6 +34,7 @@ PROPERTIES: tuple[Property, ...] = (
 )
 
 SOMETIMES = Property("sometimes", "sometimes", "what the scenario is about has really happened")
+NEVER_HAPPENS = Property("never", "always", "what the scenario rules out has not happened")
 EFFECTS = Property("faults struck", "sometimes", "every action of the timeline had an effect")
 
 
@@ -84,6 +85,7 @@ def judge(plan: Plan, trace: Trace, effects: Sequence[Effect]) -> Judgement:
         *calm.findings(),
         progress.progress(trackers, end_us),
         progress.work_bound(),
+        *(_never(one, trace) for one in plan.never),
         *(_sometimes(one, trace) for one in plan.sometimes),
     ]
     if effects:
@@ -97,12 +99,10 @@ def judge(plan: Plan, trace: Trace, effects: Sequence[Effect]) -> Judgement:
 
 
 def _calm_us(trace: Trace, effects: Sequence[Effect]) -> int:
-    """When the last action was over and the service was there again."""
-    over_us = max((effect.until_us or 0 for effect in effects), default=0)
-    if not effects:
-        return over_us
-    back_us = [event.t_us for event in trace.of_kind("leads", "server")]
-    return max(over_us, *back_us)
+    """When the last action was over, everybody had started and the service was there."""
+    over_us = [effect.until_us or 0 for effect in effects]
+    there_us = [event.t_us for event in trace.of_kind("starts", "leads", "server")]
+    return max(over_us + there_us, default=0)
 
 
 class _Watch:
@@ -166,22 +166,40 @@ class _Watch:
         self.due_us = min(tracker.due_us for tracker in self.trackers)
 
 
-def _sometimes(wanted: Sometimes, trace: Trace) -> Finding:
+def _sometimes(wanted: Happening, trace: Trace) -> Finding:
     claim = Property(f"sometimes: {wanted}", "sometimes", SOMETIMES.says)
-    is_after = not wanted.after
-    for event in trace:
-        if not is_after:
-            is_after = (
-                event.kind in ("fault", "change", "load") and event.detail["verb"] == wanted.after
-            )
-        elif _matches(wanted, event):
-            return Finding(claim, Verdict.HOLDS, f"first at {event.t_us / 1e6:.3f} s")
+    event = _first(wanted, trace)
+    if event is not None:
+        return Finding(claim, Verdict.HOLDS, f"first at {seconds(event.t_us)}")
     return Finding(
         claim, Verdict.UNKNOWN, "it never happened, so the run does not show what it is about"
     )
 
 
-def _matches(wanted: Sometimes, event: Event) -> bool:
+def _never(unwanted: Happening, trace: Trace) -> Finding:
+    claim = Property(f"never: {unwanted}", "always", NEVER_HAPPENS.says)
+    event = _first(unwanted, trace)
+    if event is None:
+        return Finding(claim, Verdict.HOLDS, "it did not happen")
+    said = f"at {seconds(event.t_us)} it did, at {event.node}"
+    return Finding(claim, Verdict.VIOLATED, said, event.t_us)
+
+
+def _first(wanted: Happening, trace: Trace) -> Event | None:
+    """The first event that is looked for."""
+    is_after = not wanted.after
+    for event in trace:
+        verb = event.detail["verb"] if event.kind in ("fault", "change", "load") else ""
+        if not is_after:
+            is_after = verb == wanted.after
+        elif wanted.before and verb == wanted.before:
+            return None
+        elif _matches(wanted, event):
+            return event
+    return None
+
+
+def _matches(wanted: Happening, event: Event) -> bool:
     if event.kind != wanted.event or (wanted.node and event.node != wanted.node):
         return False
     return all(event.detail.get(key) == value for key, value in wanted.detail)

@@ -53,6 +53,9 @@ async def make(attempt: Attempt, steps: tuple[Step, ...]) -> None:
         except ATTEMPT_ERRORS as error:
             attempt.stopped = str(error)
             attempt.is_final = _is_final(attempt, name)
+        if attempt.requests.claims_are_gone:
+            attempt.requests.claims_are_gone = False
+            attempt.remember(owned=())
         if attempt.is_over:
             return
     attempt.succeeded = True

@@ -20,9 +20,14 @@ T = TypeVar("T")
 
 
 class Requests(Protocol):
-    """How to ask. `renewed` tells that a new session was taken on the way."""
+    """How to ask. `renewed` tells that a new session was taken on the way.
+
+    `claims_are_gone` tells the same until somebody has taken account of it: whatever was
+    claimed in the old session is not claimed any more.
+    """
 
     renewed: bool
+    claims_are_gone: bool
 
     async def __call__(self, ask: Ask[T]) -> T:
         """Ask, and come back with the answer."""
@@ -32,10 +37,11 @@ class Requests(Protocol):
 class Direct:
     """Ask once; whatever goes wrong is raised."""
 
-    __slots__ = ("renewed",)
+    __slots__ = ("claims_are_gone", "renewed")
 
     def __init__(self) -> None:
         self.renewed = False
+        self.claims_are_gone = False
 
     async def __call__(self, ask: Ask[T]) -> T:
         """Ask once."""
@@ -45,10 +51,11 @@ class Direct:
 class UntilConnected:
     """Ask until there is an answer, as zkclient's retryUntilConnected does."""
 
-    __slots__ = ("renewed",)
+    __slots__ = ("claims_are_gone", "renewed")
 
     def __init__(self) -> None:
         self.renewed = False
+        self.claims_are_gone = False
 
     async def __call__(self, ask: Ask[T]) -> T:
         """Ask until a server answers."""
@@ -58,15 +65,18 @@ class UntilConnected:
             except ConnectionLoss:
                 await self._until_connected()
             except SessionExpired:
-                await new_session()
-                self.renewed = True
+                await self._renew()
 
     async def _until_connected(self) -> None:
         try:
             await connected()
         except SessionExpired:
-            await new_session()
-            self.renewed = True
+            await self._renew()
+
+    async def _renew(self) -> None:
+        await new_session()
+        self.renewed = True
+        self.claims_are_gone = True
 
 
 async def create_with_parents(requests: Requests, operation: Create) -> str:

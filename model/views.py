@@ -103,7 +103,10 @@ def partitions_07(topic: str, broker: str, data: bytes | None) -> tuple[Partitio
 
 
 async def _read_topic_08(attempt: Attempt, topic: str) -> list[Partition]:
-    seen = await attempt.requests(GetData(registry.topic(topic), False, "read partitions"))
+    try:
+        seen = await attempt.requests(GetData(registry.topic(topic), False, "read partitions"))
+    except NoNode:
+        return []
     return partitions_08(topic, seen.data)
 
 

@@ -2,13 +2,13 @@
 
 A *board* is the whole picture as values: rows of partitions with who fetched them, the
 overlaps and gaps among them, a strip for each consumer, and the entries of the timeline.
-One module draws it as an image, another as a page.
+`ownership_png` draws it as an image, `ownership_html` as a page.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from model.asks import Partition
 from model.trace import Header, Trace
@@ -16,12 +16,10 @@ from model.verdicts import duration
 from reports.intervals import Overlap, Place, fetched, gaps, hosted, last_event, overlaps
 from reports.labels import counted, natural
 from reports.palette import consumer_colours
-from reports.selection import Chosen, Rated, choose_rows, rows_banner
+from reports.selection import Weight, choose_rows
 from reports.sessions import process_states, zombie_spans
 from reports.spans import Span
 from reports.timeline import Entry, entries
-
-SORTS = ("with an overlap", "with a gap of its own", "that lie as others do")
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,3 +30,151 @@ class Row:
     fetched: tuple[Span, ...]
     overlaps: tuple[Overlap, ...]
     gaps: tuple[Span, ...]
+
+    @property
+    def longest_gap_us(self) -> int:
+        """How long nobody fetched it, at the worst."""
+        return max((one.duration_us for one in self.gaps), default=0)
+
+    @property
+    def weight(self) -> Weight:
+        """Rows with overlaps come first, then those with long gaps."""
+        marks = len(self.fetched) + len(self.overlaps) + len(self.gaps)
+        return Weight((len(self.overlaps), self.longest_gap_us), marks)
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """Everything that the pictures of ownership show."""
+
+    header: Header
+    end_us: int
+    rows: tuple[Row, ...]
+    strips: Mapping[str, Sequence[Span]]
+    """Consumer -> its states, in the order in which consumers are shown."""
+    entries: tuple[Entry, ...]
+    colours: Mapping[str, str]
+    summary: str
+    """What there is to see, in a sentence or two; of all partitions."""
+    banner: str = ""
+    """What is not drawn; empty when everything is."""
+
+
+def board(trace: Trace) -> Board:
+    """Work out the whole picture."""
+    states = process_states(trace)
+    rows = tuple(_rows(trace, zombie_spans(states)))
+    names = consumers(trace)
+    return Board(
+        header=trace.header,
+        end_us=trace.end_us,
+        rows=rows,
+        strips={name: states.get(name, ()) for name in names},
+        entries=tuple(entries(trace)),
+        colours=consumer_colours(names),
+        summary=summarised(rows),
+    )
+
+
+def consumers(trace: Trace) -> list[str]:
+    """Everybody who belongs to a group: who started in it, and who fetched for it."""
+    names = {event.node for event in trace.of_kind("starts", "fetching") if event.group}
+    return sorted(names, key=natural)
+
+
+def _rows(trace: Trace, dead: Mapping[str, Sequence[Span]]) -> Iterable[Row]:
+    spans = fetched(trace)
+    hosts = hosted(trace)
+    expected = _expected(trace, spans)
+    for place in _places(trace, spans, hosts):
+        own = spans.get(place, [])
+        served = hosts.get(Partition(place.topic, place.partition), [])
+        missing = gaps(own, served, expected[place.group]) if place.group in expected else []
+        yield Row(place, tuple(own), tuple(overlaps(own, dead)), tuple(missing))
+
+
+def _places(
+    trace: Trace, spans: Iterable[Place], hosts: Iterable[Partition]
+) -> list[Place]:
+    """Every partition of every topic that a group fetched from, or computed shares of."""
+    wanted = {(place.group, place.topic) for place in spans}
+    for event in trace.of_kind("assigned"):
+        wanted.update((event.group, topic) for topic in event.detail.get("plans", ()))
+    places = set(spans)
+    for partition in hosts:
+        places.update(
+            Place(group, topic, partition.name)
+            for group, topic in wanted
+            if topic == partition.topic
+        )
+    return sorted(places, key=lambda place: tuple(natural(word) for word in place))
+
+
+def _expected(trace: Trace, spans: Mapping[Place, Sequence[Span]]) -> dict[str, Span]:
+    """From when on the partitions of each group should be fetched: since its first fetch."""
+    last = last_event(trace)
+    first: dict[str, Span] = {}
+    for place, own in spans.items():
+        for one in own[:1]:
+            before = first.get(place.group)
+            if before is None or one.first_seq < before.first_seq:
+                first[place.group] = one
+    if last is None:
+        return {}
+    return {
+        group: one._replace(end_us=last.t_us, last_seq=last.seq) for group, one in first.items()
+    }
+
+
+def summarised(rows: Sequence[Row]) -> str:
+    """What there is to see, in two sentences."""
+    return f"{_overlap_sentence(rows)} {_gap_sentence(rows)}"
+
+
+def _overlap_sentence(rows: Sequence[Row]) -> str:
+    found = [one for row in rows for one in row.overlaps]
+    sorts = (
+        ("split ownership", [one for one in found if one.is_split]),
+        ("zombie owner", [one for one in found if not one.is_split]),
+    )
+    said = [
+        f"{name} {counted(len(some), 'time')}, "
+        f"longest {duration(max(one.span.duration_us for one in some))}"
+        for name, some in sorts
+        if some
+    ]
+    if not said:
+        return "No partition was ever fetched by two members at once."
+    return "; ".join(said).capitalize() + "."
+
+
+def _gap_sentence(rows: Sequence[Row]) -> str:
+    worst = max(rows, key=lambda row: row.longest_gap_us, default=None)
+    if worst is None or not worst.gaps:
+        return "No gaps."
+    number = sum(len(row.gaps) for row in rows)
+    place = f"{worst.place.topic}/{worst.place.partition}"
+    return f"{counted(number, 'gap')}, the longest {duration(worst.longest_gap_us)} on {place}."
+
+
+def shortened_board(whole: Board, *, most_rows: int, most_marks: int) -> Board:
+    """The same picture with fewer rows where there are too many, and a banner that says so."""
+    weights = [row.weight for row in whole.rows]
+    kept = choose_rows(weights, most_rows=most_rows, most_marks=most_marks)
+    if len(kept) == len(whole.rows):
+        return whole
+    chosen = set(kept)
+    left_out = [row for at, row in enumerate(whole.rows) if at not in chosen]
+    banner = (
+        f"{len(kept):,} of {counted(len(whole.rows), 'partition')} are drawn: first those with "
+        f"overlaps, then those with the longest gaps. Not drawn: {len(left_out):,}, "
+        f"{_left_out_words(left_out)}."
+    )
+    return replace(whole, rows=tuple(whole.rows[at] for at in kept), banner=banner)
+
+
+def _left_out_words(rows: Sequence[Row]) -> str:
+    overlapping = sum(1 for row in rows if row.overlaps)
+    longest = max(row.longest_gap_us for row in rows)
+    first = f"{overlapping:,} of them with overlaps" if overlapping else "none with an overlap"
+    return f"{first}, no gap longer than {duration(longest)}" if longest else f"{first} or a gap"

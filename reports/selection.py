@@ -7,7 +7,7 @@ to put above the picture.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
 from model.verdicts import seconds
@@ -16,49 +16,29 @@ from reports.labels import counted, listed
 T = TypeVar("T")
 
 
-class Rated(NamedTuple):
-    """How much a row of a picture matters, and how many marks it needs."""
+class Weight(NamedTuple):
+    """What speaks for a row of a picture, and what it costs."""
 
-    rank: int
-    """0: it must be seen; the greater, the sooner it is left out."""
+    urgency: tuple[int, ...]
+    """Compared as tuples are; the greatest is drawn first."""
     marks: int
+    """How many things have to be drawn for it."""
 
 
-class Chosen(NamedTuple):
-    """Which rows are drawn, in their order, and what is to be said of the others."""
+def choose_rows(weights: Sequence[Weight], *, most_rows: int, most_marks: int) -> list[int]:
+    """Choose rows, the most urgent first, until there is no room; they come in their order.
 
-    rows: tuple[int, ...]
-    left_out: tuple[int, ...]
-    """How many rows of each rank are not drawn."""
-
-
-def choose_rows(rated: Sequence[Rated], *, most_rows: int, most_marks: int) -> Chosen:
-    """Choose rows, by rank and then by order, until there is no room for the next one."""
-    by_rank = sorted(range(len(rated)), key=lambda at: (rated[at].rank, at))
+    Rows of equal urgency are taken from the top. One row is always taken.
+    """
+    by_urgency = sorted(range(len(weights)), key=lambda at: weights[at].urgency, reverse=True)
     kept: list[int] = []
     marks = 0
-    for at in by_rank:
-        marks += rated[at].marks
-        if len(kept) >= most_rows or (marks > most_marks and kept):
+    for at in by_urgency[:most_rows]:
+        marks += weights[at].marks
+        if kept and marks > most_marks:
             break
         kept.append(at)
-    left_out = Counter(rated[at].rank for at in by_rank[len(kept) :])
-    ranks = max((one.rank for one in rated), default=0) + 1
-    return Chosen(tuple(sorted(kept)), tuple(left_out[rank] for rank in range(ranks)))
-
-
-def rows_banner(drawn: int, total: int, left_out: Iterable[tuple[int, str]]) -> str:
-    """What to say of partitions that are not drawn; nothing when all are.
-
-    `left_out` says how many of what sort are missing.
-    """
-    if drawn == total:
-        return ""
-    sorts = [counted(number, sort, sort) for number, sort in left_out if number]
-    return (
-        f"{drawn:,} of {total:,} partitions are drawn. Not drawn: {listed(sorts)}. "
-        "Counts in the heading are of all of them."
-    )
+    return sorted(kept)
 
 
 def first_items(
@@ -68,8 +48,8 @@ def first_items(
     if len(items) <= most:
         return items, ""
     missing = Counter(noun(item) for item in items[most:])
-    sorts = [counted(number, sort, sort) for sort, number in sorted(missing.items())]
+    sorts = [f"{number:,} {sort}" for sort, number in sorted(missing.items())]
     return items[:most], (
-        f"{most:,} of {len(items):,} items are drawn: those that began before "
-        f"{seconds(at_us(items[most]))}. Not drawn: {listed(sorts)} from then on."
+        f"{most:,} of {counted(len(items), 'item')} are drawn: those that begin before "
+        f"{seconds(at_us(items[most]))}. Not drawn, from then on: {listed(sorts)}."
     )

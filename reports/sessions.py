@@ -18,7 +18,7 @@ CONNECTED = "connected"
 SUSPENDED = "suspended"
 ZOMBIE = "session dead, process runs"
 PAUSED = "paused"
-NO_SESSION = "no session yet"
+NO_SESSION = "no session"
 NOT_RUNNING = "not running"
 
 KINDS = (

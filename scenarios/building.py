@@ -11,8 +11,8 @@ from model.plan import (
     ClusterPlan,
     ConsumerPlan,
     GroupPlan,
+    Happening,
     Plan,
-    Sometimes,
     TopicPlan,
     ZooKeeperPlan,
 )
@@ -79,10 +79,8 @@ class Builder:
             groups=groups,
             timeline=timeline,
             settle_us=self.scenario.settle,
-            sometimes=tuple(
-                Sometimes(one.event, one.node or "", one.after or "", tuple(one.detail.items()))
-                for one in self.scenario.sometimes
-            ),
+            sometimes=tuple(map(_happening, self.scenario.sometimes)),
+            never=tuple(map(_happening, self.scenario.never)),
             strict_ownership=self.scenario.strict,
             progress_within_us=self.scenario.progress_within,
             work_factor=self.scenario.work_factor,
@@ -360,12 +358,15 @@ class Builder:
         from model.faults import VERBS
         from model.properties import PROPERTIES
 
-        for at, one in enumerate(self.scenario.sometimes):
-            path: Path = ("sometimes", at)
-            if one.event not in KINDS:
-                self.problem((*path, "event"), expected(one.event, "a kind of event", KINDS))
-            if one.after is not None and one.after not in VERBS:
-                self.problem((*path, "after"), expected(one.after, "a verb", VERBS))
+        for field in ("sometimes", "never"):
+            for at, one in enumerate(getattr(self.scenario, field)):
+                path: Path = (field, at)
+                if one.event not in KINDS:
+                    self.problem((*path, "event"), expected(one.event, "a kind of event", KINDS))
+                for word in ("after", "before"):
+                    verb = getattr(one, word)
+                    if verb is not None and verb not in VERBS:
+                        self.problem((*path, word), expected(verb, "a verb", VERBS))
         names = [claim.name for claim in PROPERTIES]
         for name, expectation in self.scenario.expect.items():
             self.variant_named(name, ("expect", name))
@@ -376,3 +377,13 @@ class Builder:
                     if said not in names:
                         place: Path = ("expect", name, key, at)
                         self.problem(place, expected(said, "a property", names))
+
+
+def _happening(model: Any) -> Happening:
+    return Happening(
+        model.event,
+        model.node or "",
+        model.after or "",
+        model.before or "",
+        tuple(model.detail.items()),
+    )

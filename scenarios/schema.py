@@ -202,12 +202,13 @@ Entry = _entry_model()
 # --- the whole -------------------------------------------------------------------------
 
 
-class SometimesModel(Model):
-    """Something that must have happened."""
+class HappeningModel(Model):
+    """Something that is looked for in the trace."""
 
     event: Word = Field(description="a kind of event of the trace")
     node: Word | None = Field(None, description="whose")
     after: Word | None = Field(None, description="only after an action with this verb")
+    before: Word | None = Field(None, description="only before the next action with this verb")
     detail: dict[str, Any] = Field(default_factory=dict, description="what its detail holds")
 
 
@@ -235,8 +236,11 @@ class ScenarioModel(Model):
     settle: Duration = Field(
         "10s", validate_default=True, description="how long the run goes on after the timeline"
     )
-    sometimes: list[SometimesModel] = Field(
+    sometimes: list[HappeningModel] = Field(
         default_factory=list, description="what must have happened, or the run shows nothing"
+    )
+    never: list[HappeningModel] = Field(
+        default_factory=list, description="what must not have happened"
     )
     expect: dict[VariantName, Expectation] = Field(
         default_factory=dict, description="by variant: holds, or what is violated"
