@@ -28,6 +28,7 @@ from msgspec import Struct
 
 from model.asks import Partition
 from model.registry import Layout
+from model.zookeeper.java import string_hash
 
 Assignor = Literal["range", "range_floor", "range_ceil", "roundrobin", "roundrobin_11"]
 ASSIGNORS: tuple[Assignor, ...] = get_args(Assignor)
@@ -208,8 +209,8 @@ def _hashes(topic: TopicView) -> list[int]:
     hash(head + tail) is hash(head) * 31**len(tail) + hash(tail). Of a million partitions
     there are some thousand heads and tails; each is hashed once.
     """
-    heads = _Memo(lambda head: java_hash(head) * 31**TAIL + 2**31)
-    tails = _Memo(java_hash)
+    heads = _Memo(lambda head: string_hash(head) * 31**TAIL + 2**31)
+    tails = _Memo(string_hash)
     texts = [f"[{topic.topic},{partition.name}]" for partition in topic.partitions]
     return [(heads[text[:-TAIL]] + tails[text[-TAIL:]]) & 0xFFFFFFFF for text in texts]
 
@@ -224,11 +225,3 @@ class _Memo(dict[str, int]):
     def __missing__(self, text: str) -> int:
         value = self[text] = self.function(text)
         return value
-
-
-def java_hash(text: str) -> int:
-    """Java's hash of a string of ASCII characters, as a number from 0 to 2**32 - 1."""
-    value = 0
-    for character in text:
-        value = (31 * value + ord(character)) & 0xFFFFFFFF
-    return value

@@ -238,9 +238,10 @@ async def _fired(me: Consumer, memory: Memory, requests: Requests, note: Fired) 
     """A watch fired: leave it again if it is one that stays, and mark the change."""
     if me.variant.watches == "all that was read":
         claim = registry.parse_owner(note.path)
-        if claim is None:
+        if claim is not None:
+            return _claim_changed(memory, note, claim[1])
+        if note.path != registry.TOPICS or memory.topics is None:
             return replace(memory, is_dirty=True, is_blocked=False)
-        return _claim_changed(memory, note, claim[1])
     marked = replace(memory, is_dirty=True)
     if note.path == registry.TOPICS:
         return await _topics_changed(me, memory, requests)

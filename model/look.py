@@ -40,6 +40,7 @@ async def look(attempt: Attempt) -> None:
     if me.subscription.is_filter:
         attempt.all_topics = tuple(sorted(names.get(registry.TOPICS, ())))
         choose_topics(attempt, me.subscription)
+        attempt.remember(topics=attempt.topics)
         names |= await _read(attempt, _topic_reads(attempt))
     members = sorted(names.get(registry.members(me.group), ()))
     if attempt.memory.consumer_id not in members:

@@ -17,7 +17,7 @@ SINGLE = Property(
     "no two members whose sessions are alive fetch one partition at once",
 )
 STRICT = Property(
-    "single ownership, strict",
+    "strict single ownership",
     "always",
     "nor does a member whose session is dead and which does not know it",
 )

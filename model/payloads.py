@@ -48,7 +48,7 @@ class TopicAssignment:
 
 
 def _is_index(text: str) -> bool:
-    return text.isascii() and text.isdigit()
+    return re.fullmatch("0|[1-9][0-9]{0,8}", text) is not None
 
 
 @dataclass(frozen=True, slots=True)

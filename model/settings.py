@@ -6,7 +6,7 @@ the default is that of the release a variant stands for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import Any, Literal
@@ -154,16 +154,24 @@ def consumer_settings(
 def setting(key: str) -> Setting:
     """The setting with this name; ValueError names the nearest one there is."""
     if key not in KEYS:
-        near = get_close_matches(key, KEYS, n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise ValueError(f"{key} is not a setting of a consumer{hint}")
+        hint = _did_you_mean(key, KEYS)
+        hint = hint or f"; expected one of {', '.join(row.key_08 for row in SETTINGS)}"
+        raise ValueError(f"{key} is not a setting that these consumers have{hint}")
     return KEYS[key]
+
+
+def _did_you_mean(word: Any, words: Iterable[str]) -> str:
+    near = get_close_matches(str(word), list(words), n=1)
+    return f"; did you mean {near[0]}?" if near else ""
 
 
 def _checked(key: str, row: Setting, value: Any) -> Any:
     if row.choices:
         if value not in row.choices:
-            raise ValueError(f"{key} is {value!r}; expected one of {', '.join(row.choices)}")
+            hint = _did_you_mean(value, row.choices)
+            raise ValueError(
+                f"{key} is {value!r}; expected one of {', '.join(row.choices)}{hint}"
+            )
     elif isinstance(row.default_08, bool):
         if type(value) is not bool:
             raise ValueError(f"{key} is {value!r}; expected true or false")

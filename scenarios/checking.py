@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from model.faults import VERBS
-from model.operations import Purpose
-from scenarios.problems import Problem, ScenarioError, expected, nearest, shown
-from scenarios.reading import Document, Path, field_name
-from scenarios.schema import Entry, ScenarioModel
+from model.faults import VERBS, Verb
+from scenarios.problems import Problem, ScenarioError, did_you_mean, nearest, shown
+from scenarios.reading import Document, Path
+from scenarios.schema import OPTION_FIELDS, Entry, ScenarioModel
 
-PURPOSES: tuple[str, ...] = Purpose.__args__  # type: ignore[attr-defined]
+MOST_ERRORS = 200
+MOST_SPELLED = 6
 
 
 def validated(document: Document) -> ScenarioModel:
@@ -21,48 +22,120 @@ def validated(document: Document) -> ScenarioModel:
     try:
         return ScenarioModel.model_validate(document.data)
     except ValidationError as error:
-        problems = [_problem(document, one) for one in error.errors(include_url=False)]
-        raise ScenarioError(document.name, _first_of_each_line(problems)) from None
+        found = error.errors(include_url=False)[:MOST_ERRORS]
+        raise ScenarioError(document.name, _problems(document, found)) from None
     except RecursionError:
         said = "is nested too deep"
         raise ScenarioError(document.name, [Problem("", said, 1)]) from None
 
 
-def _first_of_each_line(problems: list[Problem]) -> list[Problem]:
-    """A union that does not fit fails once for each of its forms; the first will do."""
-    kept: dict[tuple[int, str], Problem] = {}
-    for problem in problems:
-        kept.setdefault((problem.line, problem.field), problem)
-    return list(kept.values())
+def _problems(document: Document, errors: Sequence[Any]) -> Iterator[Problem]:
+    """A sentence for each error; one for all the forms that a value might have had.
+
+    Where a value may have several forms, each that does not fit is an error. If one form
+    fits so far that something *inside* it is wrong, only that is of interest.
+    """
+    misfits: dict[tuple[Path, bool], list[Any]] = {}
+    inside: set[Path] = set()
+    for error in errors:
+        path = _path_in(document, error["loc"])
+        inside.update(path[:length] for length in range(len(path)))
+        if error["type"] in ("missing", "extra_forbidden"):
+            yield document.problem(path, _about_field(path, error))
+            inside.update([path] if error["type"] == "missing" else [])
+        else:
+            is_key = error["loc"][-1] == "[key]"
+            misfits.setdefault((path, is_key), []).append(error)
+    for (path, _), found in misfits.items():
+        if path not in inside:
+            yield document.problem(path, _about_value(path, found))
 
 
-def _problem(document: Document, error: Any) -> Problem:
-    path = _path_in(document, error["loc"])
-    kind = error["type"]
-    value = error.get("input")
-    if kind == "extra_forbidden":
-        words = _fields_at(document, path[:-1])
-        return document.problem(path, f"is not a field here{nearest(path[-1], words)}")
-    if kind == "missing":
-        missing = str(error["loc"][-1])
-        inside = field_name(path) or "the scenario"
-        return document.problem(path, f"{missing} is missing from {inside}")
-    if kind == "literal_error":
-        words = [
-            word.strip(" '\"")
-            for word in error["ctx"]["expected"].replace(" or ", ",").split(",")
-        ]
-        return document.problem(
-            path, expected(value, "one of the words that may stand here", words)
-        )
-    if kind == "value_error":
-        return document.problem(path, f"{shown(value)} {error['ctx']['error']!s}")
-    return document.problem(path, f"{shown(value)}: {_sentence(error['msg'])}")
+def _about_field(path: Path, error: Any) -> str:
+    if error["type"] == "extra_forbidden":
+        return f"is not a field here{nearest(path[-1], _fields_at(path[:-1]))}"
+    return f"{'' if path else 'a scenario '}needs `{error['loc'][-1]}`"
 
 
-def _sentence(message: str) -> str:
-    words = message[0].lower() + message[1:]
-    return words.replace("input should be", "expected")
+def _about_value(path: Path, errors: Sequence[Any]) -> str:
+    """What is wrong with a value, in each of the forms that it might have had."""
+    value = errors[0]["input"]
+    said = [_misfit(path, error) for error in errors]
+    for one in said:
+        if not one.startswith("is not "):
+            return f"{shown(value)} {one}"
+    if value is None:
+        return f"is empty; expected {_or(_form(one)[0] for one in said)}"
+    words = [word for error in errors for word in _words(error)]
+    if not isinstance(value, str) and str(value) in words:
+        return f"{shown(value)} is a number; put it in quotes: {str(value)!r}"
+    hints = [hint for _, hint in map(_form, said) if len(said) == 1 or "expected" in hint]
+    hint = did_you_mean(value, words) or "".join(hints)
+    return f"{shown(value)} is not {_or(form for form, _ in map(_form, said))}{hint}"
+
+
+def _form(said: str) -> tuple[str, str]:
+    """What a value is not, and what is said beside, of a sentence that says both."""
+    form, semicolon, hint = said.removeprefix("is not ").partition(";")
+    return form, semicolon + hint
+
+
+def _misfit(path: Path, error: Any) -> str:
+    """What a value is not, or what it is that it should not be."""
+    kind, limits = error["type"], error.get("ctx", {})
+    match kind:
+        case "value_error":
+            return str(limits["error"])
+        case "literal_error":
+            words = _words(error)
+            few = len(words) <= MOST_SPELLED
+            return f"is not {_or(map(repr, words)) if few else 'a word that may stand here'}"
+        case "greater_than_equal":
+            return f"is too small; expected at least {limits['ge']}"
+        case "less_than_equal":
+            return f"is too large; expected at most {limits['le']}"
+        case "string_too_long":
+            return f"is too long; expected at most {limits['max_length']} characters"
+        case "string_too_short":
+            return "is empty; expected text"
+        case "string_pattern_mismatch":
+            signs = "'.', '_' and '-'" if "_" in limits["pattern"] else "'.' and '-'"
+            return f"is not a name; expected letters, digits, {signs}, no sign at its beginning"
+        case "string_type":
+            is_scalar = isinstance(error["input"], bool | int | float)
+            return "is not text; put it in quotes" if is_scalar else "is not text"
+        case "int_type":
+            is_long = str(error["input"]).isdigit()
+            return f"is not a whole number{'; expected at most 15 digits' if is_long else ''}"
+        case "model_type":
+            return f"is not a mapping; expected fields such as {_such_as(path)}"
+    return f"is not {_NOUNS[kind]}" if kind in _NOUNS else f"is not right: {error['msg']}"
+
+
+_NOUNS = {
+    "bool_type": "true or false",
+    "list_type": "a list; put a dash before each entry",
+    "dict_type": "a mapping; expected names with their values",
+}
+"""What was expected, by pydantic's word for what is wrong."""
+
+
+def _words(error: Any) -> list[str]:
+    """The words that may stand where another does."""
+    if error["type"] != "literal_error":
+        return []
+    listed = error["ctx"]["expected"].replace(" or ", ",").split(",")
+    return [word.strip(" '\"") for word in listed]
+
+
+def _or(words: Iterable[str]) -> str:
+    """Words as one says them: this, that or the other."""
+    *others, last = words
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+def _such_as(path: Path) -> str:
+    return ", ".join(_fields_at(path)[:3])
 
 
 def _path_in(document: Document, location: tuple[str | int, ...]) -> Path:
@@ -83,39 +156,37 @@ def _holds(value: Any, part: str | int) -> bool:
     return isinstance(value, dict) and part in value
 
 
-def _fields_at(document: Document, path: Path) -> list[str]:
+def _fields_at(path: Path) -> list[str]:
     """The names of the fields that may stand at a path."""
-    model: Any = ScenarioModel
+    kinds = [ScenarioModel]
     for part in path:
-        if isinstance(part, int):
-            continue
-        field = _field(model, part)
-        model = _model_in(field.annotation) if field is not None else model
-        if model is None:
-            return []
-    if not isinstance(model, type) or not issubclass(model, BaseModel):
-        return []
-    return [field.alias or name for name, field in model.model_fields.items()]
+        kinds = [inner for kind in kinds for inner in _inside(kind, part)]
+    return [
+        field.alias or name
+        for kind in kinds
+        if _is_model(kind)
+        for name, field in kind.model_fields.items()
+    ]
 
 
-def _field(model: Any, name: str) -> Any:
-    if not isinstance(model, type) or not issubclass(model, BaseModel):
-        return None
-    for key, field in model.model_fields.items():
-        if name in (key, field.alias):
-            return field
-    return None
+def _inside(kind: Any, part: str | int) -> list[Any]:
+    """The types that a part of a value of this type may have."""
+    if _is_model(kind):
+        named = {field.alias or name: field for name, field in kind.model_fields.items()}
+        return _forms(named[part].annotation) if part in named else []
+    inner = get_args(kind)
+    return _forms(inner[-1]) if get_origin(kind) in (list, dict) else []
 
 
-def _model_in(annotation: Any) -> Any:
-    """The model somewhere inside a type such as `dict[str, Model] | None`."""
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    for part in getattr(annotation, "__args__", ()):
-        found = _model_in(part)
-        if found is not None:
-            return found
-    return None
+def _forms(annotation: Any) -> list[Any]:
+    """The types of a union, or the one that there is."""
+    if get_origin(annotation) in (Union, UnionType):
+        return [form for part in get_args(annotation) for form in _forms(part)]
+    return [annotation]
+
+
+def _is_model(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, BaseModel)
 
 
 # --- entries of the timeline -----------------------------------------------------------
@@ -126,25 +197,48 @@ def entry_problems(document: Document, at: int, entry: Any) -> Iterator[Problem]
     path: Path = ("timeline", at)
     verbs = verbs_of(entry)
     if len(verbs) != 1:
-        said = f"has {len(verbs)} verbs ({', '.join(verbs)})" if verbs else "has no verb"
-        yield document.problem(path, f"{said}; expected one of: {', '.join(VERBS)}")
+        yield _one_verb(document, path, verbs)
         return
     verb = VERBS[verbs[0]]
-    if (entry.at is None) == (entry.on is None):
-        yield document.problem(path, "needs either `at` (a time) or `on` (a step), not both")
-    elif verb.name == "lose" and entry.on is None:
-        yield document.problem(path, "`lose` needs `on`: which request of which member")
-    if verb.name != "lose" and entry.on is not None and verb.kind != "fault":
-        yield document.problem(path, f"`{verb.name}` happens at a time; `on` is for faults")
+    yield from _moment_problems(document, path, entry, verb)
     given = options_of(entry)
     for option in given:
         if option not in verb.options:
-            allowed = ", ".join(verb.options) or "none"
-            said = f"is not an option of `{verb.name}`; its options: {allowed}"
-            yield document.problem((*path, option), said)
-    for option in verb.required:
-        if option not in given:
-            yield document.problem(path, f"`{verb.name}` needs `{option}`")
+            yield document.problem((*path, option), _not_an_option(option, verb))
+    for required in verb.required:
+        if required not in given:
+            said = f"`{verb.name}` needs `{required}`: {OPTION_FIELDS[required][2]}"
+            yield document.problem(path, said)
+
+
+def _one_verb(document: Document, path: Path, verbs: list[str]) -> Problem:
+    if verbs:
+        said = f"has {len(verbs)} verbs, {' and '.join(verbs)}; make an entry of each"
+        return document.problem(path, said)
+    written = document.data["timeline"][path[-1]]
+    for name, verb in VERBS.items():
+        if name in written:
+            said = f"is empty; expected the name of a {_or(verb.targets)}"
+            return document.problem((*path, name), said)
+    doable = ", ".join(name for name, verb in VERBS.items() if verb.worlds)
+    return document.problem(path, f"has no verb; expected one of: {doable}")
+
+
+def _moment_problems(document: Document, path: Path, entry: Any, verb: Verb) -> Iterator[Problem]:
+    if entry.at is not None and entry.on is not None:
+        yield document.problem(path, "has both `at` and `on`; expected only one of the two")
+    elif verb.name == "lose" and entry.on is None:
+        yield document.problem(path, "`lose` needs `on`: which request of which member")
+    elif entry.at is None and entry.on is None:
+        yield document.problem(path, "needs `at` (a time) or `on` (a step of a member)")
+    elif entry.on is not None and verb.kind != "fault":
+        yield document.problem(path, f"`{verb.name}` happens at a time; `on` is for faults")
+
+
+def _not_an_option(option: str, verb: Verb) -> str:
+    others = [f"`{other.name}`" for other in VERBS.values() if option in other.options]
+    has = f"has {', '.join(f'`{one}`' for one in verb.options)}" if verb.options else "has none"
+    return f"is an option of {', '.join(others)}, not of `{verb.name}`, which {has}"
 
 
 def verbs_of(entry: Any) -> list[str]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from itertools import islice
 from typing import Any
 
 MOST_SHOWN = 10
 LONGEST_VALUE = 60
+MOST_COMPARED = 2_000
+MOST_LISTED = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +32,7 @@ class ScenarioError(ValueError):
 
     def __init__(self, name: str, problems: Iterable[Problem]) -> None:
         self.name = name
-        self.problems = sorted(problems, key=lambda problem: problem.line)
+        self.problems = sorted(dict.fromkeys(problems), key=lambda problem: problem.line)
         lines = [
             f"{name}:{problem.line}: {problem}" if problem.line else f"{name}: {problem}"
             for problem in self.problems[:MOST_SHOWN]
@@ -40,7 +44,9 @@ class ScenarioError(ValueError):
 
 def shown(value: Any) -> str:
     """A value as it can stand in a sentence."""
-    text = repr(value)
+    if value is None or isinstance(value, bool):
+        return {None: "nothing", True: "true", False: "false"}[value]
+    text = repr(value[:LONGEST_VALUE]) if isinstance(value, str) else reprlib.repr(value)
     return text if len(text) <= LONGEST_VALUE else f"{text[: LONGEST_VALUE - 1]}…"
 
 
@@ -51,11 +57,15 @@ def expected(value: Any, what: str, words: Iterable[str] = ()) -> str:
 
 def nearest(value: Any, words: Iterable[str]) -> str:
     """A hint at the word that was probably meant, or at all there are."""
-    known = list(words)
-    if not known:
-        return ""
-    near = get_close_matches(str(value), known, n=1, cutoff=0.5)
-    if near:
-        return f"; did you mean {near[0]!r}?"
-    listed = ", ".join(known[:12]) + (", …" if len(known) > 12 else "")
-    return f"; expected one of: {listed}"
+    known = list(islice(words, MOST_COMPARED))
+    hint = did_you_mean(value, known)
+    if hint or not known:
+        return hint
+    more = ", …" if len(known) > MOST_LISTED else ""
+    return f"; expected one of: {', '.join(known[:MOST_LISTED])}{more}"
+
+
+def did_you_mean(value: Any, words: Iterable[str]) -> str:
+    """A hint at the word that was probably meant, if one is like it."""
+    near = get_close_matches(str(value)[:LONGEST_VALUE], words, n=1, cutoff=0.5)
+    return f"; did you mean {near[0]!r}?" if near else ""

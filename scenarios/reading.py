@@ -20,8 +20,8 @@ LARGEST_FILE = 1 << 20
 MOST_VALUES = 200_000
 DEEPEST = 30
 
-_INTEGER = re.compile(r"[-+]?\d{1,15}")
-_FLOAT = re.compile(r"[-+]?(\d{1,15}\.\d*|\.\d+)([eE][-+]?\d{1,3})?")
+_INTEGER = re.compile(r"[-+]?[0-9]{1,15}")
+_FLOAT = re.compile(r"[-+]?([0-9]{1,15}\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,2})?")
 _WORDS: dict[str, Any] = {"true": True, "false": False, "null": None, "~": None, "": None}
 
 
@@ -65,7 +65,10 @@ def read_document(name: str, raw: bytes) -> Document:
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:
-        raise ScenarioError(name, [_yaml_problem(error)]) from None
+        raise ScenarioError(name, [_yaml_problem(error, text)]) from None
+    except (ValueError, OverflowError):  # an escape such as "\UFFFFFFFF"
+        said = "is not YAML: an escape in double quotes names no character"
+        raise ScenarioError(name, [Problem("", said, 1)]) from None
     except RecursionError:
         said = f"is nested more than {DEEPEST} deep"
         raise ScenarioError(name, [Problem("", said, 1)]) from None
@@ -80,12 +83,34 @@ def read_document(name: str, raw: bytes) -> Document:
     return document
 
 
-def _yaml_problem(error: yaml.YAMLError) -> Problem:
-    mark = getattr(error, "problem_mark", None)
-    said = getattr(error, "problem", None) or str(error).split("\n")[0]
-    context = getattr(error, "context", None)
-    words = f"{said} ({context})" if context else said
-    return Problem("", f"is not YAML: {words}", mark.line + 1 if mark is not None else 1)
+_SENTENCES = (
+    ("found character '\\t'", "a tab stands where only spaces may", "problem_mark"),
+    ("found undefined alias", "an alias (*name) has no anchor (&name) before it", "problem_mark"),
+    ("but found another document", "a second document begins after ---", "problem_mark"),
+    ("found unknown escape", "a backslash in double quotes; use single ones", "problem_mark"),
+    ("while scanning a quoted", "a quote is not closed", "context_mark"),
+    ("while parsing a flow", "a bracket is not closed, or a comma is missing", "context_mark"),
+    ("mapping values are not", "a colon too many, or a line indented too far", "problem_mark"),
+    ("expected <block end>", "a line is indented unlike those around it", "problem_mark"),
+    ("expected ':'", "a line has no colon after its key", "context_mark"),
+    ("cannot start any token", "a word begins with a sign that needs quotes", "problem_mark"),
+)
+"""What the reader of YAML says, what we say instead, and which of its places is meant."""
+
+
+def _yaml_problem(error: yaml.YAMLError, text: str) -> Problem:
+    if isinstance(error, yaml.reader.ReaderError):
+        line = text[: error.position].count("\n") + 1
+        said = f"holds the character U+{ord(text[error.position]):04X}; expected plain text"
+        return Problem("", said, line)
+    heard = " ".join(str(getattr(error, part, None) or "") for part in ("problem", "context"))
+    said, place = heard.strip(), "problem_mark"
+    for words, sentence, mark in _SENTENCES:
+        if words in heard:
+            said, place = sentence, mark
+            break
+    where = getattr(error, place, None)
+    return Problem("", f"is not YAML: {said}", where.line + 1 if where is not None else 1)
 
 
 class _Builder:
@@ -103,14 +128,20 @@ class _Builder:
         if id(node) in above:
             self.refuse(path, line, "refers to itself; a scenario cannot be cyclic")
         if len(above) > DEEPEST:
-            self.refuse(path, line, f"is nested more than {DEEPEST} deep")
+            self.refuse(path[:1], line, f"is nested more than {DEEPEST} deep")
         if self.values > MOST_VALUES:
-            self.refuse(path, line, f"has more than {MOST_VALUES} values")
+            said = f"holds more than {MOST_VALUES} values, counting what aliases repeat"
+            self.refuse((), line, said)
+        if node.tag not in _TAGS:
+            tag = node.tag.replace("tag:yaml.org,2002:", "!!")
+            self.refuse(path, line, f"has the tag {shown(tag)}; expected a plain value")
         inside = (*above, id(node))
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, path, inside)
         if isinstance(node, yaml.SequenceNode):
             return [self.build(one, (*path, at), inside) for at, one in enumerate(node.value)]
+        assert isinstance(node, yaml.ScalarNode), node
+        self._check_text(node, path)
         return _scalar(node)
 
     def _mapping(self, node: yaml.MappingNode, path: Path, above: tuple[int, ...]) -> Any:
@@ -119,6 +150,7 @@ class _Builder:
             line = key_node.start_mark.line + 1
             if not isinstance(key_node, yaml.ScalarNode):
                 self.refuse(path, line, "has a key that is not a word")
+            self._check_text(key_node, path)
             key = key_node.value
             if key in values:
                 first = self.document.lines[(*path, key)]
@@ -127,14 +159,20 @@ class _Builder:
             values[key] = self.build(value_node, (*path, key), above)
         return values
 
+    def _check_text(self, node: yaml.Node, path: Path) -> None:
+        """An escape such as `\\ud800` makes half a character, which no file can hold."""
+        if any("\ud800" <= character <= "\udfff" for character in node.value):
+            said = "holds half a character; expected plain text"
+            self.refuse(path, node.start_mark.line + 1, said)
+
     def refuse(self, path: Path, line: int, said: str) -> None:
         """Give up on the file."""
         raise ScenarioError(self.document.name, [Problem(field_name(path), said, line)])
 
 
-def _scalar(node: yaml.Node) -> Any:
+def _scalar(node: yaml.ScalarNode) -> Any:
     text = str(node.value)
-    if getattr(node, "style", None) is not None or node.tag not in _PLAIN_TAGS:
+    if node.style is not None:  # quoted, or a block
         return text
     if text in _WORDS:
         return _WORDS[text]
@@ -143,7 +181,8 @@ def _scalar(node: yaml.Node) -> Any:
     return float(text) if _FLOAT.fullmatch(text) else text
 
 
-_PLAIN_TAGS = frozenset(
+_TAGS = frozenset(
     f"tag:yaml.org,2002:{name}"
-    for name in ("str", "int", "float", "bool", "null", "timestamp", "merge", "value")
+    for name in ("str", "int", "float", "bool", "null", "timestamp", "merge", "map", "seq")
 )
+"""The tags that YAML itself gives to plain values."""

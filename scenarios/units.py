@@ -10,7 +10,7 @@ LONGEST_US = 24 * TIME_UNITS["h"]
 HIGHEST_RATE = 10_000_000
 LARGEST_BYTES = 1 << 30
 
-_NUMBER = r"(\d{1,12})(?:\.(\d{1,6}))?"
+_NUMBER = r"([0-9]{1,12})(?:\.([0-9]{1,6}))?"
 
 
 def _scaled(whole: str, fraction: str | None, unit: int) -> int:
@@ -25,22 +25,36 @@ def parse_duration(text: object) -> int:
     """Read a duration such as `5s`, `1.5s` or `200ms`: microseconds; ValueError otherwise."""
     found = re.fullmatch(rf"{_NUMBER}(us|ms|s|m|h)", text) if isinstance(text, str) else None
     if found is None:
-        hint = f"{text}s or {text}ms" if isinstance(text, int) and text >= 0 else "5s or 200ms"
-        raise ValueError(f"is not a duration; expected a number with its unit, such as {hint}")
+        if str(text).startswith("-"):
+            raise ValueError("is not a duration; expected one that is not negative")
+        raise ValueError(f"is not a duration; expected a number with its unit{_meant(text)}")
     value = _scaled(found[1], found[2], TIME_UNITS[found[3]])
     if value > LONGEST_US:
         raise ValueError("is longer than a day; expected at most 24h")
     return value
 
 
+def _meant(text: object) -> str:
+    """The duration that was probably meant, or examples."""
+    found = re.fullmatch(rf"({_NUMBER}) ?([A-Za-zµ]*)", str(text))
+    if found is None:
+        return ", such as 5s or 200ms"
+    number, unit = found[1], found[4].lower().replace("µ", "u")
+    if not unit:
+        return f", such as {number}s or {number}ms"
+    near = next((one for one in ("us", "ms", "s", "m", "h") if unit.startswith(one)), "s")
+    return f": us, ms, s, m or h, such as {number}{near}"
+
+
 def parse_rate(text: object) -> int:
     """Read a rate such as `200/s`: thousandths of a message a second; ValueError otherwise."""
     found = re.fullmatch(rf"{_NUMBER}/(s|m|h)", text) if isinstance(text, str) else None
     if found is None:
-        raise ValueError("is not a rate; expected messages in a time, such as 200/s or 5/m")
+        such = f"{text}/s" if type(text) is int and text > 0 else "200/s or 5/m"
+        raise ValueError(f"is not a rate; expected messages per s, m or h, such as {such}")
     value = _scaled(found[1], found[2], 1000) * TIME_UNITS["s"] // TIME_UNITS[found[3]]
     if not 0 < value <= HIGHEST_RATE * 1000:
-        raise ValueError(f"is not a rate between 1/h and {HIGHEST_RATE}/s")
+        raise ValueError(f"is not a rate between 0.001/s and {HIGHEST_RATE}/s")
     return value
 
 
@@ -48,7 +62,9 @@ def parse_size(text: object) -> int:
     """Read a size such as `100B` or `2kB`: bytes; ValueError otherwise."""
     found = re.fullmatch(rf"{_NUMBER}(B|kB|KiB|MB|MiB)", text) if isinstance(text, str) else None
     if found is None:
-        raise ValueError("is not a size; expected a number with its unit, such as 100B or 2kB")
+        such = f"{text}B" if type(text) is int and text > 0 else "100B or 2kB"
+        units = ", ".join(SIZE_UNITS)
+        raise ValueError(f"is not a size; expected a number with its unit ({units}): {such}")
     value = _scaled(found[1], found[2], SIZE_UNITS[found[3]])
     if not 0 < value <= LARGEST_BYTES:
         raise ValueError("is not a size between 1B and 1024MiB")
