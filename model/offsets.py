@@ -94,7 +94,9 @@ async def commit_fenced(
     assert memory.guard is not None, "a fenced write needs the version to check"
     guard = Check(id_path(me, memory), memory.guard, "commit")
     writes: list[SetData | Create] = [
-        SetData(registry.offset(me.group, partition), registry.encode_number(value))
+        SetData(
+            registry.offset(me.group, partition), registry.encode_number(value), purpose="commit"
+        )
         for partition, value in offsets
     ]
     try:
@@ -115,6 +117,6 @@ async def _with_creates(
     for write in {registry.parent_of(write.path): write for write in missing}.values():
         await ensure_parents(requests, write)
     return [
-        write if seen is not None else Create(write.path, write.data)
+        write if seen is not None else Create(write.path, write.data, purpose="commit")
         for write, seen in zip(writes, found, strict=True)
     ]

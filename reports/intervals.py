@@ -31,7 +31,7 @@ class Overlap(NamedTuple):
 
     members: tuple[str, ...]
     zombies: tuple[str, ...]
-    """Those whose sessions were dead all the while."""
+    """Those who had no live session."""
     span: Span
 
     @property
@@ -108,32 +108,47 @@ def edges(spans: Iterable[Span]) -> list[Edge]:
 def overlaps(
     spans: Sequence[Span], dead: Mapping[str, Sequence[Span]] | None = None
 ) -> list[Overlap]:
-    """Where two or more fetched at once: a piece for each set of members that did.
+    """Where two or more fetched one partition at once.
 
-    `dead` says when the session of a member was dead without its knowing.
+    `dead` says when members had no live session. There is a piece for each set of members
+    and each state of their sessions.
     """
+    fetching: dict[str, None] = {}
+    zombies: dict[str, None] = {}
+    changes = [(edge, fetching) for edge in edges(spans)]
+    for name in sorted({span.what for span in spans}):
+        own = [span._replace(what=name) for span in (dead or {}).get(name, ())]
+        changes += [(edge, zombies) for edge in edges(own)]
     found: list[Overlap] = []
-    members: dict[str, None] = {}
-    before: Edge | None = None
-    for edge in edges(spans):
-        if before is not None and len(members) > 1 and edge.seq > before.seq:
-            piece = Span("", before.t_us, edge.t_us, before.seq, edge.seq)
-            found.append(_overlap(tuple(sorted(members)), piece, dead or {}))
-        if edge.begins:
-            members[edge.who] = None
-        else:
-            members.pop(edge.who, None)
-        before = edge
+    crowd, since = NO_CROWD, Edge(0, 0, True, "")
+    for edge, side in sorted(changes, key=lambda change: change[0].seq):
+        _move(side, edge)
+        after = _crowd(fetching, zombies)
+        if after != crowd:
+            if crowd != NO_CROWD and edge.seq > since.seq:
+                piece = Span("", since.t_us, edge.t_us, since.seq, edge.seq)
+                found.append(Overlap(*crowd, piece))
+            crowd, since = after, edge
     return found
 
 
-def _overlap(
-    members: tuple[str, ...], piece: Span, dead: Mapping[str, Sequence[Span]]
-) -> Overlap:
-    zombies = tuple(
-        member for member in members if any(one.covers(piece) for one in dead.get(member, ()))
-    )
-    return Overlap(members, zombies, piece)
+Crowd = tuple[tuple[str, ...], tuple[str, ...]]
+NO_CROWD: Crowd = ((), ())
+
+
+def _move(side: dict[str, None], edge: Edge) -> None:
+    if edge.begins:
+        side[edge.who] = None
+    else:
+        side.pop(edge.who, None)
+
+
+def _crowd(fetching: Mapping[str, None], zombies: Mapping[str, None]) -> Crowd:
+    """Who fetches at once, and who of them has no live session; nobody if it is one at most."""
+    if len(fetching) < 2:
+        return NO_CROWD
+    members = tuple(sorted(fetching))
+    return members, tuple(member for member in members if member in zombies)
 
 
 def gaps(spans: Sequence[Span], hosts: Sequence[Span], since: Span) -> list[Span]:

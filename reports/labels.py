@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 _DIGITS = re.compile(r"(\d+)")
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=m?s\b)")
 
 
 def natural(text: str) -> tuple[tuple[int, int, str], ...]:
@@ -22,18 +23,22 @@ def shortened(text: str, most: int) -> str:
 
 
 def levels(places: Sequence[tuple[float, float]], most: int) -> list[int | None]:
-    """Put labels on levels so that none covers another: for each its level, from 0.
+    """Put flags on levels, so that neither cloths nor poles get in each other's way.
 
-    A place is where a label begins and ends. Labels come in the order of their beginnings;
-    one that finds no level free within `most` is left out (None).
+    A flag's pole stands where its place begins and reaches from below up to its level; its
+    cloth reaches from there to where the place ends. So a flag has to fly above all whose
+    poles stand under its cloth. One that would have to fly too high gets no level (None).
     """
-    free_from = [float("-inf")] * most
-    found: list[int | None] = []
-    for begins, ends in places:
-        level = next((at for at in range(most) if free_from[at] <= begins), None)
-        if level is not None:
-            free_from[level] = ends
-        found.append(level)
+    found: list[int | None] = [None] * len(places)
+    for at in sorted(range(len(places)), key=lambda at: (places[at][0], at), reverse=True):
+        begins, ends = places[at]
+        under = [
+            level
+            for (pole, _), level in zip(places, found, strict=True)
+            if level is not None and begins <= pole < ends
+        ]
+        level = max(under, default=-1) + 1
+        found[at] = level if level < most else None
     return found
 
 
@@ -45,3 +50,32 @@ def counted(number: int, noun: str, plural: str = "") -> str:
 def listed(words: Sequence[str]) -> str:
     """Words as a sentence has them: a, b and c."""
     return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+
+
+def free_place(
+    begins: float, ends: float, width: float, taken: Sequence[tuple[float, float]]
+) -> float | None:
+    """Where in a stretch a text of this width stands clear of what is taken, if anywhere.
+
+    What is taken comes in ascending order; a line is a stretch that ends where it begins.
+    """
+    at = begins
+    for first, last in taken:
+        if last > at and first < at + width:
+            at = last
+    return at if at + width <= ends else None
+
+
+def wrapped(text: str, width: float, width_of: Callable[[str], float]) -> list[str]:
+    """A text as lines that are not wider than this, broken between words.
+
+    A number stays with its unit.
+    """
+    lines = [""]
+    for word in _BEFORE_UNIT.sub("\u00a0", text).split(" "):
+        longer = f"{lines[-1]} {word}".lstrip()
+        if lines[-1] and width_of(longer) > width:
+            lines.append(word)
+        else:
+            lines[-1] = longer
+    return lines

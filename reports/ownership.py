@@ -17,7 +17,7 @@ from reports.intervals import Overlap, Place, fetched, gaps, hosted, last_event,
 from reports.labels import counted, natural
 from reports.palette import consumer_colours
 from reports.selection import Weight, choose_rows
-from reports.sessions import process_states, zombie_spans
+from reports.sessions import process_states, without_session
 from reports.spans import Span
 from reports.timeline import Entry, entries
 
@@ -63,7 +63,7 @@ class Board:
 def board(trace: Trace) -> Board:
     """Work out the whole picture."""
     states = process_states(trace)
-    rows = tuple(_rows(trace, zombie_spans(states)))
+    rows = tuple(_rows(trace, without_session(trace)))
     names = consumers(trace)
     return Board(
         header=trace.header,
@@ -93,9 +93,7 @@ def _rows(trace: Trace, dead: Mapping[str, Sequence[Span]]) -> Iterable[Row]:
         yield Row(place, tuple(own), tuple(overlaps(own, dead)), tuple(missing))
 
 
-def _places(
-    trace: Trace, spans: Iterable[Place], hosts: Iterable[Partition]
-) -> list[Place]:
+def _places(trace: Trace, spans: Iterable[Place], hosts: Iterable[Partition]) -> list[Place]:
     """Every partition of every topic that a group fetched from, or computed shares of."""
     wanted = {(place.group, place.topic) for place in spans}
     for event in trace.of_kind("assigned"):
@@ -154,27 +152,44 @@ def _gap_sentence(rows: Sequence[Row]) -> str:
         return "No gaps."
     number = sum(len(row.gaps) for row in rows)
     place = f"{worst.place.topic}/{worst.place.partition}"
-    return f"{counted(number, 'gap')}, the longest {duration(worst.longest_gap_us)} on {place}."
+    number_said = counted(number, "gap") + (", handovers included" if number > 1 else "")
+    return f"{number_said}, the longest {duration(worst.longest_gap_us)} on {place}."
 
 
-def shortened_board(whole: Board, *, most_rows: int, most_marks: int) -> Board:
+def shortened_board(whole: Board, *, most_rows: int, most_marks: int, most_strips: int) -> Board:
     """The same picture with fewer rows where there are too many, and a banner that says so."""
     weights = [row.weight for row in whole.rows]
-    kept = choose_rows(weights, most_rows=most_rows, most_marks=most_marks)
-    if len(kept) == len(whole.rows):
-        return whole
-    chosen = set(kept)
-    left_out = [row for at, row in enumerate(whole.rows) if at not in chosen]
-    banner = (
-        f"{len(kept):,} of {counted(len(whole.rows), 'partition')} are drawn: first those with "
-        f"overlaps, then those with the longest gaps. Not drawn: {len(left_out):,}, "
-        f"{_left_out_words(left_out)}."
+    kept = set(choose_rows(weights, most_rows=most_rows, most_marks=most_marks))
+    left_out = [row for at, row in enumerate(whole.rows) if at not in kept]
+    names = list(whole.strips)
+    lives = [Weight((len(whole.strips[name]),), 1) for name in names]
+    shown = choose_rows(lives, most_rows=most_strips, most_marks=most_strips)
+    said = (_rows_banner(len(kept), left_out), _strips_banner(len(shown), len(names)))
+    return replace(
+        whole,
+        rows=tuple(row for at, row in enumerate(whole.rows) if at in kept),
+        strips={names[at]: whole.strips[names[at]] for at in shown},
+        banner=" ".join(filter(None, said)),
     )
-    return replace(whole, rows=tuple(whole.rows[at] for at in kept), banner=banner)
 
 
-def _left_out_words(rows: Sequence[Row]) -> str:
-    overlapping = sum(1 for row in rows if row.overlaps)
-    longest = max(row.longest_gap_us for row in rows)
-    first = f"{overlapping:,} of them with overlaps" if overlapping else "none with an overlap"
-    return f"{first}, no gap longer than {duration(longest)}" if longest else f"{first} or a gap"
+def _rows_banner(drawn: int, left_out: Sequence[Row]) -> str:
+    if not left_out:
+        return ""
+    overlapping = sum(1 for row in left_out if row.overlaps)
+    longest = max(row.longest_gap_us for row in left_out)
+    said = f"{overlapping:,} of them with overlaps" if overlapping else "none with an overlap"
+    said += f", no gap longer than {duration(longest)}" if longest else " or a gap"
+    return (
+        f"{drawn:,} of {counted(drawn + len(left_out), 'partition')} are drawn: first those with "
+        f"overlaps, then those with the longest gaps. Not drawn: {len(left_out):,}, {said}."
+    )
+
+
+def _strips_banner(drawn: int, total: int) -> str:
+    if drawn == total:
+        return ""
+    return (
+        f"{drawn:,} of {counted(total, 'consumer')} have a strip: those whose sessions changed "
+        "their state most often."
+    )

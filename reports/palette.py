@@ -22,7 +22,7 @@ FAINT = "#d0d7de"
 GRID = "#eceff2"
 PAPER = "#ffffff"
 GAP = "#8c959f"
-FAULT = "#57606a"
+FAULT = "#33393f"
 
 OUTCOMES = {"ok": "#2f66b3", "error": "#b35900", "lost": "#d8121b"}
 WATCH = "#70407a"

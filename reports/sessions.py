@@ -7,7 +7,6 @@ it learns of that, whether it is connected, suspended or paused meanwhile.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 
 from model.trace import Event, Trace
@@ -19,6 +18,7 @@ SUSPENDED = "suspended"
 ZOMBIE = "session dead, process runs"
 PAUSED = "paused"
 NO_SESSION = "no session"
+LEFT_BEHIND = "process gone, session lives on"
 NOT_RUNNING = "not running"
 
 KINDS = (
@@ -55,7 +55,7 @@ class Process:
     def state(self) -> str:
         """The one word for it."""
         if not self.runs:
-            return NOT_RUNNING
+            return LEFT_BEHIND if self.session and not self.has_dead_session else NOT_RUNNING
         if self.has_dead_session:
             return ZOMBIE
         if self.paused_by is not None:
@@ -128,11 +128,23 @@ def process_states(trace: Trace) -> dict[str, list[Span]]:
     return making.end_all(last_event(trace))
 
 
-def zombie_spans(states: Mapping[str, list[Span]]) -> dict[str, list[Span]]:
-    """When each process had a dead session and did not know."""
-    return {
-        name: [span for span in spans if span.what == ZOMBIE] for name, spans in states.items()
-    }
+def without_session(trace: Trace) -> dict[str, list[Span]]:
+    """When each process ran without a session that the ensemble held to be alive.
+
+    This is the ensemble's view, and the one by which runs are judged: a process may have
+    a live session and not know of it yet.
+    """
+    making: SpanMaker[str] = SpanMaker()
+    current: dict[str, int] = {}
+    for event in trace.of_kind("starts", "session opened", "session expired", "session closed"):
+        node = event.node if event.kind == "starts" else str(event.detail.get("by", ""))
+        if event.kind == "session opened":
+            current[node] = event.session
+            making.end(node, event)
+        elif event.kind == "starts" or current.get(node) == event.session:
+            current.pop(node, None)
+            making.begin(node, "no live session", event)
+    return making.end_all(last_event(trace))
 
 
 def server_states(trace: Trace) -> dict[str, list[Span]]:
