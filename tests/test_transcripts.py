@@ -1,0 +1,68 @@
+"""Golden transcripts: every operation and answer of one join, one crash and one expiry.
+
+Rewrite them with `pytest --rewrite-golden` and review the difference.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.transcripts import transcript
+from watchkeeper import simulate
+
+VARIANTS = ("documented", "kafka_07", "kafka_08", "hardened")
+
+AT_US = 4_000_000
+"""When it happens."""
+
+STORIES: dict[str, tuple[list[dict[str, Any]], float]] = {
+    "join": ([{"at": "4s", "start": "group/1"}], 4),
+    "crash": ([{"at": "4s", "crash": "group/1"}], 5),
+    "expiry": ([{"at": "4s", "expire": "group/1"}], 4),
+}
+"""Name -> what happens, and for how many seconds the transcript listens."""
+
+
+def scenario(story: str, layout: str) -> dict[str, Any]:
+    """One broker, two partitions, two consumers."""
+    timeline, _ = STORIES[story]
+    second = {"starts": "never"} if story == "join" else {"starts": "2s"}
+    return {
+        "name": f"one-{story}",
+        "about": "a transcript",
+        "clusters": {
+            "main": {
+                "layout": layout,
+                "zookeeper": {"servers": 1},
+                "brokers": 1,
+                "topics": {"clicks": {"partitions_per_broker": 2}},
+            }
+        },
+        "groups": {
+            "group": {
+                "consumers": [{"id": "c0"}, {"id": "c1", **second}],
+                "streams": {"clicks": 1},
+                "config": {
+                    "zookeeper.session.timeout.ms": 2000,
+                    "auto.commit.interval.ms": 60_000,
+                },
+            }
+        },
+        "timeline": [{"at": "0s", "produce": "clicks", "rate": "10/s"}, *timeline],
+        "settle": "8s",
+    }
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("story", STORIES)
+def test_transcript(story: str, variant: str, golden: Callable[[str, str], None]) -> None:
+    """What is said and answered is what was reviewed."""
+    layout = "0.8" if variant == "kafka_08" else "0.7"
+    result = simulate(scenario(story, layout), seed=1, variant=variant)
+    listens_us = int(STORIES[story][1] * 1_000_000)
+    text = transcript(result.trace, from_us=AT_US, to_us=AT_US + listens_us)
+    assert "rebalance ends" in text, "the transcript has to reach a rebalance"
+    golden(f"{story}-{variant}.txt", text)
