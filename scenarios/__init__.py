@@ -1,7 +1,8 @@
 """Scenario files: what may stand in them, how they are read, and those that are shipped.
 
 Reading order: `schema` (what a file may hold), `reading` and `checking` (how it is read
-and what is said of its mistakes), `building` (how it becomes a plan).
+and what is said of its mistakes), `building` with `clusters` and `groups` (how it
+becomes a plan).
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from pathlib import Path as FilePath
 
 from model.plan import Plan
 from model.program import Program
-from scenarios.building import Builder
+from scenarios.building import build
 from scenarios.checking import validated
 from scenarios.problems import Problem, ScenarioError, nearest
 from scenarios.reading import Document, read_document
@@ -60,9 +61,7 @@ class Scenario:
 
         `program` is a program of the caller's own, run in place of every consumer.
         """
-        builder = Builder(self.document, self.model, variant or self.model.variant)
-        builder.stop_if_wrong()
-        return builder.plan(program)
+        return build(self.document, self.model, variant or self.model.variant, program)
 
 
 def shipped() -> list[str]:

@@ -70,7 +70,9 @@ def _about_value(path: Path, errors: Sequence[Any]) -> str:
     if not isinstance(value, str) and str(value) in words:
         return f"{shown(value)} is a number; put it in quotes: {str(value)!r}"
     hints = [hint for _, hint in map(_form, said) if len(said) == 1 or "expected" in hint]
-    hint = did_you_mean(value, words) or "".join(hints)
+    hint = "".join(hints)
+    if words:
+        hint = (nearest if len(words) > MOST_SPELLED else did_you_mean)(value, words) or hint
     return f"{shown(value)} is not {_or(form for form, _ in map(_form, said))}{hint}"
 
 

@@ -91,7 +91,9 @@ _SENTENCES = (
     ("while scanning a quoted", "a quote is not closed", "context_mark"),
     ("while parsing a flow", "a bracket is not closed, or a comma is missing", "context_mark"),
     ("mapping values are not", "a colon too many, or a line indented too far", "problem_mark"),
+    ("sequence entries are not", "a dash stands where no list can begin", "problem_mark"),
     ("expected <block end>", "a line is indented unlike those around it", "problem_mark"),
+    ("expected '<document", "a line is indented unlike those around it", "problem_mark"),
     ("expected ':'", "a line has no colon after its key", "context_mark"),
     ("cannot start any token", "a word begins with a sign that needs quotes", "problem_mark"),
 )

@@ -76,6 +76,10 @@ class BrokerModel(Model):
     starts: Duration | Literal["never"] = Field(
         "0s", validate_default=True, description="when; `never` leaves it to the timeline"
     )
+    partitions: dict[Name, int] = Field(
+        default_factory=dict,
+        description="0.7: topic: how many it holds, if not as many as the others",
+    )
 
 
 class TopicModel(Model):

@@ -53,11 +53,11 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    import watchkeeper.strategies as strategies
     from model import properties
     from model.program import Ended, Program
     from model.verdicts import Verdict
     from scenarios import Scenario, ScenarioError, load
-    from watchkeeper import strategies
     from watchkeeper.result import Result
     from watchkeeper.running import simulate
 

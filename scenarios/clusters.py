@@ -1,0 +1,160 @@
+"""Makes the clusters of a plan: brokers, topics, and the layout that everybody can read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from model.plan import BrokerPlan, ClusterPlan, TopicPlan, ZooKeeperPlan
+from model.registry import Layout
+from model.variants import Variant
+from scenarios.context import Context
+from scenarios.problems import expected
+from scenarios.reading import Path
+from scenarios.schema import ClusterModel, TopicModel, ZooKeeperModel
+
+MOST_BROKERS = 1_000
+MOST_PARTITIONS = 200_000
+PORT = 9092
+
+
+def cluster(context: Context, name: str) -> ClusterPlan:
+    """One cluster."""
+    model = context.scenario.clusters[name]
+    variant = context.variant_named(model.variant, ("clusters", name, "variant"))
+    brokers = _brokers(context, name)
+    topics = tuple(_topic(context, name, topic) for topic in model.topics) if brokers else ()
+    if model.topics and not brokers:
+        context.problem(("clusters", name, "topics"), "need a broker to be on")
+    return ClusterPlan(
+        name=name,
+        zookeeper=_ensemble(model.zookeeper),
+        layout=_layout(context, name, variant),
+        variant=variant,
+        brokers=brokers,
+        topics=topics,
+        session_timeout_ms=max(model.session_timeout // 1000, 1),
+    )
+
+
+def _ensemble(model: ZooKeeperModel) -> ZooKeeperPlan:
+    return ZooKeeperPlan(model.servers, model.tick, model.lists_ephemerals, model.profile)
+
+
+# --- layout ----------------------------------------------------------------------------
+
+
+def _layout(context: Context, name: str, brokers: Variant) -> Layout:
+    """The layout that is given, or the first that everybody in the cluster allows."""
+    everybody = [brokers, *_variants_in(context, name)]
+    given = context.scenario.clusters[name].layout
+    if given is not None:
+        for variant in everybody:
+            if given not in variant.layouts:
+                allowed = " and ".join(variant.layouts)
+                said = f"{variant.name} does not run on the {given} layout (it allows {allowed})"
+                again = "choose another variant or another layout"
+                context.problem(("clusters", name, "layout"), f"{said}; {again}")
+        return given
+    for layout in context.variant.layouts:
+        if all(layout in variant.layouts for variant in everybody):
+            return layout
+    names = sorted({variant.name for variant in everybody})
+    context.problem(("clusters", name), f"no layout is allowed by all of {', '.join(names)}")
+    return brokers.layout
+
+
+def _variants_in(context: Context, cluster: str) -> Iterator[Variant]:
+    """Every variant that a consumer of a cluster runs."""
+    for name, group in context.scenario.groups.items():
+        if context.cluster_of(name) != cluster:
+            continue
+        path: Path = ("groups", name)
+        yield context.variant_named(group.variant, (*path, "variant"))
+        for at, one in enumerate(group.consumers if isinstance(group.consumers, list) else ()):
+            if one.variant is not None:
+                yield context.variant_named(one.variant, (*path, "consumers", at, "variant"))
+
+
+# --- brokers ---------------------------------------------------------------------------
+
+
+def _brokers(context: Context, cluster: str) -> tuple[BrokerPlan, ...]:
+    """The brokers of a cluster: numbered from 0, or as listed."""
+    listed = context.scenario.clusters[cluster].brokers
+    prefix = context.prefix(cluster)
+    if isinstance(listed, int):
+        if not 0 <= listed <= MOST_BROKERS:
+            said = f"{listed} is not a number of brokers, 0 to {MOST_BROKERS}"
+            context.problem(("clusters", cluster, "brokers"), said)
+            return ()
+        return tuple(
+            BrokerPlan(f"{prefix}broker/{one}", one, f"{cluster}-b{one}.example", PORT)
+            for one in range(listed)
+        )
+    return tuple(
+        BrokerPlan(
+            f"{prefix}broker/{one.name or one.id}",
+            one.id,
+            one.host or f"{cluster}-{one.name or f'b{one.id}'}.example",
+            one.port,
+            None if one.starts == "never" else one.starts,
+        )
+        for one in listed
+    )
+
+
+# --- topics ----------------------------------------------------------------------------
+
+
+def _topic(context: Context, cluster: str, name: str) -> TopicPlan:
+    """One topic, dealt out to the brokers in turn."""
+    model = context.scenario.clusters[cluster]
+    topic = model.topics[name]
+    path: Path = ("clusters", cluster, "topics", name)
+    brokers = _ids(model)
+    if (topic.partitions is None) == (topic.partitions_per_broker is None):
+        context.problem(path, "needs either `partitions` or `partitions_per_broker`")
+        return TopicPlan(name, (), ())
+    if topic.replicas > len(brokers):
+        said = f"{topic.replicas} is more than there are brokers, {len(brokers)}"
+        context.problem((*path, "replicas"), said)
+    counts = {**_counts(topic, brokers), **_own_counts(context, cluster, name)}
+    if sum(counts.values()) > MOST_PARTITIONS:
+        said = f"has {sum(counts.values())} partitions; expected at most {MOST_PARTITIONS}"
+        context.problem(path, said)
+        return TopicPlan(name, (), ())
+    homes = tuple(
+        (index, tuple(brokers[(index + copy) % len(brokers)] for copy in range(topic.replicas)))
+        for index in range(sum(counts.values()))
+    )
+    return TopicPlan(name, tuple(counts.items()), homes)
+
+
+def _ids(model: ClusterModel) -> list[int]:
+    if isinstance(model.brokers, int):
+        return list(range(model.brokers))
+    return sorted({one.id for one in model.brokers})
+
+
+def _counts(topic: TopicModel, brokers: list[int]) -> dict[int, int]:
+    """How many partitions a topic has on each broker."""
+    if topic.partitions_per_broker is not None:
+        return dict.fromkeys(brokers, topic.partitions_per_broker)
+    assert topic.partitions is not None, "one of the two is given"
+    each, left = divmod(topic.partitions, len(brokers))
+    return {broker: each + (1 if at < left else 0) for at, broker in enumerate(brokers)}
+
+
+def _own_counts(context: Context, cluster: str, topic: str) -> dict[int, int]:
+    """What single brokers say of how many partitions of a topic they hold."""
+    model = context.scenario.clusters[cluster]
+    found = {}
+    for at, broker in enumerate(model.brokers if isinstance(model.brokers, list) else ()):
+        path: Path = ("clusters", cluster, "brokers", at, "partitions")
+        for unknown in broker.partitions.keys() - model.topics.keys():
+            context.problem((*path, unknown), expected(unknown, "a topic here", model.topics))
+        if topic in broker.partitions:
+            if not 1 <= broker.partitions[topic] <= 100_000:
+                context.problem((*path, topic), "is not a number of partitions, 1 to 100000")
+            found[broker.id] = broker.partitions[topic]
+    return found
