@@ -199,20 +199,25 @@ def hash_order(view: View) -> list[Partition]:
     return [partitions[at] for at in order]
 
 
-TAIL = 4
-"""Characters at the end of a text that are hashed apart: three digits and the bracket."""
+TAIL = 3
+"""Characters at the end of a partition's name that are hashed apart."""
 
 
 def _hashes(topic: TopicView) -> list[int]:
     """The hash of each partition's text, plus 2**31: in the order of signed numbers.
 
-    hash(head + tail) is hash(head) * 31**len(tail) + hash(tail). Of a million partitions
-    there are some thousand heads and tails; each is hashed once.
+    hash(head + tail) is hash(head) * 31**len(tail) + hash(tail), and of a million names
+    there are some thousand heads and tails: each is hashed once. A name shorter than a
+    tail has no head, and what is added for its tail makes up for the missing length.
     """
-    heads = _Memo(lambda head: string_hash(head) * 31**TAIL + 2**31)
-    tails = _Memo(string_hash)
-    texts = [f"[{topic.topic},{partition.name}]" for partition in topic.partitions]
-    return [(heads[text[:-TAIL]] + tails[text[-TAIL:]]) & 0xFFFFFFFF for text in texts]
+    begins = f"[{topic.topic},"
+    shift = 31 ** (TAIL + len("]"))
+    none = string_hash(begins) * shift
+    heads = _Memo(lambda head: string_hash(begins + head) * shift + 2**31)
+    tails = _Memo(lambda tail: string_hash(f"{begins}{tail}]") - none)
+    return [
+        (heads[name[:-TAIL]] + tails[name[-TAIL:]]) & 0xFFFFFFFF for _, name in topic.partitions
+    ]
 
 
 class _Memo(dict[str, int]):

@@ -76,12 +76,14 @@ def normalise(expression: str) -> str:
 @lru_cache(maxsize=1024)
 def compiled(expression: str) -> re.Pattern[str]:
     """Compile a normalised expression; BadFilter says what is wrong with it."""
+    translated = _in_python(expression)
     try:
-        return re.compile(_in_python(expression), re.ASCII)
-    except (re.error, RecursionError) as error:
-        raise BadFilter(
-            f"topic filter {expression!r} cannot be used as a regular expression: {error}"
-        ) from None
+        return re.compile(translated, re.ASCII)
+    except re.error as error:
+        why = error.msg
+    except RecursionError:
+        why = "nested too deep"
+    raise BadFilter(f"topic filter {expression!r} cannot be used as a regular expression: {why}")
 
 
 def _in_python(expression: str) -> str:

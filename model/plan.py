@@ -24,7 +24,6 @@ class ZooKeeperPlan:
     servers: int = 3
     tick_us: int = 500_000
     can_list_ephemerals: bool = True
-    profile: str = "default"
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ def cluster(context: Context, name: str) -> ClusterPlan:
 
 
 def _ensemble(model: ZooKeeperModel) -> ZooKeeperPlan:
-    return ZooKeeperPlan(model.servers, model.tick, model.lists_ephemerals, model.profile)
+    return ZooKeeperPlan(model.servers, model.tick, model.lists_ephemerals)
 
 
 # --- layout ----------------------------------------------------------------------------

@@ -60,7 +60,6 @@ class ZooKeeperModel(Model):
 
     servers: int = Field(3, ge=1, le=9, description="how many servers")
     tick: Duration = Field("500ms", validate_default=True, description="ZooKeeper's tickTime")
-    profile: str = Field("default", description="whose latencies")
     lists_ephemerals: bool = Field(
         True, description="whether its servers know getEphemerals, as those before 3.6 did not"
     )

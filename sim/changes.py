@@ -233,9 +233,12 @@ def produce(world: World, action: Action, effect: Effect) -> None:
     cluster = _cluster_of(world, action)
     load = Load(int(action.option("rate")), int(action.option("size", 100)))
     topic = action.target
-    effect.add("messages a second", load.rate_per_ms // 1000)
+    effect.add("messages a second", load.rate_per_1000_s // 1000)
     world.kernel.write(
-        topic, "produces", {"rate_per_ms": load.rate_per_ms, "size": load.size_bytes}, topic=topic
+        topic,
+        "produces",
+        {"rate_per_1000_s": load.rate_per_1000_s, "size": load.size_bytes},
+        topic=topic,
     )
     cluster.logs.produce(topic, load)
     if action.for_us:

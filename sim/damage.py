@@ -189,7 +189,8 @@ def _cut(
     names = [server.name for server in ensemble.servers] if others is None else others
     pairs = [(node, name) for name in names if "to" in directions]
     pairs += [(name, node) for name in names if "from" in directions]
-    effect.add("links cut", len(pairs))
+    running = {server.name for server in ensemble.servers if server.state != "down"}
+    effect.add("links between servers cut", sum(running.issuperset(pair) for pair in pairs))
     for pair in pairs:
         network.cut(*pair, effect)
 
@@ -211,9 +212,7 @@ def delay(world: World, action: Action, effect: Effect) -> None:
 
 def skew(world: World, action: Action, effect: Effect) -> None:
     """A clock is wrong. It has an effect when somebody reads it."""
-    node = _node(world, action)
-    if node is not None:
-        node.skewed_by(int(action.option("by")), effect)
+    world.skew(action.target, int(action.option("by")), effect)
 
 
 # --- the ensemble ----------------------------------------------------------------------

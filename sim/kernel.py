@@ -139,6 +139,15 @@ class Network:
         """Whether nothing passes from one to the other."""
         return bool(self.cuts) and (sender, receiver) in self.cuts
 
+    def stops_fetch(self, consumer: str, broker: str) -> bool:
+        """Whether a fetch or its answer cannot pass. What stops it counts that."""
+        stopped = self.is_cut(consumer, broker) or self.is_cut(broker, consumer)
+        if stopped:
+            pair = (consumer, broker) if self.is_cut(consumer, broker) else (broker, consumer)
+            for effect in self.cuts[pair]:
+                effect.add("fetches stopped")
+        return stopped
+
     def cut(self, sender: str, receiver: str, effect: Effect) -> None:
         """Let nothing pass from now on."""
         self.cuts.setdefault((sender, receiver), []).append(effect)

@@ -23,33 +23,32 @@ from sim.node import Node
 class Log:
     """One partition: its end moves with time."""
 
-    __slots__ = ("_base", "_since_us", "rate_per_ms", "size_bytes")
+    __slots__ = ("_base", "_since_us", "rate_per_1000_s", "size_bytes")
 
     def __init__(self) -> None:
         self._base = 0
         self._since_us = 0
-        self.rate_per_ms = 0
-        """Messages a second, times a thousand."""
+        self.rate_per_1000_s = 0
         self.size_bytes = 0
 
     def end(self, now_us: int) -> int:
         """The offset of the next message to be written."""
-        return self._base + self.rate_per_ms * (now_us - self._since_us) // 1_000_000_000
+        return self._base + self.rate_per_1000_s * (now_us - self._since_us) // 1_000_000_000
 
-    def set_rate(self, rate_per_ms: int, now_us: int) -> None:
+    def set_rate(self, rate_per_1000_s: int, now_us: int) -> None:
         """Write at another rate from now on."""
         self._base = self.end(now_us)
         self._since_us = now_us
-        self.rate_per_ms = rate_per_ms
+        self.rate_per_1000_s = rate_per_1000_s
 
 
 class Load:
     """What is produced to a topic."""
 
-    __slots__ = ("rate_per_ms", "size_bytes")
+    __slots__ = ("rate_per_1000_s", "size_bytes")
 
-    def __init__(self, rate_per_ms: int, size_bytes: int) -> None:
-        self.rate_per_ms = rate_per_ms
+    def __init__(self, rate_per_1000_s: int, size_bytes: int) -> None:
+        self.rate_per_1000_s = rate_per_1000_s
         self.size_bytes = size_bytes
 
 
@@ -133,7 +132,7 @@ class Logs:
         now = self.kernel.now_us
         up = self.partitions_up(topic)
         loads = self.loads.get(topic, [])
-        rate = sum(load.rate_per_ms for load in loads)
+        rate = sum(load.rate_per_1000_s for load in loads)
         for partition, log in self.logs.items():
             if partition.topic == topic:
                 log.set_rate(rate // len(up) if partition in up else 0, now)

@@ -61,5 +61,3 @@ DEFAULT = Profile(
     fetch=quantiles([(0, 300), (50, 700), (90, 1_500), (99, 8_000), (100, 30_000)]),
     bytes_per_ms=100_000,
 )
-
-PROFILES = {"default": DEFAULT}

@@ -29,7 +29,7 @@ from sim.kernel import Kernel, Network
 from sim.logs import Logs
 from sim.nemesis import Nemesis
 from sim.node import Node
-from sim.profile import PROFILES
+from sim.profile import DEFAULT
 from sim.streams import Streams
 
 WORLD = "sim"
@@ -75,7 +75,7 @@ class World:
     def __init__(self, plan: Plan, seed: int) -> None:
         self.plan = plan
         streams = Streams(seed)
-        self.kernel = Kernel(streams, PROFILES[plan.clusters[0].zookeeper.profile])
+        self.kernel = Kernel(streams, DEFAULT)
         self.network = Network(self.kernel)
         self.clusters = {one.name: Cluster(self, one) for one in plan.clusters}
         self.nodes: dict[str, Node] = {}
@@ -89,6 +89,8 @@ class World:
         }
         self.lives: dict[str, int] = {}
         """How many processes there have been of each name."""
+        self.skews: dict[str, tuple[int, Effect]] = {}
+        """Machine -> by how much its clock is wrong, and by which fault."""
         self.nemesis = Nemesis(self)
 
     # --- running -----------------------------------------------------------------------
@@ -130,9 +132,18 @@ class World:
             return None
         self.lives[name] = self.lives.get(name, 0) + 1
         if name in self.consumers:
-            return self._start_consumer(*self.consumers[name], new_id=new_id)
-        cluster, plan = self.brokers[name]
-        return self._start_broker(cluster, plan)
+            node = self._start_consumer(*self.consumers[name], new_id=new_id)
+        else:
+            node = self._start_broker(*self.brokers[name])
+        if name in self.skews:
+            node.skewed_by(*self.skews[name])
+        return node
+
+    def skew(self, name: str, by_us: int, effect: Effect) -> None:
+        """The clock of a machine is wrong from now on, whatever runs there."""
+        self.skews[name] = (by_us, effect)
+        if name in self.nodes:
+            self.nodes[name].skewed_by(by_us, effect)
 
     def _start_consumer(self, group: GroupPlan, plan: ConsumerPlan, *, new_id: bool) -> Node:
         cluster = self.clusters[group.cluster]

@@ -1,0 +1,345 @@
+"""Every kind of fault, in every world: it has an effect, or the lack of one is declared."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from model.faults import VERBS
+from model.trace import Event, Trace
+from scenarios import ScenarioError, load, shipped
+from sim.nemesis import DEEDS
+from watchkeeper import Result, Verdict, simulate
+
+WORLDS = {"sim": frozenset(DEEDS)}
+"""World -> the verbs that it knows."""
+
+
+def scenario(*timeline: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    """Two brokers and two consumers under a timeline."""
+    return {
+        "name": "faulty",
+        "about": "a kind of fault",
+        "clusters": {
+            "main": {
+                "layout": "0.8",
+                "brokers": 2,
+                "topics": {"clicks": {"partitions": 4, "replicas": 2}},
+            }
+        },
+        "groups": {
+            "group": {
+                "consumers": 2,
+                "streams": {"clicks": 1},
+                "config": {"zookeeper.session.timeout.ms": 2000, "auto.commit.interval.ms": 1000},
+            }
+        },
+        "timeline": [{"at": "0s", "produce": "clicks", "rate": "100/s"}, *timeline],
+        "settle": "14s",
+        **fields,
+    }
+
+
+def after(trace: Trace, at_s: float, kind: str, node: str = "", **detail: Any) -> bool:
+    """Whether something happened after a moment."""
+    return any(
+        event.kind == kind
+        and event.t_us >= at_s * 1e6
+        and event.node.startswith(node)
+        and detail.items() <= event.detail.items()
+        for event in trace
+    )
+
+
+def longest_wait_us(trace: Trace, node: str, from_s: float, to_s: float) -> int:
+    """The longest time that a process waited for an answer."""
+    asked, longest = 0, 0
+    for event in trace:
+        if event.node == node and from_s * 1e6 <= event.t_us <= to_s * 1e6:
+            if event.kind == "asks":
+                asked = event.t_us
+            elif event.kind == "answers":
+                longest = max(longest, event.t_us - asked)
+    return longest
+
+
+Seen = Callable[[Trace], bool]
+
+CASES: dict[str, tuple[list[dict[str, Any]], Seen]] = {
+    "start": (
+        [{"at": "6s", "crash": "group/1"}, {"at": "9s", "start": "group/1", "as": "new id"}],
+        lambda trace: after(trace, 9, "starts", "group/1"),
+    ),
+    "restart": (
+        [{"at": "6s", "crash": "group/1"}, {"at": "9s", "restart": "group/1"}],
+        lambda trace: after(trace, 9, "starts", "group/1"),
+    ),
+    "leave": (
+        [{"at": "6s", "leave": "group/1"}],
+        lambda trace: (
+            after(trace, 6, "session closed") and after(trace, 6, "ends", "group/1", failed=False)
+        ),
+    ),
+    "crash": (
+        [{"at": "6s", "crash": "group/1"}],
+        lambda trace: after(trace, 7.5, "session expired") and after(trace, 6, "ends", "group/1"),
+    ),
+    "crash_host": (
+        [{"at": "6s", "crash_host": "group/1"}],
+        lambda trace: after(trace, 7.5, "session expired") and after(trace, 6, "ends", "group/1"),
+    ),
+    "pause": (
+        [{"at": "6s", "pause": "group/1", "for": "5s"}],
+        lambda trace: (
+            after(trace, 7.5, "session expired") and after(trace, 11, "expired", "group/1")
+        ),
+    ),
+    "expire": (
+        [{"at": "6s", "expire": "group/1"}],
+        lambda trace: (
+            after(trace, 6, "session expired") and after(trace, 6, "expired", "group/1")
+        ),
+    ),
+    "disconnect": (
+        [{"at": "6s", "disconnect": "group/1", "for": "300ms"}],
+        lambda trace: (
+            after(trace, 6, "suspended", "group/1") and after(trace, 6.3, "session moved")
+        ),
+    ),
+    "lose": (
+        [{"on": {"node": "group/1", "asks": "claim"}, "lose": "reply"}],
+        lambda trace: after(trace, 1, "suspended", "group/1"),
+    ),
+    "partition": (
+        [{"at": "6s", "partition": "group/1", "for": "5s"}],
+        lambda trace: (
+            after(trace, 6, "suspended", "group/1") and after(trace, 11, "expired", "group/1")
+        ),
+    ),
+    "delay": (
+        [{"at": "6s", "delay": "group/1", "by": "80ms", "for": "5s"}],
+        lambda trace: longest_wait_us(trace, "group/1", 6, 11) >= 80_000,
+    ),
+    "skew": (
+        [
+            {"at": "6s", "skew": "group/1", "by": "1h"},
+            {"at": "7s", "crash": "group/1"},
+            {"at": "11s", "restart": "group/1"},
+        ],
+        lambda trace: _stamp(trace, "group/1") - _stamp(trace, "group/0") > 3_000_000,
+    ),
+    "lag": (
+        [
+            {"at": "500ms", "lag": f"zookeeper/{one}", "by": "400ms", "for": "8s"}
+            for one in (1, 2, 3)
+        ],
+        lambda trace: _latest_waking_us(trace, 1, 8) >= 390_000,
+    ),
+    "rolling_restart": (
+        [{"at": "6s", "rolling_restart": "zookeeper", "each": "2s"}],
+        lambda trace: after(trace, 6, "leader lost") and len(_kinds(trace, "server", 6)) >= 6,
+    ),
+    "quorum_loss": (
+        [{"at": "6s", "quorum_loss": "zookeeper", "for": "5s"}],
+        lambda trace: (
+            after(trace, 6, "suspended", "group/") and not _applied_between(trace, 6.5, 11)
+        ),
+    ),
+    "move": (
+        [{"at": "6s", "move": "broker/1", "to": "spare.example:9093"}],
+        lambda trace: after(trace, 6, "starts", "broker/1", address="spare.example:9093"),
+    ),
+    "create_topic": (
+        [{"at": "6s", "create_topic": "views", "partitions": 2}],
+        lambda trace: _created(trace, "/brokers/topics/views"),
+    ),
+    "add_partitions": (
+        [{"at": "6s", "add_partitions": "clicks", "partitions": 6}],
+        lambda trace: _created(trace, "/brokers/topics/clicks/partitions/5"),
+    ),
+    "delete_topic": (
+        [{"at": "6s", "delete_topic": "clicks"}],
+        lambda trace: after(trace, 6, "fetching", "group/", does="ceases"),
+    ),
+    "move_leader": (
+        [{"at": "6s", "move_leader": "clicks/0", "to": "broker/1"}],
+        lambda trace: _changed(trace, "/brokers/topics/clicks/partitions/0/state", 6),
+    ),
+    "produce": (
+        [{"at": "6s", "produce": "clicks", "rate": "900/s", "for": "2s"}],
+        lambda trace: _fetched(trace, 6, 9) > 2 * _fetched(trace, 2, 5),
+    ),
+}
+"""Verb -> a timeline with it, and what has to be seen in the trace."""
+
+
+def _kinds(trace: Trace, kind: str, from_s: float) -> list[Any]:
+    return [event for event in trace if event.kind == kind and event.t_us >= from_s * 1e6]
+
+
+def _created(trace: Trace, path: str) -> bool:
+    return any(
+        did[0] == "created" and did[1] == path
+        for event in trace
+        for did in event.detail.get("did", ())
+    )
+
+
+def _changed(trace: Trace, path: str, from_s: float) -> bool:
+    return any(
+        did[0] == "changed" and did[1] == path
+        for event in _kinds(trace, "applied", from_s)
+        for did in event.detail["did"]
+    )
+
+
+def _applied_between(trace: Trace, from_s: float, to_s: float) -> bool:
+    return any(from_s * 1e6 < event.t_us < to_s * 1e6 for event in _kinds(trace, "applied", 0))
+
+
+def _fetched(trace: Trace, from_s: float, to_s: float) -> int:
+    return sum(
+        end - start
+        for event in _kinds(trace, "fetched", from_s)
+        if event.t_us < to_s * 1e6
+        for start, end in event.detail["moved"].values()
+    )
+
+
+def _stamp(trace: Trace, node: str) -> int:
+    """The time that a member last wrote into its registration, in milliseconds."""
+    stamps = [
+        int(json.loads(did[3])["timestamp"])
+        for event in trace
+        if event.detail.get("by") == node
+        for did in event.detail.get("did", ())
+        if did[0] == "created" and "/ids/" in did[1]
+    ]
+    return stamps[-1]
+
+
+def _latest_waking_us(trace: Trace, from_s: float, to_s: float) -> int:
+    """The longest time from a change of the members to a watch that fires for it."""
+    changed_us = {
+        event.zxid: event.t_us
+        for event in _kinds(trace, "applied", from_s)
+        if any("/ids/" in did[1] for did in event.detail["did"])
+    }
+    return max(
+        (event.t_us - changed_us[event.zxid])
+        for event in _kinds(trace, "fires", from_s)
+        if event.zxid in changed_us and event.t_us < to_s * 1e6
+    )
+
+
+def effects(result: Result, verb: str) -> dict[str, int]:
+    """What the last action with this verb did."""
+    return [one for one in result.effects if one.action.verb.name == verb][-1].counts
+
+
+def test_there_is_a_case_for_every_verb() -> None:
+    """A new verb needs a case here, or a sentence that says why no world can do it."""
+    doable = {name for name, verb in VERBS.items() if verb.worlds}
+    assert set(CASES) == doable
+    for world, verbs in WORLDS.items():
+        assert {name for name, verb in VERBS.items() if world in verb.worlds} == verbs
+    assert all(verb.lacking for verb in VERBS.values() if not verb.worlds)
+
+
+@pytest.mark.parametrize("verb", CASES)
+def test_has_its_effect(verb: str) -> None:
+    """The effect is counted, and it can be seen in the trace."""
+    timeline, seen = CASES[verb]
+    result = simulate(scenario(*timeline))
+    assert any(effects(result, verb).values()), effects(result, verb)
+    assert seen(result.trace), "counted, but nothing of it in the trace"
+
+
+@pytest.mark.parametrize("verb", CASES)
+def test_is_not_seen_without_it(verb: str) -> None:
+    """What is looked for in the trace comes of the fault, not of the run."""
+    timeline, seen = CASES[verb]
+    others = [entry for entry in timeline if verb not in entry]
+    assert not seen(simulate(scenario(*others)).trace)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"at": "6s", "crash": "group/1"},
+        {"at": "6s", "crash_host": "group/1"},
+        {"at": "6s", "pause": "group/1", "for": "1s"},
+        {"at": "6s", "expire": "group/1"},
+        {"at": "6s", "disconnect": "group/1"},
+        {"at": "6s", "partition": "group/1", "for": "1s"},
+        {"at": "6s", "delay": "group/1", "by": "5ms", "for": "1s"},
+        {"at": "6s", "skew": "group/1", "by": "5ms"},
+        {"at": "6s", "leave": "group/1"},
+        {"on": {"node": "group/1", "asks": "claim"}, "lose": "reply"},
+        {"on": {"node": "group/1", "asks": "claim"}, "crash": "group/1"},
+    ],
+    ids=lambda entry: "-".join(entry),
+)
+def test_without_effect_the_run_is_unknown(entry: dict[str, Any]) -> None:
+    """Whatever is aimed at a process that is gone already shows nothing; the run says so."""
+    gone = {"on": {"node": "group/1", "asks": "register", "when": "before"}, "crash": "group/1"}
+    result = simulate(scenario(gone, entry))
+    assert result.effects[1].is_real
+    assert not result.effects[2].is_real, result.effects[2].counts
+    assert result.verdict is Verdict.UNKNOWN, result
+
+
+@pytest.mark.parametrize("verb", [name for name, verb in VERBS.items() if not verb.worlds])
+def test_what_no_world_can_do_is_refused(verb: str) -> None:
+    """The reason is given, with the line."""
+    with pytest.raises(ScenarioError, match=VERBS[verb].lacking):
+        simulate(scenario({"at": "6s", verb: "broker/0"}))
+
+
+STEPS = (("register", 1), ("read members", 2), ("claim", 2), ("release", 1), ("commit", 2))
+
+
+@pytest.mark.parametrize(("purpose", "nth"), STEPS)
+def test_a_step_is_hit_exactly_after_its_reply(purpose: str, nth: int) -> None:
+    """A fault at a step strikes when that request has been answered, and at no other."""
+    events = _struck_at({"node": "group/0", "asks": purpose, "nth": nth})
+    assert events[-1].kind == "answers"
+    assert events[-1].detail["for"] == purpose
+    assert _asked(events, purpose) == nth
+
+
+@pytest.mark.parametrize(("purpose", "nth"), STEPS)
+def test_a_step_is_hit_exactly_before_it(purpose: str, nth: int) -> None:
+    """A fault before a step strikes when everything up to it has been done, and no more."""
+    events = _struck_at({"node": "group/0", "asks": purpose, "nth": nth, "when": "before"})
+    assert _asked(events, purpose) == nth - 1
+    unhurt = [event for event in simulate(scenario(LEAVES)).trace if event.node == "group/0"]
+    assert unhurt[: len(events)] == events
+    following = next(event for event in unhurt[len(events) :] if event.kind == "asks")
+    assert following.detail["for"] == purpose
+
+
+LEAVES = {"at": "9s", "leave": "group/1"}
+
+
+def _struck_at(trigger: dict[str, Any]) -> list[Event]:
+    """What group/0 did before it was killed at this step."""
+    result = simulate(scenario({"on": trigger, "crash": "group/0"}, LEAVES))
+    events = [event for event in result.trace if event.node == "group/0"]
+    at = next(at for at, event in enumerate(events) if event.kind == "fault")
+    return events[:at]
+
+
+def _asked(events: list[Event], purpose: str) -> int:
+    return sum(event.kind == "asks" and event.detail["for"] == purpose for event in events)
+
+
+def test_shipped_scenarios_are_about_what_they_show() -> None:
+    """Every fault of every shipped scenario has an effect, with the scenario's own variant."""
+    for name in shipped():
+        result = simulate(load(name))
+        assert result.met, result
+        assert all(one.is_real for one in result.effects), name
