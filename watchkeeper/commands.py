@@ -60,7 +60,10 @@ def _simulate(scenario: Scenario, plan: Any, seed: int) -> Result:
 
 
 def _check_determinism(scenario: Scenario, plan: Any, seed: int, trace: Trace) -> None:
-    again = simulate_plan(scenario.plan(plan.variant), seed, versions=versions()).trace
+    try:
+        again = simulate_plan(scenario.plan(plan.variant), seed, versions=versions()).trace
+    except Interrupted:
+        raise KeyboardInterrupt from None
     difference = first_difference(trace, again)
     if difference is not None:
         first, second = difference
@@ -80,6 +83,7 @@ def _told(event: Event | None) -> str:
 
 
 def _fill(home: Path, result: Result, *, pictures: bool) -> list[str]:
+    folder.clear(home)
     names = [folder.write_trace(home, result.trace)]
     if pictures:
         from reports import write_all
@@ -193,6 +197,8 @@ def parting_json(parting: Parting | None) -> dict[str, Any]:
         "one_after": [_event_json(event) for event in parting.left_after],
         "other_after": [_event_json(event) for event in parting.right_after],
         "parted": list(parting.parted),
+        "only_in_one": list(parting.alone[0]),
+        "only_in_other": list(parting.alone[1]),
     }
 
 

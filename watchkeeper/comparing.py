@@ -9,7 +9,7 @@ first difference of each process is found, and the earliest of these is where th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from model.trace import Event, Trace
@@ -35,26 +35,26 @@ class Parting:
     exact: bool
     parted: tuple[str, ...]
     """Every process that did something else, in the order in which they parted."""
+    alone: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
+    """The processes that only the one or only the other run has."""
 
 
 def compare(left: Trace, right: Trace) -> Parting | None:
     """Find where two runs part; None if nothing that counts differs."""
     if _is_same_run(left, right):
         return _exactly(left, right)
-    partings = list(_by_process(left, right))
+    lefts, rights = _stories(left), _stories(right)
+    partings = sorted(
+        _by_process(lefts, rights, left, right),
+        key=lambda one: (_moment(one.left, one.right), one.node),
+    )
     if not partings:
         return None
-    partings.sort(key=lambda one: (_moment(one.left, one.right), one.node))
-    first = partings[0]
-    names = tuple(one.node for one in partings)
-    return Parting(
-        first.node,
-        first.left,
-        first.right,
-        first.left_after,
-        first.right_after,
-        False,
-        names,
+    only_left, only_right = lefts.keys() - rights.keys(), rights.keys() - lefts.keys()
+    return replace(
+        partings[0],
+        parted=tuple(one.node for one in partings),
+        alone=(tuple(sorted(only_left)), tuple(sorted(only_right))),
     )
 
 
@@ -91,9 +91,11 @@ def _first_difference(left: list[Any], right: list[Any]) -> int | None:
     return None if len(left) == len(right) else min(len(left), len(right))
 
 
-def _by_process(left: Trace, right: Trace) -> Iterator[Parting]:
-    lefts, rights = _stories(left), _stories(right)
-    for node in sorted({*lefts, *rights}):
+def _by_process(
+    lefts: dict[str, Story], rights: dict[str, Story], left: Trace, right: Trace
+) -> Iterator[Parting]:
+    """The parting of each process; of those that both runs have, if there are any."""
+    for node in sorted((lefts.keys() & rights.keys()) or (lefts.keys() | rights.keys())):
         one, other = lefts.get(node, []), rights.get(node, [])
         at = _first_difference([what for _, what in one], [what for _, what in other])
         if at is not None:

@@ -17,6 +17,7 @@ from model.trace import BadTrace, Trace, parse
 
 TRACE = "trace.jsonl"
 VERDICT = "verdict.json"
+PICTURES = ("ownership.png", "ownership.html", "spacetime.html", "connections.png")
 
 
 class CannotWrite(OSError):
@@ -44,6 +45,16 @@ def prepare(out: Path, run_id: str) -> Path:
             "another with --out DIR"
         ) from None
     return folder
+
+
+def clear(folder: Path) -> None:
+    """Remove what an earlier run of the same name has left: it may be of another mind."""
+    try:
+        for name in (VERDICT, TRACE, *PICTURES):
+            (folder / name).unlink(missing_ok=True)
+    except OSError as error:
+        said = f"{folder} cannot be cleared: {error.strerror or error}"
+        raise CannotWrite(f"{said}; choose another with --out DIR") from None
 
 
 def write_trace(folder: Path, trace: Trace) -> str:

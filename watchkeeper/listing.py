@@ -57,6 +57,9 @@ def show_parting(parting: Parting | None) -> None:
     out.print(f"compared {how}; the first to do something else was {parting.node}")
     out.print(_side("one", parting.left, parting.left_after))
     out.print(_side("other", parting.right, parting.right_after))
+    for name, alone in zip(("one", "other"), parting.alone, strict=True):
+        if alone:
+            out.print(f"only in the {name}: {', '.join(alone)}", soft_wrap=True)
     if len(parting.parted) > 1:
         out.print(f"then parted: {', '.join(parting.parted[1:])}", soft_wrap=True)
 

@@ -40,10 +40,15 @@ def report(result: Result, to: Console, files: list[str] | None = None) -> None:
     """Print the report of a run."""
     to.print(_headline(result))
     to.print(_property_table(result.findings))
+    if not all(one.counts for one in result.findings):
+        to.print(Text("in parentheses: shown, but no part of the verdict", "dim"))
+    to.print()
     if result.effects:
         to.print(_fault_table(result.effects))
+        to.print()
     if result.judgement.changes:
         to.print(_change_table(result))
+        to.print()
     to.print(Text.assemble(("again   ", "dim"), result.command), soft_wrap=True)
     to.print(Text.assemble(("trace   ", "dim"), f"sha256 {result.fingerprint}"), soft_wrap=True)
     if files:
