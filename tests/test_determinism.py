@@ -1,0 +1,104 @@
+"""One seed, one run: in every process, under every hash seed, on every Python there is."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import watchkeeper
+from scenarios import shipped
+from watchkeeper import simulate
+
+ROOT = Path(watchkeeper.__file__).parent.parent
+
+PROBE = """
+import sys
+from watchkeeper import simulate
+for name, variant in (("gc-pause-zombie", "kafka_07"), ("zookeeper-rolling-restart", None),
+                      ("rolling-upgrade", "hardened"), ("mass-start-herd", "documented")):
+    print(simulate(name, seed=5, variant=variant).fingerprint)
+"""
+
+
+def fingerprints(python: str, hash_seed: str) -> str:
+    """What the probe prints in a process of its own."""
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(
+        [python, "-c", PROBE], capture_output=True, text=True, env=environment, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def expected() -> str:
+    """The fingerprints on this Python with hash seed 0."""
+    return fingerprints(sys.executable, "0")
+
+
+@pytest.mark.parametrize("hash_seed", ["1", "4242"])
+def test_hash_seeds_change_nothing(hash_seed: str, expected: str) -> None:
+    """No order of a set or of a dictionary keyed by objects leaks into a run."""
+    assert fingerprints(sys.executable, hash_seed) == expected
+
+
+@pytest.mark.parametrize("version", ["3.11", "3.12", "3.13"])
+def test_pythons_change_nothing(version: str, expected: str) -> None:
+    """The same on every Python that has the packages installed."""
+    python = shutil.which(f"python{version}")
+    if python is None or python == sys.executable:
+        pytest.skip(f"there is no other Python {version} here")
+    probe = subprocess.run([python, "-c", "import simpy, msgspec, immutables"], check=False)
+    if probe.returncode != 0:
+        pytest.skip(f"Python {version} here lacks the packages; bench/fingerprints.py makes one")
+    assert fingerprints(python, "0") == expected
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_twice_in_one_process(name: str) -> None:
+    """Nothing is left in the process from an earlier run."""
+    first = simulate(name, seed=11)
+    simulate(name, seed=12)
+    again = simulate(name, seed=11)
+    assert first.trace.rows == again.trace.rows
+    assert first.fingerprint == again.fingerprint
+
+
+def test_seeds_differ() -> None:
+    """A seed is not ignored."""
+    prints = {simulate("consumer-crash", seed=seed).fingerprint for seed in range(8)}
+    assert len(prints) == 8
+
+
+def test_streams_are_separate() -> None:
+    """What one purpose draws does not move another: more fetching, the same elections."""
+    slow = simulate(scenario("1s"), seed=4)
+    fast = simulate(scenario("100ms"), seed=4)
+    assert elections(slow) == elections(fast)
+
+
+def scenario(fetch_every: str) -> dict[str, object]:
+    """A rolling restart while somebody fetches."""
+    return {
+        "name": "streams",
+        "about": "streams of chance",
+        "clusters": {"main": {"brokers": 1, "topics": {"clicks": {"partitions": 2}}}},
+        "groups": {
+            "group": {"consumers": 1, "streams": {"clicks": 1}, "fetch_every": fetch_every}
+        },
+        "timeline": [
+            {"at": "0s", "produce": "clicks", "rate": "10/s"},
+            {"at": "5s", "rolling_restart": "zookeeper", "each": "2s"},
+        ],
+        "settle": "10s",
+    }
+
+
+def elections(result: watchkeeper.Result) -> list[tuple[int, str]]:
+    """When which server was elected."""
+    return [(event.t_us, event.node) for event in result.trace if event.kind == "leads"]
