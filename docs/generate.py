@@ -96,8 +96,8 @@ def properties_page() -> str:
         "verdict where a scenario says `strict: true`, since no client of ZooKeeper can promise "
         "it without fencing what it writes to.",
         table(["property", "kind", "says"], rows),
-        "*At rest* means: no rebalance runs, no notification is under way or unread, no timer for "
-        "another attempt runs, no process stands still, every process is connected, its session "
+        "*At rest* means: no rebalance runs, no notification is under way or unread, no timer "
+        "for another attempt runs, no process stands still, every process is connected, its session "
         "is alive, no session is left of a process that is gone, no fault is in force, and all "
         "that for two ticks.",
     )
@@ -111,7 +111,9 @@ def faults_page() -> str:
             verb.kind,
             " or ".join(verb.targets),
             verb.about,
-            ", ".join(f"`{one}`{' (needed)' if one in verb.required else ''}" for one in verb.options),
+            ", ".join(
+                f"`{one}`{' (needed)' if one in verb.required else ''}" for one in verb.options
+            ),
             ", ".join(verb.worlds) or f"none: {verb.lacking}",
         ]
         for verb in VERBS.values()
@@ -178,7 +180,9 @@ def scenario_page() -> str:
         rows = (
             [
                 f"`{field.alias or name}`",
-                "needed" if field.is_required() else cell_default(field.get_default(call_default_factory=True)),
+                "needed"
+                if field.is_required()
+                else cell_default(field.get_default(call_default_factory=True)),
                 field.description or "",
             ]
             for name, field in model.model_fields.items()
@@ -186,8 +190,8 @@ def scenario_page() -> str:
         parts.append(f"## {title}\n\n{table(['field', 'default', 'what it says'], rows)}")
     return page(
         "Scenario files",
-        "A scenario is a YAML file. `watchkeeper schema` prints its JSON Schema, which editors use "
-        "to complete and check. Durations are written `5s`, `200ms`, `2m`; rates `200/s`; sizes "
+        "A scenario is a YAML file. `watchkeeper schema` prints its JSON Schema, which editors "
+        "use to complete and check. Durations are written `5s`, `200ms`, `2m`; rates `200/s`; sizes "
         "`100B`, `2kB`.",
         *parts,
         "The verbs of the timeline and their options stand in [faults](faults.md), the kinds of "
@@ -211,7 +215,9 @@ def shipped_page() -> str:
             [f"`{variant}`", wanted if isinstance(wanted, str) else expectation(wanted)]
             for variant, wanted in scenario.expectations.items()
         )
-        parts.append(f"## {name}\n\n{scenario.about.strip()}\n\n{table(['variant', 'expected'], rows)}")
+        parts.append(
+            f"## {name}\n\n{scenario.about.strip()}\n\n{table(['variant', 'expected'], rows)}"
+        )
     return page(
         "The shipped scenarios",
         "`watchkeeper run NAME` runs one of them wherever watchkeeper is installed. Where a "

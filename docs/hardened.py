@@ -54,9 +54,7 @@ FAULTS: dict[str, list[dict[str, Any]]] = {
     ],
     "a server of ZooKeeper is killed": [{"at": "6s", "crash": "zookeeper/1"}],
     "a server of ZooKeeper stands still": [{"at": "6s", "pause": "zookeeper/1", "for": "5s"}],
-    "a server of ZooKeeper is cut off": [
-        {"at": "6s", "partition": "zookeeper/1", "for": "5s"}
-    ],
+    "a server of ZooKeeper is cut off": [{"at": "6s", "partition": "zookeeper/1", "for": "5s"}],
     "ZooKeeper is restarted server by server": [
         {"at": "6s", "rolling_restart": "zookeeper", "each": "2s"}
     ],
@@ -125,8 +123,8 @@ def hardened_page(page: Callable[..., str], table: Callable[..., str]) -> str:
     runs = len(SEEDS) * len(LAYOUTS)
     return page(
         "What `hardened` holds",
-        f"Three consumers, two brokers, four partitions, both layouts; {runs} runs of each fault. "
-        "Chance proves nothing; it is a table of what was tried and found.",
+        f"Three consumers, two brokers, four partitions, both layouts; {runs} runs of each "
+        "fault. Chance proves nothing; it is a table of what was tried and found.",
         table(["fault", *(claim.name for claim in PROPERTIES)], rows()),
         "*Strict single ownership* is the exception, and it has to be. A process that stands "
         "still, or that ZooKeeper cannot reach, learns of the end of its session only when it "

@@ -104,10 +104,10 @@ def _in_python(expression: str) -> str:
 
 
 def _written(token: str, inside: bool) -> str:
-    if token[:2] in (r"\p", r"\P"):
-        members = POSIX_CLASSES[token[3:-1]]
-        return members if inside else f"[{'^' if token[1] == 'P' else ''}{members}]"
-    return f"\\{token}" if inside and token in "&|~" else token  # or Python warns of two
+    if token[:2] not in (r"\p", r"\P"):
+        return token
+    members = POSIX_CLASSES[token[3:-1]]
+    return members if inside else f"[{'^' if token[1] == 'P' else ''}{members}]"
 
 
 def _refusal(expression: str, at: int) -> BadFilter:

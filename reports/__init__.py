@@ -1,0 +1,62 @@
+"""Pictures and pages, made from a trace and nothing else.
+
+    from reports import write_all
+
+    write_all(trace, folder)   # -> names of the files written
+
+  ownership.png, ownership.html   who fetched each partition and when; overlaps and gaps
+  spacetime.html                  who asked ZooKeeper for what, and which watch told whom
+  connections.png                 who fetches from which broker at the end
+
+Where to begin reading: `spans` and `intervals` say who fetched what, where two did, where
+nobody did; `sessions`, `timeline` and `operations` put together the rest of what is shown.
+All of that is pure and knows nothing of pictures. `ownership` and `items` make of it what
+one picture shows, `selection` leaves out what is too much and says so. Only then come the
+modules that draw: `*_png` on a `sheet`, with matplotlib, and `*_html` into a `page`, whose
+scripts and style stand beside them in this package.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from model.trace import Trace
+
+WRITERS = {
+    "write_ownership_png": "reports.ownership_png",
+    "write_ownership_html": "reports.ownership_html",
+    "write_spacetime_html": "reports.spacetime_html",
+    "write_connections_png": "reports.connections_png",
+}
+"""Writer -> its module. They are imported when they are first used: matplotlib takes long."""
+
+__all__ = [
+    "write_all",
+    "write_connections_png",
+    "write_ownership_html",
+    "write_ownership_png",
+    "write_spacetime_html",
+]
+
+if TYPE_CHECKING:
+    from reports.connections_png import write_connections_png
+    from reports.ownership_html import write_ownership_html
+    from reports.ownership_png import write_ownership_png
+    from reports.spacetime_html import write_spacetime_html
+
+
+def __getattr__(name: str) -> Any:
+    if name not in WRITERS:
+        raise AttributeError(f"module 'reports' has no attribute {name!r}")
+    return getattr(import_module(WRITERS[name]), name)
+
+
+def write_all(trace: Trace, folder: Path) -> list[str]:
+    """Write every picture and page of a run into a folder; the names of the files."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return [
+        getattr(import_module(module), writer)(trace, folder)
+        for writer, module in WRITERS.items()
+    ]

@@ -89,6 +89,31 @@ def hosted(trace: Trace) -> dict[Partition, list[Span]]:
     return by_partition
 
 
+def cluster_of(name: str) -> str:
+    """The cluster in the name of a broker or a server: `two` of `two:broker/0`.
+
+    Where a run has but one cluster, names are without it.
+    """
+    return name.rpartition(":")[0]
+
+
+def clusters(trace: Trace) -> dict[str, str]:
+    """The cluster of each group: that of the servers its members connect to."""
+    return {
+        event.group: cluster_of(str(event.detail.get("at", "")))
+        for event in trace.of_kind("connected")
+        if event.group
+    }
+
+
+def within(hosts: Iterable[Span], cluster: str) -> list[Span]:
+    """Of those who serve a partition, the brokers of one cluster.
+
+    Two clusters may have topics of the same name, and then partitions of the same name.
+    """
+    return [one for one in hosts if cluster_of(one.what) == cluster]
+
+
 class Edge(NamedTuple):
     """The moment at which a span begins or ends."""
 

@@ -13,7 +13,17 @@ from dataclasses import dataclass, replace
 from model.asks import Partition
 from model.trace import Header, Trace
 from model.verdicts import duration
-from reports.intervals import Overlap, Place, fetched, gaps, hosted, last_event, overlaps
+from reports.intervals import (
+    Overlap,
+    Place,
+    clusters,
+    fetched,
+    gaps,
+    hosted,
+    last_event,
+    overlaps,
+    within,
+)
 from reports.labels import counted, natural
 from reports.palette import consumer_colours
 from reports.selection import Weight, choose_rows
@@ -86,24 +96,29 @@ def _rows(trace: Trace, dead: Mapping[str, Sequence[Span]]) -> Iterable[Row]:
     spans = fetched(trace)
     hosts = hosted(trace)
     expected = _expected(trace, spans)
+    home = clusters(trace)
     for place in _places(trace, spans, hosts):
         own = spans.get(place, [])
-        served = hosts.get(Partition(place.topic, place.partition), [])
+        everywhere = hosts.get(Partition(place.topic, place.partition), [])
+        served = within(everywhere, home.get(place.group, ""))
         missing = gaps(own, served, expected[place.group]) if place.group in expected else []
         yield Row(place, tuple(own), tuple(overlaps(own, dead)), tuple(missing))
 
 
-def _places(trace: Trace, spans: Iterable[Place], hosts: Iterable[Partition]) -> list[Place]:
+def _places(
+    trace: Trace, spans: Iterable[Place], hosts: Mapping[Partition, Sequence[Span]]
+) -> list[Place]:
     """Every partition of every topic that a group fetched from, or computed shares of."""
     wanted = {(place.group, place.topic) for place in spans}
     for event in trace.of_kind("assigned"):
         wanted.update((event.group, topic) for topic in event.detail.get("plans", ()))
     places = set(spans)
-    for partition in hosts:
+    home = clusters(trace)
+    for partition, brokers in hosts.items():
         places.update(
             Place(group, topic, partition.name)
             for group, topic in wanted
-            if topic == partition.topic
+            if topic == partition.topic and within(brokers, home.get(group, ""))
         )
     return sorted(places, key=lambda place: tuple(natural(word) for word in place))
 
@@ -126,6 +141,8 @@ def _expected(trace: Trace, spans: Mapping[Place, Sequence[Span]]) -> dict[str, 
 
 def summarised(rows: Sequence[Row]) -> str:
     """What there is to see, in two sentences."""
+    if not any(row.fetched for row in rows):
+        return "Nobody fetched anything."
     return f"{_overlap_sentence(rows)} {_gap_sentence(rows)}"
 
 

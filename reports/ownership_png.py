@@ -14,13 +14,13 @@ from reports.ownership_layout import (
     LABEL_STEP,
     LEGEND_STEP,
     LONGEST_NAME,
-    STRIP_ROW,
     UNIT,
     Label,
     Layout,
     lay_out,
 )
-from reports.paper import LABEL_SIZE, LEGEND_SIZE, MARGIN
+from reports.paper import LABEL_SIZE, LEGEND_SIZE, MARGIN, POINTS_AN_INCH
+from reports.sessions import ZOMBIE
 from reports.sheet import Box, Line, Sheet, in_lines, styled, text_width
 from reports.spans import Span
 from reports.ticks import tick_text, ticks_us
@@ -31,8 +31,11 @@ MOST_ROWS = 60
 MOST_STRIPS = 40
 MOST_MARKS = 20_000
 MOST_TICKS = 20
+MOST_PLAIN_ENTRIES = 15
+"""With more entries in the timeline, their lines are thin and their ends have none."""
 THINNEST = 0.03
-"""How wide an overlap is drawn at least, so that none can be missed."""
+"""How wide an overlap, or a dead session, is drawn at least, so that none can be missed."""
+NARROWEST_HATCH = 0.05
 SMALLEST_TEXT = 5.5
 NAME_AGAIN = 4.0
 """After how many inches the name of an owner is written once more."""
@@ -106,7 +109,7 @@ def _headings(sheet: Sheet, layout: Layout) -> None:
 
 
 def _partitions(sheet: Sheet, layout: Layout, shown: Board) -> None:
-    size = min(LABEL_SIZE, layout.row_height * 72 * 0.8)
+    size = _text_size(layout.row_height)
     for y, row in layout.rows:
         if size >= SMALLEST_TEXT:
             _name(sheet, layout, y + layout.row_height / 2, row.place.partition, size)
@@ -115,7 +118,12 @@ def _partitions(sheet: Sheet, layout: Layout, shown: Board) -> None:
     _overlaps(sheet, layout)
 
 
-def _name(sheet: Sheet, layout: Layout, y: float, name: str, size: float = LABEL_SIZE) -> None:
+def _text_size(height: float) -> float:
+    """How large text can be in rows of this height."""
+    return min(LABEL_SIZE, height * POINTS_AN_INCH * 0.8)
+
+
+def _name(sheet: Sheet, layout: Layout, y: float, name: str, size: float) -> None:
     text = shortened(name, LONGEST_NAME)
     sheet.text(layout.left - 0.1, y, text, ha="right", va="center_baseline", fontsize=size)
 
@@ -184,9 +192,11 @@ def _taken(layout: Layout, row: Row) -> list[tuple[float, float]]:
 
 
 def _gaps(sheet: Sheet, layout: Layout) -> None:
+    """Hatched where there is room for a hatch, which takes long to draw; else just grey."""
     high = layout.row_height
     boxes = [_box(layout, y, gap, high) for y, row in layout.rows for gap in row.gaps]
-    samples.gaps(sheet, boxes)
+    samples.gaps(sheet, [box for box in boxes if box[2] >= NARROWEST_HATCH])
+    sheet.boxes([box for box in boxes if box[2] < NARROWEST_HATCH], palette.FAINT, zorder=1)
 
 
 def _overlaps(sheet: Sheet, layout: Layout) -> None:
@@ -206,10 +216,13 @@ def _overlaps(sheet: Sheet, layout: Layout) -> None:
 
 
 def _strips(sheet: Sheet, layout: Layout, shown: Board) -> None:
+    high = layout.strip_height
+    size = _text_size(high)
     for y, name in layout.strips:
-        _name(sheet, layout, y + STRIP_ROW / 2, name)
+        _name(sheet, layout, y + high / 2, name, size)
         for span in shown.strips[name]:
-            box = _box(layout, y, span, STRIP_ROW, share=STRIP)
+            thinnest = THINNEST if span.what == ZOMBIE else 0
+            box = _box(layout, y, span, high, share=STRIP, thinnest=thinnest)
             samples.state(sheet, box, span.what, shown.colours[name])
 
 
@@ -218,26 +231,28 @@ def _strips(sheet: Sheet, layout: Layout, shown: Board) -> None:
 
 def _timeline(sheet: Sheet, layout: Layout) -> None:
     """Faults and changes, through everything: a band for what lasts, a line for a moment."""
+    is_crowded = len(layout.labels) > MOST_PLAIN_ENTRIES
     for label in layout.labels:
-        _entry(sheet, layout, label)
+        _entry(sheet, layout, label, is_crowded)
 
 
-def _entry(sheet: Sheet, layout: Layout, label: Label) -> None:
+def _entry(sheet: Sheet, layout: Layout, label: Label, is_crowded: bool) -> None:
     entry, span = label.entry, label.entry.span
     begins, ends = layout.x(span.start_us), layout.x(span.end_us)
+    above = layout.top + 0.02 - LABEL_STEP * (label.level or 0)
     is_fault = entry.kind == "fault"
-    level = 0 if label.level is None else label.level
-    above = layout.top + 0.02 - LABEL_STEP * level
     colour = palette.FAULT if is_fault else palette.GAP
+    edges: list[Line] = [((begins, above), (begins, layout.bottom))]
     if entry.lasts:
         band = (begins, layout.top, ends - begins, layout.bottom - layout.top)
         sheet.boxes([band], palette.FAULT, alpha=0.13, zorder=5)
-    edges: list[Line] = [((begins, above), (begins, layout.bottom))]
-    if entry.lasts:
+    if entry.lasts and not is_crowded:
         edges.append(((ends, layout.top), (ends, layout.bottom)))
-    sheet.lines(edges, palette.PAPER, linewidths=2.0, alpha=0.6, zorder=6)
+    if not is_crowded:  # light around the lines, so that they can be seen on dark bars
+        sheet.lines(edges, palette.PAPER, linewidths=2.0, alpha=0.6, zorder=6)
     dashes = (0, (4, 2)) if is_fault else (0, (1, 2))
-    sheet.lines(edges, colour, linewidths=0.9, linestyles=[dashes], zorder=6)
+    wide = 0.5 if is_crowded else 0.9
+    sheet.lines(edges, colour, linewidths=wide, linestyles=[dashes], zorder=6)
     if label.level is not None:
         _entry_label(sheet, begins, above, entry.label, colour, is_fault)
 

@@ -48,7 +48,7 @@ def first_items(
     if len(items) <= most:
         return items, ""
     missing = Counter(noun(item) for item in items[most:])
-    sorts = [f"{number:,} {sort}" for sort, number in sorted(missing.items())]
+    sorts = [f"{sort} {number:,}" for sort, number in sorted(missing.items())]
     return items[:most], (
         f"{most:,} of {counted(len(items), 'item')} are drawn: those that begin before "
         f"{seconds(at_us(items[most]))}. Not drawn, from then on: {listed(sorts)}."

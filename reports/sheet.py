@@ -26,6 +26,7 @@ from reports.paper import (
     FAMILY,
     HEADING_SIZE,
     MARGIN,
+    POINTS_AN_INCH,
     SUBTITLE_SIZE,
     TITLE_SIZE,
     WIDTH,
@@ -33,7 +34,6 @@ from reports.paper import (
 
 STYLE: Any = {"font.family": FAMILY, "hatch.linewidth": 0.7, "text.color": palette.INK}
 MEASURED_AT = 100.0
-POINTS_AN_INCH = 72.0
 
 Box = tuple[float, float, float, float]
 """Left, top, width, height."""

@@ -124,7 +124,7 @@ def test_basic_with_two_brokers_of_two_partitions(variant: str) -> None:
     assert not fetches(result, "group1/2")
 
 
-@pytest.mark.parametrize("variant", ("kafka_08", "hardened"))
+@pytest.mark.parametrize("variant", ["kafka_08", "hardened"])
 def test_basic_with_a_topic_of_two_partitions(variant: str) -> None:
     """The layout of 0.8: partitions are the topic's, not the brokers'."""
     result = simulate(connector("0.8", 1), variant=variant)
@@ -134,7 +134,7 @@ def test_basic_with_a_topic_of_two_partitions(variant: str) -> None:
     assert owners(result, "group1", at_s=13.5) == {"0": ONE, "1": TWO}
 
 
-@pytest.mark.parametrize("variant", ("kafka_08", "hardened"))
+@pytest.mark.parametrize("variant", ["kafka_08", "hardened"])
 def test_all_members_know_the_same(variant: str) -> None:
     """What the 1.1 test asks of its listeners: equal global maps after each change."""
     result = simulate(connector("0.8", 1), variant=variant)
@@ -159,7 +159,7 @@ def test_leader_selection_for_a_single_partition() -> None:
 # --- AutoOffsetResetTest ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("variant", ("kafka_07", "kafka_08", "hardened"))
+@pytest.mark.parametrize("variant", ["kafka_07", "kafka_08", "hardened"])
 @pytest.mark.parametrize(("reset", "received"), [("smallest", 200), ("largest", 0)])
 def test_where_a_new_group_begins(variant: str, reset: str, received: int) -> None:
     """Without an offset a member begins at the first message, or with what comes next."""

@@ -1,0 +1,158 @@
+"""The picture of connections: consumers on the left, brokers on the right, a line for each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import networkx
+
+from model.trace import Trace
+from model.verdicts import seconds
+from reports import palette
+from reports.connections import Connections, connections, heaviest, said
+from reports.files import write
+from reports.labels import shortened
+from reports.ownership import consumers
+from reports.paper import LABEL_SIZE, POINTS_AN_INCH, WIDTH
+from reports.sheet import Sheet, in_lines, styled, text_width
+
+NAME = "connections.png"
+
+MOST = 64
+"""How many consumers, and how many brokers, are drawn at most."""
+LEFT, RIGHT = 2.6, WIDTH - 2.6
+MOST_INCHES = 14.0
+FARTHEST, NEAREST = 0.46, 0.22
+"""How far apart the rows of the longer column are, at most and at least."""
+BOX = 0.62
+"""How much of that a box takes."""
+THINNEST, THICKEST = 1.0, 7.0
+LONGEST_NAME = 26
+PORTS = 0.8
+"""Over how much of the height of a box its lines are spread."""
+SHARES = tuple(at / 100 for at in range(14, 90, 7))
+"""How far along a line its number may stand, the best places first."""
+
+Point = tuple[float, float]
+Places = dict[str, Point]
+
+
+def write_connections_png(trace: Trace, folder: Path) -> str:
+    """Draw who fetches from whom at the end; the name of the file."""
+    found = connections(trace)
+    with styled():
+        sheet = draw(trace, found)
+        return write(folder / NAME, sheet.png())
+
+
+def draw(trace: Trace, found: Connections) -> Sheet:
+    """Draw the graph, with its numbers above it."""
+    left, right, banner = heaviest(found, MOST)
+    graph = graph_of(found, left, right)
+    when = f"Who fetches how many partitions from whom at the end, {seconds(trace.end_us)}."
+    lines = [line for text in (when, *said(found), banner) for line in in_lines(text)]
+    top = 1.05 + 0.2 * len(lines)
+    rows = max(len(left), len(right), 1)
+    apart = min(FARTHEST, max(NEAREST, MOST_INCHES / rows))
+    sheet = Sheet(top + rows * apart + 0.3)
+    sheet.heading(trace.header, lines)
+    for x, side, text in (
+        (LEFT, "right", "consumers, and what they fetch"),
+        (RIGHT, "left", "brokers, and what is fetched from them"),
+    ):
+        sheet.text(x, top - 0.12, text, ha=side, fontsize=LABEL_SIZE, color=palette.SOFT_INK)
+    places = placed(left, LEFT, top, rows * apart) | placed(right, RIGHT, top, rows * apart)
+    plan = Plan(graph, places, palette.consumer_colours(consumers(trace)), apart * BOX)
+    _edges(sheet, plan)
+    _nodes(sheet, plan, found)
+    return sheet
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is drawn, and where."""
+
+    graph: networkx.Graph
+    places: Places
+    colours: dict[str, str]
+    tall: float
+    """How high a box is."""
+
+    @property
+    def size(self) -> float:
+        """Of the text in boxes and on lines."""
+        return min(LABEL_SIZE, self.tall * POINTS_AN_INCH * 0.6)
+
+
+def graph_of(found: Connections, left: list[str], right: list[str]) -> networkx.Graph:
+    """The bipartite graph of what is drawn; the weight of an edge is its partitions."""
+    graph = networkx.Graph()
+    graph.add_nodes_from(left, bipartite=0)
+    graph.add_nodes_from(right, bipartite=1)
+    for (consumer, broker), partitions in found.partitions.items():
+        if consumer in graph and broker in graph:
+            graph.add_edge(consumer, broker, weight=len(partitions))
+    return graph
+
+
+def placed(names: list[str], x: float, top: float, height: float) -> Places:
+    """Names in a column, evenly over the height that the longer column needs."""
+    step = height / max(len(names), 1)
+    return {name: (x, top + step * (at + 0.5)) for at, name in enumerate(names)}
+
+
+def _edges(sheet: Sheet, plan: Plan) -> None:
+    """Lines as thick as what they carry, with a number on each."""
+    graph = plan.graph
+    heaviest_edge = max((weight for *_, weight in graph.edges(data="weight")), default=1)
+    taken: list[Point] = []
+    for consumer in (name for name, side in graph.nodes(data="bipartite") if side == 0):
+        for broker, edge in graph.adj[consumer].items():
+            wide = THINNEST + (THICKEST - THINNEST) * edge["weight"] / heaviest_edge
+            line = (port(plan, consumer, broker), port(plan, broker, consumer))
+            colour = plan.colours[consumer]
+            sheet.lines([line], colour, linewidths=wide, alpha=0.8, zorder=1)
+            _number(sheet, free_point(line, taken), edge["weight"], plan.size)
+
+
+def port(plan: Plan, name: str, other: str) -> Point:
+    """Where at its box the line to that other one begins: in the order of the others."""
+    x, y = plan.places[name]
+    others = sorted(plan.graph.adj[name], key=lambda one: plan.places[one][1])
+    step = plan.tall * PORTS / len(others)
+    return x, y + (others.index(other) - (len(others) - 1) / 2) * step
+
+
+def free_point(line: tuple[Point, Point], taken: list[Point]) -> Point:
+    """Where on a line its number stands, clear of others if it can; it is taken then."""
+    (x0, y0), (x1, y1) = line
+    points = [(x0 + (x1 - x0) * share, y0 + (y1 - y0) * share) for share in SHARES]
+    free = (
+        point
+        for point in points
+        if all(abs(point[0] - x) > 0.32 or abs(point[1] - y) > 0.19 for x, y in taken)
+    )
+    found = next(free, points[0])
+    taken.append(found)
+    return found
+
+
+def _number(sheet: Sheet, at: Point, number: int, size: float) -> None:
+    paper = {"facecolor": palette.PAPER, "edgecolor": "none", "boxstyle": "round,pad=0.15"}
+    sheet.text(*at, str(number), ha="center", va="center_baseline", fontsize=size, bbox=paper)
+
+
+def _nodes(sheet: Sheet, plan: Plan, found: Connections) -> None:
+    """A box for each, with how many partitions it fetches, or are fetched from it."""
+    for name, side in plan.graph.nodes(data="bipartite"):
+        number = sum(len(some) for pair, some in found.partitions.items() if name in pair)
+        colour = (palette.FAINT if side else plan.colours[name]) if number else palette.GRID
+        text = f"{shortened(name, LONGEST_NAME)}  {number or 'nothing'}"
+        wide = max(text_width(text, plan.size) + 0.3, 1.15)
+        x, y = plan.places[name]
+        left = x if side else x - wide
+        sheet.boxes([(left, y - plan.tall / 2, wide, plan.tall)], colour, zorder=2)
+        style: dict[str, Any] = {"fontsize": plan.size, "color": palette.text_on(colour)}
+        sheet.text(left + wide / 2, y, text, ha="center", va="center_baseline", **style)

@@ -1,0 +1,274 @@
+// Drawing the page of ownership: rows, overlaps, gaps, strips and the timeline.
+
+const LEFT = 170;
+const RIGHT = 24;
+const ROW = data.rows.length > 80 ? 17 : 23;
+const TITLE = 28;
+const STRIP = 21;
+const THINNEST_OVERLAP = 3;
+const THINNEST_GAP = 0.3;
+const FLAG = 17;
+const MOST_FLAGS = 7;
+const SHORTEST_VIEW = 20;
+
+const view = { from: 0, to: Math.max(data.end, 1) };
+let width = 0;
+let marked = null;
+
+function x(us) {
+  return LEFT + ((us - view.from) / (view.to - view.from)) * (width - LEFT - RIGHT);
+}
+
+function time(px) {
+  const us = view.from + ((px - LEFT) / (width - LEFT - RIGHT)) * (view.to - view.from);
+  return Math.min(Math.max(us, 0), data.end);
+}
+
+function member(number) {
+  return data.members[number][0];
+}
+
+// --- patterns ------------------------------------------------------------------------------
+
+function pattern(id, size, path, colour, paper) {
+  const made = draw(patterns, "pattern", { id, width: size, height: size, patternUnits: "userSpaceOnUse" });
+  if (paper) draw(made, "rect", { width: size, height: size, fill: "#fff" });
+  draw(made, "path", { d: path, stroke: colour, "stroke-width": 1, fill: "none" });
+}
+
+pattern("gap", 6, "M-1,1 l2,-2 M0,6 l6,-6 M5,7 l2,-2", "#8c959f", true);
+pattern("zombie", 6, "M0,0 l6,6 M0,6 l6,-6", "#d8121b", true);
+pattern("stripes", 5, "M1,0 v5 M2,0 v5 M3,0 v5", "#fff", false);
+
+// --- the lines of the two panes ------------------------------------------------------------
+
+function partitionLines() {
+  const lines = [];
+  let before = "";
+  data.rows.forEach((row, at) => {
+    const title = row.place[0] + " · " + row.place[1];
+    if (title !== before) lines.push({ title, height: TITLE });
+    before = title;
+    lines.push({ row, at, height: ROW });
+  });
+  return lines;
+}
+
+function stripLines() {
+  const title = { title: "sessions of the consumers", height: TITLE };
+  return [title, ...data.strips.map(([number, states]) => ({ number, states, height: STRIP }))];
+}
+
+function placed(lines) {
+  let top = 0;
+  for (const line of lines) {
+    line.top = top;
+    top += line.height;
+  }
+  return { lines, height: top + 6 };
+}
+
+// --- marks -----------------------------------------------------------------------------------
+
+function box(parent, line, from, to, attributes, thinnest = 0, share = 0.8) {
+  const left = Math.max(x(from), LEFT);
+  const right = Math.min(Math.max(x(to), x(from) + thinnest), width - RIGHT + thinnest);
+  if (right < LEFT || x(from) > width - RIGHT || right - left < 0) return null;
+  const high = line.height * share;
+  return draw(parent, "rect", {
+    x: left,
+    y: line.top + (line.height - high) / 2,
+    width: right - left,
+    height: high,
+    ...attributes,
+  });
+}
+
+function spanLines(span) {
+  const [from, to, first, last] = span;
+  return [seconds(from) + " to " + seconds(to) + ", " + duration(to - from), events(first, last)];
+}
+
+function place(row) {
+  return row.place[1] + "/" + row.place[2] + " of " + row.place[0];
+}
+
+function linked(mark, span) {
+  mark.addEventListener("click", () => {
+    if (!dragged) location.href = "spacetime.html#seq=" + span[2];
+  });
+}
+
+function mark(made, span, lines) {
+  if (!made) return null;
+  tell(made, () => [...lines(), ...spanLines(span)]);
+  linked(made, span);
+  return made;
+}
+
+function drawRow(parent, line) {
+  const row = line.row;
+  draw(parent, "text", { x: LEFT - 10, y: line.top + line.height / 2 + 4, "text-anchor": "end" }, row.place[2]);
+  for (const gap of row.gaps) {
+    if (x(gap[1]) - x(gap[0]) < THINNEST_GAP) continue;
+    mark(box(parent, line, gap[0], gap[1], { fill: "url(#gap)" }), gap, () => [
+      place(row),
+      "gap: a broker serves it and nobody fetches it",
+    ]);
+  }
+  for (const span of row.fetched) drawFetched(parent, line, span);
+  for (const span of row.overlaps) drawOverlap(parent, line, span);
+}
+
+function drawFetched(parent, line, span) {
+  const [name, fill, ink] = data.members[span[4]];
+  const made = mark(box(parent, line, span[0], span[1], { fill }, 0.5), span, () => [
+    place(line.row),
+    name + " fetches",
+  ]);
+  const wide = name.length * 6.6 + 12;
+  if (!made || line.height < 16) return;
+  const left = Number(made.getAttribute("x"));
+  const at = free(left, left + Number(made.getAttribute("width")), wide, taken(line.row));
+  if (at === null) return;
+  draw(parent, "text", { x: at + 6, y: line.top + line.height / 2 + 4, style: "fill:" + ink, class: "clear" }, name);
+}
+
+// Where in a row no name can stand: on the lines of the timeline, and on overlaps.
+function taken(row) {
+  const found = row.overlaps.map((span) => [x(span[0]), Math.max(x(span[1]), x(span[0]) + THINNEST_OVERLAP)]);
+  for (const [from, to] of data.entries) found.push([x(from), x(from)], [x(to), x(to)]);
+  return found.sort((one, other) => one[0] - other[0]);
+}
+
+function free(left, right, wide, stretches) {
+  let at = left;
+  for (const [first, last] of stretches) if (last > at && first < at + wide) at = last;
+  return at + wide <= right ? at : null;
+}
+
+function drawOverlap(parent, line, span) {
+  const members = span[4];
+  const zombies = span[5];
+  const isSplit = members.length - zombies.length > 1;
+  const look = isSplit ? { fill: "#d8121b" } : { fill: "url(#zombie)", stroke: "#d8121b", "stroke-width": 0.7 };
+  mark(box(parent, line, span[0], span[1], look, THINNEST_OVERLAP), span, () => [
+    place(line.row),
+    (isSplit ? "split ownership: " : "zombie owner: ") + members.map(member).join(" and ") + " fetch at once",
+    ...zombies.map((one) => member(one) + " has no live session"),
+  ]);
+}
+
+function drawStrip(parent, line) {
+  const [name, colour] = data.members[line.number];
+  draw(parent, "text", { x: LEFT - 10, y: line.top + line.height / 2 + 4, "text-anchor": "end" }, name);
+  // A state that is drawn wider than it lasted comes last, so that the next does not hide it.
+  const later = (span) => (STATES[span[4]].thinnest ? 1 : 0);
+  for (const span of [...line.states].sort((one, other) => later(one) - later(other))) {
+    const made = drawState(parent, line, span, colour);
+    mark(made, span, () => [name, span[4]]);
+  }
+}
+
+const STATES = {
+  "connected": { share: 0.6, look: (colour) => ({ fill: colour }) },
+  "suspended": { share: 0.6, look: (colour) => ({ fill: colour, stroke: colour }), over: "url(#stripes)" },
+  "paused": { share: 0.6, look: (colour) => ({ fill: colour, "fill-opacity": 0.32 }) },
+  "session dead, process runs": { share: 0.6, look: () => ({ fill: "#1f2328" }), thinnest: 2 },
+  "no session": { share: 0.6, look: (colour) => ({ fill: "#fff", stroke: colour }) },
+  "process gone, session lives on": { share: 0.14, look: (colour) => ({ fill: colour }) },
+  "not running": { share: 0.07, look: () => ({ fill: "#d0d7de" }) },
+};
+
+function drawState(parent, line, span, colour) {
+  const { share, look, over, thinnest } = STATES[span[4]];
+  const made = box(parent, line, span[0], span[1], look(colour), thinnest || 0, share);
+  if (made && over) box(parent, line, span[0], span[1], { fill: over, class: "clear" }, 0, share);
+  return made;
+}
+
+// --- the timeline ----------------------------------------------------------------------------
+
+function drawEntries(parent, height) {
+  for (const entry of data.entries) {
+    const [from, to, , , kind, , lasts] = entry;
+    if (to < view.from || from > view.to) continue;
+    const left = Math.max(x(from), LEFT);
+    if (lasts) {
+      const wide = Math.max(Math.min(x(to), width - RIGHT) - left, 0);
+      draw(parent, "rect", { x: left, y: 0, width: wide, height, fill: "#33393f", "fill-opacity": 0.12, class: "clear" });
+    }
+    for (const at of lasts ? [from, to] : [from]) drawMoment(parent, at, 0, height, kind);
+  }
+}
+
+function drawMoment(parent, at, top, bottom, kind) {
+  if (at < view.from || at > view.to) return;
+  const line = { x1: x(at), x2: x(at), y1: top, y2: bottom, class: "clear" };
+  draw(parent, "line", { ...line, stroke: "#fff", "stroke-width": 2.5, "stroke-opacity": 0.6 });
+  const isFault = kind === "fault";
+  const dashes = isFault ? "5 3" : "1.5 3";
+  draw(parent, "line", { ...line, stroke: isFault ? "#33393f" : "#8c959f", "stroke-dasharray": dashes });
+}
+
+// The flags of the timeline: one flies above all whose poles stand under its cloth.
+function flags() {
+  const shown = data.entries
+    .filter(([from, to]) => to >= view.from && from <= view.to)
+    .map((entry) => {
+      const from = x(Math.max(entry[0], view.from));
+      return { entry, from, to: from + entry[5].length * 6.9 + 12, level: 0 };
+    });
+  for (let at = shown.length - 1; at >= 0; at--) {
+    const under = shown.slice(at + 1).filter((other) => other.level < MOST_FLAGS && other.from < shown[at].to);
+    shown[at].level = Math.max(-1, ...under.map((other) => other.level)) + 1;
+  }
+  return shown;
+}
+
+function drawAxis() {
+  const shown = flags();
+  const flying = shown.filter((flag) => flag.level < MOST_FLAGS);
+  const high = (Math.max(-1, ...flying.map((flag) => flag.level)) + 1) * FLAG + 24;
+  const svg = fresh(axis, high);
+  for (const flag of flying) {
+    const y = high - 24 - flag.level * FLAG;
+    const [, , , , kind, label] = flag.entry;
+    drawMoment(svg, flag.entry[0], y - 10, high, kind);
+    const weight = kind === "fault" ? 600 : 400;
+    const isCut = flag.to > width;
+    const text = draw(svg, "text", {
+      x: flag.from + (isCut ? -5 : 5),
+      y,
+      "text-anchor": isCut ? "end" : "start",
+      style: "font-weight:" + weight,
+    }, label);
+    if (kind !== "fault") text.setAttribute("class", "soft");
+    mark(text, flag.entry, () => [label]);
+  }
+  draw(svg, "text", { x: LEFT - 10, y: high - 7, "text-anchor": "end", class: "soft" }, "seconds");
+  for (const us of ticks(view.from, view.to, 14)) {
+    draw(svg, "text", { x: x(us), y: high - 7, "text-anchor": "middle", class: "soft halo" }, tickText(us));
+  }
+  const hidden = shown.length - flying.length;
+  notes.textContent = [
+    hidden ? "No room for " + counted(hidden, "label") + " of the timeline; zoom in." : "",
+    shortGaps(),
+  ].join(" ");
+}
+
+function tickText(us) {
+  return String(Math.round(us) / 1e6);
+}
+
+// What is too short to be seen is said to be there.
+function shortGaps() {
+  const us = ((view.to - view.from) / (width - LEFT - RIGHT)) * THINNEST_GAP;
+  let number = 0;
+  for (const row of data.rows) {
+    for (const gap of row.gaps) {
+      if (gap[1] - gap[0] < us && gap[1] >= view.from && gap[0] <= view.to) number++;
+    }
+  }
+  return number ? counted(number, "gap") + " shorter than " + duration(Math.round(us)) + (number === 1 ? " needs" : " need") + " more zoom to be seen." : "";
+}

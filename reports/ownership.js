@@ -1,0 +1,211 @@
+// The page of ownership: its panes, zooming, jumping. Rows are drawn as they come into sight.
+
+// --- panes -------------------------------------------------------------------------------------
+
+const axis = make(stage, "div", { class: "pane fixed" });
+const partitions = make(stage, "div", { class: "pane" });
+const strips = make(stage, "div", { class: "pane small" });
+const hair = make(stage, "div", { class: "hair", hidden: "" });
+const hairTime = make(hair, "span");
+const chosen = make(stage, "div", { class: "chosen", hidden: "" });
+const panes = [
+  { element: partitions, ...placed(partitionLines()), drawLine: drawRow },
+  { element: strips, ...placed(stripLines()), drawLine: drawStrip },
+];
+
+function fresh(element, height) {
+  element.replaceChildren();
+  return draw(element, "svg", { width, height });
+}
+
+function drawPane(pane) {
+  const { element, lines, height } = pane;
+  const above = element.scrollTop - 200;
+  const below = element.scrollTop + element.clientHeight + 200;
+  const scroll = element.scrollTop;
+  const svg = fresh(element, height);
+  for (const us of ticks(view.from, view.to, 14)) {
+    draw(svg, "line", { x1: x(us), x2: x(us), y1: 0, y2: height, stroke: "#eceff2" });
+  }
+  for (const line of lines) {
+    if (line.top + line.height < above || line.top > below) continue;
+    if (line.title) draw(svg, "text", { x: 20, y: line.top + 19, class: "title" }, line.title);
+    else pane.drawLine(svg, line);
+    if (marked && line.row && line.at === marked.at) drawMarked(svg, line);
+  }
+  drawEntries(svg, height);
+  element.scrollTop = scroll;
+}
+
+function drawMarked(svg, line) {
+  const left = x(marked.span[0]) - 4;
+  const wide = Math.max(x(marked.span[1]) - left + 4, 8);
+  draw(svg, "rect", { x: left, y: line.top, width: wide, height: line.height, rx: 3, fill: "none", stroke: "#1f2328", "stroke-width": 2, class: "clear" });
+}
+
+function drawAll() {
+  width = partitions.clientWidth || stage.clientWidth;
+  drawAxis();
+  for (const pane of panes) {
+    // A pane has to have its height before it can be known what is in sight.
+    if (!pane.element.firstChild) fresh(pane.element, pane.height);
+  }
+  for (const pane of panes) drawPane(pane);
+}
+
+for (const pane of panes) {
+  let isWaiting = false;
+  pane.element.addEventListener("scroll", () => {
+    if (isWaiting) return;
+    isWaiting = true;
+    requestAnimationFrame(() => { isWaiting = false; drawPane(pane); });
+  });
+}
+addEventListener("resize", drawAll);
+
+// --- zooming -------------------------------------------------------------------------------------
+
+function look(from, to) {
+  const length = Math.min(Math.max(to - from, SHORTEST_VIEW), Math.max(data.end, 1));
+  view.from = Math.min(Math.max(from, 0), Math.max(data.end, 1) - length);
+  view.to = view.from + length;
+  drawAll();
+}
+
+function zoom(factor, at = (view.from + view.to) / 2) {
+  look(at - (at - view.from) * factor, at + (view.to - at) * factor);
+}
+
+let pressed = null;
+let dragged = false;
+
+function inStage(event) {
+  return event.clientX - stage.getBoundingClientRect().left;
+}
+
+stage.addEventListener("pointerdown", (event) => {
+  pressed = event.button === 0 && inStage(event) > LEFT && inStage(event) < width ? inStage(event) : null;
+  dragged = false;
+});
+
+stage.addEventListener("pointermove", (event) => {
+  const at = inStage(event);
+  const isInside = at >= LEFT && at <= width - RIGHT;
+  hair.hidden = !isInside;
+  hair.style.left = at + "px";
+  hairTime.textContent = seconds(Math.round(time(at)));
+  if (pressed === null || Math.abs(at - pressed) < 5) return;
+  dragged = true;
+  chosen.hidden = false;
+  chosen.style.left = Math.min(at, pressed) + "px";
+  chosen.style.width = Math.abs(at - pressed) + "px";
+});
+
+addEventListener("pointerup", (event) => {
+  if (pressed !== null && dragged) {
+    const ends = [time(pressed), time(inStage(event))].sort((one, other) => one - other);
+    look(...ends);
+  }
+  pressed = null;
+  chosen.hidden = true;
+});
+
+stage.addEventListener("pointerleave", () => { hair.hidden = true; });
+stage.addEventListener("dblclick", () => look(0, data.end));
+stage.addEventListener("wheel", (event) => {
+  const length = view.to - view.from;
+  if (event.ctrlKey) zoom(event.deltaY > 0 ? 1.25 : 0.8, time(inStage(event)));
+  else if (event.shiftKey || event.deltaX) {
+    const share = (event.deltaX || event.deltaY) / 1000;
+    look(view.from + length * share, view.to + length * share);
+  } else return;
+  event.preventDefault();
+}, { passive: false });
+
+// --- jumping -------------------------------------------------------------------------------------
+
+function found(name) {
+  const all = [];
+  data.rows.forEach((row, at) => { for (const span of row[name]) all.push({ at, span }); });
+  return all.sort((one, other) => one.span[2] - other.span[2]);
+}
+
+function jump(target) {
+  const [from, to] = target.span;
+  marked = target;
+  const length = to - from;
+  if (x(to) - x(from) < 12 || from < view.from || to > view.to) look(from - Math.max(length * 4, 500), to + Math.max(length * 4, 500));
+  const line = panes[0].lines.find((one) => one.at === target.at);
+  partitions.scrollTop = line.top - partitions.clientHeight / 2;
+  drawAll();
+}
+
+function jumps(name, noun) {
+  const all = found(name);
+  const set = make(controls, "span", { class: "set" });
+  if (!all.length) {
+    make(set, "span", {}, "no " + noun + "s");
+    return;
+  }
+  let now = -1;
+  const count = make(null, "span");
+  const go = (at) => {
+    now = (at + all.length) % all.length;
+    count.textContent = now + 1 + " of " + counted(all.length, noun);
+    jump(all[now]);
+  };
+  count.textContent = counted(all.length, noun);
+  button(set, "first " + noun, () => go(0)).id = "first-" + noun;
+  button(set, "‹", () => go(now < 0 ? all.length - 1 : now - 1), "the " + noun + " before");
+  button(set, "›", () => go(now + 1), "the next " + noun);
+  button(set, "longest", () => {
+    const lengths = all.map(({ span }) => span[1] - span[0]);
+    go(lengths.indexOf(Math.max(...lengths)));
+  }).id = "longest-" + noun;
+  set.append(count);
+}
+
+const controls = document.getElementById("controls");
+jumps("overlaps", "overlap");
+jumps("gaps", "gap");
+const zooms = make(controls, "span", { class: "set" });
+button(zooms, "+", () => zoom(0.5), "zoom in");
+button(zooms, "−", () => zoom(2), "zoom out");
+button(zooms, "whole run", () => { marked = null; look(0, data.end); });
+make(controls, "span", { class: "soft" }, "Drag to zoom, double-click for the whole run, click a bar for its moment in space-time.");
+
+// --- the legend ----------------------------------------------------------------------------------
+
+function sample(word, paint) {
+  const item = make(legend, "span");
+  paint(draw(item, "svg", { width: 26, height: 13 }));
+  item.append(word);
+}
+
+const legend = document.getElementById("legend");
+const everyOverlap = data.rows.flatMap((row) => row.overlaps);
+const isSplit = (span) => span[4].length - span[5].length > 1;
+const whole = { width: 26, height: 13 };
+if (everyOverlap.some(isSplit)) sample("split ownership: two live members fetch", (svg) => draw(svg, "rect", { ...whole, fill: "#d8121b" }));
+if (!everyOverlap.every(isSplit)) sample("zombie owner: all but one have a dead session", (svg) => draw(svg, "rect", { ...whole, fill: "url(#zombie)", stroke: "#d8121b" }));
+if (data.rows.some((row) => row.gaps.length)) sample("gap: served, fetched by nobody", (svg) => draw(svg, "rect", { ...whole, fill: "url(#gap)", stroke: "#8c959f" }));
+// A state that never lasts longer than this cannot be seen and needs no explanation.
+const isSeen = ([from, to, , , state]) => to - from >= data.end * 0.002 || STATES[state].thinnest;
+const seen = new Set(data.strips.flatMap(([, states]) => states.filter(isSeen).map((span) => span[4])));
+for (const word in STATES) {
+  if (!seen.has(word)) continue;
+  const { share, look: looks, over } = STATES[word];
+  const high = 13 * Math.min(share / 0.6, 1);
+  const area = { x: 0.5, y: (13 - high) / 2, width: 25, height: high };
+  sample(word, (svg) => {
+    draw(svg, "rect", { ...area, ...looks("#6a737d") });
+    if (over) draw(svg, "rect", { ...area, fill: over });
+  });
+}
+const notes = make(legend, "span", { id: "notes" });
+
+drawAll();
+if (location.hash === "#first-overlap" || location.hash === "#first-gap" || location.hash === "#longest-gap") {
+  const wanted = document.getElementById(location.hash.slice(1));
+  if (wanted) wanted.click();
+}

@@ -1,0 +1,79 @@
+"""The page of ownership: the picture, to be looked into."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from model.trace import Trace
+from reports import palette
+from reports.files import write
+from reports.ownership import Board, Row, board, shortened_board
+from reports.page import page
+from reports.spans import Span
+from reports.timeline import Entry
+
+NAME = "ownership.html"
+
+MOST_ROWS = 2_000
+MOST_MARKS = 60_000
+MOST_STRIPS = 200
+
+
+def write_ownership_html(trace: Trace, folder: Path) -> str:
+    """Write the page; the name of the file."""
+    shown = shortened_board(
+        board(trace), most_rows=MOST_ROWS, most_marks=MOST_MARKS, most_strips=MOST_STRIPS
+    )
+    content = page(
+        shown.header,
+        "ownership",
+        lines=[shown.summary],
+        banner=shown.banner,
+        scripts=("ownership-draw.js", "ownership.js"),
+        data=board_data(shown),
+    )
+    return write(folder / NAME, content)
+
+
+def board_data(shown: Board) -> dict[str, Any]:
+    """A board as the page's script reads it; members are referred to by their number."""
+    names = list(shown.colours)
+    number = {name: at for at, name in enumerate(names)}
+    return {
+        "end": shown.end_us,
+        "members": [
+            [name, colour, palette.text_on(colour)] for name, colour in shown.colours.items()
+        ],
+        "rows": [_row(row, number) for row in shown.rows],
+        "strips": [
+            [number[name], [_span(span, span.what) for span in spans]]
+            for name, spans in shown.strips.items()
+        ],
+        "entries": [_entry(entry) for entry in shown.entries if entry.kind != "load"],
+    }
+
+
+def _row(row: Row, number: dict[str, int]) -> dict[str, Any]:
+    return {
+        "place": list(row.place),
+        "fetched": [_span(span, number[span.what]) for span in row.fetched],
+        "overlaps": [
+            _span(
+                one.span,
+                [number[name] for name in one.members],
+                [number[name] for name in one.zombies],
+            )
+            for one in row.overlaps
+        ],
+        "gaps": [_span(gap) for gap in row.gaps],
+    }
+
+
+def _span(span: Span, *what: Any) -> list[Any]:
+    """A span: from, to, its first and its last event, and what it is of."""
+    return [span.start_us, span.end_us, span.first_seq, span.last_seq, *what]
+
+
+def _entry(entry: Entry) -> list[Any]:
+    return _span(entry.span, entry.kind, entry.label, entry.lasts)

@@ -1,0 +1,87 @@
+"use strict";
+
+// What all pages share: reading the data, making elements, showing what the pointer is on.
+// Whatever comes from the trace is put on the page as text, never as markup.
+
+const data = JSON.parse(document.getElementById("data").textContent);
+const stage = document.getElementById("stage");
+const tip = document.getElementById("tip");
+const patterns = document.getElementById("patterns");
+const svgSpace = patterns.namespaceURI;
+
+function make(parent, tag, attributes = {}, text = null) {
+  const made = document.createElement(tag);
+  for (const name in attributes) made.setAttribute(name, attributes[name]);
+  if (text !== null) made.textContent = text;
+  if (parent) parent.append(made);
+  return made;
+}
+
+function draw(parent, tag, attributes = {}, text = null) {
+  const made = document.createElementNS(svgSpace, tag);
+  for (const name in attributes) made.setAttribute(name, attributes[name]);
+  if (text !== null) made.textContent = text;
+  parent.append(made);
+  return made;
+}
+
+function seconds(us) {
+  return (us / 1e6).toFixed(6) + " s";
+}
+
+function duration(us) {
+  if (us < 1000) return us + " µs";
+  return us < 1e6 ? (us / 1000).toFixed(1) + " ms" : (us / 1e6).toFixed(2) + " s";
+}
+
+function counted(number, noun) {
+  return number.toLocaleString("en") + " " + noun + (number === 1 ? "" : "s");
+}
+
+function button(parent, text, does, title = "") {
+  const made = make(parent, "button", { type: "button", title }, text);
+  made.addEventListener("click", does);
+  return made;
+}
+
+// --- what the pointer is on --------------------------------------------------------------
+
+// A mark says what it is by a function that gives [title, line, line, ...].
+const told = new WeakMap();
+
+function tell(mark, lines) {
+  mark.setAttribute("data-tip", "");
+  told.set(mark, lines);
+  return mark;
+}
+
+function showTip(event) {
+  const mark = event.target.closest ? event.target.closest("[data-tip]") : null;
+  tip.hidden = !mark;
+  if (!mark) return;
+  const [title, ...lines] = told.get(mark)();
+  tip.replaceChildren();
+  make(tip, "b", {}, title);
+  for (const line of lines) make(make(tip, "div"), line.startsWith("#") ? "i" : "span", {}, line);
+  const left = event.clientX + 14;
+  const top = event.clientY + 14;
+  tip.style.left = Math.max(4, Math.min(left, innerWidth - tip.offsetWidth - 8)) + "px";
+  tip.style.top = (top + tip.offsetHeight > innerHeight ? Math.max(4, event.clientY - tip.offsetHeight - 10) : top) + "px";
+}
+
+stage.addEventListener("pointermove", showTip);
+stage.addEventListener("pointerleave", () => { tip.hidden = true; });
+
+function events(first, last) {
+  return first === last ? "#" + first : "#" + first + " to #" + last + " of the trace";
+}
+
+// --- an axis -------------------------------------------------------------------------------
+
+function ticks(from, to, most) {
+  let step = 1;
+  for (let at = 0; (to - from) / step > most; at++) step *= [2, 2.5, 2][at % 3];
+  const found = [];
+  for (let us = Math.ceil(from / step) * step; us <= to; us += step) found.push(us);
+  return found;
+}

@@ -1,0 +1,93 @@
+"""HTML pages that need nothing but themselves: no network, no other file.
+
+Style and scripts stand in files of this package and are put into the page when it is
+written. What comes from the trace reaches a page in two ways only: as escaped text in its
+head, and as JSON that its script reads and puts on the page as text. A policy in the page
+forbids it to load anything, whatever it may hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+import msgspec
+
+from model.trace import Header
+from reports import headings
+
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+TEMPLATE = """\
+<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{name}, {subtitle}: {what}</title>
+<style>
+{style}</style>
+</head>
+<body>
+<header>
+<h1>{name} <small>{subtitle}</small></h1>
+{lines}
+<nav id="controls"></nav>
+<div id="legend"></div>
+</header>
+<noscript><p class="banner">This page is drawn by a script, which does not run.</p></noscript>
+<main id="stage"></main>
+<div id="tip" hidden></div>
+<svg id="patterns" width="0" height="0" aria-hidden="true"></svg>
+<script type="application/json" id="data">{data}</script>
+<script>
+{script}</script>
+</body>
+</html>
+"""
+_ENCODER = msgspec.json.Encoder(order="deterministic")
+_IN_SCRIPTS = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
+
+
+def page(
+    header: Header,
+    what: str,
+    *,
+    lines: Sequence[str],
+    banner: str,
+    scripts: Sequence[str],
+    data: Any,
+) -> bytes:
+    """A page about a run: a heading, a banner if something is left out, and the picture.
+
+    `scripts` are the names of the page's own scripts in this package, `data` what they draw.
+    """
+    text = TEMPLATE.format(
+        policy=POLICY,
+        name=escape(headings.title(header)),
+        subtitle=escape(headings.subtitle(header)),
+        what=escape(what),
+        style=_resource("page.css"),
+        lines="\n".join(_paragraphs(lines, banner)),
+        data=embedded(data),
+        script="\n".join(_resource(name) for name in ("page.js", *scripts)),
+    )
+    return text.encode()
+
+
+def embedded(data: Any) -> str:
+    """Data as JSON that can stand in a page and cannot end the element it stands in."""
+    return _ENCODER.encode(data).decode().translate(_IN_SCRIPTS)
+
+
+def _paragraphs(lines: Sequence[str], banner: str) -> list[str]:
+    said = [f"<p>{escape(line)}</p>" for line in lines if line]
+    return said + ([f'<p class="banner">{escape(banner)}</p>'] if banner else [])
+
+
+@cache
+def _resource(name: str) -> str:
+    return files("reports").joinpath(name).read_text(encoding="utf-8")

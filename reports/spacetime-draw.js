@@ -1,0 +1,265 @@
+// Drawing the page of space and time: lanes, operations, watches, rebalances, marks.
+
+// --- the head: names of lanes --------------------------------------------------------------
+
+function drawHead() {
+  head.replaceChildren();
+  const svg = draw(head, "svg", { width, height: HEAD });
+  for (const lane of lanes) {
+    const x = xOf(lane.at);
+    const group = draw(svg, "g", { "data-tip": "" });
+    tell(group, () => [lane.name, lane.kind === "server" ? "a ZooKeeper server" : "a process", "click to see what it takes part in, and again for all"]);
+    if (lane.colour) draw(group, "rect", { x: x - 36, y: 34, width: 72, height: 5, fill: lane.colour });
+    const name = draw(group, "text", { x, y: 24, "text-anchor": "middle", class: "title" }, lane.name);
+    const most = apart - 8;
+    if (name.getComputedTextLength() > most) name.setAttribute("textLength", most), name.setAttribute("lengthAdjust", "spacingAndGlyphs");
+    group.addEventListener("click", () => { choose(wanted.node === lane.at ? "" : lane.at); });
+  }
+}
+
+// --- lanes and their states ----------------------------------------------------------------
+
+const STATES = {
+  "connected": { "stroke-width": 2 },
+  "suspended": { "stroke-width": 2, "stroke-dasharray": "3 4" },
+  "paused": { "stroke-width": 7, "stroke-opacity": 0.25 },
+  "session dead, process runs": { "stroke-width": 5, stroke: "#1f2328" },
+  "no session": { "stroke-width": 2, "stroke-opacity": 0.35 },
+  "process gone, session lives on": { "stroke-width": 1, "stroke-dasharray": "1 4" },
+  "not running": null,
+  "up": { "stroke-width": 2, stroke: "#8c959f" },
+  "leading": { "stroke-width": 4, stroke: "#57606a" },
+  "paused server": { "stroke-width": 7, "stroke-opacity": 0.25 },
+  "down": null,
+};
+
+function drawLane(svg, lane, above, below) {
+  const x = xOf(lane.at);
+  draw(svg, "line", { x1: x, x2: x, y1: 0, y2: height, stroke: "#eceff2" });
+  lane.states.forEach(([from, to, state], at) => {
+    const look = STATES[state];
+    const isLast = at === lane.states.length - 1;
+    const [top, bottom] = [Math.max(yOf(from), above), Math.min(isLast && to >= data.end ? height : yOf(to), below)];
+    if (!look || bottom < top) return;
+    const line = draw(svg, "line", { x1: x, x2: x, y1: top, y2: bottom, stroke: lane.colour || "#8c959f", ...look });
+    tell(line, () => [lane.name, state, seconds(from) + " to " + seconds(to) + ", " + duration(to - from)]);
+  });
+}
+
+// --- items ---------------------------------------------------------------------------------
+
+function extent(item) {
+  const ends = [item.from, item.at, item.to].filter((us) => us !== null).map(yOf);
+  return [Math.min(...ends) - 14, Math.max(...ends) + 14];
+}
+
+const MOST_TOLD = 8;
+
+function itemLines(item, most) {
+  const took = item.to === null ? "" : ", took " + duration(item.to - item.from);
+  const lines = item.events.slice(0, most).map((seq) => {
+    const [us, node, kind, session, zxid, place, detail] = data.events[seq];
+    const parts = ["#" + seq, seconds(us), node, kind, place];
+    if (session) parts.push("session " + session);
+    if (zxid) parts.push("zxid 0x" + zxid.toString(16));
+    const told = detailLines(data.details[detail]);
+    return [parts.filter(Boolean).join("  "), ...told].join("\n");
+  });
+  const more = item.events.length - most;
+  if (more > 0) lines.push("and " + counted(more, "event") + " more; click to see all");
+  return [item.label + took, ...lines];
+}
+
+function detailLines(text) {
+  return Object.entries(JSON.parse(text)).map(([name, value]) => "      " + name + ": " + (typeof value === "string" ? value : JSON.stringify(value)));
+}
+
+function itemTip(mark, item, at) {
+  tell(mark, () => itemLines(item, MOST_TOLD));
+  mark.addEventListener("click", (event) => { pin(itemLines(item, Infinity)); marked = at; drawPane(); });
+  return mark;
+}
+
+// A line that can be pointed at: a wide one that cannot be seen below the thin one that can.
+function stroke(group, d, colour, dashes = "", wide = 1.4) {
+  draw(group, "path", { d, stroke: "#fff", "stroke-opacity": 0, "stroke-width": 9, fill: "none", "pointer-events": "stroke" });
+  draw(group, "path", { d, stroke: colour, "stroke-width": wide, "stroke-dasharray": dashes, fill: "none" });
+}
+
+function arrow(group, fromX, fromY, toX, toY, colour) {
+  const long = Math.hypot(toX - fromX, toY - fromY) || 1;
+  const [dx, dy] = [(toX - fromX) / long, (toY - fromY) / long];
+  const point = (back, side) => (toX - dx * back - dy * side).toFixed(1) + "," + (toY - dy * back + dx * side).toFixed(1);
+  draw(group, "path", { d: "M" + point(0, 0) + " L" + point(7, 3.2) + " L" + point(7, -3.2) + " Z", fill: colour });
+}
+
+function cross(group, x, y, colour) {
+  draw(group, "path", { d: `M${x - 4},${y - 4} l8,8 M${x - 4},${y + 4} l8,-8`, stroke: colour, "stroke-width": 2 });
+}
+
+// Words stand above all lines.
+let words = null;
+let taken = [];
+
+function label(x, y, side, item, at, colour) {
+  const place = { x: x + side * 7, y, "text-anchor": side > 0 ? "start" : "end" };
+  itemTip(draw(words, "text", { ...place, class: "halo item", style: "fill:" + colour }, item.label), item, at);
+}
+
+function drawOperation(svg, item, at) {
+  const x = xOf(item.node);
+  if (x === null) return;
+  const colour = COLOURS[item.tone];
+  const group = itemTip(draw(svg, "g"), item, at);
+  const serverX = item.server < 0 ? null : xOf(item.server);
+  const asked = yOf(item.from);
+  const answered = item.to === null ? asked + 26 : yOf(item.to);
+  const side = serverX === null || serverX > x ? 1 : -1;
+  label(x, asked - 3, side, item, at, colour);
+  if (serverX === null) {
+    cross(group, x + side * 2, asked + 3, colour);
+    return;
+  }
+  const middle = item.at === null ? (asked + answered) / 2 : yOf(item.at);
+  const dashes = item.tone === "lost" ? "5 3" : "";
+  stroke(group, `M${x},${asked} L${serverX},${middle}`, colour, dashes);
+  arrow(group, x, asked, serverX, middle, colour);
+  if (item.to === null) {
+    cross(group, serverX - side * 12, middle - 2, colour);
+    return;
+  }
+  stroke(group, `M${serverX},${middle} L${x},${answered}`, colour, dashes);
+  if (item.tone === "lost") cross(group, x, answered, colour);
+  else arrow(group, serverX, middle, x, answered, colour);
+}
+
+function drawFiring(svg, item, at) {
+  const [x, serverX] = [xOf(item.node), xOf(item.server)];
+  if (x === null || serverX === null) return;
+  const group = itemTip(draw(svg, "g"), item, at);
+  const colour = item.tone === "lost" ? COLOURS.lost : COLOURS.firing;
+  const [fired, heard] = [yOf(item.from), item.to === null ? yOf(item.from) + 16 : yOf(item.to)];
+  const end = item.to === null ? (x + serverX) / 2 : x;
+  stroke(group, `M${serverX},${fired} L${end},${heard}`, colour, "2 3", 1.6);
+  if (item.to === null) cross(group, end, heard, colour);
+  else arrow(group, serverX, fired, x, heard, colour);
+  firingLabel(item, at, colour, serverX, fired, end, heard);
+}
+
+// The words of a firing stand on its line near the server, or nearer the process where
+// others stand already; where there is no room at all, the pointer still finds them.
+function firingLabel(item, at, colour, fromX, fromY, toX, toY) {
+  const text = itemTip(draw(words, "text", { class: "halo item", style: "fill:" + colour }, item.label), item, at);
+  const long = text.getComputedTextLength();
+  const near = (long / 2 + 14) / Math.max(Math.abs(toX - fromX), 1);
+  for (let share = Math.min(near, 0.6); share < 0.9; share += 0.12) {
+    const [x, y] = [fromX + (toX - fromX) * share, fromY + (toY - fromY) * share - 4];
+    if (taken.some((other) => Math.abs(other.x - x) < (other.long + long) / 2 && Math.abs(other.y - y) < 11)) continue;
+    taken.push({ x, y, long });
+    text.setAttribute("x", x);
+    text.setAttribute("y", y);
+    text.setAttribute("text-anchor", "middle");
+    return;
+  }
+  text.remove();
+}
+
+function drawRebalance(svg, item, at) {
+  const x = xOf(item.node);
+  if (x === null) return;
+  const [top, bottom] = [yOf(item.from), yOf(item.to)];
+  const fill = item.tone === "ok" ? "#54aeff" : "#e36209";
+  const band = draw(svg, "rect", { x: x - 6, y: top, width: 12, height: Math.max(bottom - top, 4), rx: 3, fill, "fill-opacity": 0.3 });
+  itemTip(band, item, at);
+}
+
+// Marks of one lane and one moment share a line of text, on the side away from the servers.
+function drawMarks(marks) {
+  const groups = new Map();
+  for (const one of marks) {
+    const key = one.item.node + " " + one.item.from;
+    groups.set(key, [...(groups.get(key) || []), one]);
+  }
+  for (const together of groups.values()) drawTogether(together);
+}
+
+function drawTogether(together) {
+  const { item } = together[0];
+  const x = xOf(item.node);
+  if (x === null) return;
+  const y = yOf(item.from);
+  const side = data.lanes[item.node].kind === "consumer" ? -1 : 1;
+  const isServer = data.lanes[item.node].kind === "server";
+  const row = draw(words, "text", { x: x + side * 11, y: y + 4, "text-anchor": side > 0 ? "start" : "end", class: "halo item" });
+  together.forEach((one, at) => {
+    const colour = one.item.tone === "error" ? COLOURS.lost : isServer ? COLOURS.soft : COLOURS.ink;
+    if (one.item.kind === "mark") {
+      itemTip(draw(words, "circle", { cx: x, cy: y, r: 3.6, fill: "#fff", stroke: colour, "stroke-width": 1.8 }), one.item, one.at);
+    }
+    itemTip(draw(row, "tspan", { style: "fill:" + colour }, (at ? ", " : "") + one.item.label), one.item, one.at);
+  });
+}
+
+function drawAcross(svg, item, at) {
+  const y = yOf(item.from);
+  const isFault = data.events[item.events[0]][2].startsWith("fault");
+  const group = itemTip(draw(svg, "g"), item, at);
+  const colour = isFault ? "#33393f" : COLOURS.soft;
+  stroke(group, `M${GUTTER - 6},${y} L${width},${y}`, colour, isFault ? "6 3" : "1.5 3", 1.2);
+  const text = draw(words, "text", { x: GUTTER, y: y - 7, class: "title halo", style: "fill:" + colour }, item.label);
+  itemTip(text, item, at);
+}
+
+// --- time ----------------------------------------------------------------------------------
+
+function drawTime(svg, above, below) {
+  let written = -100;
+  let burst = 0;
+  moments.forEach((us, at) => {
+    const y = tops.get(us);
+    const pause = at ? us - moments[at - 1] : Infinity;
+    const isFold = pause > FOLD_US;
+    const isFirst = isFold || us - burst > LONGEST_BURST_US;
+    if (isFirst) burst = us;
+    if (y < above || y > below) return;
+    if (isFold && at) {
+      draw(svg, "rect", { x: 0, y: y - FOLD / 2 - 14, width, height: 17, fill: "#f6f8fa" });
+      draw(svg, "text", { x: GUTTER - 14, y: y - FOLD / 2 - 1, "text-anchor": "end", class: "soft" }, duration(pause) + " pass");
+    }
+    if (!isFirst && y - written < 15) return;
+    written = y;
+    const text = isFirst ? seconds(us) : "+" + duration(us - burst);
+    draw(svg, "text", { x: GUTTER - 14, y: y + 4, "text-anchor": "end", class: isFirst ? "title" : "soft" }, text);
+    draw(svg, "line", { x1: GUTTER - 10, x2: GUTTER - 4, y1: y, y2: y, stroke: "#d0d7de" });
+  });
+}
+
+function drawPane() {
+  const [above, below] = [pane.scrollTop - 300, pane.scrollTop + pane.clientHeight + 300];
+  const place = [pane.scrollLeft, pane.scrollTop];
+  canvas.replaceChildren();
+  canvas.setAttribute("width", width);
+  canvas.setAttribute("height", height);
+  const inSight = shown.filter(({ item }) => {
+    const [top, bottom] = extent(item);
+    return bottom >= above && top <= below;
+  });
+  words = draw(canvas, "g");
+  taken = [];
+  const of = (kind) => inSight.filter(({ item }) => item.kind === kind);
+  if (marked >= 0) drawMarked(items[marked]);
+  drawTime(canvas, above, below);
+  for (const { item, at } of of("across")) drawAcross(canvas, item, at);
+  for (const lane of lanes) drawLane(canvas, lane, above, below);
+  for (const { item, at } of of("rebalance")) drawRebalance(canvas, item, at);
+  for (const { item, at } of of("operation")) drawOperation(canvas, item, at);
+  for (const { item, at } of of("firing")) drawFiring(canvas, item, at);
+  canvas.append(words); // to the end of what is drawn, so that it lies on top
+  drawMarks(inSight.filter(({ item }) => item.kind === "mark" || item.kind === "rebalance"));
+  [pane.scrollLeft, pane.scrollTop] = place;
+}
+
+function drawMarked(item) {
+  const [top, bottom] = extent(item);
+  draw(canvas, "rect", { x: 0, y: top, width, height: bottom - top, fill: "#ddf4ff" });
+}

@@ -1,0 +1,103 @@
+// What of the page of space and time is shown, and where. The moments of what is shown are put
+// one below the other, at distances that grow slowly with the time between them.
+
+const GUTTER = 112;
+const LEAD = 70;
+const TRAIL = 90;
+const NARROWEST = 88;
+const WIDEST = 240;
+const HEAD = 44;
+const FOLD_US = 20000;
+const FOLD = 54;
+const LONGEST_BURST_US = 100000;
+const TALLEST_STEP = 34;
+const COLOURS = { ok: "#2f66b3", error: "#b35900", lost: "#d8121b", firing: "#70407a", ink: "#1f2328", soft: "#6a737d" };
+
+const items = data.items;
+const eventNumbers = Object.keys(data.events).map(Number).sort((one, other) => one - other);
+const itemOf = new Map();
+items.forEach((item, at) => { for (const seq of item.events) if (!itemOf.has(seq)) itemOf.set(seq, at); });
+
+const wanted = { node: "", purposes: new Set(), text: "" };
+let shown = [];
+let lanes = [];
+let moments = [];
+let tops = new Map();
+let height = 0;
+let width = 0;
+let apart = 0;
+let marked = -1;
+
+// --- what is shown -------------------------------------------------------------------------
+
+function eventWords(seq) {
+  const [, node, kind, , , place, detail] = data.events[seq];
+  return node + " " + kind + " " + place + " " + data.details[detail];
+}
+
+function matches(item) {
+  if (wanted.purposes.size && !wanted.purposes.has(item.for)) return false;
+  if (wanted.node !== "" && item.kind !== "across" && item.node !== wanted.node && item.server !== wanted.node) return false;
+  if (!wanted.text) return true;
+  if (item.label.toLowerCase().includes(wanted.text)) return true;
+  return item.events.some((seq) => eventWords(seq).toLowerCase().includes(wanted.text));
+}
+
+function filter() {
+  shown = items.map((item, at) => ({ item, at })).filter(({ item }) => matches(item));
+  const onLanes = shown.filter(({ item }) => item.kind !== "across");
+  const used = new Set(onLanes.flatMap(({ item }) => [item.node, item.server]));
+  const isFiltered = wanted.node !== "" || wanted.purposes.size || wanted.text;
+  lanes = data.lanes.map((lane, at) => ({ ...lane, at })).filter(({ at }) => !isFiltered || used.has(at));
+  lay();
+  status.textContent = isFiltered ? shown.length.toLocaleString("en") + " of " + counted(items.length, "item") : "";
+}
+
+function lay() {
+  const all = new Set();
+  for (const { item } of shown) {
+    for (const us of [item.from, item.at, item.to]) if (us !== null) all.add(us);
+  }
+  moments = [...all].sort((one, other) => one - other);
+  tops = new Map();
+  let y = 30;
+  moments.forEach((us, at) => {
+    if (at) y += step(us - moments[at - 1]);
+    tops.set(us, y);
+  });
+  height = y + 60;
+  const margins = GUTTER + LEAD + TRAIL;
+  const room = (pane.clientWidth - margins) / Math.max(lanes.length, 1);
+  apart = Math.min(Math.max(room, NARROWEST), WIDEST);
+  width = margins + lanes.length * apart;
+  pane.scrollTop = Math.min(pane.scrollTop, height);
+  drawHead();
+  drawPane();
+}
+
+function step(us) {
+  if (us > FOLD_US) return FOLD;
+  return Math.min(8 + 5 * Math.log2(1 + us / 60), TALLEST_STEP);
+}
+
+// Where a moment stands that need not be one of those shown.
+function yOf(us) {
+  if (tops.has(us)) return tops.get(us);
+  let low = 0;
+  let high = moments.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (moments[middle] < us) low = middle + 1;
+    else high = middle;
+  }
+  if (low === 0) return 12;
+  if (low === moments.length) return height - 30;
+  const [from, to] = [moments[low - 1], moments[low]];
+  const share = (us - from) / (to - from);
+  return tops.get(from) + share * (tops.get(to) - tops.get(from));
+}
+
+function xOf(number) {
+  const at = lanes.findIndex((lane) => lane.at === number);
+  return at < 0 ? null : GUTTER + LEAD + (at + 0.5) * apart;
+}

@@ -1,0 +1,128 @@
+// The page of space and time: its controls.
+
+// --- a detail that stays ---------------------------------------------------------------------
+
+function pin(lines) {
+  pinned.hidden = false;
+  pinned.replaceChildren();
+  button(pinned, "×", () => { pinned.hidden = true; marked = -1; drawPane(); }, "close");
+  make(pinned, "b", {}, lines[0]);
+  for (const line of lines.slice(1)) make(pinned, "pre", {}, line);
+  tip.hidden = true;
+}
+
+// --- jumping ---------------------------------------------------------------------------------
+
+function show(at) {
+  marked = at;
+  const y = yOf(items[at].from);
+  pane.scrollTop = Math.max(y - pane.clientHeight / 3, 0);
+  drawPane();
+}
+
+function jump(kinds, direction) {
+  const starts = shown.filter(({ item }) => kinds(item)).sort((one, other) => one.item.from - other.item.from);
+  if (!starts.length) return;
+  const now = marked >= 0 ? items[marked].from : direction > 0 ? -1 : Infinity;
+  const next = direction > 0
+    ? starts.find(({ item, at }) => item.from > now || (item.from === now && at > marked))
+    : starts.findLast(({ item, at }) => item.from < now || (item.from === now && at < marked));
+  show((next || (direction > 0 ? starts[0] : starts[starts.length - 1])).at);
+}
+
+function jumps(noun, kinds) {
+  const set = make(controls, "span", { class: "set" });
+  const number = items.filter(kinds).length;
+  if (!number) {
+    make(set, "span", {}, "no " + noun);
+    return;
+  }
+  button(set, "‹", () => jump(kinds, -1), "the " + noun + " before");
+  button(set, "next " + noun, () => jump(kinds, 1), counted(number, noun)).id = "next-" + noun.replace(" ", "-");
+}
+
+function choose(node) {
+  wanted.node = node;
+  nodes.value = String(node);
+  filter();
+}
+
+function fromHash() {
+  const found = /^#seq=(\d+)$/.exec(location.hash);
+  if (!found) return;
+  const seq = Number(found[1]);
+  const near = itemOf.has(seq) ? seq : eventNumbers.findLast((one) => one <= seq && itemOf.has(one));
+  if (near !== undefined) show(itemOf.get(near));
+}
+
+// --- the page --------------------------------------------------------------------------------
+
+const head = make(stage, "div", { class: "pane fixed head" });
+const pane = make(stage, "div", { class: "pane wide" });
+const canvas = draw(pane, "svg");
+const pinned = make(stage, "div", { class: "pinned", hidden: "" });
+const controls = document.getElementById("controls");
+
+jumps("rebalance", (item) => item.kind === "rebalance");
+jumps("fault", (item) => item.kind === "across" && data.events[item.events[0]][2] === "fault");
+jumps("lost operation", (item) => item.kind === "operation" && item.tone === "lost");
+
+const nodes = make(make(controls, "label", { class: "set" }, "node "), "select", { id: "nodes" });
+make(nodes, "option", { value: "" }, "all");
+data.lanes.forEach((lane, at) => make(nodes, "option", { value: at }, lane.name));
+nodes.addEventListener("change", () => choose(nodes.value === "" ? "" : Number(nodes.value)));
+
+const search = make(make(controls, "label", { class: "set" }, "text "), "input", { type: "search", id: "text", placeholder: "path, error, word, …" });
+search.addEventListener("input", () => { wanted.text = search.value.trim().toLowerCase(); filter(); });
+
+const status = make(controls, "span", { class: "soft" });
+
+const chips = make(make(controls, "div", { class: "set top" }, "for "), "span", { class: "set chips" });
+const numbers = new Map();
+for (const item of items) numbers.set(item.for, (numbers.get(item.for) || 0) + 1);
+for (const purpose of [...numbers.keys()].sort()) {
+  const chip = button(chips, purpose || "(no purpose)", () => {
+    if (!wanted.purposes.delete(purpose)) wanted.purposes.add(purpose);
+    chip.classList.toggle("on");
+    filter();
+  }, counted(numbers.get(purpose), "item"));
+}
+
+const legend = document.getElementById("legend");
+
+function sample(word, paint) {
+  const item = make(legend, "span");
+  paint(draw(item, "svg", { width: 34, height: 13 }));
+  item.append(word);
+}
+
+function line(colour, dashes, ends) {
+  return (svg) => {
+    stroke(svg, "M1,4 L30,9", colour, dashes);
+    if (ends === "cross") cross(svg, 28, 8, colour);
+    else arrow(svg, 1, 4, 31, 9, colour);
+  };
+}
+
+sample("operation, answered", line(COLOURS.ok, "", "arrow"));
+sample("answered with an error", line(COLOURS.error, "", "arrow"));
+sample("lost: nobody knows whether it happened", line(COLOURS.lost, "5 3", "cross"));
+sample("a watch fires, a process hears; those within " + duration(data.together) + " as one", line(COLOURS.firing, "2 3", "arrow"));
+sample("rebalance", (svg) => draw(svg, "rect", { x: 10, y: 0, width: 12, height: 13, rx: 3, fill: "#54aeff", "fill-opacity": 0.3 }));
+sample("rebalance that failed", (svg) => draw(svg, "rect", { x: 10, y: 0, width: 12, height: 13, rx: 3, fill: "#e36209", "fill-opacity": 0.3 }));
+for (const state of new Set(data.lanes.flatMap((lane) => lane.states.map((one) => one[2])))) {
+  if (STATES[state]) sample(state, (svg) => draw(svg, "line", { x1: 2, x2: 32, y1: 6.5, y2: 6.5, stroke: "#6a737d", ...STATES[state] }));
+}
+
+let isWaiting = false;
+pane.addEventListener("scroll", () => {
+  head.scrollLeft = pane.scrollLeft;
+  if (isWaiting) return;
+  isWaiting = true;
+  requestAnimationFrame(() => { isWaiting = false; drawPane(); });
+});
+addEventListener("resize", lay);
+addEventListener("hashchange", fromHash);
+
+filter();
+fromHash();

@@ -1,0 +1,862 @@
+"""Pictures and pages: what they say is what the trace says, and nothing is left out silently."""
+
+from __future__ import annotations
+
+import ast
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from io import BytesIO
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as some
+from PIL import Image
+
+import reports
+from model.asks import Partition
+from model.ownership import SINGLE
+from model.trace import KINDS, Header, Row, Trace, parse
+from model.verdicts import Finding, Verdict
+from reports import (
+    palette,
+    write_all,
+    write_connections_png,
+    write_ownership_html,
+    write_ownership_png,
+    write_spacetime_html,
+)
+from reports.connections import connections, said
+from reports.intervals import Place, fetched, gaps, hosted, overlaps
+from reports.items import items
+from reports.labels import free_place, levels, natural, wrapped
+from reports.operations import attach_effects, firings, operations
+from reports.ownership import board, shortened_board
+from reports.page import embedded
+from reports.selection import Weight, choose_rows, first_items
+from reports.sessions import process_states, server_states, without_session
+from reports.spans import Span
+from reports.ticks import step_us, tick_text, ticks_us
+from reports.timeline import entries
+from watchkeeper import Result, simulate
+
+FILES = ["ownership.png", "ownership.html", "spacetime.html", "connections.png"]
+PAGES = [name for name in FILES if name.endswith(".html")]
+
+
+def event(
+    t_us: int,
+    node: str,
+    kind: str,
+    *,
+    session: int = 0,
+    group: str = "",
+    place: str = "",
+    zxid: int = 0,
+    **detail: Any,
+) -> Row:
+    """A row of a trace; a place is topic/partition."""
+    topic, _, partition = place.partition("/")
+    return (t_us, node, kind, session, group, topic, partition, zxid, detail)
+
+
+def trace_of(*rows: Row, scenario: str = "made up") -> Trace:
+    """A trace of these events, and the end of the run."""
+    end = event(max((row[0] for row in rows), default=0) + 10, "", "run ends")
+    return Trace(Header(scenario, "hardened", "sim", 7), [*rows, end])
+
+
+def fetching(t_us: int, node: str, does: str, place: str = "clicks/0") -> Row:
+    """A member begins or ceases to fetch."""
+    return event(t_us, node, "fetching", group="g", place=place, does=does, at=-1, stream=0)
+
+
+def hosting(t_us: int, node: str, does: str, place: str = "clicks/0") -> Row:
+    """A broker begins or ceases to serve."""
+    return event(t_us, node, "hosting", place=place, does=does)
+
+
+CRASH = {
+    "name": "reported",
+    "about": "One of three consumers dies while the others hold their share.",
+    "clusters": {"main": {"brokers": 3, "topics": {"clicks": {"partitions_per_broker": 2}}}},
+    "groups": {
+        "billing": {
+            "consumers": 3,
+            "streams": {"clicks": 1},
+            "config": {"zookeeper.session.timeout.ms": 2000},
+        }
+    },
+    "timeline": [{"at": "6s", "crash": "billing/1"}],
+    "settle": "12s",
+}
+
+
+def single_ownership(result: Result) -> Finding:
+    """What the judge says of single ownership."""
+    return next(one for one in result.findings if one.claim == SINGLE)
+
+
+@pytest.fixture(scope="module")
+def crash() -> Trace:
+    """A run in which nothing is wrong but a crash."""
+    return simulate(CRASH, variant="hardened", seed=0).trace
+
+
+@pytest.fixture(scope="module")
+def split() -> Trace:
+    """A run in which two members fetch one partition at once, for a few milliseconds."""
+    runs = (simulate(CRASH, variant="documented", seed=seed) for seed in range(30))
+    return next(one for one in runs if single_ownership(one).verdict is Verdict.VIOLATED).trace
+
+
+# --- who fetched what ------------------------------------------------------------------
+
+PLACE = Place("g", "clicks", "0")
+MEMBERS = ("a", "b", "c")
+
+
+@some.composite
+def ownership_stories(draw: some.DrawFn) -> Trace:
+    """Members, sessions and brokers come and go in any order, often in one moment."""
+    kinds = ("fetching begins", "fetching ceases", "hosting begins", "hosting ceases")
+    kinds += ("session opened", "session expired", "starts")
+    rows, t_us = [], 0
+    for _ in range(draw(some.integers(0, 40))):
+        t_us += draw(some.sampled_from((0, 0, 1, 5)))
+        kind, _, does = draw(some.sampled_from(kinds)).rpartition(" ")
+        member = draw(some.sampled_from(MEMBERS))
+        if kind == "fetching":
+            rows.append(fetching(t_us, member, does))
+        elif kind == "hosting":
+            rows.append(hosting(t_us, f"broker/{member}", does))
+        elif kind == "session":
+            number = draw(some.integers(1, 3))
+            rows.append(event(t_us, "zk", f"session {does}", session=number, by=member))
+        else:
+            rows.append(event(t_us, member, "starts", group="g"))
+    return trace_of(*rows)
+
+
+def naive_states(trace: Trace) -> Iterator[tuple[set[str], set[str], bool]]:
+    """After each event: who fetches, who has no live session, whether a broker serves."""
+    fetchers: set[str] = set()
+    dead: set[str] = set()
+    hosts: set[str] = set()
+    sessions: dict[str, int] = {}
+    for one in trace:
+        by = one.detail.get("by", "")
+        if one.kind in ("fetching", "hosting"):
+            side = fetchers if one.kind == "fetching" else hosts
+            (side.add if one.detail["does"] == "begins" else side.discard)(one.node)
+        elif one.kind == "starts":
+            fetchers.discard(one.node)
+            sessions.pop(one.node, None)
+            dead.add(one.node)
+        elif one.kind == "session opened":
+            sessions[by] = one.session
+            dead.discard(by)
+        elif one.kind == "session expired" and sessions.get(by) == one.session:
+            del sessions[by]
+            dead.add(by)
+        yield set(fetchers), set(dead), bool(hosts)
+
+
+@given(ownership_stories())
+def test_overlaps_are_what_a_reader_of_every_event_sees(trace: Trace) -> None:
+    """Between any two events, an overlap names exactly those who fetch, and the zombies."""
+    found = overlaps(fetched(trace).get(PLACE, []), without_session(trace))
+
+    for seq, (fetchers, dead, _) in enumerate(list(naive_states(trace))[:-1]):
+        here = [one for one in found if one.span.first_seq <= seq < one.span.last_seq]
+        expected = [(tuple(sorted(fetchers)), tuple(sorted(fetchers & dead)))]
+        assert [(one.members, one.zombies) for one in here] == (
+            expected if len(fetchers) > 1 else []
+        )
+
+
+@given(ownership_stories())
+def test_gaps_are_what_a_reader_of_every_event_sees(trace: Trace) -> None:
+    """A partition that is served and fetched by nobody shows a gap, after the first fetch."""
+    spans = fetched(trace).get(PLACE, [])
+    served = hosted(trace).get(Partition("clicks", "0"), [])
+    last = len(trace) - 1
+    first = spans[0].first_seq if spans else last
+    found = gaps(spans, served, Span("", 0, trace.end_us, first, last))
+
+    for seq, (fetchers, _, is_served) in enumerate(list(naive_states(trace))[:-1]):
+        if trace[seq].t_us < trace[seq + 1].t_us:
+            is_gap = any(one.first_seq <= seq < one.last_seq for one in found)
+            assert is_gap == (is_served and not fetchers and seq >= first)
+
+
+def test_what_is_cut_off_by_the_end_lasts_until_then() -> None:
+    """Whoever still fetches when the trace ends has fetched until then."""
+    trace = trace_of(fetching(5, "a", "begins"))
+
+    assert fetched(trace) == {PLACE: [Span("a", 5, 15, 0, 1)]}
+
+
+def test_topics_nobody_could_get_are_shown_as_well() -> None:
+    """A topic that a group computed shares of has rows, though it was never fetched."""
+    trace = trace_of(
+        hosting(0, "broker/0", "begins"),
+        hosting(0, "broker/0", "begins", "views/0"),
+        fetching(1, "a", "begins"),
+        event(2, "a", "assigned", group="g", plans={"views": ("x", "y")}),
+    )
+
+    rows = {row.place.topic: row for row in board(trace).rows}
+
+    assert rows["views"].gaps == (Span("", 1, 12, 2, 4),)
+
+
+def test_clusters_are_kept_apart() -> None:
+    """A partition of the same name in another cluster is another partition."""
+    trace = trace_of(
+        hosting(0, "one:broker/0", "begins"),
+        hosting(0, "two:broker/0", "begins"),
+        event(1, "a", "connected", group="g", session=1, at="two:zookeeper/1", new=True),
+        fetching(2, "a", "begins"),
+        fetching(3, "a", "ceases"),
+        hosting(5, "two:broker/0", "ceases"),
+        fetching(7, "a", "begins"),
+    )
+
+    [row] = board(trace).rows
+
+    assert [(one.start_us, one.end_us) for one in row.gaps] == [(3, 5)]
+    assert connections(trace).partitions == {}
+
+
+@pytest.mark.parametrize("variant", ["documented", "kafka_07", "hardened"])
+@pytest.mark.parametrize("seed", [0, 1])
+def test_pictures_agree_with_the_judge(variant: str, seed: int) -> None:
+    """Split ownership is drawn in just those runs that are judged so, from the same moment."""
+    result = simulate(CRASH, variant=variant, seed=seed)
+    finding = single_ownership(result)
+
+    found = [one for row in board(result.trace).rows for one in row.overlaps if one.is_split]
+
+    assert bool(found) == (finding.verdict is Verdict.VIOLATED)
+    if found:
+        assert min(one.span.start_us for one in found) == finding.at_us
+
+
+# --- sessions and the timeline ---------------------------------------------------------
+
+
+def test_a_strip_tells_every_state_of_a_consumer() -> None:
+    """Each state is told while it lasts, and a dead session counts for more than a pause."""
+    trace = trace_of(
+        event(1, "a", "starts", group="g"),
+        event(2, "a", "connected", session=4, at="zk/1", new=True),
+        event(3, "a", "suspended", session=4),
+        event(4, "a", "connected", session=4, at="zk/2", new=False),
+        event(5, "a", "fault", verb="pause", number=0, lasts=True, for_us=4),
+        event(7, "zk/1", "session expired", session=4, by="a", did=[]),
+        event(9, "a", "fault ends", verb="pause", number=0),
+        event(10, "a", "expired", session=4),
+        event(11, "a", "connected", session=5, at="zk/2", new=True),
+        event(12, "a", "ends", why="killed"),
+        event(14, "zk/1", "session expired", session=5, by="a", did=[]),
+    )
+
+    states = [(one.what, one.start_us, one.end_us) for one in process_states(trace)["a"]]
+
+    assert states == [
+        ("no session", 1, 2),
+        ("connected", 2, 3),
+        ("suspended", 3, 4),
+        ("connected", 4, 5),
+        ("paused", 5, 7),
+        ("session dead, process runs", 7, 10),
+        ("no session", 10, 11),
+        ("connected", 11, 12),
+        ("process gone, session lives on", 12, 14),
+        ("not running", 14, 24),
+    ]
+
+
+def test_a_leader_that_goes_down_is_down() -> None:
+    """A server that loses its office by going down is shown as down, not as up."""
+    trace = trace_of(
+        event(0, "zk/1", "leads"),
+        event(5, "zk/1", "server", state="down"),
+        event(5, "zk/1", "leader lost"),
+        event(8, "zk/1", "server", state="up"),
+    )
+
+    states = [(one.what, one.start_us) for one in server_states(trace)["zk/1"]]
+
+    assert states == [("leading", 0), ("down", 5), ("up", 8)]
+
+
+def test_the_end_of_an_old_session_makes_no_zombie() -> None:
+    """Only the end of the session that a process believes in makes it a zombie."""
+    trace = trace_of(
+        event(1, "a", "starts", group="g"),
+        event(1, "a", "connected", session=4, at="zk/1", new=True),
+        event(2, "a", "connected", session=5, at="zk/1", new=True),
+        event(3, "zk/1", "session expired", session=4, by="a", did=[]),
+    )
+
+    assert [one.what for one in process_states(trace)["a"]] == ["no session", "connected"]
+
+
+def test_faults_are_bands_or_moments() -> None:
+    """What lasts goes from its beginning to its end, and what takes no time is a moment."""
+    trace = trace_of(
+        event(1, "a", "fault", verb="crash", number=0, lasts=False, for_us=0),
+        event(2, "zookeeper", "fault", verb="quorum_loss", number=1, lasts=True, for_us=3),
+        event(5, "zookeeper", "fault ends", verb="quorum_loss", number=1),
+        event(6, "b", "fault", verb="pause", number=2, lasts=True, for_us=100),
+    )
+
+    found = [(one.label, one.lasts, one.span.start_us, one.span.end_us) for one in entries(trace)]
+
+    assert found == [
+        ("crash a", False, 1, 1),
+        ("quorum loss zookeeper", True, 2, 5),
+        ("pause b", True, 6, 16),
+    ]
+
+
+# --- operations and watches ------------------------------------------------------------
+
+
+def asks(t_us: int, node: str, op: str, purpose: str, path: str = "/p") -> Row:
+    """A program asks."""
+    return event(t_us, node, "asks", op=op, path=path, **{"for": purpose})
+
+
+def answers(
+    t_us: int, node: str, op: str, purpose: str, answer: Any = None, zxid: int = 0
+) -> Row:
+    """The answer has come."""
+    return event(t_us, node, "answers", zxid=zxid, op=op, answer=answer, **{"for": purpose})
+
+
+def applied(t_us: int, by: str, op: str, purpose: str, zxid: int, path: str = "/p") -> Row:
+    """A write took effect."""
+    detail = {"op": op, "for": purpose, "path": path, "by": by, "did": []}
+    return event(t_us, "zk/1", "applied", zxid=zxid, **detail)
+
+
+def test_answers_find_their_operations() -> None:
+    """An answer belongs to the operation of its own process; what never came stays open."""
+    trace = trace_of(
+        event(0, "a", "connected", session=1, at="zk/1", new=True),
+        asks(1, "a", "create", "claim"),
+        asks(2, "b", "create", "claim"),
+        answers(3, "b", "create", "claim", {"error": "NodeExists"}),
+        answers(4, "a", "create", "claim", "/p"),
+        asks(5, "a", "set", "commit"),
+        event(6, "a", "suspended", session=1),
+        answers(6, "a", "set", "commit", {"error": "ConnectionLoss"}),
+        asks(7, "a", "get", "read offsets"),
+        event(8, "a", "ends", why="killed"),
+        answers(9, "a", "get", "read offsets", None),
+    )
+
+    found = [
+        (one.ask.t_us, one.server, one.outcome, one.answer and one.answer.t_us)
+        for one in operations(trace)
+    ]
+
+    assert found == [
+        (1, "zk/1", "ok", 4),
+        (2, "", "error", 3),
+        (5, "zk/1", "lost", 6),
+        (7, "", "lost", None),
+    ]
+
+
+def test_writes_are_found_where_they_took_effect() -> None:
+    """By its zxid, or, for a lost one that landed late, as the latest that fits."""
+    trace = trace_of(
+        event(0, "a", "connected", session=1, at="zk/1", new=True),
+        asks(1, "a", "create", "claim"),
+        answers(2, "a", "create", "claim", {"error": "ConnectionLoss"}),
+        asks(3, "a", "create", "claim"),
+        applied(4, "a", "create", "claim", zxid=8),
+        applied(5, "a", "create", "claim", zxid=9),
+        answers(6, "a", "create", "claim", "/p", zxid=8),
+        applied(7, "nobody", "create", "claim", zxid=10),
+    )
+    asked = operations(trace)
+
+    left_over = attach_effects(asked, trace.of_kind("applied"))
+
+    assert [[one.zxid for one in each.effects] for each in asked] == [[9], [8]]
+    assert [one.zxid for one in left_over] == [10]
+
+
+def test_parts_of_a_batch_are_its_effects() -> None:
+    """Each write of a pipelined batch belongs to the batch."""
+    parts = [["create", "/a"], ["create", "/b"]]
+    trace = trace_of(
+        event(1, "a", "asks", op="pipelined", parts=parts, number=2, **{"for": "commit"}),
+        applied(2, "a", "create", "commit", zxid=1, path="/a"),
+        applied(3, "a", "create", "commit", zxid=2, path="/b"),
+        answers(4, "a", "pipelined", "commit", [None, None]),
+    )
+    [asked] = operations(trace)
+
+    left_over = attach_effects([asked], trace.of_kind("applied"))
+
+    assert len(asked.effects) == 2
+    assert left_over == []
+
+
+def test_a_firing_is_heard_or_it_is_not() -> None:
+    """A firing goes with the note that came of it; what a broken connection took is unheard."""
+    what = {"what": "deleted", "path": "/owners/clicks/1"}
+    trace = trace_of(
+        event(1, "a", "fires", at="zk/1", **what),
+        event(2, "a", "hears", **what),
+        event(3, "a", "fires", at="zk/1", **what),
+        event(4, "a", "suspended"),
+        event(5, "a", "hears", **what),
+    )
+
+    assert [len(one.heard) for one in firings(trace)] == [1, 0]
+
+
+def test_a_storm_of_firings_is_drawn_as_one() -> None:
+    """What one server tells one process of one place, closely together, is one firing."""
+    many = [{"what": "deleted", "path": f"/owners/clicks/{at}"} for at in range(50)]
+    trace = trace_of(
+        *(event(at * 20, "a", "fires", at="zk/1", **one) for at, one in enumerate(many)),
+        *(event(2000 + at, "a", "hears", **one) for at, one in enumerate(many)),
+    )
+
+    [firing] = firings(trace)
+
+    assert (len(firing.fired), len(firing.heard)) == (50, 50)
+
+
+NOT_DRAWN = {"waits", "wakes", "fetched", "hosting", "produces", "run ends"}
+"""Messages delivered and programs at rest would hide everything else."""
+
+
+@pytest.mark.parametrize("kind", sorted(set(KINDS) - NOT_DRAWN - {"answers", "hears"}))
+def test_every_kind_of_event_is_drawn(kind: str) -> None:
+    """A space-time diagram shows all that happens; what is a pair shows with its first half."""
+    detail = {"does": "begins", "verb": "crash", "number": 0, "what": "deleted", "path": "/p"}
+    begun = event(0, "a", "rebalance begins", group="g", attempt=1)
+    trace = trace_of(begun, event(1, "a", kind, group="g", place="clicks/0", **detail))
+
+    assert 1 in {one.seq for item in items(trace) for one in item.events}
+
+
+def test_nothing_of_a_run_is_lost(split: Trace) -> None:
+    """Every event of a run is in its space-time diagram, but those it means to leave out."""
+    drawn = {one.seq for item in items(split) for one in item.events}
+
+    assert {one.kind for one in split if one.seq not in drawn} <= NOT_DRAWN
+
+
+# --- connections -----------------------------------------------------------------------
+
+
+def test_connections_are_counted_by_topic(crash: Trace) -> None:
+    """Two members share three brokers over four connections once the third is gone."""
+    found = connections(crash)
+
+    assert found.consumers == ["billing/0", "billing/2"]
+    assert sum(len(one) for one in found.partitions.values()) == 6
+    assert said(found) == [
+        "billing · clicks: 4 connections between 2 consumers and 3 brokers; "
+        "the fewest possible are 3."
+    ]
+
+
+def test_replicas_are_fetched_from_the_leader() -> None:
+    """Where two brokers serve a partition, the connection goes to the one that leads it."""
+    state = '{"controller_epoch":1,"isr":[1],"leader":1,"leader_epoch":0,"version":1}'
+    trace = trace_of(
+        hosting(0, "broker/0", "begins"),
+        hosting(0, "broker/1", "begins"),
+        event(1, "zk", "applied", by="broker/0", did=[["created", "/brokers/ids/0", 1, "{}"]]),
+        event(2, "zk", "applied", by="broker/1", did=[["created", "/brokers/ids/1", 2, "{}"]]),
+        event(
+            3,
+            "zk",
+            "applied",
+            by="administrator",
+            did=[["created", "/brokers/topics/clicks/partitions/0/state", 0, state]],
+        ),
+        fetching(4, "a", "begins"),
+    )
+
+    assert list(connections(trace).partitions) == [("a", "broker/1")]
+
+
+# --- what is left out ------------------------------------------------------------------
+
+
+def test_the_most_urgent_rows_are_kept_in_their_order() -> None:
+    """Rows are chosen by urgency, and shown in the order they had."""
+    weights = [Weight((urgency,), 1) for urgency in (0, 5, 0, 9)]
+
+    assert choose_rows(weights, most_rows=3, most_marks=10) == [0, 1, 3]
+    assert choose_rows(weights, most_rows=4, most_marks=2) == [1, 3]
+
+
+def test_rows_that_are_not_drawn_are_announced(split: Trace) -> None:
+    """A picture with fewer partitions says how many are missing, and what they would show."""
+    whole = board(split)
+
+    shown = shortened_board(whole, most_rows=4, most_marks=1000, most_strips=2)
+
+    assert len(shown.rows) == 4
+    assert "4 of 6 partitions are drawn" in shown.banner
+    assert "2 of 3 consumers have a strip" in shown.banner
+    assert shown.summary == whole.summary
+    assert not shortened_board(whole, most_rows=6, most_marks=1000, most_strips=3).banner
+
+
+def test_items_that_are_not_drawn_are_announced(crash: Trace, tmp_path: Path) -> None:
+    """A page with fewer items than there are says how many of which sort are missing."""
+    everything = items(crash)
+
+    write_spacetime_html(crash, tmp_path, most=100)
+    page = (tmp_path / "spacetime.html").read_text()
+
+    assert f"100 of {len(everything)} items are drawn" in page
+    assert re.search(r"Not drawn, from then on: [a-z ]+\d+, .*operations \d+", page)
+    assert len(data_of(page)["items"]) == 100
+
+
+def test_a_page_may_begin_later(crash: Trace, tmp_path: Path) -> None:
+    """Who asks for a later part of a run is told what came before it."""
+    write_spacetime_html(crash, tmp_path, from_us=6_000_000)
+    page = (tmp_path / "spacetime.html").read_text()
+
+    assert "before 6.000 s are not drawn" in page
+    assert min(item["from"] for item in data_of(page)["items"]) == 6_000_000
+
+
+def test_nothing_is_announced_where_everything_is_drawn() -> None:
+    """There is no banner without a reason."""
+    assert first_items([1, 2], 2, noun=str, at_us=int) == ([1, 2], "")
+
+
+# --- pages -----------------------------------------------------------------------------
+
+HOSTILE = '</script><script>alert(1)</script><img src=x onerror="alert(2)">&amp;\''
+
+
+def data_of(page: str) -> Any:
+    """What a page's script reads."""
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', page)
+    assert found is not None
+    return json.loads(found[1])
+
+
+def hostile_trace() -> Trace:
+    """A run in which every name is out to break a page."""
+    name = f"g/{HOSTILE}"
+    return trace_of(
+        event(0, name, "starts", group=HOSTILE, variant=HOSTILE),
+        event(0, f"broker/{HOSTILE}", "hosting", place=f"{HOSTILE[2:]}/0", does="begins"),
+        event(1, name, "connected", session=1, at=HOSTILE, new=True),
+        asks(2, name, "get", HOSTILE, HOSTILE),
+        answers(3, name, "get", HOSTILE, {"data": HOSTILE}),
+        event(4, name, "fetching", group=HOSTILE, place="clicks/<b>", does="begins", stream=0),
+        event(5, HOSTILE, "fault", verb=HOSTILE, number=0, lasts=False, for_us=0),
+        event(6, name, HOSTILE, why=HOSTILE),
+        scenario=HOSTILE,
+    )
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_pages_escape_whatever_comes_from_a_trace(page: str, tmp_path: Path) -> None:
+    """No name can become markup: a page has the scripts it came with and no others."""
+    write_all(hostile_trace(), tmp_path)
+    text = (tmp_path / page).read_text()
+
+    assert text.count("<script") == 2
+    assert text.count("</script") == 2
+    assert "<img" not in text
+    assert f"g/{HOSTILE}" in json.dumps(data_of(text), ensure_ascii=False).replace('\\"', '"')
+
+
+@given(some.recursive(some.text(), some.lists))
+def test_embedded_data_comes_back(value: Any) -> None:
+    """Data in a page is read back as it was, and holds nothing that ends its element."""
+    text = embedded(value)
+
+    assert json.loads(text) == value
+    assert not set("<>&") & set(text)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_pages_need_nothing_but_themselves(page: str, crash: Trace, tmp_path: Path) -> None:
+    """A page names no other host, loads no file, and forbids itself to."""
+    write_all(crash, tmp_path)
+    text = (tmp_path / page).read_text()
+
+    assert not re.findall(r"(?i)https?:|//[a-z0-9-]+\.[a-z]|@import|url\((?!#)", text)
+    assert not re.findall(r"(?i)<(?:link|iframe|img|object|script[^>]* src)", text)
+    assert "default-src 'none'" in text
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+@pytest.mark.parametrize("page", PAGES)
+def test_scripts_can_be_parsed(page: str, crash: Trace, tmp_path: Path) -> None:
+    """The script of a page is JavaScript."""
+    write_all(crash, tmp_path)
+    script = (tmp_path / page).read_text().rpartition("<script>")[2].partition("</script>")[0]
+    (tmp_path / "page.js").write_text(script)
+
+    subprocess.run(["node", "--check", str(tmp_path / "page.js")], check=True, timeout=60)
+
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
+
+
+@pytest.mark.skipif(BROWSER is None, reason="there is no browser")
+@pytest.mark.parametrize(("page", "marks"), [("ownership.html", 4), ("spacetime.html", 6)])
+def test_a_browser_draws_hostile_names_as_text(page: str, marks: int, tmp_path: Path) -> None:
+    """In a browser the page draws its marks, and nothing of the trace becomes an element."""
+    write_all(hostile_trace(), tmp_path)
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    command = [BROWSER or "", *flags, f"--user-data-dir={tmp_path}/browser", "--dump-dom"]
+
+    done = subprocess.run(
+        [*command, (tmp_path / page).as_uri()], capture_output=True, text=True, timeout=120
+    )
+
+    assert done.stdout.count("data-tip") >= marks
+    assert "<img" not in done.stdout
+    assert done.stdout.count("<script") == 2
+
+
+# --- images ----------------------------------------------------------------------------
+
+
+def colours_in(path: Path) -> set[str]:
+    """The colours of a picture above its legend, of those that cover some of it."""
+    image = Image.open(BytesIO(path.read_bytes())).convert("RGB")
+    drawn = image.crop((0, 0, image.width, image.height - LEGEND_PIXELS))
+    found = drawn.getcolors(1 << 24) or []
+    return {f"#{rgb[0]:02x}{rgb[1]:02x}{rgb[2]:02x}" for number, rgb in found if number > 40}
+
+
+LEGEND_PIXELS = 64
+
+
+def test_images_show_members_in_one_colour(crash: Trace, tmp_path: Path) -> None:
+    """Each member has the same colour in both images, and no overlap is shown without one."""
+    write_ownership_png(crash, tmp_path)
+    write_connections_png(crash, tmp_path)
+    colours = board(crash).colours
+
+    assert set(colours.values()) <= colours_in(tmp_path / "ownership.png")
+    assert {colours["billing/0"], colours["billing/2"]} <= colours_in(
+        tmp_path / "connections.png"
+    )
+    assert palette.OVERLAP not in colours_in(tmp_path / "ownership.png")
+
+
+def test_an_overlap_too_short_to_be_seen_is_seen(tmp_path: Path) -> None:
+    """A millisecond of split ownership in a run of a minute is red in the picture."""
+    rows = [fetching(0, "a", "begins"), fetching(1_000_000, "b", "begins")]
+    rows += [fetching(1_001_000, "a", "ceases"), event(60_000_000, "b", "waits")]
+
+    write_ownership_png(trace_of(*rows), tmp_path)
+
+    assert palette.OVERLAP in colours_in(tmp_path / "ownership.png")
+
+
+@pytest.mark.parametrize("rows", [[], [event(0, "broker/0", "starts")]])
+def test_empty_runs_have_pictures_too(rows: list[Row], tmp_path: Path) -> None:
+    """A run without consumers, or a trace without events, is drawn and not a failure."""
+    trace = trace_of(*rows) if rows else Trace(Header("empty", "hardened", "sim", 0), [])
+
+    assert write_all(trace, tmp_path) == FILES
+    assert "Nobody fetched anything." in (tmp_path / "ownership.html").read_text()
+
+
+# --- all together ----------------------------------------------------------------------
+
+
+def test_write_all_names_what_it_writes(crash: Trace, tmp_path: Path) -> None:
+    """The door writes four whole files and leaves nothing else behind."""
+    written = write_all(crash, tmp_path / "new" / "folder")
+
+    assert written == FILES
+    assert sorted(one.name for one in (tmp_path / "new" / "folder").iterdir()) == sorted(FILES)
+
+
+def test_a_trace_read_back_gives_the_same_reports(split: Trace, tmp_path: Path) -> None:
+    """The same trace gives the same bytes, whether it was just made or read from a file."""
+    again = parse(split.lines(), name="trace.jsonl")
+
+    write_all(split, tmp_path / "one")
+    write_all(again, tmp_path / "other")
+
+    for name in FILES:
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
+
+
+WRITE_PAGES = """
+import sys
+from pathlib import Path
+from model.trace import parse
+from reports import write_ownership_html, write_spacetime_html
+trace = parse(Path(sys.argv[1]).open("rb"), name="trace")
+write_ownership_html(trace, Path(sys.argv[2]))
+write_spacetime_html(trace, Path(sys.argv[2]))
+assert not {"matplotlib", "networkx", "simpy"} & set(sys.modules), "too much is imported"
+"""
+
+
+def test_pages_do_not_depend_on_hashes_nor_on_matplotlib(split: Trace, tmp_path: Path) -> None:
+    """Another hash seed gives the same pages, and pages need no library for images."""
+    (tmp_path / "trace").write_bytes(b"".join(split.lines()))
+    home = Path(reports.__file__).parent.parent
+    for seed in ("1", "2"):
+        (tmp_path / seed).mkdir()
+        command = [sys.executable, "-c", WRITE_PAGES, tmp_path / "trace", tmp_path / seed]
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(home)}
+        subprocess.run(command, check=True, env=environment, timeout=60)
+
+    for page in PAGES:
+        assert (tmp_path / "1" / page).read_bytes() == (tmp_path / "2" / page).read_bytes()
+
+
+def test_reports_know_nothing_but_traces() -> None:
+    """Of the project the package imports values of the model alone, and no plan."""
+    allowed = {"asks", "errors", "payloads", "registry", "trace", "verdicts"}
+    for path in Path(reports.__file__).parent.glob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and node.module is not None:
+                house, _, rest = node.module.partition(".")
+                assert house not in ("sim", "scenarios", "watchkeeper"), path
+                names = {rest} if rest else {alias.name for alias in node.names}
+                assert house != "model" or names <= allowed, path
+
+
+# --- colours and words -----------------------------------------------------------------
+
+BLINDNESS = {
+    "none": ((1, 0, 0), (0, 1, 0), (0, 0, 1)),
+    "protanopia": (
+        (0.152286, 1.052583, -0.204868),
+        (0.114503, 0.786281, 0.099216),
+        (-0.003882, -0.048116, 1.051998),
+    ),
+    "deuteranopia": (
+        (0.367322, 0.860646, -0.227968),
+        (0.280085, 0.672501, 0.047413),
+        (-0.011820, 0.042940, 0.968881),
+    ),
+    "tritanopia": (
+        (1.255528, -0.076749, -0.178779),
+        (-0.078411, 0.930809, 0.147602),
+        (0.004733, 0.691367, 0.303900),
+    ),
+}
+"""How linear light is seen by those who lack one kind of cone (Machado and others, 2009)."""
+SRGB_TO_XYZ = (
+    (0.4339, 0.3762, 0.1899),
+    (0.2127, 0.7152, 0.0722),
+    (0.0178, 0.1095, 0.8730),
+)
+"""Each row divided by the white point."""
+
+
+def times(matrix: Any, vector: Any) -> list[float]:
+    """A matrix times a vector."""
+    return [sum(a * b for a, b in zip(row, vector, strict=True)) for row in matrix]
+
+
+def lab(colour: str, blindness: Any) -> tuple[float, float, float]:
+    """A colour in CIELAB, as it is seen."""
+    shares = [one / 255 for one in palette.channels(colour)]
+    light = [s / 12.92 if s <= 0.04045 else ((s + 0.055) / 1.055) ** 2.4 for s in shares]
+    seen = [min(max(one, 0), 1) for one in times(blindness, light)]
+    x, y, z = (
+        one ** (1 / 3) if one > 0.008856 else 7.787 * one + 16 / 116
+        for one in times(SRGB_TO_XYZ, seen)
+    )
+    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
+
+
+@pytest.mark.parametrize("blindness", BLINDNESS)
+def test_colours_can_be_told_apart_by_everybody(blindness: str) -> None:
+    """The hues of members, and the red of overlaps, differ clearly for every kind of eye."""
+    seen = [lab(colour, BLINDNESS[blindness]) for colour in (*palette.HUES, palette.OVERLAP)]
+
+    for one, other in combinations(seen, 2):
+        assert sum((a - b) ** 2 for a, b in zip(one, other, strict=True)) ** 0.5 > 14
+
+
+def test_many_members_have_many_colours() -> None:
+    """The first three times as many members as there are hues all differ in colour."""
+    names = [f"billing/{at}" for at in range(3 * len(palette.HUES))]
+
+    colours = palette.consumer_colours(reversed(names))
+
+    assert len(set(colours.values())) == len(names)
+    assert [colours[name] for name in names[: len(palette.HUES)]] == list(palette.HUES)
+
+
+def test_names_are_sorted_as_people_sort_them() -> None:
+    """Two comes before ten, whatever stands around the numbers."""
+    assert sorted(["b/10", "b/2", "a", "2-10", "2-9"], key=natural) == [
+        "2-9",
+        "2-10",
+        "a",
+        "b/2",
+        "b/10",
+    ]
+
+
+@given(some.lists(some.tuples(some.floats(0, 100), some.floats(1, 30)), max_size=12))
+def test_flags_do_not_cover_one_another(flags: list[tuple[float, float]]) -> None:
+    """No pole goes through a cloth: a flag flies above all whose poles stand under it."""
+    places = sorted((at, at + wide) for at, wide in flags)
+    found = levels(places, 5)
+
+    for (one, other), (level, higher) in zip(
+        combinations(places, 2), combinations(found, 2), strict=True
+    ):
+        if level is not None and higher is not None and other[0] < one[1]:
+            assert level > higher
+
+
+def test_names_keep_clear_of_what_is_taken() -> None:
+    """A name goes to the first place with room, or nowhere."""
+    assert free_place(0, 10, 3, [(2, 2), (4, 5)]) == 5
+    assert free_place(0, 10, 2, [(2, 2)]) == 0
+    assert free_place(0, 10, 6, [(5, 5)]) is None
+
+
+def test_lines_break_between_words() -> None:
+    """No line is too wide if its words allow, and a number stays with its unit."""
+    assert wrapped("for 2.03 s on clicks", 10, len) == ["for 2.03\u00a0s", "on clicks"]
+
+
+def test_ticks_are_round_and_few() -> None:
+    """An axis has round numbers, no more of them than it has room for."""
+    assert step_us(18_000_000, 20) == 1_000_000
+    assert len(ticks_us(61_000_000, 20)) <= 21
+    assert [tick_text(at) for at in (0, 500_000, 3_000_000)] == ["0", "0.5", "3"]
+
+
+def test_single_writers_are_at_the_door(crash: Trace, tmp_path: Path) -> None:
+    """Each writer can be had by itself, and an unknown name is refused."""
+    assert write_ownership_html(crash, tmp_path) == "ownership.html"
+    with pytest.raises(AttributeError, match="no attribute 'write_poem'"):
+        reports.write_poem  # noqa: B018

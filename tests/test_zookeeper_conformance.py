@@ -1,0 +1,257 @@
+"""One body for all worlds: the same script gets the same answers and events everywhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given, settings
+
+from model.operations import (
+    OPEN,
+    AddWatch,
+    Check,
+    Create,
+    Delete,
+    Exists,
+    GetAcl,
+    GetChildren,
+    GetData,
+    GetEphemerals,
+    Multi,
+    Operation,
+    Pipelined,
+    RemoveWatches,
+    SetAcl,
+    SetData,
+    Sync,
+)
+from tests.zookeeper_worlds import ARMS, CLOSE, TOP, Arm, Step
+
+every_arm = pytest.mark.parametrize("arm", ARMS, ids=lambda arm: arm.name)
+other_arms = pytest.mark.parametrize("arm", ARMS[1:], ids=lambda arm: arm.name)
+
+
+def here(*names: str) -> str:
+    """A path below the top znode of a script."""
+    return "/".join((TOP, *names))
+
+
+def answers(arm: Arm, *asks: Operation[Any] | Pipelined) -> list[Any]:
+    """The answers that a single client gets."""
+    return [told.answer for told in arm.play(1, [(0, ask) for ask in asks])]
+
+
+# --- stories ---------------------------------------------------------------------------
+
+
+@every_arm
+def test_a_znode_lives_and_dies(arm: Arm) -> None:
+    """What was created can be read, replaced and deleted, and then it is gone."""
+    a = here("a")
+
+    told = answers(arm, Create(a, b"1"), GetData(a), SetData(a, b"2", 0), Delete(a, 1), Exists(a))
+
+    assert [told[0], told[1][:3], *told[2:]] == [a, (b"1", 0, False), 1, None, None]
+
+
+@every_arm
+def test_zxids_count_every_write(arm: Arm) -> None:
+    """Each write moves the zxid on by one, also one that fails, and a multi by one in all."""
+    a, b = here("a"), here("b")
+
+    told = answers(
+        arm,
+        Create(a),
+        Create(a),
+        SetData(a, b"", 7),
+        Multi((SetData(a, b""), Create(b))),
+        Exists(a),
+        Exists(b),
+    )
+
+    assert told[1:3] == ["NodeExists", "BadVersion"]
+    assert [told[4][2][field] for field in ("czxid", "mzxid", "pzxid")] == [1, 4, 1]
+    assert told[5][2]["czxid"] == 4
+
+
+@every_arm
+def test_errors_name_the_first_reason(arm: Arm) -> None:
+    """The precedence of errors is the same in every world."""
+    told = answers(
+        arm,
+        Create(here("nope", "x"), acl=()),
+        Create(here("a")),
+        Create(here("a", "b")),
+        Delete(here("a"), version=7),
+        Delete(here("a")),
+        Create(here("a", "")),
+        GetData(here("a", "")),
+    )
+
+    assert told == [
+        "InvalidACL",
+        here("a"),
+        here("a", "b"),
+        "BadVersion",
+        "NotEmpty",
+        "BadArguments",
+        "NoNode",
+    ]
+
+
+@every_arm
+def test_children_come_in_java_order(arm: Arm) -> None:
+    """Names come back in the order of a hash set."""
+    create = Create(here("n-"), sequential=True)
+
+    told = answers(arm, *[create] * 12, GetChildren(TOP))
+
+    assert [int(name[-10:]) for name in told[-1]] == [9, 0, 11, 10, 2, 1, 4, 3, 6, 5, 8, 7]
+
+
+@every_arm
+def test_a_failed_multi_does_nothing(arm: Arm) -> None:
+    """A multi says which of its operations failed, and none of them has happened."""
+    a = here("a")
+
+    told = answers(arm, Multi((Create(a), Check(here("nope")))), Exists(a))
+
+    assert told == ["1: NoNode", None]
+
+
+@every_arm
+def test_a_batch_is_answered_part_by_part(arm: Arm) -> None:
+    """A pipelined batch gives each operation its own answer, in order, done in that order."""
+    a = here("a")
+    batch = Pipelined((Create(a, b"1"), Create(a), SetData(a, b"2"), GetData(a), Delete(a)))
+
+    (told,) = answers(arm, batch)
+
+    assert told[:3] == (a, "NodeExists", 1)
+    assert told[3][0] == b"2"
+    assert told[4] is None
+
+
+@every_arm
+def test_the_writer_hears_before_it_is_answered_and_others_hear_too(arm: Arm) -> None:
+    """A change reaches every client that watches, the writer before its own reply."""
+    a = here("a")
+    script: list[Step] = [
+        (0, Create(a)),
+        (0, GetData(a, watch=True)),
+        (1, GetData(a, watch=True)),
+        (1, GetChildren(TOP, watch=True)),
+        (0, SetData(a, b"")),
+        (0, Delete(a)),
+    ]
+
+    told = arm.play(2, script)
+
+    assert told[4].heard == ((f"changed {a}",), (f"changed {a}",))
+    assert told[5].heard == ((), (f"children changed {TOP}",))
+
+
+@every_arm
+def test_a_session_that_closes_takes_its_ephemerals_with_it(arm: Arm) -> None:
+    """Others hear of the ephemerals of a session that was closed, and its own watches do."""
+    a = here("a")
+    script: list[Step] = [
+        (0, Create(a, ephemeral=True)),
+        (0, Exists(a, watch=True)),
+        (1, Exists(a, watch=True)),
+        (0, CLOSE),
+        (1, Exists(a)),
+    ]
+
+    told = arm.play(2, script)
+
+    assert told[3].heard == ((f"deleted {a}",), (f"deleted {a}",))
+    assert told[4].answer is None
+
+
+@every_arm
+def test_an_operation_that_a_server_does_not_know_is_unimplemented(arm: Arm) -> None:
+    """A check outside of a multi is refused by name."""
+    if arm.name.startswith("simulation"):
+        pytest.xfail(
+            "the simulated server takes what it does not know for watches to leave again"
+        )
+    assert answers(arm, Check(TOP)) == ["Unimplemented"]
+
+
+# --- anything --------------------------------------------------------------------------
+
+NAMES = st.sampled_from(["a", "b", "Aa", "BB", "c-"])
+PATHS = st.one_of(
+    st.lists(NAMES, min_size=1, max_size=2).map(lambda names: here(*names)),
+    st.lists(NAMES, min_size=1, max_size=2).map(lambda names: here(*names)),
+    st.sampled_from([TOP, here("a", ""), here("", "a"), here("."), here("a", "..")]),
+)
+DATA = st.sampled_from([None, b"", b"x"])
+VERSIONS = st.sampled_from([-1, -1, -1, 0, 1, 7])
+CREATES = st.builds(
+    Create, PATHS, DATA, st.booleans(), st.booleans(), st.sampled_from([OPEN, OPEN, OPEN, ()])
+)
+PARTS = st.one_of(
+    CREATES,
+    st.builds(Delete, PATHS, VERSIONS),
+    st.builds(SetData, PATHS, DATA, VERSIONS),
+    st.builds(Check, PATHS, VERSIONS),
+)
+WRITES = st.one_of(
+    CREATES,
+    CREATES,
+    st.builds(Delete, PATHS, VERSIONS),
+    st.builds(SetData, PATHS, DATA, VERSIONS),
+    st.builds(SetAcl, PATHS, st.just(OPEN), VERSIONS),
+    st.builds(Multi, st.lists(PARTS, max_size=3).map(tuple)),
+)
+LOOKS = st.one_of(
+    st.builds(Exists, PATHS),
+    st.builds(GetData, PATHS),
+    st.builds(GetChildren, PATHS),
+    st.builds(GetAcl, PATHS),
+    st.builds(GetEphemerals, PATHS),
+    st.builds(Sync, PATHS),
+)
+WATCHES = st.one_of(
+    st.builds(Exists, PATHS, st.just(True)),
+    st.builds(GetData, PATHS, st.just(True)),
+    st.builds(GetChildren, PATHS, st.just(True)),
+    st.builds(AddWatch, PATHS, st.booleans()),
+    st.builds(RemoveWatches, PATHS),
+)
+# A batch that leaves a watch is left out: see test_ensemble_order.py.
+BATCHES = st.builds(Pipelined, st.lists(st.one_of(WRITES, LOOKS), max_size=4).map(tuple))
+ASKS = st.one_of(WRITES, WRITES, WRITES, LOOKS, WATCHES, WATCHES, BATCHES)
+
+
+@other_arms
+@given(asks=st.lists(ASKS, min_size=5, max_size=40))
+@settings(max_examples=150, derandomize=True, deadline=None)
+def test_a_single_client_cannot_tell_the_worlds_apart(
+    arm: Arm, asks: list[Operation[Any] | Pipelined]
+) -> None:
+    """Whatever one client asks, every world gives the answers and the events of the machine."""
+    script: list[Step] = [(0, ask) for ask in asks]
+
+    assert arm.play(1, script) == ARMS[0].play(1, script)
+
+
+@other_arms
+@given(
+    asks=st.lists(st.tuples(st.integers(0, 2), ASKS), min_size=5, max_size=30),
+    closes=st.sets(st.integers(0, 2), max_size=2),
+)
+@settings(max_examples=100, derandomize=True, deadline=None)
+def test_clients_that_wait_for_one_another_cannot_tell_the_worlds_apart(
+    arm: Arm, asks: list[tuple[int, Any]], closes: set[int]
+) -> None:
+    """The same for three clients that take turns, some of which end their sessions."""
+    script: list[Step] = [*asks, *((client, CLOSE) for client in sorted(closes))]
+    (staying, *_) = sorted({0, 1, 2} - closes)
+    script += [(staying, GetChildren(TOP)), (staying, Exists(TOP))]
+
+    assert arm.play(3, script) == ARMS[0].play(3, script)

@@ -1,0 +1,164 @@
+"""Many operations at once: all of them or none."""
+
+from __future__ import annotations
+
+import pytest
+
+from model.errors import BadVersion, TransactionFailed
+from model.operations import ANY_VERSION, Check, Create, Delete, Multi, PartOfMulti, SetData
+from tests.zookeeper_story import ME, OTHER, Story, error_of
+
+
+def multi(*parts: PartOfMulti) -> Multi:
+    return Multi(parts)
+
+
+SEES_WHAT_CAME_BEFORE: list[tuple[str, Multi, tuple[object, ...] | str]] = [
+    (
+        "a check sees the version that a set made",
+        multi(SetData("/a", b"x"), Check("/a", 1)),
+        (1, None),
+    ),
+    (
+        "a check does not see the version before",
+        multi(SetData("/a", b"x"), Check("/a", 0)),
+        "1: BadVersion",
+    ),
+    (
+        "a set sees the version that a set made",
+        multi(SetData("/a", b"x", 0), SetData("/a", b"y", 1)),
+        (1, 2),
+    ),
+    (
+        "a child goes below a parent that has just come",
+        multi(Create("/n"), Create("/n/c")),
+        ("/n", "/n/c"),
+    ),
+    (
+        "a child does not go below a parent that comes later",
+        multi(Create("/n/c"), Create("/n")),
+        "0: NoNode",
+    ),
+    ("what has come may go", multi(Create("/n"), Delete("/n")), ("/n", None)),
+    (
+        "what has gone may come again, as new",
+        multi(Delete("/leaf"), Create("/leaf"), Check("/leaf", 0)),
+        (None, "/leaf", None),
+    ),
+    ("child, then parent", multi(Delete("/a/c"), Delete("/a")), (None, None)),
+    ("parent, then child", multi(Delete("/a"), Delete("/a/c")), "0: NotEmpty"),
+    ("twice the same", multi(Create("/n"), Create("/n")), "1: NodeExists"),
+    (
+        "below an ephemeral that has just come",
+        multi(Create("/e", ephemeral=True), Create("/e/c")),
+        "1: NoChildrenForEphemerals",
+    ),
+    (
+        "what is gone cannot be checked",
+        multi(Delete("/leaf"), Check("/leaf", ANY_VERSION)),
+        "1: NoNode",
+    ),
+    ("nothing at all", multi(), ()),
+]
+
+
+def small_tree() -> Story:
+    story = Story()
+    story.create("/a", b"")
+    story.create("/a/c")
+    story.create("/leaf")
+    return story
+
+
+@pytest.mark.parametrize(
+    ("operation", "outcome"),
+    [row[1:] for row in SEES_WHAT_CAME_BEFORE],
+    ids=[row[0] for row in SEES_WHAT_CAME_BEFORE],
+)
+def test_each_part_sees_what_the_earlier_parts_did(
+    operation: Multi, outcome: tuple[object, ...] | str
+) -> None:
+    """The parts of a multi are done one after the other, and answered each for itself."""
+    answer = small_tree().ask(operation)
+
+    assert (error_of(answer) if isinstance(outcome, str) else answer) == outcome
+
+
+def test_a_multi_that_fails_leaves_nothing_behind() -> None:
+    """When one part fails, none has happened: no znode, no ephemeral, no event, no count."""
+    story = small_tree()
+    story.watch("recursive", "/", by=OTHER)
+    before = story.service
+
+    answer = story.ask(
+        multi(
+            Create("/n"),
+            SetData("/a", b"x"),
+            Create("/e", ephemeral=True),
+            Create("/a/s-", sequential=True),
+            Delete("/leaf"),
+            Check("/a", 0),
+        )
+    )
+
+    assert error_of(answer) == "5: BadVersion"
+    assert story.service.tree.nodes is before.tree.nodes
+    assert story.service.tree.ephemerals is before.tree.ephemerals
+    assert story.service.watches is before.watches
+    assert story.heard(OTHER) == []
+    assert story.create("/a/s-", sequential=True) == "/a/s-0000000001"
+
+
+def test_a_failed_multi_names_the_first_part_that_failed_and_why() -> None:
+    """The error of a multi tells which of its operations failed, and what that one met."""
+    answer = small_tree().ask(multi(Check("/a"), Delete("/leaf", 7), Check("/nope")))
+
+    error = answer.error()
+
+    assert isinstance(error, TransactionFailed)
+    assert (error.index, error.cause.kind, error.cause.path) == (1, BadVersion, "/leaf")
+    assert "operation 1" in str(error)
+    assert not error.may_have_happened
+
+
+@pytest.mark.parametrize(
+    ("part", "outcome"),
+    [
+        (Create("bad"), "0: BadArguments"),
+        (Create("/x", acl=()), "0: InvalidACL"),
+        (Create("/nope/x"), "0: NoNode"),
+        (Create("/leaf"), "0: NodeExists"),
+        (Delete("/zookeeper"), "0: BadArguments"),
+        (Delete("/a", 7), "0: BadVersion"),
+        (Delete("/a"), "0: NotEmpty"),
+        (SetData("/a/", b""), "0: BadArguments"),
+        (SetData("/nope", b""), "0: NoNode"),
+        (SetData("/a", b"", 7), "0: BadVersion"),
+    ],
+)
+def test_a_part_fails_as_it_would_alone(part: PartOfMulti, outcome: str) -> None:
+    """What refuses an operation refuses it inside a multi too, by the same word."""
+    assert error_of(small_tree().ask(multi(part))) == outcome
+    assert f"0: {error_of(small_tree().ask(part))}" == outcome
+
+
+def test_ephemerals_of_a_multi_belong_to_the_session_that_asked() -> None:
+    """Ephemeral and sequential work inside a multi, and end with the session."""
+    story = Story()
+    create = Create("/e-", ephemeral=True, sequential=True)
+
+    paths = story.must(multi(create, create), by=OTHER)
+
+    assert story.stat(paths[0]).ephemeral_owner == OTHER
+    assert set(story.close(OTHER)) == set(paths)
+
+
+def test_an_ephemeral_that_comes_and_goes_in_one_multi_is_forgotten() -> None:
+    """The session does not try to delete what it has created and deleted in one multi."""
+    story = Story()
+
+    story.must(multi(Create("/e", ephemeral=True), Delete("/e")))
+    story.create("/e", by=OTHER)
+
+    assert story.close(ME) == ()
+    assert story.is_there("/e")

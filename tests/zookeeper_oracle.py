@@ -1,0 +1,387 @@
+"""ZooKeeper again, as naively as possible: dicts, lists and loops, to compare with.
+
+Nothing here comes from `model.zookeeper`. Speed is no concern, sharing even less: this is
+a second opinion, written from what a real server was seen to do.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from model.operations import (
+    OPEN,
+    Acl,
+    AddWatch,
+    Check,
+    Create,
+    Delete,
+    Exists,
+    GetAcl,
+    GetChildren,
+    GetEphemerals,
+    Multi,
+    Operation,
+    RemoveWatches,
+    SetAcl,
+    SetData,
+    Sync,
+)
+
+R, W, C, D, A = 1, 2, 4, 8, 16
+
+
+# --- Java ------------------------------------------------------------------------------
+
+
+def java_hash(text: str) -> int:
+    """`String.hashCode()`, spelled out."""
+    units = [
+        int.from_bytes(raw, "big") for raw in re.findall(b"(?s)..", text.encode("utf-16-be"))
+    ]
+    return sum(unit * 31 ** (len(units) - 1 - at) for at, unit in enumerate(units)) % 2**32
+
+
+class JavaSet:
+    """A `HashSet<String>`: buckets, doubled when it is more than three quarters full."""
+
+    def __init__(self, capacity: int) -> None:
+        self.buckets: list[list[str]] = [[] for _ in range(capacity)]
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for bucket in self.buckets for name in bucket)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.buckets))
+
+    def add(self, name: str) -> None:
+        """Add a name that is not there."""
+        self._bucket(name).append(name)
+        if len(self) > len(self.buckets) * 0.75:
+            names = list(self)
+            self.buckets = [[] for _ in range(2 * len(self.buckets))]
+            for one in names:
+                self._bucket(one).append(one)
+
+    def remove(self, name: str) -> None:
+        """Remove a name."""
+        self._bucket(name).remove(name)
+
+    def clone(self) -> JavaSet:
+        """A copy, whose table is as large as its size demands and no larger."""
+        capacity = 1
+        while capacity < int(len(self) / 0.75 + 1):
+            capacity *= 2
+        copy = JavaSet(capacity)
+        for name in self:
+            copy.add(name)
+        return copy
+
+    def _bucket(self, name: str) -> list[str]:
+        spread = java_hash(name)
+        return self.buckets[(spread ^ spread >> 16) & (len(self.buckets) - 1)]
+
+
+# --- paths -----------------------------------------------------------------------------
+
+GOOD_PATH = re.compile(
+    r"/|(/(?!\.{1,2}(/|\Z))[^/\x00-\x1f\x7f-\x9f\ud800-\uf8ff\ufff0-\U0010ffff]+)+"
+)
+
+
+def is_good(path: str) -> bool:
+    """Whether a write to this path is not refused for its path."""
+    return GOOD_PATH.fullmatch(path) is not None
+
+
+def split(path: str) -> tuple[str, str]:
+    """Parent and name, cut at the last slash without further thought."""
+    parent, _, name = path.rpartition("/")
+    return parent or "/", name
+
+
+# --- the service -----------------------------------------------------------------------
+
+
+class Wrong(Exception):
+    """An operation failed; the first argument is the word for why."""
+
+
+class Node:
+    """A znode."""
+
+    def __init__(self, data: bytes | None, owner: int, acl: Any, zxid: int, now_ms: int) -> None:
+        self.data = data
+        self.owner = owner
+        self.acl = acl
+        self.version = self.aversion = self.created = self.deleted = 0
+        self.czxid = self.mzxid = self.pzxid = zxid
+        self.ctime = self.mtime = now_ms
+        self.children = JavaSet(8)
+
+    def stat(self) -> dict[str, int]:
+        """Every field of its Stat."""
+        return {
+            "czxid": self.czxid,
+            "mzxid": self.mzxid,
+            "ctime": self.ctime,
+            "mtime": self.mtime,
+            "version": self.version,
+            "cversion": self.created + self.deleted,
+            "aversion": self.aversion,
+            "ephemeral_owner": self.owner,
+            "data_length": len(self.data or b""),
+            "num_children": len(self.children),
+            "pzxid": self.pzxid,
+        }
+
+    def copy(self) -> Node:
+        """An independent copy."""
+        twin = Node(self.data, self.owner, self.acl, 0, 0)
+        twin.__dict__.update(self.__dict__)
+        twin.children = JavaSet(len(self.children.buckets))
+        twin.children.buckets = [list(bucket) for bucket in self.children.buckets]
+        return twin
+
+    def allows(self, right: int) -> bool:
+        """Whether everybody has this right; no session of the tests has shown more."""
+        return any(entry.permissions & right for entry in self.acl if entry.scheme == "world")
+
+
+class Oracle:
+    """The service."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[str, Node] = {}
+        self.zxid = 0
+        self.sessions: dict[int, JavaSet] = {}
+        """Session -> the paths of its ephemerals."""
+        self.watches: list[tuple[int, str, str]] = []
+        """(session, kind, path), in the order in which they were left."""
+        self.fired: list[tuple[int, str, str]] = []
+        """(session, what, path) of the operation under way."""
+        for path in ("/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config"):
+            self.nodes[path] = Node(b"", 0, OPEN, 0, 0)
+            if path != "/":
+                parent, name = split(path)
+                self.nodes[parent].children.add(name)
+        # What a server makes for itself is not counted as created.
+        self.nodes["/"].deleted = -1
+        self.nodes["/zookeeper"].deleted = -2
+        self.nodes["/zookeeper/config"].acl = (Acl(R),)
+        self.nodes["/zookeeper/config"].aversion = -1
+
+    # --- what can be asked -------------------------------------------------------------
+
+    def do(self, session: int, operation: Operation[Any], now_ms: int) -> Any:
+        """Do an operation: its answer, or the word for its failure; `fired` tells the rest."""
+        self.fired = []
+        writes = isinstance(operation, Create | Delete | SetData | SetAcl | Multi)
+        if writes:
+            self.zxid += 1
+        before = self._saved() if writes else None
+        try:
+            return self._answer(session, operation, now_ms)
+        except Wrong as wrong:
+            if before is not None:
+                self.nodes, self.sessions, self.watches = before
+                self.fired = []
+            return wrong.args[0]
+
+    def open(self, session: int) -> None:
+        """Begin a session."""
+        self.zxid += 1
+        self.sessions[session] = JavaSet(16)
+
+    def close(self, session: int) -> tuple[str, ...]:
+        """End a session; the paths it deleted, in order."""
+        self.fired = []
+        self.zxid += 1
+        doomed = tuple(self.sessions[session].clone())
+        for path in doomed:
+            self._remove(path)
+        del self.sessions[session]
+        self.drop_connection(session)
+        return doomed
+
+    def drop_connection(self, session: int) -> None:
+        """Break a connection."""
+        self.watches = [watch for watch in self.watches if watch[0] != session]
+
+    # --- writes ------------------------------------------------------------------------
+
+    def _answer(self, session: int, operation: Any, now_ms: int) -> Any:
+        if isinstance(operation, Multi):
+            return self._multi(session, operation, now_ms)
+        if isinstance(operation, Create):
+            return self._create(session, operation, now_ms)
+        if isinstance(operation, Delete):
+            return self._delete(operation)
+        if isinstance(operation, SetData):
+            node = self._to_write(operation, W)
+            node.data = operation.data
+            node.version += 1
+            node.mzxid, node.mtime = self.zxid, now_ms
+            self._tell("changed", operation.path, node)
+            return node.version
+        if isinstance(operation, SetAcl):
+            return self._set_acl(operation)
+        return self._read(session, operation)
+
+    def _multi(self, session: int, multi: Multi, now_ms: int) -> Any:
+        answers = []
+        for index, part in enumerate(multi.operations):
+            try:
+                if isinstance(part, Check):
+                    self._to_write(part, R)
+                    answers.append(None)
+                else:
+                    answers.append(self._answer(session, part, now_ms))
+            except Wrong as wrong:
+                raise Wrong(f"{index}: {wrong.args[0]}") from None
+        return tuple(answers)
+
+    def _create(self, session: int, operation: Create, now_ms: int) -> str:
+        path = operation.path
+        self._demand("/" in path and "\0" not in path, "BadArguments")
+        self._demand(bool(operation.acl), "InvalidACL")
+        parent_path, _ = split(path)
+        self._demand(parent_path in self.nodes, "NoNode")
+        parent = self.nodes[parent_path]
+        self._demand(parent.allows(C), "NoAuth")
+        if operation.sequential:
+            path += str(parent.created).zfill(10)
+        self._demand(is_good(path), "BadArguments")
+        self._demand(path not in self.nodes, "NodeExists")
+        self._demand(parent.owner == 0, "NoChildrenForEphemerals")
+        owner = session if operation.ephemeral else 0
+        self.nodes[path] = Node(operation.data, owner, operation.acl, self.zxid, now_ms)
+        parent.children.add(split(path)[1])
+        parent.created += 1
+        parent.pzxid = self.zxid
+        if owner:
+            self.sessions[owner].add(path)
+        self._tell("created", path, self.nodes[path])
+        return path
+
+    def _delete(self, operation: Delete) -> None:
+        path = operation.path
+        reserved = ("/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config")
+        self._demand("/" in path and "\0" not in path and path not in reserved, "BadArguments")
+        parent_path, _ = split(path)
+        self._demand(parent_path in self.nodes, "NoNode")
+        self._demand(self.nodes[parent_path].allows(D), "NoAuth")
+        self._demand(path in self.nodes, "NoNode")
+        node = self.nodes[path]
+        self._demand(operation.version in (-1, node.version), "BadVersion")
+        self._demand(len(node.children) == 0, "NotEmpty")
+        self._remove(path)
+
+    def _remove(self, path: str) -> None:
+        node = self.nodes.pop(path)
+        parent_path, name = split(path)
+        parent = self.nodes[parent_path]
+        parent.children.remove(name)
+        parent.deleted += 1
+        parent.pzxid = self.zxid
+        if node.owner:
+            self.sessions[node.owner].remove(path)
+        self._tell("deleted", path, node)
+
+    def _set_acl(self, operation: SetAcl) -> int:
+        self._demand(is_good(operation.path), "BadArguments")
+        self._demand(bool(operation.acl), "InvalidACL")
+        self._demand(operation.path in self.nodes, "NoNode")
+        node = self.nodes[operation.path]
+        self._demand(node.allows(A), "NoAuth")
+        self._demand(operation.version in (-1, node.aversion), "BadVersion")
+        node.acl = operation.acl
+        node.aversion += 1
+        return node.aversion
+
+    def _to_write(self, operation: Any, right: int) -> Node:
+        self._demand(is_good(operation.path), "BadArguments")
+        self._demand(operation.path in self.nodes, "NoNode")
+        node = self.nodes[operation.path]
+        self._demand(node.allows(right), "NoAuth")
+        self._demand(operation.version in (-1, node.version), "BadVersion")
+        return node
+
+    # --- reads -------------------------------------------------------------------------
+
+    def _read(self, session: int, operation: Any) -> Any:
+        path = operation.path
+        if isinstance(operation, Sync):
+            return path
+        if isinstance(operation, GetEphemerals):
+            return frozenset(one for one in self.sessions[session] if one.startswith(path))
+        if isinstance(operation, AddWatch):
+            self._leave(session, "recursive" if operation.recursive else "persistent", path)
+            return None
+        if isinstance(operation, RemoveWatches):
+            left = [one for one in self.watches if (one[0], one[2]) != (session, path)]
+            self._demand(len(left) < len(self.watches), "NoWatcher")
+            self.watches = left
+            return None
+        node = self.nodes.get(path or "/")
+        if isinstance(operation, Exists):
+            self._demand("\0" not in path, "BadArguments")
+            self._demand(node is None or node.allows(R), "NoAuth")
+        else:
+            self._demand(node is not None, "NoNode")
+            assert node is not None
+            self._demand(node.allows(R | A if isinstance(operation, GetAcl) else R), "NoAuth")
+        if getattr(operation, "watch", False):
+            self._leave(session, "child" if isinstance(operation, GetChildren) else "data", path)
+        if node is None:
+            return None
+        if isinstance(operation, GetAcl):
+            return node.acl
+        if isinstance(operation, GetChildren):
+            return tuple(node.children)
+        return node.data, node.version, node.owner == session, node.stat()
+
+    # --- watches -----------------------------------------------------------------------
+
+    def _leave(self, session: int, kind: str, path: str) -> None:
+        if (session, kind, path) not in self.watches:
+            self.watches.append((session, kind, path))
+
+    def _tell(self, what: str, path: str, node: Node) -> None:
+        self._fire(what, path, node, once=("data", "child") if what == "deleted" else ("data",))
+        if what != "changed":
+            parent, _ = split(path)
+            self._fire("children changed", parent, self.nodes[parent], once=("child",))
+
+    def _fire(self, what: str, path: str, node: Node, *, once: tuple[str, ...]) -> None:
+        told = set()
+        for watch in list(self.watches):
+            session, kind, at = watch
+            if kind in once and at == path:
+                self.watches.remove(watch)
+                told.add(session)
+            elif (kind == "persistent" and at == path) or (
+                kind == "recursive"
+                and what != "children changed"
+                and at != ""  # a read takes it for the root, a watch does not
+                and (path == at or path.startswith(at.rstrip("/") + "/"))
+            ):
+                told.add(session)
+        if node.allows(R):
+            self.fired.extend((session, what, path) for session in sorted(told))
+
+    # --- all or nothing ----------------------------------------------------------------
+
+    def _saved(self) -> Any:
+        nodes = {path: node.copy() for path, node in self.nodes.items()}
+        sessions = {}
+        for session, paths in self.sessions.items():
+            sessions[session] = JavaSet(len(paths.buckets))
+            sessions[session].buckets = [list(bucket) for bucket in paths.buckets]
+        return nodes, sessions, list(self.watches)
+
+    @staticmethod
+    def _demand(condition: bool, otherwise: str) -> None:
+        if not condition:
+            raise Wrong(otherwise)
