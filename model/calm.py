@@ -9,7 +9,7 @@ from model.filters import topic_filter
 from model.history import History, NodeState
 from model.ownership import First
 from model.plan import ConsumerPlan, GroupPlan, Plan
-from model.registry import Subscription
+from model.subscriptions import Subscription
 from model.verdicts import Finding, Property, Verdict, seconds
 
 COVER = Property(

@@ -1,13 +1,5 @@
 """A consumer's life: register, watch, rebalance, commit, expire, rejoin, leave.
 
-The pages give registration in five steps:
-
-  1  register the own id under the group
-  2  watch the ids of the group: each change rebalances every consumer of the group
-  3  watch the brokers: each change rebalances all consumers of all groups
-  4  with a topic filter, watch the topics: a newly allowed one rebalances the group
-  5  force a rebalance of oneself
-
 Theory of operation
   A turn does one thing, chosen from memory alone: get a session, register, leave
   watches, take a note, attempt a rebalance, or commit. A note only ever *marks* that
@@ -38,20 +30,14 @@ from model.asks import (
     sleep,
     tell,
 )
-from model.errors import (
-    ConnectionLoss,
-    NodeExists,
-    NoNode,
-    SessionExpired,
-    TransactionFailed,
-)
-from model.filters import topic_filter
-from model.member import Attempt, Consumer, Memory, generated_id, id_path, registration
+from model.errors import ConnectionLoss, SessionExpired, TransactionFailed
+from model.joining import leave_child_watch, look_at_topics, register, watch, watch_topic
+from model.member import Attempt, Consumer, Memory, generated_id
 from model.offsets import commit_blindly, commit_fenced, to_commit
-from model.operations import Create, Exists, GetChildren, GetData, Purpose, ZooKeeper
+from model.operations import ZooKeeper
 from model.program import Ended, Program
 from model.rebalance import make
-from model.requests import Direct, Requests, UntilConnected, create_with_parents
+from model.requests import Direct, Requests, UntilConnected
 from model.views import topics_of
 
 
@@ -83,9 +69,9 @@ async def _turn(me: Consumer, memory: Memory, requests: Requests) -> Memory | En
     if memory.is_leaving:
         return await _leave(me, memory, requests)
     if not memory.is_registered:
-        return await _register(me, memory, requests)
+        return await register(me, memory, requests)
     if not memory.is_watching:
-        return await _watch(me, memory, requests)
+        return await watch(me, memory, requests)
     has_work = memory.is_dirty or memory.freed
     note = await next_note(0 if has_work else _idle_ms(me))
     if note is not None:
@@ -109,98 +95,6 @@ async def _begin(me: Consumer, memory: Memory) -> Memory:
     drawn = "" if me.configured_id else await fresh_id()
     name = generated_id(me, await now_ms(), drawn)
     return replace(memory, has_session=True, consumer_id=name)
-
-
-# --- registration ----------------------------------------------------------------------
-
-
-async def _register(me: Consumer, memory: Memory, requests: Requests) -> Memory | Ended:
-    """Step 1: register the own id."""
-    path = id_path(me, memory)
-    data = registration(me, await now_ms())
-    registered = replace(memory, is_registered=True, is_dirty=True, guard=0)
-    try:
-        await create_with_parents(
-            requests, Create(path, data, ephemeral=True, purpose="register")
-        )
-        return registered
-    except NodeExists:
-        return await _id_in_use(me, memory, requests, data)
-
-
-async def _id_in_use(
-    me: Consumer, memory: Memory, requests: Requests, data: bytes
-) -> Memory | Ended:
-    """Somebody has my id: an earlier session of mine, or another consumer, or I myself."""
-    path = id_path(me, memory)
-    in_use = me.variant.own_id_in_use
-    registered = replace(memory, is_registered=True, is_dirty=True, guard=None)
-    if in_use == "wait for it to go":
-        seen = await requests(Exists(path, True, "register"))
-        if seen is None:
-            return memory
-        return registered if seen.mine else replace(memory, is_blocked=True)
-    try:
-        there = await requests(GetData(path, False, "register"))
-    except NoNode:
-        return memory
-    if in_use == "mine if the data is the same" and there.data == data:
-        return registered
-    if in_use == "sleep and try again":
-        await sleep(me.settings.session_timeout_ms)
-        return memory
-    return registered if there.mine else Ended(f"{path} is in use by another", failed=True)
-
-
-async def _watch(me: Consumer, memory: Memory, requests: Requests) -> Memory:
-    """Steps 2 to 4: leave the watches; step 5 follows, since registering marked a change."""
-    if me.variant.watches == "all that was read":
-        return replace(memory, is_watching=True)
-    await _leave_child_watch(requests, registry.members(me.group), "watch members")
-    topics = memory.topics
-    if me.subscription.is_filter:
-        topics = await _look_at_topics(me, requests, watch=_filter_is_watched(me))
-    if me.variant.watches == "members and brokers":
-        await _leave_child_watch(requests, registry.BROKER_IDS, "watch brokers")
-    else:
-        for topic in topics_of(me, me.subscription, topics or ()):
-            await _watch_topic(me, requests, topic)
-        if memory.sees_no_brokers:
-            await _leave_child_watch(requests, registry.BROKER_IDS, "watch brokers")
-    return replace(memory, is_watching=True, topics=topics)
-
-
-def _filter_is_watched(me: Consumer) -> bool:
-    if me.variant.filters_watched == "all":
-        return True
-    return topic_filter(me.subscription).needs_topic_watch
-
-
-async def _watch_topic(me: Consumer, requests: Requests, topic: str) -> None:
-    """Watch what says which partitions a topic has: 0.7 its children, 0.8 its data."""
-    if me.layout == "0.7":
-        await _leave_child_watch(requests, registry.topic(topic), "watch topics")
-    else:
-        await requests(Exists(registry.topic(topic), True, "watch topics"))
-
-
-async def _leave_child_watch(requests: Requests, path: str, purpose: Purpose) -> tuple[str, ...]:
-    """Leave a watch on the children of a path, or on its creation if there is none yet."""
-    while True:
-        try:
-            return await requests(GetChildren(path, True, purpose))
-        except NoNode:
-            if await requests(Exists(path, True, purpose)) is None:
-                return ()
-
-
-async def _look_at_topics(me: Consumer, requests: Requests, *, watch: bool) -> tuple[str, ...]:
-    """Step 4: which topics does the filter allow now?"""
-    if watch:
-        listed = await _leave_child_watch(requests, registry.TOPICS, "watch topics")
-    else:
-        listed = await requests(GetChildren(registry.TOPICS, False, "watch topics"))
-    return topics_of(me, me.subscription, listed)
 
 
 # --- notes -----------------------------------------------------------------------------
@@ -246,11 +140,11 @@ async def _fired(me: Consumer, memory: Memory, requests: Requests, note: Fired) 
     if note.path == registry.TOPICS:
         return await _topics_changed(me, memory, requests)
     if note.path == registry.members(me.group):
-        await _leave_child_watch(requests, note.path, "watch members")
+        await leave_child_watch(requests, note.path, "watch members")
     elif note.path == registry.BROKER_IDS:
-        await _leave_child_watch(requests, note.path, "watch brokers")
+        await leave_child_watch(requests, note.path, "watch brokers")
     elif note.path.startswith(registry.TOPICS):
-        await _watch_topic(me, requests, note.path.rpartition("/")[2])
+        await watch_topic(me, requests, note.path.rpartition("/")[2])
     return marked
 
 
@@ -265,13 +159,13 @@ def _claim_changed(memory: Memory, note: Fired, partition: Partition) -> Memory:
 
 async def _topics_changed(me: Consumer, memory: Memory, requests: Requests) -> Memory:
     """Step 4: a change of the topics matters only if the filter now allows others."""
-    topics = await _look_at_topics(me, requests, watch=True)
+    topics = await look_at_topics(me, requests, watch=True)
     if topics == memory.topics:
         return memory
     if me.variant.watches == "members and topics":
         for topic in topics:
             if topic not in (memory.topics or ()):
-                await _watch_topic(me, requests, topic)
+                await watch_topic(me, requests, topic)
     return replace(memory, topics=topics, is_dirty=True)
 
 

@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from model.registry import Subscription
+from model.subscriptions import Subscription
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets"})
 

@@ -25,6 +25,7 @@ from model.operations import (
     Pipelined,
 )
 from model.registry import BadPayload
+from model.subscriptions import decode_consumer
 from model.views import choose_topics, partitions_07, partitions_08
 
 Answers = dict[str, Any]
@@ -119,7 +120,7 @@ def _take_members(attempt: Attempt, members: list[str], data: Answers) -> None:
         path = registry.member(attempt.me.group, name)
         if path in data:
             try:
-                wanted = registry.decode_consumer(path, data[path].data)
+                wanted = decode_consumer(path, data[path].data)
             except BadPayload:
                 continue
             attempt.members.append((name, wanted))

@@ -12,9 +12,10 @@ from msgspec.structs import replace
 
 from model.asks import Fetch, Partition
 from model.assignment import Assignor, View
-from model.registry import Layout, Subscription, encode_consumer, member
+from model.registry import Layout, member
 from model.requests import Requests
 from model.settings import ConsumerSettings
+from model.subscriptions import Subscription, encode_consumer
 from model.variants import Variant
 
 

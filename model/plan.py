@@ -12,8 +12,9 @@ from typing import Any
 
 from model.faults import Action
 from model.program import Program
-from model.registry import Layout, Subscription
+from model.registry import Layout
 from model.settings import ConsumerSettings
+from model.subscriptions import Subscription
 from model.variants import Variant
 
 

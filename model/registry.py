@@ -30,7 +30,6 @@ from model.asks import Partition
 
 Layout = Literal["0.7", "0.8"]
 BrokerForm = Literal["host:port", "creator:host:port", "json", "json with endpoints"]
-Pattern = Literal["static", "white_list", "black_list"]
 
 BROKER_IDS = "/brokers/ids"
 TOPICS = "/brokers/topics"
@@ -172,18 +171,23 @@ def encode_number(value: int) -> bytes:
 
 def decode_number(path: str, data: bytes | None) -> int:
     """Read a decimal number; BadPayload if it is none."""
-    text = (data or b"").decode("utf-8", "replace")
+    text = as_text(path, data, "a decimal number")
     if not re.fullmatch(r"-?\d{1,19}", text):
         raise BadPayload(path, data, "a decimal number")
     return int(text)
 
 
+def as_text(path: str, data: bytes | None, expected: str) -> str:
+    """Read UTF-8; BadPayload if it is none."""
+    try:
+        return (data or b"").decode()
+    except UnicodeDecodeError:
+        raise BadPayload(path, data, expected) from None
+
+
 def decode_text(path: str, data: bytes | None) -> str:
     """Read a name, as owner znodes hold it; BadPayload if there is none."""
-    try:
-        text = (data or b"").decode()
-    except UnicodeDecodeError:
-        raise BadPayload(path, data, "text in UTF-8") from None
+    text = as_text(path, data, "text in UTF-8")
     if not text:
         raise BadPayload(path, data, "the id of a consumer or of one of its threads")
     return text
@@ -251,12 +255,13 @@ _BROKER_TEXT = re.compile(r"(?:(?P<creator>[^:]+):)?(?P<host>\[[^\]]+\]|[^:]+):(
 @lru_cache(maxsize=4096)
 def decode_broker(path: str, data: bytes | None) -> BrokerInfo:
     """Read a broker's registration in whichever form it was written."""
-    text = (data or b"").decode("utf-8", "replace")
+    expected = "host:port, creator:host:port or JSON with host and port"
+    text = as_text(path, data, expected)
     if text.lstrip().startswith("{"):
         return _decode_broker_json(path, data)
     found = _BROKER_TEXT.fullmatch(text)
     if found is None:
-        raise BadPayload(path, data, "host:port, creator:host:port or JSON with host and port")
+        raise BadPayload(path, data, expected)
     return BrokerInfo(found["host"], int(found["port"]), creator=found["creator"] or "")
 
 
@@ -264,102 +269,17 @@ def _decode_broker_json(path: str, data: bytes | None) -> BrokerInfo:
     expected = "JSON with host (text) and port (number)"
     value = decode_json(path, data, expected)
     host, port = value.get("host"), value.get("port")
+    jmx_port, endpoints = value.get("jmx_port", -1), value.get("endpoints", [])
     if not isinstance(host, str) or type(port) is not int:
         raise BadPayload(path, data, expected)
+    if type(jmx_port) is not int:
+        raise BadPayload(path, data, f"{expected}, and a jmx_port that is a number")
+    if not isinstance(endpoints, list):
+        raise BadPayload(path, data, f"{expected}, and endpoints in a list")
     return BrokerInfo(
         host,
         port,
         timestamp=str(value.get("timestamp", "")),
-        jmx_port=int(value.get("jmx_port", -1)),
-        endpoints=tuple(str(endpoint) for endpoint in value.get("endpoints", ())),
+        jmx_port=jmx_port,
+        endpoints=tuple(map(str, endpoints)),
     )
-
-
-# --- consumers -------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Subscription:
-    """What a consumer wants: streams a topic, or a filter and streams for all it allows."""
-
-    streams: tuple[tuple[str, int], ...] = ()
-    pattern: Pattern = "static"
-    expression: str = ""
-    filter_streams: int = 0
-
-    @property
-    def is_filter(self) -> bool:
-        """Whether topics are chosen by a regular expression."""
-        return self.pattern != "static"
-
-
-def encode_consumer(subscription: Subscription, layout: Layout, *, timestamp_ms: int) -> bytes:
-    """Write a consumer's registration."""
-    if layout == "0.7":
-        return _encode_consumer_07(subscription)
-    return _encode_consumer_08(subscription, timestamp_ms)
-
-
-def _encode_consumer_07(subscription: Subscription) -> bytes:
-    if subscription.is_filter:
-        mark = "*" if subscription.pattern == "white_list" else "!"
-        return f"{mark}{subscription.filter_streams}{mark}{subscription.expression}".encode()
-    entries = ",".join(f'"{name}": {count}' for name, count in subscription.streams)
-    return f"{{ {entries} }}".encode()
-
-
-def _encode_consumer_08(subscription: Subscription, timestamp_ms: int) -> bytes:
-    if subscription.is_filter:
-        wanted = f"{escape_expression(subscription.expression)}:{subscription.filter_streams}"
-    else:
-        wanted = ",".join(f"{json.dumps(name)}:{count}" for name, count in subscription.streams)
-    return (
-        f'{{"pattern":"{subscription.pattern}","subscription":{{{wanted}}},'
-        f'"timestamp":"{timestamp_ms}","version":1}}'
-    ).encode()
-
-
-def escape_expression(expression: str) -> str:
-    """A filter's regular expression as a JSON string the way Kafka 0.8.2 escapes it."""
-    return json.dumps(expression, ensure_ascii=False).replace("/", "\\/")
-
-
-_FILTER_07 = re.compile(r"([*!])(\d{1,6})\1(.*)", re.DOTALL)
-_FILTER_PATTERNS: dict[str, Pattern] = {"*": "white_list", "!": "black_list"}
-
-
-@lru_cache(maxsize=65_536)
-def decode_consumer(path: str, data: bytes | None) -> Subscription:
-    """Read a consumer's registration of either layout."""
-    text = (data or b"").decode("utf-8", "replace")
-    found = _FILTER_07.fullmatch(text)
-    if found is not None:
-        return Subscription(
-            pattern=_FILTER_PATTERNS[found[1]],
-            expression=found[3],
-            filter_streams=int(found[2]),
-        )
-    value = decode_json(path, data, '{ "topic": streams }, *n*regex, !n!regex or 0.8 JSON')
-    if isinstance(value.get("subscription"), dict):
-        return _decode_consumer_08(path, data, value)
-    return Subscription(streams=_streams(path, data, value))
-
-
-def _decode_consumer_08(path: str, data: bytes | None, value: dict[str, Any]) -> Subscription:
-    pattern = value.get("pattern")
-    if pattern not in ("static", "white_list", "black_list"):
-        raise BadPayload(path, data, "a pattern of static, white_list or black_list")
-    streams = _streams(path, data, value["subscription"])
-    if pattern == "static" or not streams:
-        return Subscription(streams=streams)
-    if len(streams) != 1:
-        raise BadPayload(path, data, "one regular expression with its number of streams")
-    [(expression, count)] = streams
-    return Subscription(pattern=pattern, expression=expression, filter_streams=count)
-
-
-def _streams(path: str, data: bytes | None, value: dict[str, Any]) -> tuple[tuple[str, int], ...]:
-    for name, count in value.items():
-        if type(count) is not int or count < 0:
-            raise BadPayload(path, data, f"a number of streams for {name!r}")
-    return tuple(value.items())

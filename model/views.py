@@ -22,14 +22,14 @@ from model.filters import topic_filter
 from model.member import Attempt, Consumer, id_path, stream_ids, stream_number
 from model.operations import GetChildren, GetData, Purpose
 from model.payloads import TopicAssignment
-from model.registry import Subscription
+from model.subscriptions import Subscription, decode_consumer
 
 
 async def read_self(attempt: Attempt) -> None:
     """Read the own registration, which says what I want; it may be gone."""
     path = id_path(attempt.me, attempt.memory)
     seen = await attempt.requests(GetData(path, False, "read self"))
-    attempt.subscription = registry.decode_consumer(path, seen.data)
+    attempt.subscription = decode_consumer(path, seen.data)
 
 
 async def read_brokers(attempt: Attempt) -> None:
@@ -48,7 +48,7 @@ async def read_members(attempt: Attempt) -> None:
     for name in sorted(await _children(attempt, registry.members(group), "read members")):
         path = registry.member(group, name)
         seen = await attempt.requests(GetData(path, False, "read members"))
-        attempt.members.append((name, registry.decode_consumer(path, seen.data)))
+        attempt.members.append((name, decode_consumer(path, seen.data)))
     if any(subscription.is_filter for _, subscription in attempt.members):
         await _read_all_topics(attempt)
 

@@ -8,8 +8,8 @@ from typing import Any
 from model.filters import BadFilter, compiled, normalise
 from model.plan import ConsumerPlan, GroupPlan
 from model.program import Program
-from model.registry import Subscription
 from model.settings import ConsumerSettings, consumer_settings
+from model.subscriptions import Subscription
 from model.variants import Variant
 from scenarios.context import Context
 from scenarios.problems import nearest

@@ -49,7 +49,7 @@ VariantName = Annotated[str, StringConstraints(min_length=1, max_length=60)]
 class Model(BaseModel):
     """A part of a scenario: nothing but the fields it knows."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, populate_by_name=True)
+    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 # --- clusters --------------------------------------------------------------------------
@@ -92,7 +92,10 @@ class TopicModel(Model):
 class ClusterModel(Model):
     """Brokers, their topics, and the ensemble they register with."""
 
-    zookeeper: ZooKeeperModel = Field(default_factory=lambda: ZooKeeperModel.model_validate({}))
+    zookeeper: ZooKeeperModel = Field(
+        default_factory=lambda: ZooKeeperModel.model_validate({}),
+        description="the ensemble of this cluster",
+    )
     brokers: int | list[BrokerModel] = Field(3, description="how many, or which")
     layout: Layout | None = Field(
         None, description="of the registry; the variant's own unless given"

@@ -6,7 +6,14 @@ from typing import Any
 
 from model.answers import Fired, Happening
 from model.errors import Failure
-from model.operations import AddWatch, Exists, GetChildren, GetData, Pipelined
+from model.operations import (
+    AddWatch,
+    Exists,
+    GetChildren,
+    GetData,
+    Pipelined,
+    RemoveWatches,
+)
 from model.zookeeper.watches import Wanted
 
 
@@ -24,15 +31,22 @@ class ArmedWatches:
 
     def clear(self) -> None:
         """The session is over, and so are its watches."""
-        for table in (self._data, self._exist, self._child, self._persistent, self._recursive):
+        for table in self._tables():
             table.clear()
 
+    def _tables(self) -> tuple[dict[str, None], ...]:
+        return self._data, self._exist, self._child, self._persistent, self._recursive
+
     def note_reply(self, ask: Any, answer: Any) -> None:
-        """A read has been answered: the watch it asked for has been left."""
+        """An answer has come: watches have been left, or taken back."""
         if type(ask) is Pipelined:
             if type(answer) is tuple:
                 for part, one in zip(ask.operations, answer, strict=True):
                     self.note_reply(part, one)
+        elif isinstance(ask, RemoveWatches):
+            if type(answer) is not Failure:
+                for table in self._tables():
+                    table.pop(ask.path, None)
         elif isinstance(ask, AddWatch):
             (self._recursive if ask.recursive else self._persistent)[ask.path] = None
         elif isinstance(ask, Exists | GetData | GetChildren) and ask.watch:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from model.operations import Operation, Write
+from model.operations import Operation, Sync, Write
 
 if TYPE_CHECKING:
-    from sim.server import Connection, Request, Server
+    from sim.connection import Connection, Request
+    from sim.server import Server
 
 
 class Batch:
@@ -50,6 +51,8 @@ class Batch:
                 self._submit(self.at, operation)
             elif self.pending:
                 break
+            elif type(operation) is Sync and server.state == "following":
+                self._sync(self.at, operation)
             else:
                 self.answers[self.at] = server.look(self.connection, operation)
                 reads += 1
@@ -58,14 +61,21 @@ class Batch:
         if self.at == len(self.operations) and not self.pending:
             server.reply(self.connection, self.request, tuple(self.answers), done_us, self.zxid)
 
+    def _sync(self, index: int, operation: Sync) -> None:
+        self.pending += 1
+        self.server.ensemble.sync(self.server, lambda: self._done(index, operation.path))
+
+    def _done(self, index: int, answer: Any) -> None:
+        self.answers[index] = answer
+        self.pending -= 1
+        if not self.pending:
+            self.go_on()
+
     def _submit(self, index: int, operation: Operation[Any]) -> None:
         self.pending += 1
 
         def done(answer: Any, zxid: int) -> None:
-            self.answers[index] = answer
-            self.pending -= 1
             self.zxid = zxid
-            if not self.pending:
-                self.go_on()
+            self._done(index, answer)
 
         self.server.write(self.connection, operation, done)

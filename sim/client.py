@@ -22,9 +22,9 @@ from model.faults import Effect
 from model.operations import Operation, Pipelined
 from model.zookeeper.watches import Wanted
 from sim.armed import ArmedWatches
+from sim.connection import CLOSE, Connection, Request
 from sim.ensemble import Ensemble
 from sim.pulse import Pulse
-from sim.server import CLOSE, Connection, Request
 
 if TYPE_CHECKING:
     from sim.node import Node

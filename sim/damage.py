@@ -191,6 +191,7 @@ def _cut(
     pairs += [(name, node) for name in names if "from" in directions]
     running = {server.name for server in ensemble.servers if server.state != "down"}
     effect.add("links between servers cut", sum(running.issuperset(pair) for pair in pairs))
+    ensemble.election.links_break()
     for pair in pairs:
         network.cut(*pair, effect)
 

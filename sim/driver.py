@@ -145,8 +145,11 @@ class Driver:
         described = described_operation(ask)
         self._write("asks", described)
         event = Event(self.kernel)
+        known = len(self.node.inbox)
 
         def answered(answer: Any, zxid: int) -> None:
+            if self.node.inbox:
+                self.node.drop_older_notes(ask, answer, known)
             self._note_answer(ask, described["op"], answer, zxid)
             self.kernel.settle(event, answer)
 
@@ -160,8 +163,6 @@ class Driver:
         if not node.is_alive:
             return
         self.kernel.operations += len(ask.operations) if type(ask) is Pipelined else 1
-        if node.inbox:
-            node.drop_older_notes(ask, answer)
         client = node.client
         assert client is not None, "whoever has an answer has asked through a client"
         self.kernel.write(

@@ -35,6 +35,7 @@ class Election:
         self.kernel = ensemble.kernel
         self.elections = 0
         self._waiting_for_resume: list[Callable[[], None]] = []
+        self._waiting_for_touch: list[tuple[Server, Callable[[], None]]] = []
         self._is_electing = False
         self._lost_us = 0
 
@@ -46,6 +47,10 @@ class Election:
     def when_resumed(self, call: Callable[[], None]) -> None:
         """Do something once the leader, which stands still, goes on."""
         self._waiting_for_resume.append(call)
+
+    def when_in_touch(self, server: Server, call: Callable[[], None]) -> None:
+        """Do something once a server and the leader, which are cut off, are in touch again."""
+        self._waiting_for_touch.append((server, call))
 
     # --- servers come and go -----------------------------------------------------------
 
@@ -113,12 +118,23 @@ class Election:
             too_long or server.joined_epoch != self.ensemble.epoch
         )
 
+    def links_break(self) -> None:
+        """Servers are about to be cut off; what has reached them until now they have."""
+        for server in self.ensemble.servers:
+            self._catch_up(server)
+
     def links_changed(self) -> None:
         """Servers were cut off from one another, or are in touch again."""
         for server in self.ensemble.servers:
             if server.is_deposed and not server.is_paused:
                 self._step_down(server)
             self._catch_up(server)
+        waiting, self._waiting_for_touch = self._waiting_for_touch, []
+        for server, call in waiting:
+            if self.ensemble.hears_leader(server):
+                call()
+            else:
+                self.when_in_touch(server, call)
         self.reconsider()
 
     def _catch_up(self, server: Server) -> None:
@@ -141,8 +157,8 @@ class Election:
             return
         followers = [server for server in ensemble.servers if self._follows(server, leader)]
         if len(followers) + 1 >= ensemble.quorum:
-            ensemble.replicate_again()
             self._join_all(leader)
+            ensemble.replicate_again()
             for server in ensemble.servers:
                 if server.state == "following" and not ensemble.in_touch(server, leader):
                     self.kernel.after(limit_us, self._check_follower, (ensemble.epoch, server))
@@ -166,8 +182,8 @@ class Election:
         """The patience with a leader is used up: is it still out of touch?"""
         ensemble = self.ensemble
         leader = ensemble.leader
-        if epoch != ensemble.epoch or leader is None:
-            return
+        if epoch != ensemble.epoch or leader is None or ensemble.quorum == 1:
+            return  # a single server leads whatever happens to it: nobody else could
         followers = sum(self._follows(server, leader) for server in ensemble.servers)
         if not leader.is_paused and followers + 1 >= ensemble.quorum:
             return
@@ -218,6 +234,7 @@ class Election:
         leader = self.ensemble.leader
         if leader is None:
             return
+        leader.is_deposed = leader.is_paused
         self._forget_leader(leader)
         delay = self.ensemble.chance.draw(self.kernel.profile.break_spreads)
         self.kernel.after(delay, self._break_all, self.ensemble.epoch)
@@ -234,6 +251,7 @@ class Election:
         self.ensemble.leader = None
         self.ensemble.epoch += 1
         self._waiting_for_resume.clear()
+        self._waiting_for_touch.clear()
         self._lost_us = self.kernel.now_us
 
     # --- electing ----------------------------------------------------------------------

@@ -21,12 +21,13 @@ from typing import Any
 from model.errors import Failure
 from model.operations import Create, Operation
 from model.plan import ClusterPlan
-from model.zookeeper import tree as trees
+from model.zookeeper import writes
 from model.zookeeper.tree import Change, Tree, empty_tree
+from sim.connection import Connection
 from sim.describe import described_changes, described_operation
 from sim.election import Election
-from sim.kernel import Kernel, Network
-from sim.server import Connection, Server
+from sim.kernel import EPOCH_US, Kernel, Network
+from sim.server import Server
 from sim.sessions import Sessions
 
 NEVER = 1 << 62
@@ -50,6 +51,7 @@ class Entry:
         "node",
         "origin",
         "session",
+        "syncs",
         "tree",
         "zxid",
     )
@@ -69,6 +71,8 @@ class Entry:
         self.ends_session = False
         self.logged_us: dict[int, int] = {}
         """Server -> when it has this in its log."""
+        self.syncs: list[Callable[[], None]] = []
+        """Whom to answer once this is committed, because it was under way when they asked."""
 
 
 class Ensemble:
@@ -113,6 +117,11 @@ class Ensemble:
             self.network.is_cut(one.name, other.name) or self.network.is_cut(other.name, one.name)
         )
 
+    def hears_leader(self, server: Server) -> bool:
+        """Whether there is a leader, and messages pass between it and this server."""
+        leader = self.leader
+        return leader is not None and (not self.network.cuts or self.in_touch(server, leader))
+
     # --- writes ------------------------------------------------------------------------
 
     def submit(
@@ -131,12 +140,14 @@ class Ensemble:
     def forward(self, server: Server, call: Callable[[], None]) -> None:
         """Do something at the leader as soon as a follower's message can be there.
 
-        Nothing comes of it when the leader is out of touch, or is another by then; a
-        leader that was deposed without knowing it forwards to nobody.
+        While the two are out of touch the message is held up, and while the leader stands
+        still it lies in its socket. Nothing comes of it when there is another leader by
+        then; a leader that was deposed without knowing it forwards to nobody.
         """
         if server.is_deposed or self.leader is None:
             return
-        if self.network.cuts and not self.in_touch(server, self.leader):
+        if not self.hears_leader(server):
+            self.election.when_in_touch(server, lambda: self.forward(server, call))
             return
         epoch = self.epoch
         now = self.kernel.now_us
@@ -163,8 +174,8 @@ class Ensemble:
         if not self.sessions.may_write(session, connection):
             return
         before = self.head
-        now_ms = self.kernel.now_us // 1000
-        written = trees.write(before, session, operation, now_ms=now_ms)
+        now_ms = (EPOCH_US + self.kernel.now_us) // 1000
+        written = writes.write(before, session, operation, now_ms=now_ms)
         refused = type(written.answer) is Failure
         kind = "refused" if refused else "applied"
         entry = Entry(written.tree, session, connection.client.node.name, kind)
@@ -245,6 +256,8 @@ class Ensemble:
         for server in self.servers:
             if server.state == "following":
                 server.follow(entry)
+        for answer in entry.syncs:
+            answer()
 
     def settle(self, entry: Entry, server: Server) -> None:
         """A write is decided: from now on it has happened."""
@@ -260,13 +273,29 @@ class Ensemble:
         )
 
     def sync(self, server: Server, done: Callable[[], None]) -> None:
-        """Bring a follower up to what is committed now, then call back."""
-        at = max(self.kernel.now_us + 2 * self.network.hop_us(), server.last_applied_us)
-        generation = server.generation
+        """Bring a follower up to what is committed when the leader hears of it, then call back.
 
-        def arrive(_: None) -> None:
-            if server.generation == generation:
+        The question and the answer travel on the same way as writes and commits, and the
+        leader answers behind the commit of whatever is under way.
+        """
+
+        def at_leader() -> None:
+            if self.uncommitted:
+                self.uncommitted[-1].syncs.append(answer)
+            else:
+                answer()
+
+        def answer() -> None:
+            at = max(self.kernel.now_us + self.network.hop_us(), server.last_applied_us)
+            self.kernel.after(at - self.kernel.now_us, arrive, server.generation)
+
+        def arrive(generation: int) -> None:
+            if server.generation != generation:
+                return
+            if self.hears_leader(server):
                 server.take_over(generation)
                 done()
+            else:
+                self.election.when_in_touch(server, lambda: arrive(generation))
 
-        self.kernel.after(at - self.kernel.now_us, arrive, None)
+        self.forward(server, at_leader)

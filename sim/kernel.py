@@ -17,6 +17,9 @@ from sim.streams import Streams
 if TYPE_CHECKING:
     from sim.pulse import Pulse
 
+EPOCH_US = 1_320_000_000_000_000
+"""When a run begins, for clocks: a day of 2011."""
+
 PLAIN_CALL = 5
 """The length of a calendar entry that holds a call and its argument instead of an event."""
 

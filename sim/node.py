@@ -15,7 +15,10 @@ from model.operations import AddWatch, Exists, GetChildren, GetData, Pipelined
 from model.program import Program
 from sim.client import Client
 from sim.ensemble import Ensemble
-from sim.kernel import Kernel
+from sim.kernel import EPOCH_US, Kernel
+
+LOOKS_FIRST_PERCENT = 25
+"""How often the client's thread, not the program's, is the first to run after a pause."""
 
 CHILD_NOTES = (Happening.CHILDREN,)
 DATA_NOTES = (Happening.CREATED, Happening.CHANGED, Happening.DELETED)
@@ -78,13 +81,19 @@ class Node:
         """Call this when the next note comes; None calls it off."""
         self._waiter = call
 
-    def drop_older_notes(self, ask: Any, answer: Any) -> None:
-        """A read has left a watch again: older notes of that watch say nothing new."""
-        if not self.inbox or type(answer) is Failure:
+    def drop_older_notes(self, ask: Any, answer: Any, known: int) -> None:
+        """A read has left a watch again: older notes of that watch say nothing new.
+
+        A note that came while a batch was under way may be newer than the read inside it;
+        of these only the first ones, `known` when the batch was sent, are surely older.
+        """
+        if type(answer) is Failure:
             return
         if type(ask) is Pipelined:
+            newer = [self.inbox.pop() for _ in range(len(self.inbox) - known)]
             for part, one in zip(ask.operations, answer, strict=True):
-                self.drop_older_notes(part, one)
+                self.drop_older_notes(part, one, known)
+            self.inbox.extend(reversed(newer))
             return
         if isinstance(ask, AddWatch) or not getattr(ask, "watch", False):
             return
@@ -107,13 +116,18 @@ class Node:
         self._wakings += 1
 
     def resume(self) -> None:
-        """Go on. The program may run before the client has looked at its socket."""
+        """Go on. Mostly the program runs before the client has looked at its socket."""
         self.is_paused = False
+        chance = self.kernel.streams(f"wake/{self.name}")
+        if chance.chance(LOOKS_FIRST_PERCENT):
+            self._awake(self._wakings)
         if self._resumed is not None:
             resumed, self._resumed = self._resumed, None
             resumed.succeed()
-        lag = self.kernel.streams(f"wake/{self.name}").draw(self.kernel.profile.wake_lag)
-        self.kernel.after(lag, self._awake, self._wakings)
+        if self.is_deaf:
+            self.kernel.after(
+                chance.draw(self.kernel.profile.wake_lag), self._awake, self._wakings
+            )
 
     def _awake(self, waking: int) -> None:
         if waking != self._wakings:
@@ -139,7 +153,7 @@ class Node:
         """What the clock of this machine says, in milliseconds since 1970."""
         if self._skewed is not None:
             self._skewed.add("clock readings")
-        return (EPOCH_US + self.kernel.now_us + self.skew_us) // 1000
+        return (self.skew_us + EPOCH_US + self.kernel.now_us) // 1000
 
     def skewed_by(self, by_us: int, effect: Effect) -> None:
         """From now on the clock is wrong by so much."""
@@ -154,7 +168,3 @@ class Node:
         self._on_awake.clear()
         if self.client is not None:
             self.client.shut()
-
-
-EPOCH_US = 1_320_000_000_000_000
-"""When a run begins, for clocks: a day of 2011."""

@@ -1,8 +1,8 @@
 """A client's signs of life, and how it notices that nobody answers.
 
-A client that has neither sent nor heard anything for half its read timeout (so a third of
-the session's, less some jitter) sends a ping. If nothing at all has come back when as
-much time has passed again, it drops the connection.
+A client that has sent nothing for half its read timeout (so a third of the session's, less
+some jitter), whatever it may have heard, sends a ping. If nothing at all has come back when
+as much time has passed again, it drops the connection.
 
 While nothing is wrong anywhere, every ping is answered, and nothing follows from it but
 that the session goes on. So a pulse *rests* then: its pings are not simulated, only
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sim.server import PING, Connection, Request
+from sim.connection import PING, Connection, Request
 
 if TYPE_CHECKING:
     from sim.client import Client
@@ -30,7 +30,6 @@ class Pulse:
         self.kernel = client.kernel
         self.network = client.ensemble.network
         self.sent_us = 0
-        self.heard_us = 0
         self.is_resting = False
         self._period_us = 0
         self._is_pinged = False
@@ -59,19 +58,18 @@ class Pulse:
 
     def heard(self) -> None:
         """Something has come from the server."""
-        self.heard_us = self.kernel.now_us
         self._is_pinged = False
 
     # --- resting -----------------------------------------------------------------------
 
     def last_sign_us(self) -> int:
         """When a resting pulse last gave a sign of life."""
-        last = max(self.sent_us, self.heard_us)
-        return last + (self.kernel.now_us - last) // self._period_us * self._period_us
+        silent_us = self.kernel.now_us - self.sent_us
+        return self.sent_us + silent_us // self._period_us * self._period_us
 
     def _count_pings(self) -> None:
         sign_us = self.last_sign_us()
-        self.sent_us = self.heard_us = sign_us
+        self.sent_us = sign_us
         self.client.ensemble.sessions.count_sign(self.client.session, sign_us)
 
     def wake(self) -> None:
@@ -101,8 +99,8 @@ class Pulse:
         if self.network.is_calm:
             self.is_resting = True
             return
-        quiet_us = self.kernel.now_us - max(self.sent_us, self.heard_us)
-        if quiet_us < self._period_us // 2:
+        quiet_us = self.kernel.now_us - self.sent_us
+        if quiet_us < self._period_us:
             self.kernel.after(self._period_us - quiet_us, self._beat, message)
             return
         self._is_pinged = True

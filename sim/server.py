@@ -16,6 +16,8 @@ from model.answers import Fired
 from model.errors import Failure, Unimplemented
 from model.faults import Effect
 from model.operations import (
+    READ,
+    Acl,
     AddWatch,
     Exists,
     GetAcl,
@@ -29,68 +31,22 @@ from model.operations import (
     Write,
 )
 from model.zookeeper.machine import serve
+from model.zookeeper.rights import is_allowed
 from model.zookeeper.tree import Tree
 from model.zookeeper.watches import Wanted, Watches, set_watches
 from sim.batch import Batch
-from sim.kernel import Kernel, Wire
+from sim.connection import CLOSE, PING, Connection, Request
+from sim.kernel import Kernel
 
 if TYPE_CHECKING:
-    from sim.client import Client
     from sim.ensemble import Ensemble, Entry
 
 State = Literal["leading", "following", "looking", "down"]
 
-PING = "ping"
-CLOSE = "close"
 READS = frozenset(
     {Exists, GetData, GetChildren, GetAcl, GetEphemerals, Sync, AddWatch, RemoveWatches}
 )
 WRITES = frozenset(Write)
-
-
-class Request:
-    """Something a client has sent: an operation, a batch, a ping or its farewell."""
-
-    __slots__ = ("ask", "client_done")
-
-    def __init__(self, ask: Any, client_done: Callable[[Any, int], object] | None = None) -> None:
-        self.ask = ask
-        self.client_done = client_done
-        """Called with the answer and a zxid when the reply has arrived."""
-
-
-class Connection:
-    """A TCP connection between a client and a server, with one wire each way."""
-
-    __slots__ = (
-        "client",
-        "down",
-        "is_ghost",
-        "is_open_at_client",
-        "is_open_at_server",
-        "loses_requests",
-        "number",
-        "reply_to_lose",
-        "server",
-        "session",
-        "up",
-    )
-
-    def __init__(self, number: int, client: Client, server: Server) -> None:
-        network = server.kernel_network
-        self.number = number
-        self.client = client
-        self.server = server
-        self.session = 0
-        self.up = Wire(network, client.node.name, server.name)
-        self.down = Wire(network, server.name, client.node.name)
-        self.is_open_at_client = True
-        self.is_open_at_server = False
-        self.is_ghost = False
-        """Whether what comes late from here was past all checks when the session moved on."""
-        self.reply_to_lose: tuple[Request, Effect] | None = None
-        self.loses_requests = False
-        """Whether requests under way when it broke are lost; otherwise they still arrive."""
 
 
 class Server:
@@ -164,15 +120,19 @@ class Server:
         if kind in READS:
             self._read(connection, request, ask)
         elif kind is Pipelined:
+            connection.unanswered = request
             Batch(self, connection, request, ask.operations).go_on()
         elif kind in WRITES:
+            connection.unanswered = request
             self.write(connection, ask, lambda *done: self._answer(connection, request, *done))
         elif ask is PING:
-            self.reply(connection, request, None, self.kernel.now_us)
+            self._answer_ping(connection, request)
         elif ask is CLOSE:
             self.ensemble.sessions.close(connection, request)
-        else:
+        elif kind is Wanted:
             self._leave_again(connection, request, ask)
+        else:
+            self.reply(connection, request, Failure(Unimplemented, ask.path), self.spend(0))
 
     def _takes(self, connection: Connection) -> bool:
         """Whether requests of this connection count: it is open, or broke behind them."""
@@ -218,6 +178,7 @@ class Server:
 
     def _read(self, connection: Connection, request: Request, operation: Operation[Any]) -> None:
         if type(operation) is Sync and self.state == "following":
+            connection.unanswered = request
             self.ensemble.sync(self, lambda: self._answer(connection, request, operation.path, 0))
             return
         answer = self.look(connection, operation)
@@ -225,6 +186,8 @@ class Server:
 
     def _leave_again(self, connection: Connection, request: Request, wanted: Wanted) -> None:
         self.take_over(self.generation)
+        if not connection.is_open_at_server:
+            return
         relative_zxid = connection.client.last_zxid
         self.watches, missed = set_watches(
             self.watches, self.tree, connection.number, wanted, relative_zxid
@@ -251,13 +214,16 @@ class Server:
         """Take over what the leader has committed, and tell who watches."""
         self.tree = entry.tree
         if entry.changes:
-            self.watches, heard = self.watches.fire(entry.changes)
+            self.watches, heard = self.watches.fire(entry.changes, self._may_read)
             for number, event in heard:
                 self._notify(self.connections[number], event, entry.zxid)
-        if entry.ends_session:
-            self._end_connections_of(entry.session)
         if entry.origin is self:
             entry.done(entry.answer, entry.zxid)
+        if entry.ends_session:
+            self._end_connections_of(entry.session)
+
+    def _may_read(self, number: int, acl: tuple[Acl, ...]) -> bool:
+        return is_allowed(self.tree, self.connections[number].session, acl, READ)
 
     def _end_connections_of(self, session: int) -> None:
         for connection in list(self.connections.values()):
@@ -294,10 +260,26 @@ class Server:
             connection.down.send(
                 connection.client.replied, (connection, request, answer, zxid, seen), at_us
             )
+            if request is connection.unanswered:
+                self._answer_pings_behind(connection)
+
+    def _answer_ping(self, connection: Connection, ping: Request) -> None:
+        if connection.unanswered is None:
+            self.reply(connection, ping, None, self.kernel.now_us)
+        else:
+            connection.pings.append(ping)
+
+    def _answer_pings_behind(self, connection: Connection) -> None:
+        connection.unanswered = None
+        if connection.pings:
+            waiting, connection.pings = connection.pings, []
+            for ping in waiting:
+                self._answer_ping(connection, ping)
 
     def hang_up(self, connection: Connection) -> None:
-        """Close a connection from this side."""
+        """Close a connection from this side. What is still under way to it is lost."""
         self.disconnect(connection)
+        connection.loses_requests = True
         connection.down.send(connection.client.closed_by_server, connection)
 
     def hang_up_on_all(self) -> int:
@@ -325,10 +307,7 @@ class Server:
         """Apply what is due by now, unless the server stands still or hears of nothing."""
         if generation != self.generation or self.is_paused:
             return
-        leader = self.ensemble.leader
-        if leader is None:
-            return
-        if self.ensemble.network.cuts and not self.ensemble.in_touch(self, leader):
+        if not self.ensemble.hears_leader(self):
             return
         now = self.kernel.now_us
         while self.behind and self.behind[0][0] <= now:

@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from model.zookeeper import tree as trees
+from model.zookeeper import writes
 from model.zookeeper.tree import Session
+from sim.connection import Connection, Request
 from sim.describe import deleted
-from sim.server import Connection, Request, Server
+from sim.server import Server
 
 if TYPE_CHECKING:
     from sim.ensemble import Ensemble
@@ -78,7 +79,7 @@ class Sessions:
         self._last += 1
         number = self._last
         settings = Session(timeout_us // 1000)
-        tree = trees.open_session(self.ensemble.head, number, settings)
+        tree = writes.open_session(self.ensemble.head, number, settings)
         entry = Entry(tree, number, connection.client.node.name, "session opened")
         entry.detail = {"timeout_ms": timeout_us // 1000, "at": connection.server.name}
         entry.origin = connection.server
@@ -230,7 +231,7 @@ class Sessions:
 
         lease.ending = True
         head = self.ensemble.head
-        written = trees.close_session(head, lease.number)
+        written = writes.close_session(head, lease.number)
         entry = Entry(written.tree, lease.number, lease.node.name, kind)
         entry.changes = written.changes
         entry.ends_session = True

@@ -132,7 +132,6 @@ def test_a_client_like_java_does_not_leave_again_what_has_fired() -> None:
     assert notes_of(run) == ["changed /a", "suspended", "connected"]
 
 
-@pytest.mark.xfail(strict=True, reason="the client does not note that watches were removed")
 def test_a_client_like_java_does_not_leave_again_what_it_has_removed() -> None:
     """Watches that the program took back stay away after a reconnection."""
 
@@ -173,11 +172,6 @@ def test_a_client_like_java_begins_a_new_session_without_watches() -> None:
     assert notes_of(run) == ["suspended", "expired"]
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="watches are left for a connection that the server has closed",
-    raises=KeyError,
-)
 def test_watches_that_are_left_again_over_a_dead_connection_hurt_nobody() -> None:
     """A client that wakes and re-sends its watches over a connection long dead is not heard."""
 
@@ -419,9 +413,6 @@ def test_a_client_that_stood_still_may_believe_for_a_moment_that_it_is_connected
     assert "done" not in outcomes
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a program always goes on before its client has looked at its socket"
-)
 def test_a_client_that_stood_still_may_also_know_at_once() -> None:
     """Its own thread may as well be the first to look, and then the request is not sent."""
     assert after_a_long_pause().count("not sent") > 5
@@ -466,7 +457,6 @@ def test_a_program_that_stands_still_does_nothing_at_all() -> None:
 # --- pings -----------------------------------------------------------------------------
 
 
-@pytest.mark.xfail(strict=True, reason="a server answers pings whatever its client waits for")
 def test_a_write_that_cannot_be_done_keeps_its_client_without_pings() -> None:
     """Replies come in order: behind a write that waits for a quorum no ping is answered."""
 

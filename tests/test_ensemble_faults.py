@@ -248,9 +248,6 @@ def test_requests_of_a_client_without_a_connection_fail_at_once() -> None:
     assert not {"/x", "/y"} & set(run.tree.nodes)
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a server takes what is sent over a connection that it closed long ago"
-)
 def test_nothing_is_done_that_was_sent_after_the_server_had_closed() -> None:
     """A write over a connection whose server died seconds before takes no effect, ever."""
 
@@ -544,9 +541,6 @@ def test_nothing_is_written_through_a_leader_that_was_deposed() -> None:
 # --- time ------------------------------------------------------------------------------
 
 
-@pytest.mark.xfail(
-    strict=True, reason="Stats count from the beginning of the run, clocks from 1970"
-)
 def test_the_times_of_a_stat_are_those_of_the_clocks() -> None:
     """What is created now has a ctime of now, by the clock that every process reads."""
 

@@ -273,7 +273,6 @@ def test_a_sync_before_the_read_brings_the_new_data() -> None:
     assert set(data_read(Sync("/a"), GetData("/a"))) == {("leader", "new"), ("follower", "new")}
 
 
-@pytest.mark.xfail(strict=True, reason="a sync inside a batch is answered at once")
 def test_a_sync_before_the_read_in_one_batch_brings_the_new_data() -> None:
     """Sync and read may be asked for at once: the read waits for the sync."""
 
@@ -417,9 +416,6 @@ def racing_batch() -> dict[tuple[str, bool, str], int]:
     return counted
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the reply of a batch drops the notes that came while it was under way"
-)
 def test_an_event_that_comes_while_a_batch_is_under_way_is_not_lost() -> None:
     """Whoever read old data in a batch with a watch hears of the change that came behind."""
     counted = racing_batch()
@@ -428,9 +424,6 @@ def test_an_event_that_comes_while_a_batch_is_under_way_is_not_lost() -> None:
     assert ("old", False, "new") not in counted
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the reply of a batch drops the notes that came while it was under way"
-)
 def test_the_event_of_an_own_write_in_the_same_batch_is_not_lost() -> None:
     """A batch that leaves a watch and then changes the znode brings an event."""
 
@@ -463,9 +456,6 @@ def test_a_note_that_an_own_read_has_overtaken_is_dropped() -> None:
 # --- what a sync promises --------------------------------------------------------------
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a follower answers a sync by itself, also when it is cut off"
-)
 def test_a_follower_that_is_cut_off_from_its_leader_does_not_answer_a_sync() -> None:
     """A sync goes to the leader; where that cannot be reached the client waits in vain."""
 
@@ -495,9 +485,6 @@ def test_a_follower_that_is_cut_off_from_its_leader_does_not_answer_a_sync() -> 
             )
 
 
-@pytest.mark.xfail(
-    strict=True, reason="what a follower has not looked at yet is forgotten when it is cut off"
-)
 def test_a_follower_that_is_cut_off_gives_what_it_had_received_before() -> None:
     """A cut keeps what comes later from a follower, not what it had taken over long ago."""
 

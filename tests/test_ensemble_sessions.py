@@ -122,9 +122,6 @@ def test_no_session_ends_while_nothing_is_wrong(awake: list[Any], client: Any) -
         assert not run.events("session expired", "suspended", "expired")
 
 
-@pytest.mark.xfail(
-    strict=True, reason="a client that hears something all the time never thinks of a ping"
-)
 def test_a_client_that_only_listens_keeps_its_session() -> None:
     """Events from the server are no signs of life of the client: it has to ping all the same."""
 
@@ -300,19 +297,12 @@ def test_a_leader_that_stood_still_keeps_sessions_with_long_timeouts(servers: in
         assert not run.events("leader lost", "session expired")
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="a single server that stands still is given up, by nobody, and starts anew",
-)
 def test_a_single_server_that_stood_still_for_long_ends_sessions_too() -> None:
     """There is nobody to give a single server up: after any pause it ends what was due."""
     for run in stood_still(1, timeout_ms=2000, tick="500ms"):
         assert {at // (100 * MS) for at in expiries(run).values()} == {70}
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the server has no leader when it goes on, and drops writes silently"
-)
 def test_a_single_server_that_stood_still_for_long_answers_what_had_arrived() -> None:
     """After a pause, however long, a write is answered or its connection is closed."""
 
@@ -392,9 +382,6 @@ def test_whoever_closes_its_session_hears_of_its_own_ephemerals_first() -> None:
     assert play(closes).only(0, "heard").detail["own"]
 
 
-@pytest.mark.xfail(
-    strict=True, reason="the server hangs up before it answers; it should be the other way round"
-)
 @pytest.mark.parametrize("servers", [1, 3])
 def test_whoever_closes_its_session_is_answered_before_the_connection_ends(servers: int) -> None:
     """A farewell is answered: nobody is told that its connection was lost."""

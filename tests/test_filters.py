@@ -19,7 +19,7 @@ from model.filters import (
     normalise,
     topic_filter,
 )
-from model.registry import Subscription, decode_consumer, encode_consumer
+from model.subscriptions import Subscription, decode_consumer, encode_consumer
 from tests.registry_samples import steady, texts
 
 # --- Kafka's own table -----------------------------------------------------------------

@@ -13,7 +13,6 @@ from functools import cache
 from importlib.metadata import packages_distributions
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -178,34 +177,14 @@ def test_help_is_there_at_once(arguments: list[str]) -> None:
 
 # --- sizes -----------------------------------------------------------------------------
 
-LONG_FILES = {
-    "model/consumer.py": "419 lines: a consumer's life in one file",
-    "model/registry.py": "365 lines: paths and payloads of both layouts",
-    "model/zookeeper/tree.py": "422 lines: reads and writes of the tree",
-    "sim/server.py": "367 lines: a server of the ensemble",
-}
-"""Files that are too long at present. One that shrinks has to be struck from here."""
 
-LONG_FUNCTIONS: dict[str, str] = {}
-
-
-def marked(names: list[str], known: dict[str, str]) -> list[Any]:
-    """Names as parameters; those that are known to break the rule are expected to."""
-    return [
-        pytest.param(name, marks=pytest.mark.xfail(strict=True, reason=known[name]))
-        if name in known
-        else name
-        for name in names
-    ]
-
-
-@pytest.mark.parametrize("module", marked(modules(*OURS), LONG_FILES))
+@pytest.mark.parametrize("module", modules(*OURS))
 def test_files_are_short(module: str) -> None:
     """A file that cannot be read in one sitting is two files."""
     assert len((HOME / module).read_text().splitlines()) <= LONGEST_FILE
 
 
-@pytest.mark.parametrize("module", marked(modules(*OURS), LONG_FUNCTIONS))
+@pytest.mark.parametrize("module", modules(*OURS))
 def test_functions_are_short(module: str) -> None:
     """Fifty lines at most, the docstring included."""
     long = {
@@ -339,9 +318,6 @@ def test_every_package_is_packed() -> None:
     assert folders == set(PROJECT["tool"]["setuptools"]["packages"])
 
 
-@pytest.mark.xfail(
-    strict=True, reason="package-data of reports has no *.css and *.js, which its pages read"
-)
 def test_every_file_of_a_package_is_packed() -> None:
     """A scenario, a style sheet or a script that is not packed is missed on other machines."""
     packed = PROJECT["tool"]["setuptools"]["package-data"]

@@ -19,19 +19,16 @@ from model.registry import (
     BrokerForm,
     BrokerInfo,
     Layout,
-    Pattern,
-    Subscription,
     decode_broker,
-    decode_consumer,
     decode_json,
     decode_number,
     decode_text,
     encode_broker,
-    encode_consumer,
     encode_json,
     encode_number,
 )
 from model.settings import consumer_settings
+from model.subscriptions import Pattern, Subscription, decode_consumer, encode_consumer
 from model.variants import VARIANTS
 from tests.registry_samples import (
     BROKER_ENDPOINTS_JSON,
@@ -551,11 +548,6 @@ def test_random_json_is_a_consumer_or_refused(value: dict[str, Any]) -> None:
         decode_consumer(PATH, json.dumps(value).encode())
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="registry._decode_broker_json takes jmx_port and endpoints on trust: int() and "
-    "iteration raise ValueError, TypeError and OverflowError there",
-)
 @pytest.mark.parametrize(
     "data",
     [
@@ -572,11 +564,6 @@ def test_a_broker_with_odd_extras_is_read_or_refused(data: bytes) -> None:
         decode_broker(PATH, data)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="registry decodes text with 'replace': a filter that is not UTF-8 is read as "
-    "another filter instead of being refused",
-)
 def test_a_filter_that_is_not_text_is_refused() -> None:
     """No reader may make up an expression that nobody wrote."""
     with pytest.raises(BadPayload):

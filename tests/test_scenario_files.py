@@ -668,18 +668,7 @@ def test_the_schema_allows_no_field_that_is_refused(name: str) -> None:
     assert set(model.get("required", [])) <= set(model["properties"])
 
 
-UNEXPLAINED = pytest.mark.xfail(
-    strict=True, reason="schema.ClusterModel.zookeeper has no description of its own"
-)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        pytest.param(name, marks=UNEXPLAINED) if name == "ClusterModel" else name
-        for name in sorted(models())
-    ],
-)
+@pytest.mark.parametrize("name", sorted(models()))
 def test_the_schema_explains_every_field(name: str) -> None:
     """An editor shows what a field is for."""
     fields = models()[name]["properties"].items()
@@ -716,11 +705,6 @@ def test_shipped_scenarios_fit_the_schema() -> None:
         jsonschema.validate(load(name).document.data, json_schema())
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="schema.Model has populate_by_name: the field names of the code (for_, as_, from_) "
-    "are taken as well, which the JSON Schema forbids",
-)
 def test_options_have_one_name() -> None:
     """`for_` is a name of the code, and no option."""
     assert refusal(with_entries("{at: 5s, pause: billing/1, for_: 3s}"))

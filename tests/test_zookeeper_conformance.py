@@ -174,10 +174,6 @@ def test_a_session_that_closes_takes_its_ephemerals_with_it(arm: Arm) -> None:
 @every_arm
 def test_an_operation_that_a_server_does_not_know_is_unimplemented(arm: Arm) -> None:
     """A check outside of a multi is refused by name."""
-    if arm.name.startswith("simulation"):
-        pytest.xfail(
-            "the simulated server takes what it does not know for watches to leave again"
-        )
     assert answers(arm, Check(TOP)) == ["Unimplemented"]
 
 

@@ -151,10 +151,6 @@ def colliding(with_name: str) -> list[str]:
     return [name for k in range(200) if bucket(name := f"k{k}", 8) == bucket(with_name, 8)]
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="the children of a fresh server and the first ones created have the same arrivals",
-)
 def test_what_a_fresh_server_has_came_before_everything_else() -> None:
     """A new child of /zookeeper stands behind `quota` where it shares that one's bucket."""
     story = Story()
@@ -174,9 +170,6 @@ print(*story.children("/"))
 """
 
 
-@pytest.mark.xfail(
-    strict=True, reason="two arrivals are equal, and then the hashes of Python decide"
-)
 def test_the_order_does_not_depend_on_the_hashes_of_python() -> None:
     """A name in the bucket of `zookeeper` is listed after it, whatever PYTHONHASHSEED is."""
     name = colliding("zookeeper")[0]
@@ -226,10 +219,6 @@ def test_whoever_watches_hears_the_deletions_in_that_order() -> None:
     assert list(gone) != sorted(gone)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="the table of a session's ephemerals is sized by those it has, not by the most it had",
-)
 def test_the_table_of_ephemerals_never_shrinks() -> None:
     """A session that has had many ephemerals deletes the rest as from its big table."""
     names = [f"{k * 7919 % 100_003}" for k in range(60)]

@@ -253,7 +253,6 @@ def test_the_stat_of_a_fresh_root() -> None:
     assert story.stat("/zookeeper").cversion == -2
 
 
-@pytest.mark.xfail(strict=True, reason="the znode /zookeeper/config has aversion 0 here")
 def test_the_stat_of_the_configuration_znode() -> None:
     """/zookeeper/config has an aversion of -1, as its ACL was set without a version."""
     assert Story().stat("/zookeeper/config").aversion == -1

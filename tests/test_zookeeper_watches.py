@@ -412,7 +412,6 @@ def test_a_child_watch_on_the_root_hears_of_its_children() -> None:
 # --- rights ----------------------------------------------------------------------------
 
 
-@pytest.mark.xfail(strict=True, reason="watches fire without a look at the ACL")
 @pytest.mark.parametrize("doing", ["set", "delete", "create child"])
 def test_whoever_may_not_read_the_znode_now_is_not_told(doing: str) -> None:
     """No event is sent of a znode that the watcher has no right to read at that moment."""

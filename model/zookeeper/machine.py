@@ -10,6 +10,8 @@ from msgspec.structs import replace
 from model.answers import Fired
 from model.errors import Failure, NoWatcher, SessionExpired, Unimplemented
 from model.operations import (
+    READ,
+    Acl,
     AddWatch,
     Exists,
     GetChildren,
@@ -19,7 +21,9 @@ from model.operations import (
     Sync,
     Write,
 )
-from model.zookeeper import tree as trees
+from model.zookeeper import writes
+from model.zookeeper.reads import READS
+from model.zookeeper.rights import is_allowed
 from model.zookeeper.tree import Session, Tree, Written, empty_tree
 from model.zookeeper.watches import Kind, Watches
 
@@ -47,7 +51,7 @@ def apply(
 ) -> Applied:
     """Do one operation for a session, whose one connection leaves the watches."""
     if isinstance(operation, Write):
-        return _settle(service, trees.write(service.tree, session, operation, now_ms=now_ms))
+        return _settle(service, writes.write(service.tree, session, operation, now_ms=now_ms))
     if session not in service.tree.sessions:
         return Applied(service, Failure(SessionExpired, operation.path))
     watches, answer = serve(service.tree, service.watches, session, session, operation)
@@ -62,7 +66,7 @@ def serve(
     A failed read leaves none; `exists` leaves one even where there is no znode.
     """
     kind = type(operation)
-    read = trees.READS.get(kind)
+    read = READS.get(kind)
     if read is not None:
         answer = read(tree, session, operation)
         if kind in LEAVES and operation.watch and type(answer) is not Failure:  # type: ignore[attr-defined]
@@ -89,13 +93,13 @@ LEAVES: dict[type[Operation[Any]], Kind] = {
 
 def open_session(service: Service, session: int, timeout_ms: int = 6000) -> Service:
     """Begin a session."""
-    tree = trees.open_session(service.tree, session, Session(timeout_ms))
+    tree = writes.open_session(service.tree, session, Session(timeout_ms))
     return replace(service, tree=tree)
 
 
 def close_session(service: Service, session: int) -> Applied:
     """End a session, by its own wish or by expiry: its ephemerals go, and its watches."""
-    done = _settle(service, trees.close_session(service.tree, session))
+    done = _settle(service, writes.close_session(service.tree, session))
     watches = done.service.watches.drop_client(session)
     return replace(done, service=replace(done.service, watches=watches))
 
@@ -106,5 +110,9 @@ def drop_connection(service: Service, session: int) -> Service:
 
 
 def _settle(service: Service, written: Written) -> Applied:
-    watches, heard = service.watches.fire(written.changes)
+
+    def may_read(session: int, acl: tuple[Acl, ...]) -> bool:
+        return is_allowed(service.tree, session, acl, READ)
+
+    watches, heard = service.watches.fire(written.changes, may_read)
     return Applied(Service(written.tree, watches), written.answer, tuple(heard))

@@ -15,7 +15,7 @@ A client hears of one change of one path once, however many watches it had left 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Literal
 
 from immutables import Map
@@ -23,12 +23,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from model.answers import Fired, Happening
+from model.operations import OPEN, Acl
 from model.zookeeper.paths import ROOT, parent_of
 from model.zookeeper.tree import Change, Tree
 
 Kind = Literal["data", "child", "persistent", "recursive"]
 Table = Map[str, Map[int, None]]
 """Path -> the clients that watch it."""
+
+Reader = Callable[[int, tuple[Acl, ...]], bool]
+"""Whether a client may read what has this access control list."""
 
 KINDS: tuple[Kind, ...] = ("data", "child", "persistent", "recursive")
 _NOBODY: Map[int, None] = Map()
@@ -82,19 +86,25 @@ class Watches(Struct, frozen=True):
         paths = self.paths.set(client, mine) if mine else self.paths.delete(client)
         return replace(self, paths=paths, **{kind: table})
 
-    def fire(self, changes: Iterable[Change]) -> tuple[Watches, list[tuple[int, Fired]]]:
-        """Fire what these changes fire; the pairs are (client, what it hears), in order."""
+    def fire(
+        self, changes: Iterable[Change], may_read: Reader
+    ) -> tuple[Watches, list[tuple[int, Fired]]]:
+        """Fire what these changes fire; the pairs are (client, what it hears), in order.
+
+        Whoever has no right to read what changed hears nothing, and its watch is used up.
+        """
         now = self
         heard: list[tuple[int, Fired]] = []
         for change in changes:
             what, path = change.what, change.path
             if path in now.data or path in now.child or now.persistent or now.recursive:
-                now = now._fire_at(what, path, _ONCE[what], heard)
+                now = now._fire_at(Fired(what, path), _ONCE[what], change.acl, may_read, heard)
             if what is not Happening.CHANGED:
                 parent = parent_of(path)
                 assert parent is not None, "the root is neither created nor deleted"
                 if parent in now.child or now.persistent:
-                    now = now._fire_at(Happening.CHILDREN, parent, ("child",), heard)
+                    event = Fired(Happening.CHILDREN, parent)
+                    now = now._fire_at(event, ("child",), change.parent_acl, may_read, heard)
         return now, heard
 
     def may_fire(self, changes: Iterable[Change]) -> bool:
@@ -110,12 +120,13 @@ class Watches(Struct, frozen=True):
 
     def _fire_at(
         self,
-        what: Happening,
-        path: str,
+        event: Fired,
         once: tuple[Kind, ...],
+        acl: tuple[Acl, ...],
+        may_read: Reader,
         heard: list[tuple[int, Fired]],
     ) -> Watches:
-        now = self
+        now, path = self, event.path
         clients: set[int] = set()
         for kind in once:
             table: Table = getattr(now, kind)
@@ -123,11 +134,13 @@ class Watches(Struct, frozen=True):
                 clients.add(client)
                 now = now._without(client, kind, path)
         clients.update(self.persistent.get(path, ()))
-        if self.recursive and what is not Happening.CHILDREN:
+        if self.recursive and event.what is not Happening.CHILDREN:
             for above in _self_and_above(path):
                 clients.update(self.recursive.get(above, ()))
-        event = Fired(what, path)
-        heard.extend((client, event) for client in sorted(clients))
+        told = sorted(clients)
+        if acl is not OPEN:
+            told = [client for client in told if may_read(client, acl)]
+        heard.extend((client, event) for client in told)
         return now
 
 

@@ -1,0 +1,88 @@
+"""What a read sees of the tree.
+
+Paths are not validated: one that cannot exist simply has no znode. The empty path is the
+root.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from model.answers import Seen
+from model.errors import BadArguments, Failure, NoAuth, NoNode
+from model.operations import (
+    ADMIN,
+    READ,
+    Acl,
+    Exists,
+    GetAcl,
+    GetChildren,
+    GetData,
+    GetEphemerals,
+    Operation,
+)
+from model.zookeeper import paths
+from model.zookeeper.rights import is_allowed
+from model.zookeeper.tree import Tree
+from model.zookeeper.znodes import Znode
+
+
+def _znode(tree: Tree, path: str) -> Znode | None:
+    return tree.nodes.get(path or paths.ROOT)
+
+
+def _read_exists(tree: Tree, session: int, operation: Exists) -> Seen | Failure | None:
+    if "\0" in operation.path:
+        return Failure(BadArguments, operation.path)
+    znode = _znode(tree, operation.path)
+    if znode is None:
+        return None
+    if not is_allowed(tree, session, znode.acl, READ):
+        return Failure(NoAuth, operation.path)
+    return znode.seen_by(session)
+
+
+def _read_data(tree: Tree, session: int, operation: GetData) -> Seen | Failure:
+    znode = _znode(tree, operation.path)
+    if znode is None:
+        return Failure(NoNode, operation.path)
+    if not is_allowed(tree, session, znode.acl, READ):
+        return Failure(NoAuth, operation.path)
+    return znode.seen_by(session)
+
+
+def _read_children(tree: Tree, session: int, operation: GetChildren) -> tuple[str, ...] | Failure:
+    znode = _znode(tree, operation.path)
+    if znode is None:
+        return Failure(NoNode, operation.path)
+    if not is_allowed(tree, session, znode.acl, READ):
+        return Failure(NoAuth, operation.path)
+    return znode.child_names
+
+
+def _read_acl(tree: Tree, session: int, operation: GetAcl) -> tuple[Acl, ...] | Failure:
+    znode = _znode(tree, operation.path)
+    if znode is None:
+        return Failure(NoNode, operation.path)
+    if not is_allowed(tree, session, znode.acl, READ | ADMIN):
+        return Failure(NoAuth, operation.path)
+    return znode.acl
+
+
+def _read_ephemerals(
+    tree: Tree, session: int, operation: GetEphemerals
+) -> tuple[str, ...] | Failure:
+    mine = tree.ephemerals.get(session)
+    if mine is None:
+        return ()
+    return tuple(sorted(path for path in mine if path.startswith(operation.path)))
+
+
+READS: dict[type[Operation[Any]], Callable[[Tree, int, Any], Any]] = {
+    Exists: _read_exists,
+    GetData: _read_data,
+    GetChildren: _read_children,
+    GetAcl: _read_acl,
+    GetEphemerals: _read_ephemerals,
+}

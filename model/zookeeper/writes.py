@@ -1,0 +1,277 @@
+"""What a write does to the tree.
+
+Theory of operation
+  `write` validates in the order in which ZooKeeper's servers do, and the first check
+  that fails names the error: a create with a bad ACL below a missing parent is
+  InvalidACL, a delete with a wrong version of a znode with children is BadVersion. A
+  request that fails still takes a zxid.
+
+  The operations of a multi see the tree as the earlier ones of the same multi left it,
+  and carry one zxid. So does the end of a session, which deletes every ephemeral of it
+  in the order of a cloned Java HashSet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from immutables import Map
+from msgspec.structs import replace
+
+from model.answers import Happening
+from model.errors import (
+    BadArguments,
+    BadVersion,
+    Failure,
+    InvalidACL,
+    NoAuth,
+    NoChildrenForEphemerals,
+    NodeExists,
+    NoNode,
+    NotEmpty,
+    SessionExpired,
+    TransactionFailed,
+)
+from model.operations import (
+    ADMIN,
+    ANY_VERSION,
+    CREATE,
+    DELETE,
+    READ,
+    WRITE,
+    Check,
+    Create,
+    Delete,
+    Multi,
+    Operation,
+    SetAcl,
+    SetData,
+)
+from model.zookeeper import java, paths
+from model.zookeeper.rights import is_allowed, resolved
+from model.zookeeper.tree import Change, Session, Tree, Written
+from model.zookeeper.znodes import NOBODY, Znode
+
+
+def write(tree: Tree, session: int, operation: Operation[Any], *, now_ms: int = 0) -> Written:
+    """Do a write on behalf of a session; it takes a zxid whether or not it succeeds."""
+    if session not in tree.sessions:
+        return Written(tree, Failure(SessionExpired, operation.path))
+    zxid = tree.zxid + 1
+    if isinstance(operation, Multi):
+        done = _multi(tree, session, operation, zxid, now_ms)
+    else:
+        done = _WRITES[type(operation)](tree, session, operation, zxid, now_ms)
+    if type(done.answer) is Failure:
+        return Written(replace(tree, zxid=zxid), done.answer)
+    return Written(replace(done.tree, zxid=zxid), done.answer, done.changes)
+
+
+def _multi(tree: Tree, session: int, multi: Multi, zxid: int, now_ms: int) -> Written:
+    now = tree
+    answers: list[Any] = []
+    changes: list[Change] = []
+    for index, operation in enumerate(multi.operations):
+        done = _WRITES[type(operation)](now, session, operation, zxid, now_ms)
+        if type(done.answer) is Failure:
+            failure = Failure(TransactionFailed, operation.path, index=index, cause=done.answer)
+            return Written(tree, failure)
+        now = done.tree
+        answers.append(done.answer)
+        changes.extend(done.changes)
+    return Written(now, tuple(answers), tuple(changes))
+
+
+def _create(tree: Tree, session: int, operation: Create, zxid: int, now_ms: int) -> Written:
+    path = operation.path
+    parent_path = paths.parent_of(path)
+    if parent_path is None:
+        return Written(tree, Failure(BadArguments, path))
+    acl = resolved(tree, session, operation.acl)
+    if acl is None:
+        return Written(tree, Failure(InvalidACL, path))
+    parent = tree.nodes.get(parent_path)
+    if parent is None:
+        return Written(tree, Failure(NoNode, path))
+    if not is_allowed(tree, session, parent.acl, CREATE):
+        return Written(tree, Failure(NoAuth, path))
+    if operation.sequential:
+        path = f"{path}{_suffix(parent.created)}"
+    if not paths.is_valid(path):
+        return Written(tree, Failure(BadArguments, path))
+    if path in tree.nodes:
+        return Written(tree, Failure(NodeExists, path))
+    if parent.owner != NOBODY:
+        return Written(tree, Failure(NoChildrenForEphemerals, path))
+    child = Znode(
+        operation.data,
+        owner=session if operation.ephemeral else NOBODY,
+        acl=acl,
+        czxid=zxid,
+        mzxid=zxid,
+        pzxid=zxid,
+        ctime=now_ms,
+        mtime=now_ms,
+    )
+    nodes = tree.nodes.mutate()
+    nodes[path] = child
+    nodes[parent_path] = parent.with_child(paths.name_of(path), zxid)
+    grown = replace(tree, nodes=nodes.finish(), births=tree.births + 1)
+    if operation.ephemeral:
+        grown = _with_ephemeral(grown, session, path)
+    return Written(grown, path, (Change(Happening.CREATED, path, acl, parent.acl),))
+
+
+def _with_ephemeral(tree: Tree, session: int, path: str) -> Tree:
+    mine = tree.ephemerals.get(session, Map()).set(path, tree.births)
+    sessions, own = tree.sessions, tree.sessions[session]
+    table = java.grown(own.ephemeral_table, len(mine))
+    if table != own.ephemeral_table:
+        sessions = sessions.set(session, replace(own, ephemeral_table=table))
+    return replace(tree, sessions=sessions, ephemerals=tree.ephemerals.set(session, mine))
+
+
+def _suffix(created: int) -> str:
+    """The suffix of a sequential znode: ten digits of a number that Java keeps in 32 bits."""
+    wrapped = (created + (1 << 31)) % (1 << 32) - (1 << 31)
+    return f"{wrapped:010d}"
+
+
+def _delete(tree: Tree, session: int, operation: Delete, zxid: int, now_ms: int) -> Written:
+    path = operation.path
+    parent_path = paths.parent_of(path)
+    if parent_path is None or path in paths.RESERVED:
+        return Written(tree, Failure(BadArguments, path))
+    parent = tree.nodes.get(parent_path)
+    if parent is None:
+        return Written(tree, Failure(NoNode, path))
+    if not is_allowed(tree, session, parent.acl, DELETE):
+        return Written(tree, Failure(NoAuth, path))
+    znode = tree.nodes.get(path)
+    if znode is None:
+        return Written(tree, Failure(NoNode, path))
+    if operation.version not in (ANY_VERSION, znode.version):
+        return Written(tree, Failure(BadVersion, path))
+    if znode.children:
+        return Written(tree, Failure(NotEmpty, path))
+    change = Change(Happening.DELETED, path, znode.acl, parent.acl)
+    return Written(_without(tree, path, znode, zxid), None, (change,))
+
+
+def _without(tree: Tree, path: str, znode: Znode, zxid: int) -> Tree:
+    parent_path = paths.parent_of(path)
+    assert parent_path is not None, "only a znode with a parent is ever deleted"
+    nodes = tree.nodes.mutate()
+    del nodes[path]
+    nodes[parent_path] = nodes[parent_path].without_child(paths.name_of(path), zxid)
+    ephemerals = tree.ephemerals
+    if znode.owner != NOBODY:
+        ephemerals = ephemerals.set(znode.owner, ephemerals[znode.owner].delete(path))
+    return Tree(nodes.finish(), tree.sessions, ephemerals, tree.births, tree.zxid)
+
+
+def _set_data(tree: Tree, session: int, operation: SetData, zxid: int, now_ms: int) -> Written:
+    path = operation.path
+    znode, failure = _for_write(tree, session, path, operation.version, WRITE)
+    if znode is None:
+        return Written(tree, failure)
+    changed = znode.with_data(operation.data, zxid, now_ms)
+    after = replace(tree, nodes=tree.nodes.set(path, changed))
+    return Written(after, changed.version, (Change(Happening.CHANGED, path, znode.acl),))
+
+
+def _check(tree: Tree, session: int, operation: Check, zxid: int, now_ms: int) -> Written:
+    znode, failure = _for_write(tree, session, operation.path, operation.version, READ)
+    return Written(tree, None if znode is not None else failure)
+
+
+def _for_write(
+    tree: Tree, session: int, path: str, version: int, permission: int
+) -> tuple[Znode | None, Failure | None]:
+    """The znode to write, or the first reason why not: path, znode, right, version."""
+    if not paths.is_valid(path):
+        return None, Failure(BadArguments, path)
+    znode = tree.nodes.get(path)
+    if znode is None:
+        return None, Failure(NoNode, path)
+    if not is_allowed(tree, session, znode.acl, permission):
+        return None, Failure(NoAuth, path)
+    if version not in (ANY_VERSION, znode.version):
+        return None, Failure(BadVersion, path)
+    return znode, None
+
+
+def _set_acl(tree: Tree, session: int, operation: SetAcl, zxid: int, now_ms: int) -> Written:
+    path = operation.path
+    if not paths.is_valid(path):
+        return Written(tree, Failure(BadArguments, path))
+    acl = resolved(tree, session, operation.acl)
+    if acl is None:
+        return Written(tree, Failure(InvalidACL, path))
+    znode = tree.nodes.get(path)
+    if znode is None:
+        return Written(tree, Failure(NoNode, path))
+    if not is_allowed(tree, session, znode.acl, ADMIN):
+        return Written(tree, Failure(NoAuth, path))
+    if operation.version not in (ANY_VERSION, znode.aversion):
+        return Written(tree, Failure(BadVersion, path))
+    changed = znode.with_acl(acl)
+    return Written(replace(tree, nodes=tree.nodes.set(path, changed)), changed.aversion)
+
+
+_WRITES: dict[type[Operation[Any]], Callable[[Tree, int, Any, int, int], Written]] = {
+    Create: _create,
+    Delete: _delete,
+    SetData: _set_data,
+    Check: _check,
+    SetAcl: _set_acl,
+}
+
+
+# --- sessions --------------------------------------------------------------------------
+
+
+def open_session(tree: Tree, session: int, settings: Session) -> Tree:
+    """Begin a session; it takes a zxid."""
+    assert session != NOBODY, "that number means: no session"
+    assert session not in tree.sessions, "a session id is used once"
+    sessions = tree.sessions.set(session, settings)
+    return replace(tree, sessions=sessions, zxid=tree.zxid + 1)
+
+
+def close_session(tree: Tree, session: int) -> Written:
+    """End a session and delete its ephemerals, all under one zxid; the answer lists them."""
+    if session not in tree.sessions:
+        return Written(tree, ())
+    zxid = tree.zxid + 1
+    gone = ephemerals_of(tree, session)
+    now = tree
+    changes: list[Change] = []
+    for path in gone:
+        znode = now.nodes[path]
+        parent = now.nodes[paths.parent_of(path) or paths.ROOT]
+        changes.append(Change(Happening.DELETED, path, znode.acl, parent.acl))
+        now = _without(now, path, znode, zxid)
+    now = replace(
+        now,
+        sessions=now.sessions.delete(session),
+        ephemerals=now.ephemerals.delete(session) if gone else _forgotten(now, session),
+        zxid=zxid,
+    )
+    return Written(now, gone, tuple(changes))
+
+
+def _forgotten(tree: Tree, session: int) -> Map[int, Map[str, int]]:
+    if session in tree.ephemerals:
+        return tree.ephemerals.delete(session)
+    return tree.ephemerals
+
+
+def ephemerals_of(tree: Tree, session: int) -> tuple[str, ...]:
+    """A session's ephemerals in the order in which its end deletes them."""
+    mine = tree.ephemerals.get(session)
+    if not mine:
+        return ()
+    capacity = tree.sessions[session].ephemeral_table
+    return java.in_clone_order(java.in_table_order(mine.items(), capacity))

@@ -1,0 +1,139 @@
+"""Runs what a page shows, from its beginning to its end, in a folder of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import watchkeeper
+from tests.readme_pages import HOME, Block, Step, blocks, steps
+from tests.readme_shown import difference, is_same, normal, renewed
+
+TOOLS = {"watchkeeper": "-P -m watchkeeper", "pytest": "-P -m pytest", "python": ""}
+"""Command -> how this very Python runs it."""
+
+LONGEST_S = 120
+INSTALLS = "pip install"
+FOREIGN = ("jq",)
+"""Commands of others; where one is missing, what needs it is passed over."""
+
+
+class Session:
+    """A reader at work: one folder, and one command after the other."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.code = 0
+        """The exit code of the last command."""
+        bin_folder = folder.parent / f"{folder.name}-bin"
+        bin_folder.mkdir()
+        for name, how in TOOLS.items():
+            tool = bin_folder / name
+            tool.write_text(f'#!/bin/sh\nexec "{sys.executable}" {how} "$@"\n')
+            tool.chmod(0o755)
+        shipped = folder / "scenarios"
+        shipped.mkdir()
+        for path in (HOME / "scenarios").glob("*.yaml"):
+            shutil.copy(path, shipped)
+        kept = {key: value for key, value in os.environ.items() if key.startswith("PYTHON")}
+        self.environment = {
+            **kept,
+            "PATH": f"{bin_folder}:/usr/bin:/bin",
+            "HOME": str(folder.parent),
+            "PYTHONPATH": str(Path(watchkeeper.__file__).parent.parent),
+            "LC_ALL": "C.UTF-8",
+        }
+
+    def run(self, command: str) -> list[str]:
+        """Run a command as a shell does, which knows the last exit code; what it prints."""
+        done = subprocess.run(
+            ["bash", "-c", f"(exit {self.code})\n{command}"],
+            cwd=self.folder,
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            timeout=LONGEST_S,
+            check=False,
+        )
+        self.code = done.returncode
+        return normal(done.stdout)
+
+    def can_run(self, command: str) -> bool:
+        """Whether everything that a command needs is on this machine."""
+        path = self.environment["PATH"]
+        return all(shutil.which(one, path=path) for one in FOREIGN if one in command.split())
+
+    def write(self, block: Block) -> None:
+        """Write a block that has a name to its file."""
+        path = self.folder / block.file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(block.text)
+
+
+def commands_of(block: Block) -> list[Step]:
+    """What is to be typed: a console block shows output too, a sh block does not."""
+    if block.language == "console":
+        return steps(block)
+    if block.language == "sh":
+        lines = enumerate(block.lines, block.line)
+        return [Step(line, number + 1, ()) for number, line in lines if line.strip()]
+    return []
+
+
+def played(text: str, folder: Path) -> tuple[list[str], str]:
+    """Run everything that a page shows; what is wrong, and the page with renewed output."""
+    session = Session(folder)
+    found = blocks(text)
+    wrong: list[str] = []
+    lines = text.splitlines()
+    for step, output in _edits(found, session, wrong):
+        lines[step.line - 1 : step.line - 1 + len(step.shown)] = output
+    return wrong, "\n".join(lines) + "\n"
+
+
+def _edits(
+    found: list[Block], session: Session, wrong: list[str]
+) -> list[tuple[Step, list[str]]]:
+    """Run all blocks; the steps whose output is another now, the last one first."""
+    edits: list[tuple[Step, list[str]]] = []
+    for number, block in enumerate(found):
+        if block.file:
+            session.write(block)
+        if block.language == "python" and not _runs_later(block, found[number:]):
+            wrong.extend(_run_python(block, session))
+        for step in commands_of(block):
+            if INSTALLS in step.command or not session.can_run(step.command):
+                continue
+            real = session.run(step.command)
+            if block.language == "console" and not is_same(normal("\n".join(step.shown)), real):
+                wrong.append(
+                    f"line {step.line}: $ {step.command}\n{difference(step.shown, real)}"
+                )
+                edits.insert(0, (step, renewed(step.shown, real)))
+            elif block.language == "sh" and session.code != 0:
+                output = "\n".join(real)
+                wrong.append(f"line {step.line}: {step.command} fails:\n{output}")
+    return edits
+
+
+def _runs_later(block: Block, later: list[Block]) -> bool:
+    """Whether a console block below runs this file."""
+    typed = (step.command for one in later for step in commands_of(one))
+    return bool(block.file) and any(block.file in command for command in typed)
+
+
+def _run_python(block: Block, session: Session) -> Iterator[str]:
+    """Run a Python block, or its tests; what went wrong."""
+    file = block.file or f"test_line_{block.line}.py"
+    (session.folder / file).write_text(block.text)
+    is_test = "def test_" in block.text
+    output = session.run(f"{'pytest -q' if is_test else 'python'} {file}")
+    if session.code != 0:
+        said = "\n".join(output)
+        yield f"line {block.line}: this Python does not run:\n{said}"

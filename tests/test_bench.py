@@ -1,0 +1,158 @@
+"""Each bench, made small, runs and prints what it has to. No time is asserted."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+BENCH = Path(__file__).resolve().parent.parent / "bench"
+COMMANDS = ("assignors", "fingerprints", "herd", "operations", "seeds")
+SMALL = {
+    "assignors": ["--partitions", "2000", "--streams", "7", "--rounds", "1"],
+    "fingerprints": [
+        *("--pythons", ".".join(map(str, sys.version_info[:2])), "--hash-seeds", "0,1"),
+        *("--scenarios", "consumer-crash", "--variants", "hardened,kafka_08", "--seeds", "1"),
+    ],
+    "herd": ["--members", "3,5"],
+    "operations": ["--operations", "60", "--rounds", "1"],
+    "seeds": ["--seeds", "2", "--rounds", "1"],
+}
+
+
+def bench(name: str, *arguments: str, code: int = 0) -> str:
+    """What a bench prints, run as a person runs it: from any folder, by its path."""
+    done = subprocess.run(
+        [sys.executable, str(BENCH / f"{name}.py"), *arguments],
+        capture_output=True,
+        text=True,
+        cwd=BENCH.anchor,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    return done.stdout
+
+
+def figures(name: str, *arguments: str) -> dict[str, Any]:
+    """What a small run of a bench says, as JSON."""
+    said: dict[str, Any] = json.loads(bench(name, *SMALL[name], *arguments, "--json"))
+    return said
+
+
+def test_every_command_is_known_here() -> None:
+    """A bench that is added is run here and stands in the README."""
+    files = {path.stem for path in BENCH.glob("*.py")} - {"measuring"}
+    page = (BENCH / "README.md").read_text()
+
+    assert files == set(COMMANDS)
+    assert [name for name in COMMANDS if f"`{name}.py`" not in page] == []
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help(name: str) -> None:
+    """`--help` says what it does and how."""
+    said = bench(name, "--help")
+
+    assert "usage" in said
+    assert "--json" in said
+
+
+def test_seeds() -> None:
+    """The chaos run, each stage, and the empty runs; every one has its bar."""
+    said = figures("seeds")
+
+    names = [run["name"] for run in said["runs"]]
+    assert names[0] == "chaos"
+    assert [name.partition(",")[0] for name in names[1:]] == ["empty"] * 3
+    assert set(said["runs"][0]["ms"]) == {"simulate", "judge", "fingerprint", "total"}
+    assert [(bar["bar"], bar["unit"]) for bar in said["bars"]] == [
+        (50.0, "seeds/s"),
+        *[(2.0, "ms a seed")] * 3,
+    ]
+    assert {"cpu", "python", "cores"} <= set(said["machine"])
+
+
+def test_operations() -> None:
+    """Every kind of work, for one and three servers and one client and twenty."""
+    said = figures("operations", "--clock", "wall")
+
+    assert {(run["work"], run["servers"], run["clients"]) for run in said["runs"]} == {
+        (work, servers, clients)
+        for work in ("get", "set", "create", "mixed")
+        for servers in (1, 3)
+        for clients in (1, 20)
+    }
+    assert all(run["simpy_events_an_operation"] > 1 for run in said["runs"])
+    assert [bar["bar"] for bar in said["bars"]] == [30_000.0] * 4
+
+
+def test_herd(tmp_path: Path) -> None:
+    """A table and a plot; members read at least the minimum, and more the more they are."""
+    said = figures("herd", "--out", str(tmp_path))
+
+    three, five = said["runs"]
+    assert (three["members"], five["members"]) == (3, 5)
+    assert three["verdict"] == five["verdict"] == "holds"
+    assert three["reads"] >= three["minimum"]
+    assert five["reads"] > three["reads"]
+    assert five["to_rest_ms"] > 0
+    assert (tmp_path / "herd.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_assignors() -> None:
+    """Every assignor on every input; a bar for each assignor."""
+    said = figures("assignors")
+
+    assert len(said["runs"]) == 5 * 2 * 2
+    assert [bar["bar"] for bar in said["bars"]] == [1.0] * 5
+
+
+def test_fingerprints() -> None:
+    """One fingerprint for each run under both hash seeds; a refused layout is said to be."""
+    said = figures("fingerprints")
+
+    assert said["different"] == []
+    assert set(said["fingerprints"]) == {
+        "consumer-crash/hardened/0",
+        "consumer-crash/kafka_08/0",
+    }
+    assert all(len(one) == 64 for one in said["fingerprints"].values())
+
+
+def test_fingerprints_of_no_python(tmp_path: Path) -> None:
+    """A version that is not there is named, and nothing to compare with is no agreement."""
+    done = subprocess.run(
+        [sys.executable, str(BENCH / "fingerprints.py"), "--pythons", "3.99"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)},
+        check=False,
+    )
+
+    assert done.returncode == 2
+    assert "Python 3.99 is not installed here" in done.stderr
+
+
+def test_the_environments_that_are_ready(tmp_path: Path) -> None:
+    """This very Python is ready; another would have to be made."""
+    here = ".".join(map(str, sys.version_info[:2]))
+    said = json.loads(
+        bench("fingerprints", "--list", "--pythons", f"{here},3.99", "--cache", str(tmp_path))
+    )
+
+    assert said == {here: sys.executable}
+
+
+@pytest.mark.parametrize("name", ["assignors", "operations"])
+def test_what_a_person_sees(name: str) -> None:
+    """A table, the bars with their verdicts, and the machine."""
+    said = bench(name, *SMALL[name])
+
+    assert "cores, CPython" in said
+    assert any(line.startswith("bar ") for line in said.splitlines())
+    assert any(line.endswith((" met", "NOT MET")) for line in said.splitlines())
