@@ -51,7 +51,7 @@ class Pulse:
     def end(self) -> None:
         """The connection is gone; what was pinged until now has counted."""
         if self.is_resting:
-            self._count_pings()
+            self._rest_until_now()
             self.is_resting = False
         self._beats += 1
         self.network.pulses.pop(self, None)
@@ -62,22 +62,24 @@ class Pulse:
 
     # --- resting -----------------------------------------------------------------------
 
-    def last_sign_us(self) -> int:
-        """When a resting pulse last gave a sign of life."""
+    def count(self) -> int:
+        """Let the leader know of the last sign of life of a resting pulse; when that was."""
+        client, connection = self.client, self.client.connection
+        assert connection is not None, "a pulse rests only while there is a connection"
         silent_us = self.kernel.now_us - self.sent_us
-        return self.sent_us + silent_us // self._period_us * self._period_us
+        sign_us = self.sent_us + silent_us // self._period_us * self._period_us
+        client.ensemble.sessions.count_sign(client.session, connection.server, sign_us)
+        return sign_us
 
-    def _count_pings(self) -> None:
-        sign_us = self.last_sign_us()
-        self.sent_us = sign_us
-        self.client.ensemble.sessions.count_sign(self.client.session, sign_us)
+    def _rest_until_now(self) -> None:
+        self.sent_us = self.count()
 
     def wake(self) -> None:
         """Something may be wrong: ping one by one from now on."""
         connection = self.client.connection
         if not self.is_resting or connection is None:
             return
-        self._count_pings()
+        self._rest_until_now()
         self.is_resting = False
         self._beats += 1
         delay_us = self.sent_us + self._period_us - self.kernel.now_us

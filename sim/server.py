@@ -138,7 +138,9 @@ class Server:
         """Whether requests of this connection count: it is open, or broke behind them."""
         if not self.is_serving:
             return False
-        return connection.is_open_at_server or not connection.loses_requests
+        if connection.is_open_at_server or connection.is_ghost:
+            return True
+        return not connection.loses_requests
 
     def disconnect(self, connection: Connection) -> None:
         """A connection has ended: its watches go."""

@@ -97,7 +97,7 @@ class Sessions:
         server = connection.server
         before = lease.connection
         if before is not connection and before.server is server:
-            server.disconnect(before)
+            server.hang_up(before)
         lease.connection = connection
         connection.session = lease.number
         self.prolong(lease)
@@ -126,11 +126,11 @@ class Sessions:
         if server is leader or not network.cuts or self.ensemble.in_touch(server, leader):
             self.prolong(lease, server.touch_shift_us)
 
-    def count_sign(self, session: int, at_us: int) -> None:
+    def count_sign(self, session: int, server: Server, at_us: int) -> None:
         """A client that was at rest gave its last sign of life then, through its server."""
         lease = self.leases.get(session)
-        if lease is not None and not lease.connection.server.is_deposed:
-            self._prolong_from(lease, at_us + lease.connection.server.touch_shift_us)
+        if lease is not None and not server.is_deposed:
+            self._prolong_from(lease, at_us + server.touch_shift_us)
 
     def prolong(self, lease: Lease, shift_us: int = 0) -> None:
         """Give a session its full time from now."""
@@ -176,9 +176,9 @@ class Sessions:
         leader = self.ensemble.leader
         if leader is None or leader.is_paused or lease.number not in self.leases or lease.ending:
             return
-        pulse = lease.connection.client.pulse
-        if pulse.is_resting and lease.connection is pulse.client.connection:
-            self.count_sign(lease.number, pulse.last_sign_us())
+        client = lease.connection.client
+        if client.pulse.is_resting and client.session == lease.number:
+            client.pulse.count()
         if lease.due_us > self.kernel.now_us:
             self._watch(lease)
         else:
