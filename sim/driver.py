@@ -25,12 +25,13 @@ from model.asks import (
     Sleep,
     Tell,
 )
+from model.describe import described_answer, described_operation
 from model.errors import ZooKeeperError
+from model.inbox import without_older_notes
 from model.operations import Operation, Pipelined, ZooKeeper
 from model.program import Ended
 from model.trace import NOTHING
 from sim.client import Client
-from sim.describe import described_answer, described_operation
 from sim.fetcher import Fetcher
 from sim.kernel import Kernel
 from sim.node import Node
@@ -149,7 +150,7 @@ class Driver:
 
         def answered(answer: Any, zxid: int) -> None:
             if self.node.inbox:
-                self.node.drop_older_notes(ask, answer, known)
+                self.node.inbox = without_older_notes(self.node.inbox, ask, answer, known)
             self._note_answer(ask, described["op"], answer, zxid)
             self.kernel.settle(event, answer)
 

@@ -18,13 +18,13 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from model.describe import described_changes, described_operation
 from model.errors import Failure
 from model.operations import Create, Operation
 from model.plan import ClusterPlan
 from model.zookeeper import writes
 from model.zookeeper.tree import Change, Tree, empty_tree
 from sim.connection import Connection
-from sim.describe import described_changes, described_operation
 from sim.election import Election
 from sim.kernel import EPOCH_US, Kernel, Network
 from sim.server import Server

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Any
 
 from simpy.events import Event
 
-from model.answers import Fired, Happening, Note, SessionNote
-from model.errors import Failure
+from model.answers import Fired, Note, SessionNote
 from model.faults import Effect
-from model.operations import AddWatch, Exists, GetChildren, GetData, Pipelined
 from model.program import Program
 from sim.client import Client
 from sim.ensemble import Ensemble
@@ -19,9 +16,6 @@ from sim.kernel import EPOCH_US, Kernel
 
 LOOKS_FIRST_PERCENT = 25
 """How often the client's thread, not the program's, is the first to run after a pause."""
-
-CHILD_NOTES = (Happening.CHILDREN,)
-DATA_NOTES = (Happening.CREATED, Happening.CHANGED, Happening.DELETED)
 
 
 class Node:
@@ -80,30 +74,6 @@ class Node:
     def when_note(self, call: Callable[[], None] | None) -> None:
         """Call this when the next note comes; None calls it off."""
         self._waiter = call
-
-    def drop_older_notes(self, ask: Any, answer: Any, known: int) -> None:
-        """A read has left a watch again: older notes of that watch say nothing new.
-
-        A note that came while a batch was under way may be newer than the read inside it;
-        of these only the first ones, `known` when the batch was sent, are surely older.
-        """
-        if type(answer) is Failure:
-            return
-        if type(ask) is Pipelined:
-            newer = [self.inbox.pop() for _ in range(len(self.inbox) - known)]
-            for part, one in zip(ask.operations, answer, strict=True):
-                self.drop_older_notes(part, one, known)
-            self.inbox.extend(reversed(newer))
-            return
-        if isinstance(ask, AddWatch) or not getattr(ask, "watch", False):
-            return
-        assert isinstance(ask, Exists | GetData | GetChildren), "only reads leave watches"
-        outdated = CHILD_NOTES if isinstance(ask, GetChildren) else DATA_NOTES
-        self.inbox = deque(
-            note
-            for note in self.inbox
-            if not (isinstance(note, Fired) and note.path == ask.path and note.what in outdated)
-        )
 
     # --- standing still ----------------------------------------------------------------
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from model.describe import deleted
 from model.zookeeper import writes
 from model.zookeeper.tree import Session
 from sim.connection import Connection, Request
-from sim.describe import deleted
 from sim.server import Server
 
 if TYPE_CHECKING:

@@ -1,0 +1,224 @@
+"""The fetching side of a live consumer: one thread that asks every broker in turn.
+
+A partition that is to stop falls quiet at once unless a round of fetches is under way;
+then it does so at the end of that round, and whoever waits for it is told.
+"""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from io import BufferedRWPair
+from threading import Condition, Thread
+from typing import Any
+
+import msgspec
+
+from model.asks import Fetch, Partition, Positions
+from model.offsets import EARLIEST
+from real.cluster import ClusterFile
+from real.diary import Diary
+
+MOST_MESSAGES = 10_000
+"""What one fetch brings at most, of one partition."""
+PATIENCE_S = 2.0
+"""How long a fetch waits for a broker that does not answer."""
+
+
+class Fetcher:
+    """The fetchers of one consumer."""
+
+    def __init__(
+        self,
+        diary: Diary,
+        cluster: ClusterFile,
+        every_s: float,
+        session: Callable[[], int],
+        *,
+        ends_on_error: bool,
+    ) -> None:
+        self.diary = diary
+        self.cluster = cluster
+        self.every_s = every_s
+        self.session = session
+        self.ends_on_error = ends_on_error
+        """0.7.2: a fetcher that fails twice running ends, and nothing starts it again."""
+        self._changed = Condition()
+        self._current: dict[Partition, Fetch] = {}
+        self._positions: dict[Partition, int] = {}
+        self._stopping: dict[Partition, None] = {}
+        self._quiet: Callable[[], None] | None = None
+        self._is_under_way = False
+        self._is_over = False
+        self._brokers: dict[str, BufferedRWPair] = {}
+        self._failures: dict[str, int] = {}
+        Thread(target=self._work, daemon=True).start()
+
+    # --- what a program asks -----------------------------------------------------------
+
+    def fetch_exactly(self, fetches: Iterable[Fetch], quiet: Callable[[], None]) -> bool:
+        """Fetch these and no others; False when `quiet` is called once the others are quiet."""
+        wanted = {fetch.partition: fetch for fetch in fetches}
+        with self._changed:
+            before, self._current = self._current, wanted
+            for partition in before:
+                if partition not in wanted:
+                    self._stop(partition)
+            for partition, fetch in wanted.items():
+                self._start_or_move(before.get(partition), fetch)
+            self._changed.notify()
+            self._quiet = quiet if self._stopping else None
+            return not self._stopping
+
+    def _stop(self, partition: Partition) -> None:
+        if self._is_under_way:
+            self._stopping[partition] = None
+        else:
+            self._write(partition, "ceases", 0)
+
+    def _start_or_move(self, before: Fetch | None, fetch: Fetch) -> None:
+        partition = fetch.partition
+        if before is None and partition in self._stopping:
+            del self._stopping[partition]  # it has not fallen quiet, so it just goes on
+        elif before is None:
+            start = 0 if fetch.start == EARLIEST else fetch.start
+            self._positions.setdefault(partition, start)
+            self._write(partition, "begins", fetch.stream)
+        elif before.stream != fetch.stream:
+            self._write(partition, "ceases", 0)
+            self._write(partition, "begins", fetch.stream)
+
+    def known_positions(self) -> Positions:
+        """Where I stand, as far as I know; a place that only a broker knows is not known."""
+        with self._changed:
+            return tuple((one, at) for one, at in self._positions.items() if at >= 0)
+
+    def forget(self, partitions: Iterable[Partition] | None) -> None:
+        """Forget where I stood."""
+        with self._changed:
+            for partition in list(self._positions) if partitions is None else partitions:
+                self._positions.pop(partition, None)
+
+    def stop(self) -> None:
+        """Fetch nothing any more."""
+        with self._changed:
+            for partition in (*self._current, *self._stopping):
+                self._write(partition, "ceases", 0)
+            self._current = {}
+            self._stopping.clear()
+            self._is_over = True
+            self._changed.notify()
+
+    # --- fetching: in a thread of its own ------------------------------------------------
+
+    def _work(self) -> None:
+        while not self._is_over:
+            with self._changed:
+                self._changed.wait_for(lambda: self._current or self._is_over)
+                self._is_under_way = True
+                wanted = list(self._current.values())
+            outcome = self._ask_brokers(wanted)
+            with self._changed:
+                self._is_under_way = False
+                self._deliver(outcome)
+                self._changed.wait_for(lambda: self._is_over, self.every_s)
+
+    def _ask_brokers(self, wanted: list[Fetch]) -> dict[str, Any]:
+        """Ask every broker once: address -> (fetches, ends), the ends None where it failed."""
+        by_address: dict[str, list[Fetch]] = {}
+        for fetch in wanted:
+            by_address.setdefault(self._address_for(fetch), []).append(fetch)
+        return {
+            address: (fetches, self._ask(address, fetches))
+            for address, fetches in by_address.items()
+        }
+
+    def _address_for(self, fetch: Fetch) -> str:
+        if fetch.address:
+            return fetch.address
+        state = self.cluster.read()
+        return state.addresses.get(state.leaders.get(str(fetch.partition), -1), "no leader")
+
+    def _ask(self, address: str, fetches: list[Fetch]) -> list[int | None] | None:
+        try:
+            broker = self._brokers.get(address) or self._connect(address)
+            question = [str(fetch.partition) for fetch in fetches]
+            broker.write(msgspec.json.encode(question) + b"\n")
+            broker.flush()
+            line = broker.readline()
+            if not line:
+                raise ConnectionError(f"{address} has closed the connection")
+            return msgspec.json.decode(line, type=list[int | None])
+        except (OSError, ValueError):
+            broken = self._brokers.pop(address, None)
+            if broken is not None:
+                with suppress(OSError):
+                    broken.close()
+            return None
+
+    def _connect(self, address: str) -> BufferedRWPair:
+        _, _, port = address.rpartition(":")
+        if not port.isdigit():
+            raise ConnectionError(f"there is no broker at {address}")
+        with socket.create_connection(("127.0.0.1", int(port)), PATIENCE_S) as connection:
+            broker = self._brokers[address] = connection.makefile("rwb")
+        return broker
+
+    # --- what came back ----------------------------------------------------------------
+
+    def _deliver(self, outcome: dict[str, Any]) -> None:
+        moved: dict[str, tuple[int, int]] = {}
+        failed: dict[str, list[Fetch]] = {}
+        for address, (fetches, ends) in outcome.items():
+            for at, fetch in enumerate(fetches):
+                if fetch.partition not in self._current:
+                    continue
+                if ends is None or ends[at] is None:
+                    failed.setdefault(address, []).append(fetch)
+                else:
+                    self._move(fetch.partition, ends[at], moved)
+        if moved:
+            self.diary.write("fetched", {"moved": moved}, session=self.session())
+        self._note_failures(failed)
+        self._fall_quiet()
+
+    def _move(self, partition: Partition, end: int, moved: dict[str, tuple[int, int]]) -> None:
+        before = self._positions.get(partition)
+        if before is None or before == end:
+            return
+        after = end if before < 0 else min(end, before + MOST_MESSAGES)
+        self._positions[partition] = after
+        if after > before >= 0:
+            moved[str(partition)] = (before, after)
+
+    def _note_failures(self, failed: dict[str, list[Fetch]]) -> None:
+        """Count the brokers that did not answer; a fetcher of 0.7.2 bears only one failure."""
+        self._failures = {address: self._failures.get(address, 0) + 1 for address in failed}
+        for address, fetches in failed.items():
+            times = self._failures[address]
+            self.diary.write(
+                "fetch fails", {"from": address, "times": times}, session=self.session()
+            )
+            if self.ends_on_error and times > 1:
+                for fetch in fetches:
+                    del self._current[fetch.partition]
+                    self._write(fetch.partition, "ceases", 0)
+
+    def _fall_quiet(self) -> None:
+        for partition in self._stopping:
+            self._write(partition, "ceases", 0)
+        self._stopping.clear()
+        if self._quiet is not None:
+            quiet, self._quiet = self._quiet, None
+            quiet()
+
+    def _write(self, partition: Partition, does: str, stream: int) -> None:
+        detail = {"does": does, "at": self._positions.get(partition, -1), "stream": stream}
+        self.diary.write(
+            "fetching",
+            detail,
+            session=self.session(),
+            topic=partition.topic,
+            partition=partition.name,
+        )

@@ -1,0 +1,136 @@
+"""A member of a live run: one process, one program.
+
+    python -m real.member
+
+Its orders come as lines on standard input, the first of them a pickled `Job`; what it has
+to say goes to standard output. It ends when its program is over, when it is told to, or
+when whoever started it is gone, which closes its standard input.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import pickle
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import msgspec
+
+from model.answers import Order, Ordered
+from model.program import Program
+from real.cluster import ClusterFile
+from real.diary import Diary
+from real.driver import Driver
+from real.fetching import Fetcher
+from real.link import Link, Said
+from real.serving import DataServer
+
+
+@dataclass(frozen=True)
+class Job:
+    """What a member's process is to do."""
+
+    node: str
+    group: str
+    program: Program
+    hosts: str
+    chroot: str
+    session_timeout_ms: int
+    diary: str
+    cluster: str
+    begin_ns: int
+    about: dict[str, Any]
+    fetch_every_s: float = 0
+    """0 for whoever fetches nothing."""
+    ends_on_error: bool = False
+    serves: tuple[int, int] | None = None
+    """A broker's id and port."""
+    armed: tuple[tuple[str, str], ...] = ()
+    """(before or after, purpose) of the steps at which to report and wait."""
+    skew_ms: int = 0
+
+
+def encoded(job: Job) -> bytes:
+    """A job as a line."""
+    return base64.b64encode(pickle.dumps(job)) + b"\n"
+
+
+class Channel:
+    """The line to whoever runs the world."""
+
+    def __init__(self, job: Job) -> None:
+        self.armed = frozenset(job.armed)
+        self.may_go = Event()
+
+    def say(self, **message: Any) -> None:
+        """Say something."""
+        sys.stdout.buffer.write(msgspec.json.encode(message) + b"\n")
+        sys.stdout.buffer.flush()
+
+    def before(self, purpose: str) -> None:
+        """Report a step before it is taken, and wait for leave."""
+        self._step("before", purpose)
+
+    def after(self, purpose: str) -> None:
+        """Report a step whose answer has come, and wait for leave."""
+        self._step("after_reply", purpose)
+
+    def _step(self, when: str, purpose: str) -> None:
+        if (when, purpose) in self.armed:
+            self.may_go.clear()
+            self.say(step=when, purpose=purpose)
+            self.may_go.wait()
+
+    def listen(self, deliver: Callable[[Ordered], None], driver: Driver) -> None:
+        """Take orders until there is nobody to give them, and then end at once."""
+        for line in sys.stdin.buffer:
+            message = msgspec.json.decode(line)
+            if "go" in message:
+                self.may_go.set()
+            elif "skew_ms" in message:
+                driver.skew_ms = message["skew_ms"]
+            else:
+                order = Order(message.pop("order"))
+                deliver(Ordered(order, **message))
+        os._exit(0)
+
+
+def main() -> None:
+    """Read the job, and do it."""
+    job: Job = pickle.loads(base64.b64decode(sys.stdin.buffer.readline()))
+    diary = Diary(Path(job.diary), job.node, job.group, job.begin_ns)
+    cluster = ClusterFile(Path(job.cluster))
+    channel = Channel(job)
+    links: list[Link] = []
+
+    def connect(hear: Callable[[Said], None]) -> Link:
+        links.append(Link(job.hosts, job.chroot, job.session_timeout_ms, hear))
+        return links[0]
+
+    fetcher = None
+    if job.fetch_every_s:
+        fetcher = Fetcher(
+            diary,
+            cluster,
+            job.fetch_every_s,
+            lambda: links[0].session if links else 0,
+            ends_on_error=job.ends_on_error,
+        )
+    if job.serves is not None:
+        broker_id, port = job.serves
+        DataServer(port, broker_id, cluster, diary.t_us)
+    driver = Driver(job.program, diary, connect, fetcher, channel, job.skew_ms)
+    diary.write("starts", job.about)
+    Thread(target=channel.listen, args=(driver.queue.put, driver), daemon=True).start()
+    ended = driver.run()
+    channel.say(ended=ended.reason, failed=ended.failed, slowest_us=links[0].slowest_ns // 1000)
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
