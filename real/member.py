@@ -60,17 +60,18 @@ def encoded(job: Job) -> bytes:
     return base64.b64encode(pickle.dumps(job)) + b"\n"
 
 
+def say(**message: Any) -> None:
+    """Say something to whoever runs the world."""
+    sys.stdout.buffer.write(msgspec.json.encode(message) + b"\n")
+    sys.stdout.buffer.flush()
+
+
 class Channel:
     """The line to whoever runs the world."""
 
     def __init__(self, job: Job) -> None:
         self.armed = frozenset(job.armed)
         self.may_go = Event()
-
-    def say(self, **message: Any) -> None:
-        """Say something."""
-        sys.stdout.buffer.write(msgspec.json.encode(message) + b"\n")
-        sys.stdout.buffer.flush()
 
     def before(self, purpose: str) -> None:
         """Report a step before it is taken, and wait for leave."""
@@ -83,7 +84,7 @@ class Channel:
     def _step(self, when: str, purpose: str) -> None:
         if (when, purpose) in self.armed:
             self.may_go.clear()
-            self.say(step=when, purpose=purpose)
+            say(step=when, purpose=purpose)
             self.may_go.wait()
 
     def listen(self, deliver: Callable[[Ordered], None], driver: Driver) -> None:
@@ -101,7 +102,8 @@ class Channel:
 
 
 def main() -> None:
-    """Read the job, and do it."""
+    """Say that the imports are done, read the job, and do it."""
+    say(ready=os.getpid())
     job: Job = pickle.loads(base64.b64decode(sys.stdin.buffer.readline()))
     diary = Diary(Path(job.diary), job.node, job.group, job.begin_ns)
     cluster = ClusterFile(Path(job.cluster))
@@ -128,7 +130,7 @@ def main() -> None:
     diary.write("starts", job.about)
     Thread(target=channel.listen, args=(driver.queue.put, driver), daemon=True).start()
     ended = driver.run()
-    channel.say(ended=ended.reason, failed=ended.failed, slowest_us=links[0].slowest_ns // 1000)
+    say(ended=ended.reason, failed=ended.failed, slowest_us=links[0].slowest_ns // 1000)
     os._exit(0)
 
 

@@ -1,0 +1,382 @@
+"""A live world: a real ZooKeeper, a process for each member, and the timeline.
+
+One thread runs the world: it waits for the next entry of the timeline or for something a
+member has to say, whichever comes first. When the time to settle is over, everybody is
+ended, and the trace is put together from what each process has written, what the world
+itself did, and what the servers have logged.
+"""
+
+from __future__ import annotations
+
+import heapq
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException
+
+from model.administrator import Administrator, administrator
+from model.asks import Partition
+from model.broker import Broker, broker
+from model.consumer import consumer
+from model.faults import Effect
+from model.member import Consumer
+from model.payloads import PartitionState, TopicAssignment
+from model.plan import BrokerPlan, ClusterPlan, ConsumerPlan, GroupPlan, Plan
+from model.program import Program
+from model.registry import BadPayload, partition_state
+from model.trace import NOTHING, Header, Row, Trace
+from real.dataplane import DataPlane
+from real.ensemble import Ensemble
+from real.member import Job
+from real.merging import merged
+from real.nemesis import Nemesis
+from real.ports import free_ports
+from real.process import MemberProcess
+from real.settings import Settings
+
+WORLD = "live"
+ROOT = "/watchkeeper"
+PATIENCE_S = 60.0
+"""How long the processes of members may take to start, all together."""
+LOOK_US = 100_000
+"""How often the world looks who leads."""
+
+Tell = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Lived:
+    """What a live run has left."""
+
+    trace: Trace
+    effects: tuple[Effect, ...]
+    operations: int
+
+
+class Cluster:
+    """One cluster at run time."""
+
+    def __init__(self, world: World, plan: ClusterPlan, folder: Path) -> None:
+        self.plan = plan
+        self.prefix = f"{plan.name}:" if len(world.plan.clusters) > 1 else ""
+        tick_ms = plan.zookeeper.tick_us // 1000
+        self.ensemble = Ensemble(
+            plan.zookeeper.servers,
+            settings=Settings(tick_ms=tick_ms),
+            name=f"{self.prefix}zookeeper",
+        )
+        self.ensemble.start()
+        self.operator = KazooClient(self.ensemble.hosts, timeout=20 * tick_ms / 1000)
+        self.operator.start()
+        self.operator.ensure_path(ROOT)
+        self.leader = self.ensemble.wait_for_leader().name
+        folder.mkdir()
+        self.data = DataPlane(plan, folder / "cluster.json", world.now_us, world.say_hosting)
+
+    def stop(self) -> None:
+        """End every server, and leave nothing."""
+        self.operator.stop()
+        self.operator.close()
+        self.ensemble.stop()
+
+
+class World:
+    """Everything there is in a live run."""
+
+    def __init__(self, plan: Plan, folder: Path) -> None:
+        self.plan = plan
+        self.folder = folder
+        self.rows: list[Row] = []
+        self.begin_ns = time.monotonic_ns()
+        self.members: dict[str, MemberProcess] = {}
+        self.heard: SimpleQueue[tuple[MemberProcess, dict[str, Any]]] = SimpleQueue()
+        self.consumers = {member.node: (group, member) for group, member in plan.consumers()}
+        self.brokers: dict[str, tuple[str, BrokerPlan]] = {}
+        self.lives: dict[str, int] = {}
+        self.skews: dict[str, int] = {}
+        self.clusters: dict[str, Cluster] = {}
+        self._calendar: list[tuple[int, int, Callable[[], None]]] = []
+        self._entries = 0
+        self._idle: list[MemberProcess] = []
+        self.nemesis = Nemesis(self)
+
+    # --- time --------------------------------------------------------------------------
+
+    def now_us(self) -> int:
+        """The moment of the run."""
+        return (time.monotonic_ns() - self.begin_ns) // 1000
+
+    def at(self, due_us: int, call: Callable[[], None]) -> None:
+        """Do something at that moment."""
+        self._entries += 1
+        heapq.heappush(self._calendar, (due_us, self._entries, call))
+
+    # --- running -----------------------------------------------------------------------
+
+    def run(self, tell: Tell | None = None) -> None:
+        """Run from the beginning to the end of the time to settle."""
+        for plan in self.plan.clusters:
+            cluster = self.clusters[plan.name] = Cluster(self, plan, self.folder / plan.name)
+            ports = free_ports(len(plan.brokers))
+            for one, port in zip(plan.brokers, ports, strict=True):
+                self.brokers[one.node] = (plan.name, replace(one, port=port))
+        self._make_processes()
+        self.begin_ns = time.monotonic_ns()
+        for cluster in self.clusters.values():
+            self.write(cluster.leader, "leads", {"epoch": 1, "kept": 0})
+        self._schedule()
+        while (end_us := self.nemesis.ends_us + self.plan.settle_us) > self.now_us():
+            self._wait(end_us)
+            if tell is not None:
+                tell(self.now_us(), end_us)
+        self.write("", "run ends")
+
+    def _schedule(self) -> None:
+        for cluster in self.clusters.values():
+            if cluster.plan.layout == "0.8":
+                self._start_administrator(cluster)
+        for node, (_, plan) in self.brokers.items():
+            if plan.starts_us is not None:
+                self.at(plan.starts_us, lambda node=node: self._start(node))  # type: ignore[misc]
+        for node, (_, member) in self.consumers.items():
+            if member.starts_us is not None:
+                self.at(member.starts_us, lambda node=node: self._start(node))  # type: ignore[misc]
+        self.nemesis.schedule()
+        self.at(LOOK_US, self._look_who_leads)
+
+    def _wait(self, end_us: int) -> None:
+        """Wait for what is due or for what a member says, whichever is first, and do it."""
+        due_us = min(self._calendar[0][0], end_us) if self._calendar else end_us
+        try:
+            member, message = self.heard.get(timeout=max(due_us - self.now_us(), 0) / 1e6)
+        except Empty:
+            while self._calendar and self._calendar[0][0] <= self.now_us():
+                heapq.heappop(self._calendar)[2]()
+            return
+        self._hear(member, message)
+
+    def _look_who_leads(self) -> None:
+        for cluster in self.clusters.values():
+            leader = cluster.ensemble.leader
+            if leader is not None and leader.name != cluster.leader:
+                self.write(leader.name, "leads", {"epoch": 0, "kept": 0})
+            if leader is None and cluster.leader:
+                self.write(cluster.leader, "leader lost")
+            cluster.leader = "" if leader is None else leader.name
+            if cluster.plan.layout == "0.8":
+                cluster.data.lead(_leaders(cluster))
+        self.at(self.now_us() + LOOK_US, self._look_who_leads)
+
+    # --- processes ---------------------------------------------------------------------
+
+    def running(self, name: str) -> MemberProcess | None:
+        """The process of a member, if it has one."""
+        member = self.members.get(name)
+        return member if member is not None and member.is_alive else None
+
+    def _start(self, name: str) -> None:
+        self.start(name)
+
+    def start(self, name: str, *, new_id: bool = False) -> bool:
+        """Start the process of a consumer or a broker, unless it runs already."""
+        if self.running(name) is not None:
+            return False
+        self.lives[name] = self.lives.get(name, 0) + 1
+        if name in self.consumers:
+            self._start_consumer(*self.consumers[name], new_id=new_id)
+        else:
+            self._start_broker(*self.brokers[name])
+        return True
+
+    def _start_consumer(self, group: GroupPlan, plan: ConsumerPlan, *, new_id: bool) -> None:
+        cluster = self.clusters[group.cluster]
+        configured = plan.configured_id
+        if new_id and configured:
+            configured = f"{configured}.{self.lives[plan.node]}"
+        me = Consumer(
+            plan.node,
+            group.name,
+            plan.host,
+            plan.subscription,
+            cluster.plan.layout,
+            plan.variant,
+            plan.settings,
+            configured,
+        )
+        program = consumer(me) if plan.program is None else replace(plan.program, me=me)
+        self._run(
+            replace(
+                self._job(cluster, plan.node, program, plan.settings.session_timeout_ms),
+                group=group.name,
+                about={"variant": plan.variant.name},
+                fetch_every_s=group.fetch_every_us / 1e6,
+                ends_on_error=plan.variant.fetch_errors == "end the fetcher",
+            )
+        )
+
+    def _start_broker(self, cluster_name: str, plan: BrokerPlan) -> None:
+        cluster = self.clusters[cluster_name]
+        on_disk = tuple(sorted(cluster.data.disks.get(plan.broker_id, {}).items()))
+        me = Broker(
+            plan.node,
+            plan.broker_id,
+            plan.host,
+            plan.port,
+            cluster.plan.layout,
+            cluster.plan.variant,
+            on_disk if cluster.plan.layout == "0.7" else (),
+            cluster.plan.session_timeout_ms,
+        )
+        address = f"{plan.host}:{plan.port}"
+        job = self._job(cluster, plan.node, broker(me), cluster.plan.session_timeout_ms)
+        cluster.data.open(plan.broker_id, plan.node, address)
+        self._run(replace(job, about={"address": address}, serves=(plan.broker_id, plan.port)))
+
+    def _start_administrator(self, cluster: Cluster) -> None:
+        name = f"{cluster.prefix}administrator"
+        topics = tuple(
+            (topic, TopicAssignment(tuple(sorted(homes.items()))))
+            for topic, homes in sorted(cluster.data.homes.items())
+        )
+        program = administrator(Administrator(name, topics))
+        self._run(self._job(cluster, name, program, cluster.plan.session_timeout_ms))
+
+    def _job(self, cluster: Cluster, node: str, program: Program, timeout_ms: int) -> Job:
+        return Job(
+            node,
+            "",
+            program,
+            cluster.ensemble.hosts,
+            ROOT,
+            timeout_ms,
+            str(self.folder / f"{node.replace('/', '-')}.{self.lives.get(node, 1)}.jsonl"),
+            str(cluster.data.file.path),
+            self.begin_ns,
+            {},
+            armed=self.nemesis.steps_of(node),
+            skew_ms=self.skews.get(node, 0),
+        )
+
+    def _run(self, job: Job) -> None:
+        process = self._idle.pop() if self._idle else self._make_process()
+        self.members[job.node] = process
+        process.begin(job)
+
+    def _make_process(self) -> MemberProcess:
+        return MemberProcess(self.folder / "errors", self._put)
+
+    def _make_processes(self) -> None:
+        """Make every process that will be needed, and wait until they are there."""
+        again = sum(action.verb.name in ("start", "restart") for action in self.plan.timeline)
+        administrators = sum(cluster.plan.layout == "0.8" for cluster in self.clusters.values())
+        number = len(self.consumers) + len(self.brokers) + administrators + again
+        self._idle = [self._make_process() for _ in range(number)]
+        for process in self._idle:
+            process.is_ready.wait(PATIENCE_S)
+
+    def _put(self, member: MemberProcess, message: dict[str, Any]) -> None:
+        self.heard.put((member, message))
+
+    def _hear(self, member: MemberProcess, message: dict[str, Any]) -> None:
+        if "step" in message:
+            self.nemesis.at_step(member, message["step"], message["purpose"])
+        elif "gone" in message:
+            self._bury(member)
+
+    def kill(self, member: MemberProcess) -> None:
+        """Kill a process."""
+        member.kill()
+        detail = {"why": "killed", "failed": True}
+        self.write(member.node, "ends", detail, group=member.group)
+        self._bury(member)
+
+    def _bury(self, member: MemberProcess) -> None:
+        for cluster in self.clusters.values():
+            cluster.data.close(member.node)
+
+    # --- the trace ---------------------------------------------------------------------
+
+    def write(
+        self, node: str, kind: str, detail: Mapping[str, Any] = NOTHING, *, group: str = ""
+    ) -> None:
+        """Write an event of the world's own into the trace."""
+        self.rows.append((self.now_us(), node, kind, 0, group, "", "", 0, detail))
+
+    def say_hosting(self, node: str, does: str, partition: Any) -> None:
+        """A broker begins or ceases to serve a partition."""
+        self.rows.append(
+            (
+                self.now_us(),
+                node,
+                "hosting",
+                0,
+                "",
+                partition.topic,
+                partition.name,
+                0,
+                {"does": does},
+            )
+        )
+
+    def end(self) -> None:
+        """End every process."""
+        for member in (*self.members.values(), *self._idle):
+            member.close()
+
+    def stop(self) -> None:
+        """End everything."""
+        self.end()
+        for cluster in self.clusters.values():
+            cluster.stop()
+
+
+def _leaders(cluster: Cluster) -> dict[str, int]:
+    """0.8: who leads each partition, by the registry; what cannot be read is left out."""
+    leaders: dict[str, int] = {}
+    for topic, homes in cluster.data.homes.items():
+        for index in homes:
+            partition = Partition(topic, str(index))
+            path = partition_state(partition)
+            try:
+                data, _ = cluster.operator.get(f"{ROOT}{path}")
+                leaders[str(partition)] = PartitionState.decode(path, data).leader
+            except (KazooException, BadPayload):
+                continue
+    return leaders
+
+
+def live(
+    plan: Plan,
+    seed: int = 0,
+    *,
+    versions: Mapping[str, str] | None = None,
+    tell: Tell | None = None,
+) -> Lived:
+    """Run a plan against a real ZooKeeper that is started for it."""
+    folder = Path(tempfile.mkdtemp(prefix="watchkeeper-live-"))
+    world = World(plan, folder)
+    header = Header(plan.name, plan.variant, WORLD, seed, versions or {})
+    try:
+        try:
+            world.run(tell)
+        except KeyboardInterrupt:
+            world.write("", "run ends")
+            header = replace(header, partial=True)
+        world.end()
+        folders = {
+            cluster.prefix: [server.log_folder for server in cluster.ensemble.servers]
+            for cluster in world.clusters.values()
+        }
+        rows = merged(world.rows, folder, folders, ROOT, world.begin_ns)
+    finally:
+        world.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+    operations = sum(row[2] == "answers" for row in rows)
+    return Lived(Trace(header, rows), tuple(world.nemesis.effects), operations)
