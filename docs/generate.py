@@ -4,7 +4,7 @@
     python docs/generate.py --check    exit 1 if one of them is not what the code says
 
 A page that is generated says so in its second line. The table of what `hardened` holds is
-made by running it, fault by fault; that takes some seconds.
+made by running it, fault by fault; that takes two minutes.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ from scenarios.schema import (
 )
 
 HOME = Path(__file__).parent
+WIDTH = 80
+"""Of the help of a command, whatever the terminal of whoever writes the pages."""
 MADE = "<!-- made by docs/generate.py; edit the code, not this page -->"
 
 
@@ -97,9 +99,9 @@ def properties_page() -> str:
         "it without fencing what it writes to.",
         table(["property", "kind", "says"], rows),
         "*At rest* means: no rebalance runs, no notification is under way or unread, no timer "
-        "for another attempt runs, no process stands still, every process is connected, its session "
-        "is alive, no session is left of a process that is gone, no fault is in force, and all "
-        "that for two ticks.",
+        "for another attempt runs, no process stands still, every process is connected, its "
+        "session is alive, no session is left of a process that is gone, no fault is in force, "
+        "and all that for two ticks.",
     )
 
 
@@ -191,8 +193,8 @@ def scenario_page() -> str:
     return page(
         "Scenario files",
         "A scenario is a YAML file. `watchkeeper schema` prints its JSON Schema, which editors "
-        "use to complete and check. Durations are written `5s`, `200ms`, `2m`; rates `200/s`; sizes "
-        "`100B`, `2kB`.",
+        "use to complete and check. Durations are written `5s`, `200ms`, `2m`; rates `200/s`; "
+        "sizes `100B`, `2kB`.",
         *parts,
         "The verbs of the timeline and their options stand in [faults](faults.md), the kinds of "
         "event in [trace](trace.md), a consumer's settings in [settings](settings.md).",
@@ -237,10 +239,12 @@ def command_line_page() -> str:
     from watchkeeper.cli import app
 
     parts = []
-    context = click.Context(app, info_name="watchkeeper")
+    context = click.Context(
+        app, info_name="watchkeeper", terminal_width=WIDTH, **app.context_settings
+    )
     parts.append(f"```text\n{app.get_help(context)}\n```")
     for name, command in sorted(app.commands.items()):
-        inner = click.Context(command, info_name=f"watchkeeper {name}")
+        inner = click.Context(command, parent=context, info_name=name)
         parts.append(f"## {name}\n\n```text\n{command.get_help(inner)}\n```")
     return page("The command line", *parts)
 

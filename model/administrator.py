@@ -37,6 +37,7 @@ class AdministratorMemory:
     topics: tuple[tuple[str, TopicAssignment], ...]
     """What there is to be."""
     orders: tuple[Ordered, ...] = ()
+    """What was asked for and is not yet taken into account."""
     has_session: bool = False
     is_dirty: bool = True
     is_leaving: bool = False
@@ -74,6 +75,10 @@ async def _turn(memory: AdministratorMemory) -> AdministratorMemory | Ended:
     if memory.is_leaving:
         await close_session()
         return Ended("left")
+    if memory.orders:
+        first, *others = memory.orders
+        ordered = await _ordered(memory, first)
+        return replace(ordered, orders=tuple(others), is_dirty=True)
     if memory.is_dirty:
         await _bring_about(memory)
         return replace(memory, is_dirty=False, moves=(), deleted=())
@@ -86,7 +91,7 @@ async def _take(memory: AdministratorMemory, note: Note | None) -> Administrator
     elif note == LEAVE:
         return replace(memory, is_leaving=True)
     elif isinstance(note, Ordered):
-        memory = await _ordered(memory, note)
+        return replace(memory, orders=(*memory.orders, note))
     return replace(memory, is_dirty=True)
 
 

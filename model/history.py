@@ -5,8 +5,9 @@ same table in every world. This is the one place where events are put together a
 a state: whose sessions are alive, who fetches what, which claims stand, which brokers
 serve, and who is at rest.
 
-A member's session is the one the ensemble gave it last. It is *dead* from the moment the
-ensemble ends it, whether or not the member knows.
+A member's session is the one it was connected with last; the ensemble may have begun others
+for it, of which it never heard. It is *dead* from the moment the ensemble ends it, whether
+or not the member knows.
 """
 
 from __future__ import annotations
@@ -133,6 +134,7 @@ class History:
     def _connected(self, event: Event) -> None:
         state = self.node(event.node)
         state.is_connected = True
+        state.session = event.session
         state.notes_under_way = 0
 
     def _disconnected(self, event: Event) -> None:
@@ -158,9 +160,6 @@ class History:
         self.alive.add(event.session)
         self.holders[event.session] = name
         self.sessions_of.setdefault(name, set()).add(event.session)
-        state = self.node(name)
-        if state.is_alive:
-            state.session = event.session
 
     def _session_ended(self, event: Event) -> None:
         self.alive.discard(event.session)

@@ -67,7 +67,7 @@ class OwnershipJudge:
         {
             "applied",
             "fetching",
-            "session opened",
+            "connected",
             "session expired",
             "session closed",
             "fault",

@@ -7,7 +7,7 @@ microseconds from the beginning of the run.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from model.faults import Action
@@ -146,6 +146,11 @@ class Plan:
         return {consumer.node: group.name for group, consumer in self.consumers()}
 
     @property
+    def has_own_program(self) -> bool:
+        """Whether a consumer runs a program of the user's own."""
+        return any(member.program is not None for _, member in self.consumers())
+
+    @property
     def calm_us(self) -> int:
         """When everybody has started and the last action that has a time is over.
 
@@ -159,12 +164,3 @@ class Plan:
         ends += [member.starts_us for member in members if member.starts_us is not None]
         ends += [broker.starts_us for broker in brokers if broker.starts_us is not None]
         return max(ends, default=0)
-
-
-@dataclass(frozen=True, slots=True)
-class RunId:
-    """What reproduces a simulated run."""
-
-    plan: Plan
-    seed: int
-    versions: Mapping[str, str] = field(default_factory=dict)

@@ -69,6 +69,8 @@ class ProgressJudge:
     calm_us: int
     work: dict[str, WorkOf] = field(default_factory=dict)
     _asked: dict[str, int] = field(default_factory=dict)
+    _leaderless: dict[str, None] = field(default_factory=dict)
+    """What stands before the names of an ensemble's servers -> it has no leader."""
     _away: dict[str, None] = field(default_factory=dict)
     _fired: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
 
@@ -78,6 +80,8 @@ class ProgressJudge:
             "asks": self._note_ask,
             "answers": self._note_answer,
             "rebalance begins": self._note_attempt,
+            "leads": self._note_leader,
+            "leader lost": self._note_leader,
             "connected": self._note_connection,
             "suspended": self._note_connection,
             "expired": self._note_connection,
@@ -98,6 +102,17 @@ class ProgressJudge:
 
     def _note_attempt(self, event: Event) -> None:
         self.work[event.group].attempts += 1
+
+    def _note_leader(self, event: Event) -> None:
+        ensemble = event.node.rpartition("zookeeper/")[0]
+        if event.kind == "leads":
+            self._leaderless.pop(ensemble, None)
+        else:
+            self._leaderless[ensemble] = None
+
+    def _is_served(self, group: GroupPlan) -> bool:
+        ensemble = f"{group.cluster}:" if len(self.plan.clusters) > 1 else ""
+        return ensemble not in self._leaderless
 
     def _note_connection(self, event: Event) -> None:
         """Somebody is connected, or is not any more."""
@@ -187,6 +202,13 @@ class ProgressJudge:
             bound = self.bound_us(tracker.group)
             rest = _first_lasting(tracker.rests, self.calm_us, end_us)
             name = tracker.group.name
+            if rest is None and not self._is_served(tracker.group):
+                return Finding(
+                    PROGRESS,
+                    Verdict.UNKNOWN,
+                    f"the service of {name} was not back when the run ended; nothing is owed "
+                    "before it is",
+                )
             if rest is None:
                 waited = end_us - self.calm_us
                 if waited < bound:

@@ -6,8 +6,8 @@ Reading order: `verdicts` (what a verdict is), `history` (what was true when), `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from model.calm import BALANCE, CONSENSUS, COVER, CalmJudge
@@ -38,6 +38,10 @@ NEVER_HAPPENS = Property("never", "always", "what the scenario rules out has not
 EFFECTS = Property("faults struck", "sometimes", "every action of the timeline had an effect")
 
 
+FailedTurns = tuple[int, int, str]
+"""How many, when the last of them, and what it said."""
+
+
 @dataclass(frozen=True, slots=True)
 class Judgement:
     """What is to be said of a run."""
@@ -45,6 +49,8 @@ class Judgement:
     findings: tuple[Finding, ...]
     changes: tuple[ChangeSeen, ...]
     stats: dict[str, Any]
+    failed_turns: Mapping[str, FailedTurns] = field(default_factory=dict)
+    """Node -> its turns that ended in an error which its program did not handle."""
 
     @property
     def verdict(self) -> Verdict:
@@ -94,8 +100,19 @@ def judge(plan: Plan, trace: Trace, effects: Sequence[Effect]) -> Judgement:
         findings.append(_partial(end_us))
     changes = progress.changes_seen(trackers)
     return Judgement(
-        tuple(findings), tuple(changes), _stats(ownership, progress, trackers, end_us)
+        tuple(findings),
+        tuple(changes),
+        _stats(ownership, progress, trackers, end_us),
+        _failed_turns(trace),
     )
+
+
+def _failed_turns(trace: Trace) -> dict[str, FailedTurns]:
+    failed: dict[str, FailedTurns] = {}
+    for event in trace.of_kind("turn fails"):
+        number = failed[event.node][0] if event.node in failed else 0
+        failed[event.node] = (number + 1, event.t_us, event.detail["error"])
+    return failed
 
 
 def _calm_us(trace: Trace, effects: Sequence[Effect]) -> int:

@@ -41,7 +41,7 @@ def _problems(document: Document, errors: Sequence[Any]) -> Iterator[Problem]:
         path = _path_in(document, error["loc"])
         inside.update(path[:length] for length in range(len(path)))
         if error["type"] in ("missing", "extra_forbidden"):
-            yield document.problem(path, _about_field(path, error))
+            yield document.problem(path, _about_field(document, path, error))
             inside.update([path] if error["type"] == "missing" else [])
         else:
             is_key = error["loc"][-1] == "[key]"
@@ -51,10 +51,20 @@ def _problems(document: Document, errors: Sequence[Any]) -> Iterator[Problem]:
             yield document.problem(path, _about_value(path, found))
 
 
-def _about_field(path: Path, error: Any) -> str:
+def _about_field(document: Document, path: Path, error: Any) -> str:
     if error["type"] == "extra_forbidden":
-        return f"is not a field here{nearest(path[-1], _fields_at(path[:-1]))}"
+        fields = _fields_of_entry(document, path[:-1]) or _fields_at(path[:-1])
+        return f"is not a field here{nearest(path[-1], fields)}"
     return f"{'' if path else 'a scenario '}needs `{error['loc'][-1]}`"
+
+
+def _fields_of_entry(document: Document, path: Path) -> list[str]:
+    """What may stand in an entry of the timeline, if its verb is clear."""
+    if len(path) != 2 or path[0] != "timeline":
+        return []
+    entry = document.data["timeline"][path[1]]
+    verbs = [verb for verb in VERBS if verb in entry]
+    return ["at", "on", verbs[0], *VERBS[verbs[0]].options] if len(verbs) == 1 else []
 
 
 def _about_value(path: Path, errors: Sequence[Any]) -> str:

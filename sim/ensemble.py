@@ -46,6 +46,7 @@ class Entry:
         "detail",
         "done",
         "ends_session",
+        "is_acknowledged",
         "kind",
         "logged_us",
         "node",
@@ -71,6 +72,8 @@ class Entry:
         self.ends_session = False
         self.logged_us: dict[int, int] = {}
         """Server -> when it has this in its log."""
+        self.is_acknowledged = False
+        """Whether the leader knows that a majority has it."""
         self.syncs: list[Callable[[], None]] = []
         """Whom to answer once this is committed, because it was under way when they asked."""
 
@@ -243,14 +246,19 @@ class Ensemble:
                 self._replicate(entry)
 
     def _commit(self, message: tuple[int, Entry]) -> None:
+        """A majority has an entry; it is committed once all that came before it are."""
         epoch, entry = message
         leader = self.leader
-        if epoch != self.epoch or leader is None or entry is not self.uncommitted[0]:
+        if epoch != self.epoch or leader is None:
             return
         if leader.is_paused:
             self.election.when_resumed(lambda: self._commit(message))
             return
-        self.uncommitted.popleft()
+        entry.is_acknowledged = True
+        while self.uncommitted and self.uncommitted[0].is_acknowledged:
+            self._take_effect(self.uncommitted.popleft(), leader)
+
+    def _take_effect(self, entry: Entry, leader: Server) -> None:
         self.settle(entry, leader)
         leader.apply(entry)
         for server in self.servers:

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 
 import watchkeeper
@@ -16,7 +17,7 @@ from tests.readme_shown import difference, is_same, normal, renewed
 TOOLS = {"watchkeeper": "-P -m watchkeeper", "pytest": "-P -m pytest", "python": ""}
 """Command -> how this very Python runs it."""
 
-LONGEST_S = 120
+LONGEST_S = 300
 INSTALLS = "pip install"
 FOREIGN = ("jq",)
 """Commands of others; where one is missing, what needs it is passed over."""
@@ -26,7 +27,9 @@ class Session:
     """A reader at work: one folder, and one command after the other."""
 
     def __init__(self, folder: Path) -> None:
+        self.home = folder.parent
         self.folder = folder
+        """Where the reader is now."""
         self.code = 0
         """The exit code of the last command."""
         bin_folder = folder.parent / f"{folder.name}-bin"
@@ -46,10 +49,14 @@ class Session:
             "HOME": str(folder.parent),
             "PYTHONPATH": str(Path(watchkeeper.__file__).parent.parent),
             "LC_ALL": "C.UTF-8",
+            "CI": "true",  # what Hypothesis draws is then the same each time
         }
 
     def run(self, command: str) -> list[str]:
         """Run a command as a shell does, which knows the last exit code; what it prints."""
+        if command.startswith("cd "):
+            self.folder /= command.removeprefix("cd ")
+            command = "true"
         done = subprocess.run(
             ["bash", "-c", f"(exit {self.code})\n{command}"],
             cwd=self.folder,
@@ -107,19 +114,31 @@ def _edits(
             session.write(block)
         if block.language == "python" and not _runs_later(block, found[number:]):
             wrong.extend(_run_python(block, session))
-        for step in commands_of(block):
+        typed = commands_of(block)
+        for step, after in zip_longest(typed, typed[1:]):
             if INSTALLS in step.command or not session.can_run(step.command):
                 continue
             real = session.run(step.command)
             if block.language == "console" and not is_same(normal("\n".join(step.shown)), real):
-                wrong.append(
-                    f"line {step.line}: $ {step.command}\n{difference(step.shown, real)}"
-                )
+                shown = difference(step.shown, real)
+                wrong.append(f"line {step.line}: $ {step.command}\n{shown}")
                 edits.insert(0, (step, renewed(step.shown, real)))
-            elif block.language == "sh" and session.code != 0:
-                output = "\n".join(real)
-                wrong.append(f"line {step.line}: {step.command} fails:\n{output}")
+            wrong.extend(_suspicious(session, step, after, real))
     return edits
+
+
+ASKS_FOR_CODE = "echo $?"
+
+
+def _suspicious(
+    session: Session, step: Step, after: Step | None, real: list[str]
+) -> Iterator[str]:
+    """What no page may show without saying so: a command that fails, this very machine."""
+    output = "\n".join(real)
+    if session.code != 0 and (after is None or after.command != ASKS_FOR_CODE):
+        yield f"line {step.line}: {step.command} fails with {session.code}:\n{output}"
+    if str(session.home) in output:
+        yield f"line {step.line}: {step.command} shows a path of this machine:\n{output}"
 
 
 def _runs_later(block: Block, later: list[Block]) -> bool:

@@ -32,6 +32,7 @@ RUN_FIELDS = {
     "stats",
     "fingerprint",
     "command",
+    "deterministic",
     "files",
 }
 
@@ -379,16 +380,16 @@ def test_check_determinism_names_the_first_difference(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A program that draws on the process, not on the seed: exit 3, with event and time."""
-    from model import consumer
+    from model import joining
 
-    shipped_registration = consumer.registration
+    shipped_registration = joining.registration
     calls: list[int] = []
 
     def different_each_time(me: Any, now_ms: int) -> bytes:
         calls.append(now_ms)
         return shipped_registration(me, now_ms) + b" " * len(calls)
 
-    monkeypatch.setattr(consumer, "registration", different_each_time)
+    monkeypatch.setattr(joining, "registration", different_each_time)
     said = Said(capsys, "run", small(), "--check-determinism", "--no-pictures")
     assert said.code == 3
     assert "first run" in said.err

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from textwrap import indent
 from types import ModuleType
@@ -65,6 +66,8 @@ def test_only_the_readme_installs() -> None:
 
 PLANTED = {
     "a word of the output": "```console\n$ watchkeeper version\n0.1.x\n```\n",
+    "a failure that is not announced": "```console\n$ ls /none 2> /dev/null\n```\n",
+    "a path of this machine": "```console\n$ pwd\n...\n```\n",
     "an exit code": "```console\n$ watchkeeper version > /dev/null\n$ echo $?\n1\n```\n",
     "what follows a part left out": "```console\n$ watchkeeper version\n...\nand more\n```\n",
     "a command that fails": "```sh\nwatchkeeper run no-such-scenario\n```\n",
@@ -193,9 +196,7 @@ def test_the_index_knows_every_page() -> None:
 def generator() -> Iterator[ModuleType]:
     """The program that writes the generated pages."""
     sys.path.insert(0, str(HOME / "docs"))
-    import generate
-
-    yield generate
+    yield import_module("generate")
     sys.path.remove(str(HOME / "docs"))
 
 
@@ -261,9 +262,7 @@ def contradictions(said: dict[str, str], found: dict[str, str]) -> list[str]:
 @pytest.fixture(scope="module")
 def hardened(generator: ModuleType) -> Any:
     """The program that makes the table."""
-    import hardened
-
-    return hardened
+    return import_module("hardened")
 
 
 SHOWN = table_of(text_of(HOLDS_PAGE))

@@ -195,7 +195,7 @@ def diff(one: Path, other: Path, as_json: bool) -> int:
     else:
         from watchkeeper.listing import show_parting
 
-        show_parting(parting)
+        show_parting(parting, (str(one), str(other)))
     return HOLDS if parting is None else VIOLATED
 
 

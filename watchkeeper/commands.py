@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,7 @@ def run(
         result = _simulate(scenario, plan, seed)
         if twice and not result.trace.header.partial:
             _check_determinism(scenario, plan, seed, result.trace)
+            result = replace(result, is_repeated=True)
         return result, _fill(home, result, pictures=pictures)
     except folder.CannotWrite as error:
         raise Stop(USAGE, str(error)) from None
@@ -191,14 +193,21 @@ def parting_json(parting: Parting | None) -> dict[str, Any]:
     return {
         "same": False,
         "exact": parting.exact,
+        **_sides_json(parting),
+        "member": None if parting.member is None else _sides_json(parting.member),
+        "parted": list(parting.parted),
+        "only_in_one": list(parting.alone[0]),
+        "only_in_other": list(parting.alone[1]),
+    }
+
+
+def _sides_json(parting: Parting) -> dict[str, Any]:
+    return {
         "node": parting.node,
         "one": _event_json(parting.left),
         "other": _event_json(parting.right),
         "one_after": [_event_json(event) for event in parting.left_after],
         "other_after": [_event_json(event) for event in parting.right_after],
-        "parted": list(parting.parted),
-        "only_in_one": list(parting.alone[0]),
-        "only_in_other": list(parting.alone[1]),
     }
 
 

@@ -37,6 +37,11 @@ class Parting:
     """Every process that did something else, in the order in which they parted."""
     alone: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
     """The processes that only the one or only the other run has."""
+    member: Parting | None = None
+    """The first parting of a member of a group, where another process parted before it.
+
+    Brokers hardly ever register in the same order twice; that need not mean anything.
+    """
 
 
 def compare(left: Trace, right: Trace) -> Parting | None:
@@ -51,11 +56,17 @@ def compare(left: Trace, right: Trace) -> Parting | None:
     if not partings:
         return None
     only_left, only_right = lefts.keys() - rights.keys(), rights.keys() - lefts.keys()
+    members = [one for one in partings if _is_of_member(one)]
     return replace(
         partings[0],
+        member=members[0] if members and members[0] is not partings[0] else None,
         parted=tuple(one.node for one in partings),
         alone=(tuple(sorted(only_left)), tuple(sorted(only_right))),
     )
+
+
+def _is_of_member(parting: Parting) -> bool:
+    return any(event.group for event in (parting.left, parting.right) if event is not None)
 
 
 def _is_same_run(left: Trace, right: Trace) -> bool:

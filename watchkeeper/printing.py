@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from io import StringIO
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from model.faults import Effect
-from model.verdicts import Finding, Verdict, duration
+from model.progress import ChangeSeen
+from model.verdicts import Finding, Verdict, duration, seconds
 from scenarios.units import duration_text
 
 if TYPE_CHECKING:
@@ -38,29 +40,54 @@ def plain_report(result: Result) -> str:
 
 def report(result: Result, to: Console, files: list[str] | None = None) -> None:
     """Print the report of a run."""
-    to.print(_headline(result))
-    to.print(_property_table(result.findings))
+    to.print(_headline(result), soft_wrap=True)
+    show_table(_property_table(result.findings), to)
     if not all(one.counts for one in result.findings):
         to.print(Text("in parentheses: shown, but no part of the verdict", "dim"))
     to.print()
     if result.effects:
-        to.print(_fault_table(result.effects))
+        show_table(_fault_table(result.effects), to)
         to.print()
-    if result.judgement.changes:
-        to.print(_change_table(result))
+    members = [one for one in result.judgement.changes if one.what.endswith(("joined", "left"))]
+    if members:
+        show_table(_change_table(members), to)
         to.print()
+    for failing in _failing(result):
+        to.print(Text.assemble(("failing ", "dim"), failing), soft_wrap=True)
     to.print(Text.assemble(("again   ", "dim"), result.command), soft_wrap=True)
-    to.print(Text.assemble(("trace   ", "dim"), f"sha256 {result.fingerprint}"), soft_wrap=True)
+    twice = ", the same when run twice" if result.is_repeated else ""
+    said = f"sha256 {result.fingerprint}{twice}"
+    to.print(Text.assemble(("trace   ", "dim"), said), soft_wrap=True)
     if files:
         to.print(Text.assemble(("files   ", "dim"), files[0]), soft_wrap=True)
         for name in files[1:]:
             to.print(f"        {name}", soft_wrap=True)
 
 
+def show_table(table: Table, to: Console) -> None:
+    """Print a table without the spaces that fill its last column."""
+    with to.capture() as printed:
+        to.print(table)
+    to.file.write(TRAILING.sub(r"\1", printed.get()))
+
+
+TRAILING = re.compile(r" +((?:\x1b\[[0-9;]*m)*)$", re.MULTILINE)
+"""Spaces before the end of a line, and what ends their colour."""
+
+
+def _failing(result: Result) -> list[str]:
+    """Who had turns that ended in an error that its program did not handle."""
+    return [
+        f"{number} turn{'s' if number > 1 else ''} of {node}, the last at {seconds(at_us)}: {why}"
+        for node, (number, at_us, why) in sorted(result.judgement.failed_turns.items())
+    ]
+
+
 def _headline(result: Result) -> Text:
+    who = "a program of your own" if result.plan.has_own_program else result.plan.variant
     line = Text.assemble(
         (result.scenario.name, "bold"),
-        f", {result.plan.variant}, simulated, seed {result.seed}: ",
+        f", {who}, simulated, seed {result.seed}: ",
         (result.verdict.value, STYLES[result.verdict]),
     )
     wanted = result.expectation
@@ -102,10 +129,9 @@ def _fault_table(effects: tuple[Effect, ...]) -> Table:
     return table
 
 
-def _change_table(result: Result) -> Table:
+def _change_table(members: list[ChangeSeen]) -> Table:
     table = _table("change", "group", "at", "time to rest", "trigger skew")
     table.columns[0].max_width = 60
-    members = [one for one in result.judgement.changes if one.what.endswith(("joined", "left"))]
     for one in members[-MOST_CHANGES:]:
         rest = "not reached" if one.rest_after_us is None else duration(one.rest_after_us)
         skew = "-" if one.skew_us is None else duration(one.skew_us)

@@ -29,6 +29,8 @@ class Result:
     effects: tuple[Effect, ...]
     judgement: Judgement
     operations: int
+    is_repeated: bool = False
+    """Whether it was run twice, and was the same."""
 
     @property
     def verdict(self) -> Verdict:
@@ -57,7 +59,9 @@ class Result:
 
     @property
     def expectation(self) -> Expectation | None:
-        """What the scenario says of the variant that ran."""
+        """What the scenario says of the variant that ran; nothing of a program of your own."""
+        if self.plan.has_own_program:
+            return None
         return self.scenario.expectations.get(self.plan.variant)
 
     @property
@@ -87,7 +91,10 @@ class Result:
 
     @property
     def command(self) -> str:
-        """The command that runs this again."""
+        """The command that runs this again; a call where only Python can."""
+        if self.plan.has_own_program:
+            variant = f", variant={self.plan.variant!r}"
+            return f"simulate({self.scenario.source!r}, seed={self.seed}{variant}, consumer=...)"
         source = shlex.quote(self.scenario.source)
         return f"watchkeeper run {source} --variant {self.plan.variant} --seed {self.seed}"
 
@@ -141,8 +148,13 @@ class Result:
                 **self.judgement.stats,
                 "events": len(self.trace),
                 "operations": self.operations,
+                "failed_turns": {
+                    node: {"number": number, "last_at_s": at_us / 1e6, "last": why}
+                    for node, (number, at_us, why) in self.judgement.failed_turns.items()
+                },
             },
             "fingerprint": self.fingerprint,
+            "deterministic": True if self.is_repeated else None,
             "command": self.command,
             "files": files or [],
         }
