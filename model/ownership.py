@@ -152,19 +152,28 @@ class OwnershipJudge:
                 self._judge(now_us, history, claim, list(fetchers))
 
     def _judge(self, now_us: int, history: History, claim: Claim, fetchers: list[str]) -> None:
-        running = [name for name in fetchers if not history.node(name).is_paused]
         alive = [name for name in fetchers if history.has_live_session(name)]
-        if self._is_new("single", claim, len(alive) > 1):
-            self.single.note(now_us, _together(now_us, claim[1], alive, "sessions are alive"))
-        if self._is_new("strict", claim, len(running) > 1):
-            self.strict.note(now_us, _together(now_us, claim[1], running, "processes run"))
+        if len(fetchers) > 1 or self._wrong:
+            self._judge_together(now_us, history, claim, fetchers, alive)
         for name in alive:
             is_false = history.claims.get(claim) != history.node(name).session
             if self._is_new(name, claim, is_false):
                 self.truthful.note(now_us, _untruthful(now_us, history, claim, name))
 
+    def _judge_together(
+        self, now_us: int, history: History, claim: Claim, fetchers: list[str], alive: list[str]
+    ) -> None:
+        """Whether those who fetch one partition may do so beside one another."""
+        running = [name for name in fetchers if not history.node(name).is_paused]
+        if self._is_new("single", claim, len(alive) > 1):
+            self.single.note(now_us, _together(now_us, claim[1], alive, "sessions are alive"))
+        if self._is_new("strict", claim, len(running) > 1):
+            self.strict.note(now_us, _together(now_us, claim[1], running, "processes run"))
+
     def _is_new(self, what: str, claim: Claim, is_wrong: bool) -> bool:
         """Whether something is wrong here that was not wrong a moment ago."""
+        if not is_wrong and not self._wrong:
+            return False
         was_wrong = (what, claim) in self._wrong
         if is_wrong:
             self._wrong[what, claim] = None

@@ -75,17 +75,18 @@ class Logs:
         self._at.setdefault(f"{plan.host}:{plan.port}", []).append((node, partitions))
         for partition in on_disk:
             self._host(node, partition)
+        self._spread_all(partitions)
 
     def add(self, node: Node, partition: Partition) -> None:
         """A broker that is up gets one more partition."""
         if node in self._serving and partition not in self._serving[node][1]:
             self._host(node, partition)
+            self._spread(partition.topic)
 
     def _host(self, node: Node, partition: Partition) -> None:
         self.logs.setdefault(partition, Log())
         self._serving[node][1][partition] = None
         self._write(node, partition, "begins")
-        self._spread(partition.topic)
 
     def remove(self, node: Node, partition: Partition) -> None:
         """A partition is deleted from a broker's disk."""
@@ -102,8 +103,7 @@ class Logs:
         self._at[f"{plan.host}:{plan.port}"].remove((node, partitions))
         for partition in partitions:
             self._write(node, partition, "ceases")
-        for topic in dict.fromkeys(partition.topic for partition in partitions):
-            self._spread(topic)
+        self._spread_all(partitions)
         return len(partitions)
 
     def _write(self, node: Node, partition: Partition, does: str) -> None:
@@ -126,6 +126,11 @@ class Logs:
         """Cease what `produce` began."""
         self.loads[topic].remove(load)
         self._spread(topic)
+
+    def _spread_all(self, partitions: Iterable[Partition]) -> None:
+        """Spread anew what is written to the topics of these partitions."""
+        for topic in dict.fromkeys(partition.topic for partition in partitions):
+            self._spread(topic)
 
     def _spread(self, topic: str) -> None:
         """Producers write to all partitions alike whose broker is up."""

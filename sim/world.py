@@ -297,8 +297,20 @@ def simulate(
         left = _left_by(world, header)
         world.take_apart()
         if was_enabled:
+            _pass_over_what_is_left()
             gc.enable()
     return left
+
+
+def _pass_over_what_is_left() -> None:
+    """Let the collector look last at what is alive now: a trace holds no circle.
+
+    To freeze and unfreeze moves everything, unseen, to the oldest generation; where the
+    caller has frozen something, it stays so.
+    """
+    if gc.get_freeze_count() == 0:
+        gc.freeze()
+        gc.unfreeze()
 
 
 def _left_by(world: World, header: Header) -> Simulated:
