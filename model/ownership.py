@@ -47,8 +47,15 @@ class First:
             self.evidence = evidence
         self.number += 1
 
-    def finding(self, claim: Property, held: str, *, counts: bool = True) -> Finding:
-        """The finding: what was seen first, or the words for all being well."""
+    def finding(
+        self, claim: Property, held: str, *, counts: bool = True, unseen: str = ""
+    ) -> Finding:
+        """The finding: what was seen first, or the words for all being well.
+
+        `unseen` says why there was nothing to see; then nothing is known.
+        """
+        if not self.number and unseen:
+            return Finding(claim, Verdict.UNKNOWN, unseen, counts=counts)
         if not self.number:
             return Finding(claim, Verdict.HOLDS, held, counts=counts)
         more = f" ({self.number} times in all)" if self.number > 1 else ""
@@ -205,7 +212,12 @@ class OwnershipJudge:
         """What was found."""
         for name in list(self.zombies):
             self._end_zombie(end_us, name)
-        strict = self.strict if not self.single.number else self.single
+        strict = min(
+            (one for one in (self.strict, self.single) if one.number),
+            key=lambda one: one.at_us,
+            default=self.strict,
+        )
+        unseen = "" if self.begun else "no member ever fetched anything"
         window = (
             f"the longest zombie window was {duration(self.longest_zombie_us)}"
             if self.longest_zombie_us
@@ -213,24 +225,29 @@ class OwnershipJudge:
         )
         return [
             self.single.finding(
-                SINGLE, f"{_times(self.begun)} a member began to fetch a partition, always alone"
+                SINGLE,
+                f"{_times(self.begun)} a member began to fetch a partition, always alone",
+                unseen=unseen,
             ),
             strict.finding(
                 STRICT,
                 f"{window}, and never beside another owner" if self.longest_zombie_us else window,
                 counts=strict_counts,
+                unseen=unseen,
             ),
             self.truthful.finding(
-                TRUTHFUL, "every fetch by a live session stood under that session's own claim"
+                TRUTHFUL,
+                "every fetch by a live session stood under that session's own claim",
+                unseen=unseen,
             ),
             self.own_nodes.finding(OWN_NODES, "every deletion was of the deleter's own znodes"),
-            self.monotone.finding(MONOTONE, self._monotone()),
+            self.monotone.finding(
+                MONOTONE,
+                f"{_times(self.commits)} an offset was committed, never a lower one",
+                counts=bool(self.commits),
+                unseen="" if self.commits else "no offset was committed",
+            ),
         ]
-
-    def _monotone(self) -> str:
-        if not self.commits:
-            return "no offset was committed"
-        return f"{_times(self.commits)} an offset was committed, never a lower one"
 
 
 def _times(number: int) -> str:

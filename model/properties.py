@@ -86,11 +86,14 @@ def judge(plan: Plan, trace: Trace, effects: Sequence[Effect]) -> Judgement:
         watch.judge_rests(end_us)
     for tracker in trackers:
         tracker.close(end_us)
-    findings = [
+    of_groups = [
         *ownership.findings(end_us, strict_counts=plan.strict_ownership),
         *calm.findings(),
         progress.progress(trackers, end_us),
         progress.work_bound(),
+    ]
+    findings = [
+        *(of_groups if plan.groups else _without_groups(of_groups, plan)),
         *(_never(one, trace) for one in plan.never),
         *(_sometimes(one, trace) for one in plan.sometimes),
     ]
@@ -105,6 +108,14 @@ def judge(plan: Plan, trace: Trace, effects: Sequence[Effect]) -> Judgement:
         _stats(ownership, progress, trackers, end_us),
         _failed_turns(trace),
     )
+
+
+def _without_groups(findings: list[Finding], plan: Plan) -> list[Finding]:
+    """What is said of groups where there are none: nothing is known, and it counts only
+    where nothing else does."""
+    counts = not (plan.sometimes or plan.never or plan.timeline)
+    said = "there is no group"
+    return [Finding(one.claim, Verdict.UNKNOWN, said, counts=counts) for one in findings]
 
 
 def _failed_turns(trace: Trace) -> dict[str, FailedTurns]:

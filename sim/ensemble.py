@@ -81,7 +81,11 @@ class Entry:
 class Ensemble:
     """The servers of one cluster's ZooKeeper and the order of their writes."""
 
-    def __init__(self, kernel: Kernel, network: Network, plan: ClusterPlan, prefix: str) -> None:
+    def __init__(
+        self, kernel: Kernel, network: Network, plan: ClusterPlan, prefix: str, number: int
+    ) -> None:
+        self.number = number
+        """Its place among the ensembles of a run, from 0."""
         self.kernel = kernel
         self.network = network
         self.prefix = prefix
