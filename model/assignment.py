@@ -177,6 +177,9 @@ def _runs(view: View) -> Iterator[tuple[tuple[str, ...], list[Partition]]]:
     """Partitions in the order of their hashes, cut where the streams that want them change."""
     takers = {topic.topic: topic.streams for topic in view if topic.streams}
     ordered = hash_order(tuple(topic for topic in view if topic.streams))
+    if len(set(takers.values())) == 1:
+        yield next(iter(takers.values())), ordered
+        return
     for streams, run in groupby(ordered, key=lambda partition: takers[partition.topic]):
         yield streams, list(run)
 

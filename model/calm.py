@@ -40,6 +40,8 @@ class CalmJudge:
     consensus: First = field(default_factory=First)
     balance: First = field(default_factory=First)
     rests: int = 0
+    partitions: int = 0
+    """How many partitions were looked at, over all rests."""
     widest: int = 0
     """The largest difference between two streams that was seen."""
     connections: list[str] = field(default_factory=list)
@@ -48,20 +50,23 @@ class CalmJudge:
         """Judge one group, which is at rest."""
         self.rests += 1
         live = [member for member in group.consumers if history.node(member.node).is_alive]
-        for topic, partitions in _topics(history).items():
+        for topic, partitions in self._topics(history, group).items():
             takers = [member for member in live if streams_of(member, topic) > 0]
-            if takers and self._is_in_cluster(group, topic, partitions, history):
+            if takers:
+                self.partitions += len(partitions)
                 covered = self._look_at_cover(history, group, partitions)
                 self._look_at_consensus(history, takers, topic)
                 if covered:
                     self._look_at_balance(history, group, takers, topic, partitions)
 
-    def _is_in_cluster(
-        self, group: GroupPlan, topic: str, partitions: list[Partition], history: History
-    ) -> bool:
-        """Whether the brokers that serve a topic are those of the group's cluster."""
+    def _topics(self, history: History, group: GroupPlan) -> dict[str, list[Partition]]:
+        """The partitions that brokers of the group's cluster serve now, by topic."""
         brokers = {broker.node for broker in self.plan.cluster(group.cluster).brokers}
-        return any(node in brokers for node in history.serving[partitions[0]])
+        found: dict[str, list[Partition]] = {}
+        for partition, servers in history.serving.items():
+            if not brokers.isdisjoint(servers):
+                found.setdefault(partition.topic, []).append(partition)
+        return found
 
     # --- cover -------------------------------------------------------------------------
 
@@ -153,8 +158,12 @@ class CalmJudge:
 
     def findings(self) -> list[Finding]:
         """What was found."""
-        if not self.rests:
-            never = "no group ever came to rest while no fault was in force"
+        if not self.partitions:
+            never = (
+                "no group had a member and a partition for it while it was at rest"
+                if self.rests
+                else "no group ever came to rest while no fault was in force"
+            )
             return [
                 Finding(claim, Verdict.UNKNOWN, never) for claim in (COVER, CONSENSUS, BALANCE)
             ]
@@ -167,15 +176,6 @@ class CalmJudge:
             self.consensus.finding(CONSENSUS, f"{times}, with one decision among its members"),
             self.balance.finding(BALANCE, shares),
         ]
-
-
-def _topics(history: History) -> dict[str, list[Partition]]:
-    """The partitions that a broker serves now, by topic."""
-    found: dict[str, list[Partition]] = {}
-    for partition, brokers in history.serving.items():
-        if brokers:
-            found.setdefault(partition.topic, []).append(partition)
-    return found
 
 
 def streams_of(member: ConsumerPlan, topic: str) -> int:

@@ -71,7 +71,7 @@ def described_answer(answer: Any) -> Any:
     if kind is Failure:
         return {"error": answer.name}
     if kind is Seen:
-        return {"data": text(answer.data), "version": answer.version, "mine": answer.mine}
+        return _described_znode(answer.data, answer.version, answer.mine)
     if kind is tuple:
         shown = [described_answer(part) for part in answer[:MOST_SHOWN]]
         return (
@@ -80,6 +80,12 @@ def described_answer(answer: Any) -> Any:
             else [*shown, f"and {len(answer) - MOST_SHOWN} more"]
         )
     return answer
+
+
+@lru_cache(maxsize=16_384)
+def _described_znode(data: bytes | None, version: int, mine: bool) -> Mapping[str, Any]:
+    """A znode as it was seen. What is kept is shared: it may not be changed."""
+    return {"data": text(data), "version": version, "mine": mine}
 
 
 def described_changes(before: Tree, written: Written) -> list[list[Any]]:

@@ -145,7 +145,13 @@ class Attempt:
         """Where the broker of a partition listens; empty where the fetcher must find it."""
         if self.me.layout == "0.8":
             return ""
-        return self.addresses.get(int(partition.name.partition("-")[0]), "")
+        return self.addresses.get(_broker_number(partition.name), "")
+
+
+@lru_cache(maxsize=65_536)
+def _broker_number(name: str) -> int:
+    """0.7: the broker in the name of a partition."""
+    return int(name.partition("-")[0])
 
 
 def generated_id(me: Consumer, now_ms: int, drawn: str) -> str:

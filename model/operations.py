@@ -18,7 +18,7 @@ How it works
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from msgspec import Struct
 
@@ -57,10 +57,10 @@ class Ask(Struct, Generic[T], frozen=True):
     """Anything a program awaits: the driver answers it."""
 
     def __await__(self) -> Generator[Ask[Any], Any, T]:
-        answer = yield self
+        answer: Any = yield self
         if type(answer) is Failure:
             raise answer.error()
-        return cast(T, answer)
+        return answer  # type: ignore[no-any-return]
 
 
 class Operation(Ask[T], frozen=True):
@@ -215,6 +215,8 @@ class Multi(Operation[tuple[Any, ...]], frozen=True):
 
 Write = (Create, Delete, SetData, SetAcl, Multi)
 """The operations that change something and take a zxid, even when they fail."""
+WRITES: frozenset[type[Operation[Any]]] = frozenset(Write)
+"""The same, to look up an operation's class in."""
 
 
 class Pipelined(Ask[tuple[Any, ...]], frozen=True):

@@ -47,8 +47,15 @@ class First:
             self.evidence = evidence
         self.number += 1
 
-    def finding(self, claim: Property, held: str, *, counts: bool = True) -> Finding:
-        """The finding: what was seen first, or the words for all being well."""
+    def finding(
+        self, claim: Property, held: str, *, counts: bool = True, unseen: str = ""
+    ) -> Finding:
+        """The finding: what was seen first, or the words for all being well.
+
+        `unseen` says why there was nothing to see; then nothing is known.
+        """
+        if not self.number and unseen:
+            return Finding(claim, Verdict.UNKNOWN, unseen, counts=counts)
         if not self.number:
             return Finding(claim, Verdict.HOLDS, held, counts=counts)
         more = f" ({self.number} times in all)" if self.number > 1 else ""
@@ -152,19 +159,28 @@ class OwnershipJudge:
                 self._judge(now_us, history, claim, list(fetchers))
 
     def _judge(self, now_us: int, history: History, claim: Claim, fetchers: list[str]) -> None:
-        running = [name for name in fetchers if not history.node(name).is_paused]
         alive = [name for name in fetchers if history.has_live_session(name)]
-        if self._is_new("single", claim, len(alive) > 1):
-            self.single.note(now_us, _together(now_us, claim[1], alive, "sessions are alive"))
-        if self._is_new("strict", claim, len(running) > 1):
-            self.strict.note(now_us, _together(now_us, claim[1], running, "processes run"))
+        if len(fetchers) > 1 or self._wrong:
+            self._judge_together(now_us, history, claim, fetchers, alive)
         for name in alive:
             is_false = history.claims.get(claim) != history.node(name).session
             if self._is_new(name, claim, is_false):
                 self.truthful.note(now_us, _untruthful(now_us, history, claim, name))
 
+    def _judge_together(
+        self, now_us: int, history: History, claim: Claim, fetchers: list[str], alive: list[str]
+    ) -> None:
+        """Whether those who fetch one partition may do so beside one another."""
+        running = [name for name in fetchers if not history.node(name).is_paused]
+        if self._is_new("single", claim, len(alive) > 1):
+            self.single.note(now_us, _together(now_us, claim[1], alive, "sessions are alive"))
+        if self._is_new("strict", claim, len(running) > 1):
+            self.strict.note(now_us, _together(now_us, claim[1], running, "processes run"))
+
     def _is_new(self, what: str, claim: Claim, is_wrong: bool) -> bool:
         """Whether something is wrong here that was not wrong a moment ago."""
+        if not is_wrong and not self._wrong:
+            return False
         was_wrong = (what, claim) in self._wrong
         if is_wrong:
             self._wrong[what, claim] = None
@@ -196,7 +212,12 @@ class OwnershipJudge:
         """What was found."""
         for name in list(self.zombies):
             self._end_zombie(end_us, name)
-        strict = self.strict if not self.single.number else self.single
+        strict = min(
+            (one for one in (self.strict, self.single) if one.number),
+            key=lambda one: one.at_us,
+            default=self.strict,
+        )
+        unseen = "" if self.begun else "no member ever fetched anything"
         window = (
             f"the longest zombie window was {duration(self.longest_zombie_us)}"
             if self.longest_zombie_us
@@ -204,24 +225,29 @@ class OwnershipJudge:
         )
         return [
             self.single.finding(
-                SINGLE, f"{_times(self.begun)} a member began to fetch a partition, always alone"
+                SINGLE,
+                f"{_times(self.begun)} a member began to fetch a partition, always alone",
+                unseen=unseen,
             ),
             strict.finding(
                 STRICT,
                 f"{window}, and never beside another owner" if self.longest_zombie_us else window,
                 counts=strict_counts,
+                unseen=unseen,
             ),
             self.truthful.finding(
-                TRUTHFUL, "every fetch by a live session stood under that session's own claim"
+                TRUTHFUL,
+                "every fetch by a live session stood under that session's own claim",
+                unseen=unseen,
             ),
             self.own_nodes.finding(OWN_NODES, "every deletion was of the deleter's own znodes"),
-            self.monotone.finding(MONOTONE, self._monotone()),
+            self.monotone.finding(
+                MONOTONE,
+                f"{_times(self.commits)} an offset was committed, never a lower one",
+                counts=bool(self.commits),
+                unseen="" if self.commits else "no offset was committed",
+            ),
         ]
-
-    def _monotone(self) -> str:
-        if not self.commits:
-            return "no offset was committed"
-        return f"{_times(self.commits)} an offset was committed, never a lower one"
 
 
 def _times(number: int) -> str:

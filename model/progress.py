@@ -20,12 +20,18 @@ PROGRESS = Property(
 WORK = Property(
     "work bound",
     "end",
-    "rebalances and reads per change stay below a multiple of the number of members",
+    "rebalances per change stay below a multiple of the number of members, and reads below a "
+    "multiple of what there is to read in each of them",
 )
+
+TRIPS_OF_AN_ATTEMPT = 20
+"""What a rebalance takes beside a few trips for each partition and for each member."""
 
 LONGEST_RECONNECT_US = 2_000_000
 """The longest pause a client makes between two attempts to connect."""
 
+READS_OF_A_ZNODE = 3
+"""How often an attempt may read what it needs: its data, its claim, its offset."""
 READS = frozenset({"get", "children", "exists", "ephemerals"})
 
 
@@ -104,15 +110,18 @@ class ProgressJudge:
         self.work[event.group].attempts += 1
 
     def _note_leader(self, event: Event) -> None:
-        ensemble = event.node.rpartition("zookeeper/")[0]
+        ensemble = event.node.rpartition("zookeeper")[0]
         if event.kind == "leads":
             self._leaderless.pop(ensemble, None)
         else:
             self._leaderless[ensemble] = None
 
     def _is_served(self, group: GroupPlan) -> bool:
-        ensemble = f"{group.cluster}:" if len(self.plan.clusters) > 1 else ""
-        return ensemble not in self._leaderless
+        return self._ensemble_of(group) not in self._leaderless
+
+    def _ensemble_of(self, group: GroupPlan) -> str:
+        """What stands before the names of the servers that a group talks to."""
+        return f"{group.cluster}:" if len(self.plan.clusters) > 1 else ""
 
     def _note_connection(self, event: Event) -> None:
         """Somebody is connected, or is not any more."""
@@ -157,8 +166,10 @@ class ProgressJudge:
                 if member[0] in self.work and change[0] != "changed":
                     self._add(member[0], event, f"{member[1]} {_verb(change[0])}")
             elif path.startswith((f"{registry.BROKER_IDS}/", f"{registry.TOPICS}/")):
-                for group in self.work:
-                    self._add(group, event, f"{path} {change[0]}")
+                ensemble = event.node.rpartition("zookeeper")[0]
+                for group in self.plan.groups:
+                    if self._ensemble_of(group) == ensemble:
+                        self._add(group.name, event, f"{path} {change[0]}")
 
     def _add(self, group: str, event: Event, what: str) -> None:
         self.work[group].changes.append((event.t_us, event.zxid, what))
@@ -189,10 +200,21 @@ class ProgressJudge:
             if member.variant.backs_off
         ]
         work = self.work[group.name]
-        trips = work.trips_after_calm * work.slowest_trip_us
+        trips = min(work.trips_after_calm, self._most_trips(group)) * work.slowest_trip_us
         session = max(timeouts) * 1000 + 2 * cluster.zookeeper.tick_us
         connecting = LONGEST_RECONNECT_US if work.was_cut_off else 0
         return session + connecting + max(pauses, default=0) * 1000 + trips
+
+    def _most_trips(self, group: GroupPlan) -> int:
+        """More trips than this bring nobody to rest: every member attempts it some times over."""
+        an_attempt = TRIPS_OF_AN_ATTEMPT + 4 * self._partitions(group) + 2 * len(group.consumers)
+        return self.plan.work_factor * len(group.consumers) * an_attempt
+
+    def _partitions(self, group: GroupPlan) -> int:
+        """How many partitions the group's cluster has, or had when the run began."""
+        topics = self.plan.cluster(group.cluster).topics
+        by_broker = sum(count for topic in topics for _, count in topic.by_broker)
+        return max(by_broker, sum(len(topic.replicas) for topic in topics))
 
     def progress(self, trackers: list[RestOf], end_us: int) -> Finding:
         """Whether every group came to rest soon enough after the last action."""
@@ -259,7 +281,16 @@ class ProgressJudge:
             )
             if work.attempts > allowed:
                 return Finding(WORK, Verdict.VIOLATED, f"{evidence}; {allowed} attempts allowed")
+            most = allowed * READS_OF_A_ZNODE * self._znodes(group)
+            if work.reads > most:
+                return Finding(WORK, Verdict.VIOLATED, f"{evidence}; {most} reads allowed")
         return Finding(WORK, Verdict.HOLDS, evidence)
+
+    def _znodes(self, group: GroupPlan) -> int:
+        """How many znodes there are for a rebalance to read: about as many as things."""
+        cluster = self.plan.cluster(group.cluster)
+        things = len(group.consumers) + len(cluster.brokers) + len(cluster.topics)
+        return things + self._partitions(group) + 1
 
     def changes_seen(self, trackers: list[RestOf]) -> list[ChangeSeen]:
         """Each change of the registry with the time to rest that followed."""

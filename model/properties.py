@@ -17,7 +17,7 @@ from model.ownership import MONOTONE, OWN_NODES, SINGLE, STRICT, TRUTHFUL, Owner
 from model.plan import Happening, Plan
 from model.progress import PROGRESS, WORK, ChangeSeen, ProgressJudge
 from model.rest import NEVER, RestOf, rests_of
-from model.trace import KINDS, Event, Trace
+from model.trace import EVENT, KINDS, Event, Trace
 from model.verdicts import Finding, Property, Verdict, overall, seconds
 
 PROPERTIES: tuple[Property, ...] = (
@@ -86,11 +86,14 @@ def judge(plan: Plan, trace: Trace, effects: Sequence[Effect]) -> Judgement:
         watch.judge_rests(end_us)
     for tracker in trackers:
         tracker.close(end_us)
-    findings = [
+    of_groups = [
         *ownership.findings(end_us, strict_counts=plan.strict_ownership),
         *calm.findings(),
         progress.progress(trackers, end_us),
         progress.work_bound(),
+    ]
+    findings = [
+        *(of_groups if plan.groups else _without_groups(of_groups, plan)),
         *(_never(one, trace) for one in plan.never),
         *(_sometimes(one, trace) for one in plan.sometimes),
     ]
@@ -105,6 +108,14 @@ def judge(plan: Plan, trace: Trace, effects: Sequence[Effect]) -> Judgement:
         _stats(ownership, progress, trackers, end_us),
         _failed_turns(trace),
     )
+
+
+def _without_groups(findings: list[Finding], plan: Plan) -> list[Finding]:
+    """What is said of groups where there are none: nothing is known, and it counts only
+    where nothing else does."""
+    counts = not (plan.sometimes or plan.never or plan.timeline)
+    said = "there is no group"
+    return [Finding(one.claim, Verdict.UNKNOWN, said, counts=counts) for one in findings]
 
 
 def _failed_turns(trace: Trace) -> dict[str, FailedTurns]:
@@ -156,7 +167,7 @@ class _Watch:
 
     def all_of(self, trace: Trace) -> None:
         """Look at every event in order."""
-        make, calls_for, history = Event._make, self.calls, self.history
+        make, calls_for, history = EVENT, self.calls, self.history
         for seq, row in enumerate(trace.rows):
             calls = calls_for.get(row[2])
             if calls is None:
@@ -170,9 +181,12 @@ class _Watch:
 
     def look(self, event: Event) -> None:
         """See who is at rest now."""
+        due_us = NEVER
         for tracker in self.trackers:
             tracker.look(event, self.history)
-        self.due_us = min(tracker.due_us for tracker in self.trackers) if self.trackers else NEVER
+            if tracker.due_us < due_us:
+                due_us = tracker.due_us
+        self.due_us = due_us
 
     def judge_rests(self, now_us: int) -> None:
         """Judge the rests that have lasted long enough, before anything happens now."""

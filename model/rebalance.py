@@ -28,6 +28,7 @@ pages have neither half.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from functools import lru_cache
 
 from model import claims, look, views
 from model.asks import Fetch, Partition, fetch_exactly, forget, known_positions, now_ms
@@ -136,14 +137,18 @@ async def read_starts(attempt: Attempt) -> None:
     Of all that is to be mine where the offset is read before the claim, of what I have
     claimed where it is read after.
     """
-    steps = attempt.me.variant.steps
-    claims_first = steps.index("read offsets") > next(
-        at for at, name in enumerate(steps) if name.startswith("9")
-    )
+    claims_first = _claims_before_it_reads(attempt.me.variant.steps)
     mine = frozenset(attempt.held) if claims_first else attempt.wants()
     known = frozenset(partition for partition, _ in await known_positions())
     unknown = [one for one, _ in attempt.wanted if one in mine and one not in known]
     attempt.offsets.update(await read_offsets(attempt.me, attempt.requests, unknown))
+
+
+@lru_cache
+def _claims_before_it_reads(steps: tuple[Step, ...]) -> bool:
+    """Whether step 9 comes before the offsets are read."""
+    claim = next(at for at, name in enumerate(steps) if name.startswith("9"))
+    return claim < steps.index("read offsets")
 
 
 async def start(attempt: Attempt) -> None:

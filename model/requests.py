@@ -9,6 +9,7 @@ took effect is made again and meets itself.
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from typing import Protocol, TypeVar
 
 from model.asks import connected, new_session
@@ -29,8 +30,8 @@ class Requests(Protocol):
     renewed: bool
     claims_are_gone: bool
 
-    async def __call__(self, ask: Ask[T]) -> T:
-        """Ask, and come back with the answer."""
+    def __call__(self, ask: Ask[T]) -> Awaitable[T]:
+        """Ask; what comes back is awaited and gives the answer."""
         ...
 
 
@@ -43,9 +44,9 @@ class Direct:
         self.renewed = False
         self.claims_are_gone = False
 
-    async def __call__(self, ask: Ask[T]) -> T:
-        """Ask once."""
-        return await ask
+    def __call__(self, ask: Ask[T]) -> Awaitable[T]:
+        """Ask once: whoever awaits the ask itself has its answer."""
+        return ask
 
 
 class UntilConnected:

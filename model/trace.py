@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -108,6 +109,9 @@ class Event(NamedTuple):
         return f"{self.topic}/{self.partition}"
 
 
+EVENT = partial(tuple.__new__, Event)
+"""Makes an event of a tuple of all its columns; `Event._make` without the way through Python."""
+
 NOTHING: Mapping[str, Any] = {}
 CHUNK = 4096
 ENCODER = msgspec.json.Encoder(order="deterministic")
@@ -146,9 +150,8 @@ class Trace:
         return len(self._rows)
 
     def __iter__(self) -> Iterator[Event]:
-        make = Event._make
         for seq, row in enumerate(self._rows):
-            yield make((seq, *row))
+            yield EVENT((seq, *row))
 
     @property
     def rows(self) -> list[Row]:
@@ -160,10 +163,9 @@ class Trace:
 
     def of_kind(self, *kinds: str) -> Iterator[Event]:
         """The events of these kinds."""
-        make = Event._make
         for seq, row in enumerate(self._rows):
             if row[2] in kinds:
-                yield make((seq, *row))
+                yield EVENT((seq, *row))
 
     @property
     def end_us(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from model.operations import Operation, Sync, Write
+from model.operations import WRITES, Operation, Sync
 
 if TYPE_CHECKING:
     from sim.connection import Connection, Request
@@ -43,22 +43,23 @@ class Batch:
 
     def go_on(self) -> None:
         """Do what can be done now, and reply when all of it is done."""
-        server = self.server
+        server, operations, answers = self.server, self.operations, self.answers
         reads = 0
-        while self.at < len(self.operations):
-            operation = self.operations[self.at]
-            if isinstance(operation, Write):
-                self._submit(self.at, operation)
+        while self.at < len(operations):
+            at = self.at
+            operation = operations[at]
+            if type(operation) in WRITES:
+                self._submit(at, operation)
             elif self.pending:
                 break
-            elif type(operation) is Sync and server.state == "following":
-                self._sync(self.at, operation)
+            elif isinstance(operation, Sync) and server.state == "following":
+                self._sync(at, operation)
             else:
-                self.answers[self.at] = server.look(self.connection, operation)
+                answers[at] = server.look(self.connection, operation)
                 reads += 1
             self.at += 1
         done_us = server.spend(reads * server.kernel.profile.read_us)
-        if self.at == len(self.operations) and not self.pending:
+        if self.at == len(operations) and not self.pending:
             server.reply(self.connection, self.request, tuple(self.answers), done_us, self.zxid)
 
     def _sync(self, index: int, operation: Sync) -> None:

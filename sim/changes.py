@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -149,7 +148,7 @@ def _grow_07(
         effect.add("partitions added", count - before)
         new = [partition_07(topic, broker_id, index) for index in range(before, count)]
         for node in _brokers_up(world, cluster, broker_id):
-            _add_all(cluster, node, new)
+            cluster.logs.add(node, new)
             node.deliver(Ordered(order, topic, count))
 
 
@@ -166,16 +165,12 @@ def _grow_08(
     )
     grown = cluster.homes[topic] = spread(before, total, alive)
     effect.add("partitions added", len(grown.replicas) - len(before.replicas))
-    for index, brokers in grown.replicas[len(before.replicas) :]:
-        for broker_id in brokers:
-            for node in _brokers_up(world, cluster, broker_id):
-                _add_all(cluster, node, [Partition(topic, str(index))])
+    new = grown.replicas[len(before.replicas) :]
+    for broker_id in alive:
+        its_own = [Partition(topic, str(index)) for index, brokers in new if broker_id in brokers]
+        for node in _brokers_up(world, cluster, broker_id):
+            cluster.logs.add(node, its_own)
     _administrator(world, cluster).deliver(Ordered(order, topic, total))
-
-
-def _add_all(cluster: Cluster, node: Node, partitions: Iterable[Partition]) -> None:
-    for partition in partitions:
-        cluster.logs.add(node, partition)
 
 
 def _brokers_up(world: World, cluster: Cluster, broker_id: int) -> list[Node]:
@@ -198,17 +193,18 @@ def delete_topic(world: World, action: Action, effect: Effect) -> None:
     topic = action.target
     doomed = [partition for partition in cluster.logs.logs if partition.topic == topic]
     order = Ordered(Order.DELETE_TOPIC, topic)
-    effect.add("partitions deleted", len(doomed))
-    cluster.homes.pop(topic, None)
+    gone = cluster.homes.pop(topic, TopicAssignment(()))
+    on_disks = sum(disk.pop(topic, 0) for disk in cluster.disks.values())
+    is_07 = cluster.plan.layout == "0.7"
+    effect.add("partitions deleted", on_disks if is_07 else len(gone.replicas))
     for plan in cluster.plan.brokers:
-        cluster.disks.get(plan.broker_id, {}).pop(topic, None)
         node = _running(world, plan.node)
         if node is not None:
             for partition in doomed:
                 cluster.logs.remove(node, partition)
-            if cluster.plan.layout == "0.7":
+            if is_07:
                 node.deliver(order)
-    if cluster.plan.layout == "0.8":
+    if not is_07:
         _administrator(world, cluster).deliver(order)
 
 
@@ -217,7 +213,7 @@ def move_leader(world: World, action: Action, effect: Effect) -> None:
     cluster = _cluster_of(world, action)
     topic, _, index = action.target.partition("/")
     broker_id = int(str(action.option("to")).rpartition("/")[2])
-    homes = dict(cluster.homes[topic].replicas)
+    homes = dict(cluster.homes.get(topic, TopicAssignment(())).replicas)
     if broker_id not in homes.get(int(index), ()):
         return
     effect.add("leaders moved")
@@ -231,9 +227,8 @@ def move_leader(world: World, action: Action, effect: Effect) -> None:
 def produce(world: World, action: Action, effect: Effect) -> None:
     """Messages are written, at a rate."""
     cluster = _cluster_of(world, action)
-    load = Load(int(action.option("rate")), int(action.option("size", 100)))
+    load = Load(int(action.option("rate")), int(action.option("size", 100)), effect)
     topic = action.target
-    effect.add("messages a second", load.rate_per_1000_s // 1000)
     world.kernel.write(
         topic,
         "produces",

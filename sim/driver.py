@@ -56,6 +56,9 @@ class Driver:
         """Called when the answer has come and the program has not seen it yet."""
         self.on_end: Callable[[Ended], None] | None = None
         self._is_idle = False
+        self._steps = 0
+        """Asks and turns since it was last seen that time passes."""
+        self._seen_us = -1
         self._at_once: dict[type[Any], Callable[[Any], Any]] = {
             Now: lambda ask: node.clock_ms(),
             FreshId: lambda ask: kernel.streams(f"names/{node.name}").hexadecimal(32),
@@ -82,14 +85,19 @@ class Driver:
         while True:
             coroutine: Any = program.turn(ZOOKEEPER, program.me, memory)
             started_us = self.kernel.now_us
+            self._count_step()
             try:
                 outcome = yield from self._turn(coroutine)
             except ZooKeeperError as error:
                 self._write("turn fails", {"error": str(error)})
                 failures = failures + 1 if self.kernel.now_us == started_us else 0
                 if failures > MOST_FAILURES_AT_ONCE:
-                    raise ProgramLoops(self.node.name, error) from error
+                    why = f"failed {failures} times at one moment, last with: {error}"
+                    raise ProgramLoops(self.node.name, why) from error
                 continue
+            except Exception as error:
+                error.add_note(f"in {self.node.name} at {self.kernel.now_us / 1e6:.6f} s")
+                raise
             if outcome is KILLED:
                 coroutine.close()
                 return
@@ -109,6 +117,7 @@ class Driver:
             except StopIteration as done:
                 return done.value
             kind = type(ask)
+            self._count_step()
             if kind in at_once:
                 answer = at_once[kind](ask)
                 continue
@@ -126,6 +135,16 @@ class Driver:
                     return KILLED
             if kind is NextNote:
                 answer = self._take()
+
+    def _count_step(self) -> None:
+        """Find out whether the program goes on and on while no time passes."""
+        self._steps += 1
+        if self._steps < MOST_STEPS_AT_ONCE:
+            return
+        if self._seen_us == self.kernel.now_us:
+            said = f"has gone on for {MOST_STEPS_AT_ONCE:,} steps at one moment"
+            raise ProgramLoops(self.node.name, said)
+        self._steps, self._seen_us = 0, self.kernel.now_us
 
     def _stand_still(self) -> Steps:
         """Wait while the process is paused."""
@@ -205,6 +224,8 @@ class Driver:
     def _next_note(self, ask: NextNote) -> Event | None:
         """Wait for a note, or for the time to be up; `_take` takes it then."""
         node = self.node
+        if ask.timeout_ms is not None and ask.timeout_ms < 0:
+            raise ValueError(f"a program cannot wait for {ask.timeout_ms} ms")
         if node.inbox or ask.timeout_ms == 0:
             return None
         if not self._is_idle:
@@ -234,6 +255,8 @@ class Driver:
             self._write("wakes")
 
     def _sleep(self, ask: Sleep) -> Event:
+        if ask.duration_ms < 0:
+            raise ValueError(f"a program cannot sleep for {ask.duration_ms} ms")
         self._busy()
         self._write("sleeps", {"ms": ask.duration_ms})
         event = Event(self.kernel)
@@ -288,6 +311,7 @@ class _Killed:
 
 KILLED = _Killed()
 MOST_FAILURES_AT_ONCE = 1_000
+MOST_STEPS_AT_ONCE = 100_000
 
 
 class NotAnAsk(TypeError):
@@ -301,10 +325,10 @@ class NotAnAsk(TypeError):
 
 
 class ProgramLoops(RuntimeError):
-    """A program fails again and again while no time passes."""
+    """A program goes on and on while no time passes."""
 
-    def __init__(self, node: str, error: Exception) -> None:
+    def __init__(self, node: str, why: str) -> None:
         super().__init__(
-            f"{node} failed {MOST_FAILURES_AT_ONCE} times at one moment, last with: {error}; "
-            "after an error a turn has to wait for something before it tries again"
+            f"{node} {why}; between two turns, and after an error, a program has to wait for "
+            "something: a note, an answer, a pause"
         )

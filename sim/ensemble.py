@@ -81,7 +81,11 @@ class Entry:
 class Ensemble:
     """The servers of one cluster's ZooKeeper and the order of their writes."""
 
-    def __init__(self, kernel: Kernel, network: Network, plan: ClusterPlan, prefix: str) -> None:
+    def __init__(
+        self, kernel: Kernel, network: Network, plan: ClusterPlan, prefix: str, number: int
+    ) -> None:
+        self.number = number
+        """Its place among the ensembles of a run, from 0."""
         self.kernel = kernel
         self.network = network
         self.prefix = prefix
@@ -164,7 +168,7 @@ class Ensemble:
             else:
                 call()
 
-        self.kernel.after(server.forwarded_us - now, arrive, None)
+        self.kernel.at(server.forwarded_us, arrive, None)
 
     def _propose(
         self,
@@ -209,23 +213,22 @@ class Ensemble:
         """
         leader = self.leader
         assert leader is not None, "only a leader adds to the log"
-        kernel, draw = self.kernel, self.network.draw
-        profile, now = kernel.profile, kernel.now_us
-        own = max(now + draw(profile.sync), leader.last_logged_us)
+        network, now = self.network, self.kernel.now_us
+        own = max(now + network.sync_us(), leader.last_logged_us)
         leader.last_logged_us = entry.logged_us[leader.index] = own
         followers = self.followers()
         if len(followers) + 1 < self.quorum:
             return
         committed = own
         if followers:
-            back = draw(profile.hop)
-            there = max(now + draw(profile.hop) + draw(profile.sync), self._last_there_us)
+            back = network.hop_us()
+            there = max(now + network.hop_us() + network.sync_us(), self._last_there_us)
             self._last_there_us = there
             for server in followers:
                 entry.logged_us[server.index] = there
             committed = max(own, there + back)
         self.last_commit_us = max(committed, self.last_commit_us)
-        kernel.after(self.last_commit_us - now, self._commit, (self.epoch, entry))
+        self.kernel.at(self.last_commit_us, self._commit, (self.epoch, entry))
 
     def followers(self) -> list[Server]:
         """The followers that hear of the leader now."""
@@ -272,10 +275,11 @@ class Ensemble:
         self.committed = entry.tree
         if entry.ends_session:
             self.sessions.leases.pop(entry.session, None)
+        entry.detail["by"] = entry.node
         self.kernel.write(
             server.name,
             entry.kind,
-            {**entry.detail, "by": entry.node},
+            entry.detail,
             session=entry.session,
             zxid=entry.zxid,
         )
@@ -295,7 +299,7 @@ class Ensemble:
 
         def answer() -> None:
             at = max(self.kernel.now_us + self.network.hop_us(), server.last_applied_us)
-            self.kernel.after(at - self.kernel.now_us, arrive, server.generation)
+            self.kernel.at(at, arrive, server.generation)
 
         def arrive(generation: int) -> None:
             if server.generation != generation:

@@ -111,7 +111,7 @@ class Fetcher:
         """Ask all my brokers at that moment; they will all have answered some time later."""
         took = self.chance.draw(self.kernel.profile.fetch) + self._transfer_us()
         self._asked_us = at_us
-        self.kernel.after(at_us + took - self.kernel.now_us, self._arrive, self._runs)
+        self.kernel.at(at_us + took, self._arrive, self._runs)
 
     def _transfer_us(self) -> int:
         """What it takes to carry as much as came the last time."""
@@ -156,7 +156,8 @@ class Fetcher:
             log = logs.logs[partition]
             if before is None or (end := log.end(now)) == before:
                 continue
-            after = end if before < 0 else min(end, before + MOST_MESSAGES)
+            most = before + MOST_MESSAGES
+            after = end if before < 0 or end < most else most
             positions[partition] = after
             if after > before >= 0:
                 moved[f"{partition.topic}/{partition.name}"] = (before, after)

@@ -39,18 +39,24 @@ class Kernel(Environment):
 
     def after(self, delay_us: int, call: Callable[[Any], object], argument: Any) -> None:
         """Call this with that, so much later."""
-        due: Any = (self.now_us + delay_us, NORMAL, next(self._eid), call, argument)
+        self.at(self.now_us + delay_us, call, argument)
+
+    def at(self, due_us: int, call: Callable[[Any], object], argument: Any) -> None:
+        """Call this with that, at that moment."""
+        due: Any = (due_us, NORMAL, next(self._eid), call, argument)
         heappush(self._queue, due)
 
     def step(self) -> None:
         """Let the next thing happen: SimPy's step, which also knows plain calls."""
-        queue: Any = self._queue
-        due = heappop(queue)
+        due: Any = heappop(self._queue)
         self._now = self.now_us = due[0]
         if len(due) == PLAIN_CALL:
             due[3](due[4])
-            return
-        event = due[3]
+        else:
+            self._let_happen(due[3])
+
+    def _let_happen(self, event: Any) -> None:
+        """Call whoever waits for an event that is due."""
         callbacks, event.callbacks = event.callbacks, None
         for callback in callbacks:
             callback(event)
@@ -61,12 +67,12 @@ class Kernel(Environment):
         """Run everything that is due before this moment, and be there."""
         queue: Any = self._queue
         while queue and queue[0][0] < end_us:
-            if len(queue[0]) == PLAIN_CALL:
-                self.now_us, _, _, call, argument = heappop(queue)
-                self._now = self.now_us
-                call(argument)
+            due = heappop(queue)
+            self._now = self.now_us = due[0]
+            if len(due) == PLAIN_CALL:
+                due[3](due[4])
             else:
-                self.step()
+                self._let_happen(due[3])
         self._now = self.now_us = end_us
 
     def settle(self, event: Event, value: Any) -> None:
@@ -104,7 +110,11 @@ class Network:
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
-        self.draw = kernel.streams("latency").draw
+        latency = kernel.streams("latency")
+        self.hop_us = latency.sampler(kernel.profile.hop)
+        """Draws a latency, one way."""
+        self.sync_us = latency.sampler(kernel.profile.sync)
+        """Draws how long a log takes to its disk."""
         self.cuts: dict[tuple[str, str], list[Effect]] = {}
         """(from, to) -> the partitions that keep anything from passing."""
         self.delays: dict[str, tuple[int, Effect]] = {}
@@ -113,10 +123,6 @@ class Network:
         """The pulses of all clients that are connected."""
         self.servers_paused = 0
         self._held: dict[tuple[str, str], list[tuple[Wire, Callable[[Any], object], Any]]] = {}
-
-    def hop_us(self) -> int:
-        """A latency, one way."""
-        return self.draw(self.kernel.profile.hop)
 
     @property
     def is_calm(self) -> bool:
@@ -201,15 +207,13 @@ class Wire:
         if network.cuts and (self.sender, self.receiver) in network.cuts:
             network.hold(self, call, argument)
             return
-        kernel = network.kernel
-        kernel.after(self.arrival_us(depart_us) - kernel.now_us, call, argument)
+        network.kernel.at(self.arrival_us(depart_us), call, argument)
 
     def arrival_us(self, depart_us: int = 0) -> int:
         """When a message that is sent now, or departs later, arrives: in order, after a hop."""
         network = self.network
-        kernel = network.kernel
-        now = kernel.now_us
-        arrival = (depart_us if depart_us > now else now) + network.draw(kernel.profile.hop)
+        now = network.kernel.now_us
+        arrival = (depart_us if depart_us > now else now) + network.hop_us()
         if network.delays:
             arrival += network.extra_us(self)
         if arrival < self._free_us:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 
 from model import registry
 from model.asks import Partition
+from model.faults import Effect
 from model.payloads import PartitionState
 from model.plan import BrokerPlan
 from model.registry import BadPayload, Layout
@@ -45,11 +46,18 @@ class Log:
 class Load:
     """What is produced to a topic."""
 
-    __slots__ = ("rate_per_1000_s", "size_bytes")
+    __slots__ = ("_effect", "rate_per_1000_s", "size_bytes")
 
-    def __init__(self, rate_per_1000_s: int, size_bytes: int) -> None:
+    def __init__(self, rate_per_1000_s: int, size_bytes: int, effect: Effect) -> None:
         self.rate_per_1000_s = rate_per_1000_s
         self.size_bytes = size_bytes
+        self._effect: Effect | None = effect
+
+    def flows(self) -> None:
+        """Somebody serves the topic, so that messages are really written."""
+        if self._effect is not None:
+            self._effect.add("messages a second", max(self.rate_per_1000_s // 1000, 1))
+            self._effect = None
 
 
 class Logs:
@@ -75,20 +83,23 @@ class Logs:
         self._at.setdefault(f"{plan.host}:{plan.port}", []).append((node, partitions))
         for partition in on_disk:
             self._host(node, partition)
+        self._spread_all(partitions)
 
-    def add(self, node: Node, partition: Partition) -> None:
-        """A broker that is up gets one more partition."""
-        if node in self._serving and partition not in self._serving[node][1]:
-            self._host(node, partition)
+    def add(self, node: Node, partitions: list[Partition]) -> None:
+        """A broker that is up gets more partitions."""
+        if node in self._serving:
+            new = [one for one in partitions if one not in self._serving[node][1]]
+            for partition in new:
+                self._host(node, partition)
+            self._spread_all(new)
 
     def _host(self, node: Node, partition: Partition) -> None:
         self.logs.setdefault(partition, Log())
         self._serving[node][1][partition] = None
         self._write(node, partition, "begins")
-        self._spread(partition.topic)
 
     def remove(self, node: Node, partition: Partition) -> None:
-        """A partition is deleted from a broker's disk."""
+        """A partition is deleted from the disk of a broker that is up."""
         if node in self._serving and partition in self._serving[node][1]:
             del self._serving[node][1][partition]
             self._write(node, partition, "ceases")
@@ -102,8 +113,7 @@ class Logs:
         self._at[f"{plan.host}:{plan.port}"].remove((node, partitions))
         for partition in partitions:
             self._write(node, partition, "ceases")
-        for topic in dict.fromkeys(partition.topic for partition in partitions):
-            self._spread(topic)
+        self._spread_all(partitions)
         return len(partitions)
 
     def _write(self, node: Node, partition: Partition, does: str) -> None:
@@ -127,12 +137,20 @@ class Logs:
         self.loads[topic].remove(load)
         self._spread(topic)
 
+    def _spread_all(self, partitions: Iterable[Partition]) -> None:
+        """Spread anew what is written to the topics of these partitions."""
+        for topic in dict.fromkeys(partition.topic for partition in partitions):
+            self._spread(topic)
+
     def _spread(self, topic: str) -> None:
         """Producers write to all partitions alike whose broker is up."""
         now = self.kernel.now_us
         up = self.partitions_up(topic)
         loads = self.loads.get(topic, [])
         rate = sum(load.rate_per_1000_s for load in loads)
+        if up:
+            for load in loads:
+                load.flows()
         for partition, log in self.logs.items():
             if partition.topic == topic:
                 log.set_rate(rate // len(up) if partition in up else 0, now)

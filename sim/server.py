@@ -17,6 +17,7 @@ from model.errors import Failure, Unimplemented
 from model.faults import Effect
 from model.operations import (
     READ,
+    WRITES,
     Acl,
     AddWatch,
     Exists,
@@ -28,7 +29,6 @@ from model.operations import (
     Pipelined,
     RemoveWatches,
     Sync,
-    Write,
 )
 from model.zookeeper.machine import serve
 from model.zookeeper.rights import is_allowed
@@ -46,7 +46,6 @@ State = Literal["leading", "following", "looking", "down"]
 READS = frozenset(
     {Exists, GetData, GetChildren, GetAcl, GetEphemerals, Sync, AddWatch, RemoveWatches}
 )
-WRITES = frozenset(Write)
 
 
 class Server:
@@ -152,8 +151,8 @@ class Server:
 
     def spend(self, cost_us: int) -> int:
         """Take time for something; the moment when it will be done."""
-        now = self.kernel.now_us
-        self._free_us = max(now, self._free_us) + cost_us
+        now, free_us = self.kernel.now_us, self._free_us
+        self._free_us = (now if now > free_us else free_us) + cost_us
         return self._free_us
 
     def look(self, connection: Connection, operation: Operation[Any]) -> Any:
@@ -174,9 +173,8 @@ class Server:
 
     def _wake_for_what_is_behind(self) -> None:
         """A new watch may fire by what is committed and not yet taken over here."""
-        now = self.kernel.now_us
         for at, _ in self.behind:
-            self.kernel.after(at - now, self.take_over, self.generation)
+            self.kernel.at(at, self.take_over, self.generation)
 
     def _read(self, connection: Connection, request: Request, operation: Operation[Any]) -> None:
         if type(operation) is Sync and self.state == "following":
@@ -299,11 +297,10 @@ class Server:
         Nobody needs to be woken for it unless somebody here waits for its answer or
         watches what it changes; a read takes over first whatever is due by then.
         """
-        now = self.kernel.now_us
-        at = self.applied_at(now)
+        at = self.applied_at(self.kernel.now_us)
         self.behind.append((at, entry))
         if entry.origin is self or entry.ends_session or self.watches.may_fire(entry.changes):
-            self.kernel.after(at - now, self.take_over, self.generation)
+            self.kernel.at(at, self.take_over, self.generation)
 
     def take_over(self, generation: int) -> None:
         """Apply what is due by now, unless the server stands still or hears of nothing."""

@@ -19,6 +19,8 @@ from sim.server import Server
 if TYPE_CHECKING:
     from sim.ensemble import Ensemble
 
+CLUSTER_BITS = 40
+"""Above these bits the number of a session says whose ensemble began it."""
 SHORTEST_TICKS = 2
 LONGEST_TICKS = 20
 
@@ -46,7 +48,7 @@ class Sessions:
         self.ensemble = ensemble
         self.kernel = ensemble.kernel
         self.leases: dict[int, Lease] = {}
-        self._last = 0
+        self._last = ensemble.number << CLUSTER_BITS
 
     def negotiated_us(self, timeout_us: int) -> int:
         """The timeout a client gets: between 2 and 20 ticks."""

@@ -8,7 +8,7 @@ the C library, and the methods of `random`, differ between machines and versions
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from random import Random
 from typing import TypeVar
@@ -67,6 +67,18 @@ class Stream:
         at = bits >> 8
         low = table[at]
         return low + ((table[at + 1] - low) * (bits & 255) >> 8)
+
+    def sampler(self, table: Quantiles) -> Callable[[], int]:
+        """A function that draws from one table, for those who draw from it all the time."""
+        bits = self.bits
+
+        def draw() -> int:
+            drawn = bits(16)
+            at = drawn >> 8
+            low = table[at]
+            return low + ((table[at + 1] - low) * (drawn & 255) >> 8)
+
+        return draw
 
     def shuffled(self, items: Sequence[T]) -> list[T]:
         """The items in an order of chance."""

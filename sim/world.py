@@ -53,10 +53,10 @@ class Simulated:
 class Cluster:
     """One cluster at run time."""
 
-    def __init__(self, world: World, plan: ClusterPlan) -> None:
+    def __init__(self, world: World, plan: ClusterPlan, number: int) -> None:
         self.plan = plan
         self.prefix = f"{plan.name}:" if len(world.plan.clusters) > 1 else ""
-        self.ensemble = Ensemble(world.kernel, world.network, plan, self.prefix)
+        self.ensemble = Ensemble(world.kernel, world.network, plan, self.prefix, number)
         self.logs = Logs(world.kernel, self.ensemble, plan.layout)
         self.disks: dict[int, dict[str, int]] = {}
         """0.7: broker -> topic -> partitions it has on disk; it outlives the process."""
@@ -77,7 +77,9 @@ class World:
         streams = Streams(seed)
         self.kernel = Kernel(streams, DEFAULT)
         self.network = Network(self.kernel)
-        self.clusters = {one.name: Cluster(self, one) for one in plan.clusters}
+        self.clusters = {
+            one.name: Cluster(self, one, number) for number, one in enumerate(plan.clusters)
+        }
         self.nodes: dict[str, Node] = {}
         self.drivers: dict[str, Driver] = {}
         self.fetchers: dict[str, Fetcher] = {}
@@ -297,8 +299,20 @@ def simulate(
         left = _left_by(world, header)
         world.take_apart()
         if was_enabled:
+            _pass_over_what_is_left()
             gc.enable()
     return left
+
+
+def _pass_over_what_is_left() -> None:
+    """Let the collector look last at what is alive now: a trace holds no circle.
+
+    To freeze and unfreeze moves everything, unseen, to the oldest generation; where the
+    caller has frozen something, it stays so.
+    """
+    if gc.get_freeze_count() == 0:
+        gc.freeze()
+        gc.unfreeze()
 
 
 def _left_by(world: World, header: Header) -> Simulated:

@@ -13,6 +13,7 @@ from model.answers import Seen
 from model.errors import BadArguments, Failure, NoAuth, NoNode
 from model.operations import (
     ADMIN,
+    OPEN,
     READ,
     Acl,
     Exists,
@@ -44,10 +45,10 @@ def _read_exists(tree: Tree, session: int, operation: Exists) -> Seen | Failure 
 
 
 def _read_data(tree: Tree, session: int, operation: GetData) -> Seen | Failure:
-    znode = _znode(tree, operation.path)
+    znode = tree.nodes.get(operation.path or paths.ROOT)
     if znode is None:
         return Failure(NoNode, operation.path)
-    if not is_allowed(tree, session, znode.acl, READ):
+    if znode.acl is not OPEN and not is_allowed(tree, session, znode.acl, READ):
         return Failure(NoAuth, operation.path)
     return znode.seen_by(session)
 

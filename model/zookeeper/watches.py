@@ -111,12 +111,14 @@ class Watches(Struct, frozen=True):
         """Whether anybody is to be told of one of these changes."""
         if self.persistent or self.recursive:
             return True
-        return any(
-            change.path in self.data
-            or change.path in self.child
-            or (parent_of(change.path) in self.child and change.what is not Happening.CHANGED)
-            for change in changes
-        )
+        data, child = self.data, self.child
+        for change in changes:
+            path = change.path
+            if path in data or path in child:
+                return True
+            if change.what is not Happening.CHANGED and parent_of(path) in child:
+                return True
+        return False
 
     def _fire_at(
         self,
