@@ -34,8 +34,8 @@ from model.errors import Failure, SessionExpired, ZooKeeperError
 from model.inbox import without_older_notes
 from model.operations import Operation, Pipelined, ZooKeeper
 from model.program import Ended, Program
+from real.client import Client, Reply, Said
 from real.diary import Diary
-from real.link import Link, Reply, Said
 
 ZOOKEEPER = ZooKeeper()
 QUIET_PURPOSES = frozenset({"commit"})
@@ -85,7 +85,7 @@ class Driver:
         self,
         program: Program,
         diary: Diary,
-        connect: Callable[[Callable[[Said], None]], Link],
+        connect: Callable[[Callable[[Said], None]], Client],
         fetching: Fetching | None = None,
         steps: Steps | None = None,
         skew_ms: int = 0,
@@ -93,7 +93,7 @@ class Driver:
         self.program = program
         self.diary = diary
         self.queue: SimpleQueue[Said | Ordered | Quiet] = SimpleQueue()
-        self.link = connect(self.queue.put)
+        self.client = connect(self.queue.put)
         self.fetching = fetching
         self.steps = steps
         self.skew_ms = skew_ms
@@ -121,7 +121,7 @@ class Driver:
         """Take turn after turn until the program is over."""
         program = self.program
         memory = program.first_memory
-        self.link.start()
+        self.client.start()
         while True:
             coroutine: Any = program.turn(ZOOKEEPER, program.me, memory)
             try:
@@ -148,8 +148,8 @@ class Driver:
         if self.fetching is not None:
             self.fetching.stop()
         self._write("ends", {"why": ended.reason, "failed": ended.failed})
-        if self.link.state != "closed":
-            self.link.close()
+        if self.client.state != "closed":
+            self.client.close()
 
     # --- what comes in -----------------------------------------------------------------
 
@@ -210,7 +210,7 @@ class Driver:
         described = described_operation(ask)
         self._write("asks", described)
         batch = ask.operations if isinstance(ask, Pipelined) else (ask,)
-        tickets = self.link.submit(batch, self.life)
+        tickets = self.client.submit(batch, self.life)
         zxid = 0
         if isinstance(tickets, Failure):
             answer: Any = tickets
@@ -237,7 +237,7 @@ class Driver:
 
     def _note_answer(self, ask: Any, word: str, answer: Any, zxid: int) -> None:
         detail = {"op": word, "for": ask.purpose, "answer": described_answer(answer)}
-        self.diary.write("answers", detail, session=self.link.session, zxid=zxid)
+        self.diary.write("answers", detail, session=self.client.session, zxid=zxid)
 
     def _step(self, when: str, ask: Operation[Any] | Pipelined) -> None:
         if self.steps is not None:
@@ -248,20 +248,20 @@ class Driver:
 
     def _new_session(self, ask: NewSession) -> None:
         self._busy()
-        self._wait_for(lambda: self.link.state == "connected")
-        self.life = self.link.life
+        self._wait_for(lambda: self.client.state == "connected")
+        self.life = self.client.life
         self._take_in_all()
         self.inbox = deque(note for note in self.inbox if isinstance(note, Ordered))
 
     def _connected(self, ask: Connected) -> Any:
         self._busy()
-        self._wait_for(lambda: self.link.state != "suspended" or self.link.life != self.life)
-        if self.link.life != self.life or self.link.state == "expired":
+        self._wait_for(lambda: self.client.state != "suspended" or self.client.life != self.life)
+        if self.client.life != self.life or self.client.state == "expired":
             return Failure(SessionExpired)
         return None
 
     def _close_session(self, ask: CloseSession) -> None:
-        self.link.close()
+        self.client.close()
 
     # --- notes and time ----------------------------------------------------------------
 
@@ -311,7 +311,7 @@ class Driver:
         self.diary.write(ask.kind, dict(ask.detail), topic=ask.topic)
 
     def _write(self, kind: str, detail: Any = None, at_ns: int | None = None) -> None:
-        self.diary.write(kind, detail or {}, session=self.link.session, at_ns=at_ns)
+        self.diary.write(kind, detail or {}, session=self.client.session, at_ns=at_ns)
 
 
 class NotAnAsk(TypeError):

@@ -82,11 +82,6 @@ class Ensemble:
     # --- who is who --------------------------------------------------------------------
 
     @property
-<<<<<<< HEAD
-    def hosts(self) -> str:
-        """The addresses of all servers, as clients of ZooKeeper write them."""
-        return ",".join(server.address for server in self.servers)
-=======
     def addresses(self) -> tuple[str, ...]:
         """Where each server listens for clients."""
         return tuple(server.address for server in self.servers)
@@ -95,7 +90,6 @@ class Ensemble:
     def hosts(self) -> str:
         """All addresses, as clients of ZooKeeper write them."""
         return ",".join(self.addresses)
->>>>>>> live
 
     def server(self, name: str) -> Server:
         """The server of this name."""

@@ -23,11 +23,11 @@ import msgspec
 
 from model.answers import Order, Ordered
 from model.program import Program
+from real.client import Client, Said
 from real.cluster import ClusterFile
 from real.diary import Diary
 from real.driver import Driver
 from real.fetching import Fetcher
-from real.link import Link, Said
 from real.serving import DataServer
 
 
@@ -108,11 +108,11 @@ def main() -> None:
     diary = Diary(Path(job.diary), job.node, job.group, job.begin_ns)
     cluster = ClusterFile(Path(job.cluster))
     channel = Channel(job)
-    links: list[Link] = []
+    clients: list[Client] = []
 
-    def connect(hear: Callable[[Said], None]) -> Link:
-        links.append(Link(job.hosts, job.chroot, job.session_timeout_ms, hear))
-        return links[0]
+    def connect(hear: Callable[[Said], None]) -> Client:
+        clients.append(Link(job.hosts, job.chroot, job.session_timeout_ms, hear))
+        return clients[0]
 
     fetcher = None
     if job.fetch_every_s:
@@ -120,7 +120,7 @@ def main() -> None:
             diary,
             cluster,
             job.fetch_every_s,
-            lambda: links[0].session if links else 0,
+            lambda: clients[0].session if clients else 0,
             ends_on_error=job.ends_on_error,
         )
     if job.serves is not None:
@@ -130,7 +130,7 @@ def main() -> None:
     diary.write("starts", job.about)
     Thread(target=channel.listen, args=(driver.queue.put, driver), daemon=True).start()
     ended = driver.run()
-    say(ended=ended.reason, failed=ended.failed, slowest_us=links[0].slowest_ns // 1000)
+    say(ended=ended.reason, failed=ended.failed, slowest_us=clients[0].slowest_ns // 1000)
     os._exit(0)
 
 

@@ -45,7 +45,6 @@ class Moment:
 
 def moments_of(folder: Path) -> Iterator[Moment]:
     """The moments in one server's log, oldest first; the server may be running."""
-<<<<<<< HEAD
     for record in records_of(folder):
         yield from _moments_in(record)
 
@@ -55,11 +54,6 @@ def records_of(folder: Path) -> Iterator[bytes]:
     files = [path for path in folder.glob("log.*") if _first_zxid(path) is not None]
     for path in sorted(files, key=lambda path: _first_zxid(path) or 0):
         yield from _records(path.read_bytes())
-=======
-    files = [path for path in folder.glob("log.*") if _first_zxid(path) is not None]
-    for path in sorted(files, key=lambda path: _first_zxid(path) or 0):
-        yield from _moments_in(path.read_bytes())
->>>>>>> live
 
 
 def agreed(folders: Iterable[Path]) -> tuple[Moment, ...]:
@@ -76,7 +70,6 @@ def _first_zxid(path: Path) -> int | None:
         return None
 
 
-<<<<<<< HEAD
 def _moments_in(record: bytes) -> Iterator[Moment]:
     session, xid, zxid, time_ms, kind = TRANSACTION.unpack_from(record)
     if kind == CREATE_SESSION:
@@ -86,18 +79,6 @@ def _moments_in(record: bytes) -> Iterator[Moment]:
         # A client numbers its farewell; the server's own, for a silent session, has 0.
         ended = "session closed" if xid else "session expired"
         yield Moment(zxid, ended, session, time_ms)
-=======
-def _moments_in(log: bytes) -> Iterator[Moment]:
-    for record in _records(log):
-        session, xid, zxid, time_ms, kind = TRANSACTION.unpack_from(record)
-        if kind == CREATE_SESSION:
-            (timeout_ms,) = TIMEOUT.unpack_from(record, TRANSACTION.size)
-            yield Moment(zxid, "session opened", session, time_ms, timeout_ms)
-        elif kind == CLOSE_SESSION:
-            # A client numbers its farewell; the server's own, for a silent session, has 0.
-            ended = "session closed" if xid else "session expired"
-            yield Moment(zxid, ended, session, time_ms)
->>>>>>> live
 
 
 def _records(log: bytes) -> Iterator[bytes]:
