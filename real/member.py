@@ -111,7 +111,7 @@ def main() -> None:
     clients: list[Client] = []
 
     def connect(hear: Callable[[Said], None]) -> Client:
-        clients.append(Link(job.hosts, job.chroot, job.session_timeout_ms, hear))
+        clients.append(Client(job.hosts, job.chroot, job.session_timeout_ms, hear))
         return clients[0]
 
     fetcher = None

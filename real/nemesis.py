@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from model.answers import LEAVE
 from model.faults import VERBS, Action, Effect
+from real.ending import end_session
 
 if TYPE_CHECKING:
+    from real.flow import Direction
     from real.process import MemberProcess
     from real.server import Server
     from real.world import Cluster, World
@@ -80,7 +82,7 @@ class Nemesis:
         """The steps of a member at which something may be waiting for it."""
         return tuple(
             dict.fromkeys(
-                (trigger.when, trigger.asks)
+                (_moment(effect.action), trigger.asks)
                 for effect in self.effects
                 for trigger in [effect.action.trigger]
                 if trigger is not None and trigger.node == node
@@ -95,9 +97,16 @@ class Nemesis:
             trigger = effect.action.trigger
             if trigger is None or effect.at_us is not None or trigger.node != member.node:
                 continue
-            if (trigger.asks, trigger.when, trigger.nth) == (purpose, when, count):
+            step = (trigger.asks, _moment(effect.action), trigger.nth)
+            if step == (purpose, when, count):
                 self.strike(effect)
         member.go()
+
+
+def _moment(action: Action) -> str:
+    """When a step is of interest to an action; what is to be lost is aimed before."""
+    assert action.trigger is not None, "only actions with a trigger wait for a step"
+    return "before" if action.verb.name == "lose" else action.trigger.when
 
 
 # --- members ---------------------------------------------------------------------------
@@ -164,6 +173,66 @@ def _cluster_at(world: World, target: str) -> Cluster:
         if f"{cluster.prefix}zookeeper" == target:
             return cluster
     return next(iter(world.clusters.values()))
+
+
+# --- sessions and connections ----------------------------------------------------------
+
+
+def expire(world: World, action: Action, effect: Effect) -> None:
+    """A session is ended from a second connection; with `unknown`, its client is cut off."""
+    proxy = world.cluster_of(action.target).proxy
+    session = proxy.session_of(action.target)
+    if world.running(action.target) is None or session is None:
+        return
+    if action.option("unknown"):
+        cut = proxy.cut(action.target, effect.add, directions=("from",))
+        world.nemesis.later(effect, action.for_us, cut.end)
+    if end_session(world.cluster_of(action.target).ensemble.hosts, session):
+        effect.add("sessions ended")
+
+
+def disconnect(world: World, action: Action, effect: Effect) -> None:
+    """A connection breaks, and for a while no other is made."""
+    if world.running(action.target) is not None:
+        proxy = world.cluster_of(action.target).proxy
+        proxy.disconnect(action.target, effect.add, for_s=action.for_us / 1e6)
+
+
+def lose(world: World, action: Action, effect: Effect) -> None:
+    """A request, or only its reply, is lost with the connection that carried it."""
+    assert action.trigger is not None, "a loss is aimed at a step"
+    name = action.trigger.node
+    proxy = world.cluster_of(name).proxy
+    if action.target == "reply":
+        proxy.lose_reply(name, effect.add)
+        return
+    lands_after_us = action.option("lands_after")
+    lands_after_s = None if lands_after_us is None else lands_after_us / 1e6
+    proxy.lose_request(name, effect.add, lands_after_s=lands_after_s)
+
+
+def partition(world: World, action: Action, effect: Effect) -> None:
+    """Nothing passes between a member and ZooKeeper, or in one direction only."""
+    directions = DIRECTIONS[action.option("direction", "both")]
+    cut = world.cluster_of(action.target).proxy.cut(
+        action.target, effect.add, directions=directions
+    )
+    world.nemesis.later(effect, action.for_us, cut.end)
+
+
+DIRECTIONS: dict[str, tuple[Direction, ...]] = {
+    "to": ("to",),
+    "from": ("from",),
+    "both": ("to", "from"),
+}
+"""Which way nothing passes, seen from the member."""
+
+
+def delay(world: World, action: Action, effect: Effect) -> None:
+    """Everything that passes between a member and ZooKeeper takes longer."""
+    proxy = world.cluster_of(action.target).proxy
+    slow = proxy.delay(action.target, effect.add, by_s=int(action.option("by")) / 1e6)
+    world.nemesis.later(effect, action.for_us, slow.end)
 
 
 # --- the ensemble ----------------------------------------------------------------------
@@ -244,6 +313,11 @@ DEEDS: dict[str, Deed] = {
     "crash": crash,
     "pause": pause,
     "skew": skew,
+    "expire": expire,
+    "disconnect": disconnect,
+    "lose": lose,
+    "partition": partition,
+    "delay": delay,
     "rolling_restart": rolling_restart,
     "quorum_loss": quorum_loss,
     "produce": produce,

@@ -18,31 +18,23 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException
-
 from model.administrator import Administrator, administrator
-from model.asks import Partition
 from model.broker import Broker, broker
 from model.consumer import consumer
 from model.faults import Effect
 from model.member import Consumer
-from model.payloads import PartitionState, TopicAssignment
-from model.plan import BrokerPlan, ClusterPlan, ConsumerPlan, GroupPlan, Plan
+from model.payloads import TopicAssignment
+from model.plan import BrokerPlan, ConsumerPlan, GroupPlan, Plan
 from model.program import Program
-from model.registry import BadPayload, partition_state
 from model.trace import NOTHING, Header, Row, Trace
-from real.dataplane import DataPlane
-from real.ensemble import Ensemble
+from real.clusters import ROOT, Cluster, leaders_of
 from real.member import Job
 from real.merging import merged
 from real.nemesis import Nemesis
 from real.ports import free_ports
 from real.process import MemberProcess
-from real.settings import Settings
 
 WORLD = "live"
-ROOT = "/watchkeeper"
 PATIENCE_S = 60.0
 """How long the processes of members may take to start, all together."""
 LOOK_US = 100_000
@@ -58,33 +50,6 @@ class Lived:
     trace: Trace
     effects: tuple[Effect, ...]
     operations: int
-
-
-class Cluster:
-    """One cluster at run time."""
-
-    def __init__(self, world: World, plan: ClusterPlan, folder: Path) -> None:
-        self.plan = plan
-        self.prefix = f"{plan.name}:" if len(world.plan.clusters) > 1 else ""
-        tick_ms = plan.zookeeper.tick_us // 1000
-        self.ensemble = Ensemble(
-            plan.zookeeper.servers,
-            settings=Settings(tick_ms=tick_ms),
-            name=f"{self.prefix}zookeeper",
-        )
-        self.ensemble.start()
-        self.operator = KazooClient(self.ensemble.hosts, timeout=20 * tick_ms / 1000)
-        self.operator.start()
-        self.operator.ensure_path(ROOT)
-        self.leader = self.ensemble.wait_for_leader().name
-        folder.mkdir()
-        self.data = DataPlane(plan, folder / "cluster.json", world.now_us, world.say_hosting)
-
-    def stop(self) -> None:
-        """End every server, and leave nothing."""
-        self.operator.stop()
-        self.operator.close()
-        self.ensemble.stop()
 
 
 class World:
@@ -123,7 +88,10 @@ class World:
     def run(self, tell: Tell | None = None) -> None:
         """Run from the beginning to the end of the time to settle."""
         for plan in self.plan.clusters:
-            cluster = self.clusters[plan.name] = Cluster(self, plan, self.folder / plan.name)
+            prefix = f"{plan.name}:" if len(self.plan.clusters) > 1 else ""
+            cluster = self.clusters[plan.name] = Cluster(
+                plan, prefix, self.folder / plan.name, self.now_us, self.say_hosting
+            )
             ports = free_ports(len(plan.brokers))
             for one, port in zip(plan.brokers, ports, strict=True):
                 self.brokers[one.node] = (plan.name, replace(one, port=port))
@@ -171,10 +139,16 @@ class World:
                 self.write(cluster.leader, "leader lost")
             cluster.leader = "" if leader is None else leader.name
             if cluster.plan.layout == "0.8":
-                cluster.data.lead(_leaders(cluster))
+                cluster.data.lead(leaders_of(cluster))
         self.at(self.now_us() + LOOK_US, self._look_who_leads)
 
     # --- processes ---------------------------------------------------------------------
+
+    def cluster_of(self, name: str) -> Cluster:
+        """The cluster that a member talks to."""
+        if name in self.consumers:
+            return self.clusters[self.consumers[name][0].cluster]
+        return self.clusters[self.brokers[name][0]]
 
     def running(self, name: str) -> MemberProcess | None:
         """The process of a member, if it has one."""
@@ -253,7 +227,7 @@ class World:
             node,
             "",
             program,
-            cluster.ensemble.hosts,
+            cluster.proxy.hosts_of(node),
             ROOT,
             timeout_ms,
             str(self.folder / f"{node.replace('/', '-')}.{self.lives.get(node, 1)}.jsonl"),
@@ -335,21 +309,6 @@ class World:
         self.end()
         for cluster in self.clusters.values():
             cluster.stop()
-
-
-def _leaders(cluster: Cluster) -> dict[str, int]:
-    """0.8: who leads each partition, by the registry; what cannot be read is left out."""
-    leaders: dict[str, int] = {}
-    for topic, homes in cluster.data.homes.items():
-        for index in homes:
-            partition = Partition(topic, str(index))
-            path = partition_state(partition)
-            try:
-                data, _ = cluster.operator.get(f"{ROOT}{path}")
-                leaders[str(partition)] = PartitionState.decode(path, data).leader
-            except (KazooException, BadPayload):
-                continue
-    return leaders
 
 
 def live(
