@@ -57,6 +57,7 @@ def packages_in(module: str) -> set[str]:
 ARROWS = {
     "model": {"model"},
     "sim": {"sim", "model"},
+    "real": {"real", "model"},
     "scenarios": {"scenarios", "model"},
     "reports": {"reports", "model"},
     "watchkeeper": set(OURS),
@@ -68,7 +69,7 @@ AT_HOME = {
     "matplotlib": {"reports"},
     "networkx": {"reports"},
     "pydantic": {"scenarios"},
-    "kazoo": set(),
+    "kazoo": {"real"},
     "pyspark": set(),
 }
 """Library -> the packages that may import it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from pathlib import Path
 
-HOUSE = ("model", "sim", "scenarios", "reports")
+HOUSE = ("model", "sim", "real", "scenarios", "reports")
 
 
 class Shadowed(ImportError):

@@ -1,0 +1,127 @@
+"""How the servers of an embedded ZooKeeper are set up, and the files that say so."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from real.jars import MAIN_CLASS
+from real.java import FAST
+from real.ports import HOST
+
+WORDS = "ruok, srvr, mntr, conf, cons, wchs, dump"
+"""The four-letter words that a server answers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What may differ from one embedded ZooKeeper to another."""
+
+    tick_ms: int = 500
+    min_session_ms: int | None = None
+    """The shortest session timeout; 2 ticks if None."""
+    max_session_ms: int | None = None
+    """The longest; 20 ticks if None."""
+    init_ticks: int = 10
+    """How long a follower may take to connect to the leader and to catch up."""
+    sync_ticks: int = 4
+    """How long a follower may be silent before the leader gives it up, and the other way."""
+    heap_mb: int = 256
+
+    def __post_init__(self) -> None:
+        shortest, longest = self.session_bounds_ms
+        if min(self.tick_ms, self.init_ticks, self.sync_ticks, self.heap_mb) < 1:
+            raise ValueError(f"ticks and memory are positive numbers, but here are {self}")
+        if not 0 < shortest <= longest:
+            raise ValueError(
+                f"the shortest session timeout, {shortest} ms, must be positive and no longer "
+                f"than the longest, {longest} ms"
+            )
+
+    @property
+    def session_bounds_ms(self) -> tuple[int, int]:
+        """The shortest and the longest session timeout."""
+        shortest = 2 * self.tick_ms if self.min_session_ms is None else self.min_session_ms
+        longest = 20 * self.tick_ms if self.max_session_ms is None else self.max_session_ms
+        return shortest, longest
+
+
+@dataclass(frozen=True, slots=True)
+class Ports:
+    """Where one server listens."""
+
+    client: int
+    quorum: int = 0
+    election: int = 0
+
+    @property
+    def by_use(self) -> dict[str, int]:
+        """The ports by what they are for; without those of an ensemble if there is none."""
+        uses = {
+            "ZooKeeper's client port": self.client,
+            "its quorum port": self.quorum,
+            "its election port": self.election,
+        }
+        return {use: port for use, port in uses.items() if port}
+
+
+LOGGING = """\
+status = error
+appender.out.type = Console
+appender.out.name = out
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n%ex{short.message}
+rootLogger.level = info
+rootLogger.appenderRef.out.ref = out
+"""
+
+
+def write_files(folder: Path, settings: Settings, number: int, ports: tuple[Ports, ...]) -> None:
+    """Write what server `number` (from 1) reads when it starts."""
+    data = folder / "data"
+    data.mkdir(parents=True, exist_ok=True)
+    (data / "myid").write_text(f"{number}\n")
+    (folder / "log4j2.properties").write_text(LOGGING)
+    shortest, longest = settings.session_bounds_ms
+    lines = [
+        f"tickTime={settings.tick_ms}",
+        f"minSessionTimeout={shortest}",
+        f"maxSessionTimeout={longest}",
+        f"initLimit={settings.init_ticks}",
+        f"syncLimit={settings.sync_ticks}",
+        f"dataDir={data.as_posix()}",
+        f"clientPort={ports[number - 1].client}",
+        f"clientPortAddress={HOST}",
+        "maxClientCnxns=0",
+        "admin.enableServer=false",
+        f"4lw.commands.whitelist={WORDS}",
+    ]
+    if len(ports) > 1:
+        lines += [
+            f"server.{one}={HOST}:{place.quorum}:{place.election}"
+            for one, place in enumerate(ports, 1)
+        ]
+    (folder / "zoo.cfg").write_text("\n".join(lines) + "\n")
+
+
+def command(java: Path, jars: tuple[Path, ...], folder: Path, settings: Settings) -> list[str]:
+    """The command that runs a server whose files stand in this folder."""
+    return [
+        str(java),
+        *FAST,
+        f"-Xmx{settings.heap_mb}m",
+        "-XX:+ExitOnOutOfMemoryError",
+        f"-XX:ErrorFile={folder / 'crash.log'}",
+        f"-Djava.io.tmpdir={folder}",
+        "-Djava.net.preferIPv4Stack=true",
+        "-Djava.awt.headless=true",
+        f"-Dlog4j2.configurationFile={folder / 'log4j2.properties'}",
+        "-Dlog4j2.disableJmx=true",
+        "-Dzookeeper.jmx.log4j.disable=true",
+        "-Dzookeeper.admin.enableServer=false",
+        "-Dzookeeper.preAllocSize=4096",
+        "-cp",
+        ":".join(map(str, jars)),
+        MAIN_CLASS,
+        str(folder / "zoo.cfg"),
+    ]
