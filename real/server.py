@@ -84,10 +84,11 @@ class Server:
 
     @property
     def last_words(self) -> str:
-        """The last lines that it has written."""
+        """The last lines that it has written, but for the frames of Java's stacks."""
         output = self.folder / "output.log"
         lines = output.read_text(errors="replace").splitlines() if output.exists() else []
-        return "\n".join(lines[-LAST_LINES:])
+        told = [line for line in lines if not line.lstrip().startswith(("at ", "..."))]
+        return "\n".join(told[-LAST_LINES:])
 
     def ask(self, word: str, patience_s: float = ANSWER_S) -> str:
         """What it answers to a four-letter word; nothing if it does not answer."""

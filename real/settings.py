@@ -70,7 +70,7 @@ status = error
 appender.out.type = Console
 appender.out.name = out
 appender.out.layout.type = PatternLayout
-appender.out.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n%ex{short.message}
+appender.out.layout.pattern = %d{HH:mm:ss.SSS} %p %c{1}: %m%n%ex
 rootLogger.level = info
 rootLogger.appenderRef.out.ref = out
 """

@@ -1,0 +1,106 @@
+"""What the tests of the live world share: the rule when to skip, and that nothing is left."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from time import monotonic, sleep
+
+import pytest
+
+from real.ensemble import Ensemble
+from real.jars import zookeeper_jars
+from real.java import find_java
+from real.problems import EnvironmentProblem
+from real.settings import Settings
+
+TICK_MS = 200
+PATIENCE_S = 10.0
+PS = shutil.which("ps") or "/bin/ps"
+
+
+def what_is_missing() -> tuple[str, bool]:
+    """Why the live tests cannot run, if so, and whether that is fit for a build server."""
+    try:
+        find_java()
+    except EnvironmentProblem as problem:
+        return str(problem), True
+    try:
+        zookeeper_jars()
+    except EnvironmentProblem as problem:
+        return str(problem), False
+    return "", True
+
+
+@pytest.fixture(scope="session")
+def needs_zookeeper() -> None:
+    """Skip with one reason where the real thing cannot run; with Java, never under CI."""
+    reason, excused = what_is_missing()
+    if reason and not excused and os.environ.get("CI"):
+        pytest.fail(f"Java is here, so the live tests have to run: {reason}")
+    if reason:
+        pytest.skip(reason)
+
+
+@pytest.fixture(scope="module")
+def zookeeper(needs_zookeeper: None) -> Iterator[Ensemble]:
+    """One real server for all tests of a module; a test that harms it starts it again."""
+    before = descendants()
+    with Ensemble(settings=Settings(tick_ms=TICK_MS)) as ensemble:
+        yield ensemble
+    assert not ensemble.folder.exists()
+    assert descendants() <= before
+
+
+def until(holds: Callable[[], object], patience_s: float = PATIENCE_S) -> float:
+    """Wait until something holds; how long that took."""
+    began = monotonic()
+    while not holds():
+        assert monotonic() - began < patience_s, f"not within {patience_s:g} s"
+        sleep(0.01)
+    return monotonic() - began
+
+
+def is_there(pid: int) -> bool:
+    """Whether a process runs; one that has ended and was not asked for its code does not."""
+    done = subprocess.run([PS, "-o", "stat=", "-p", str(pid)], capture_output=True, text=True)
+    return done.stdout.strip()[:1] not in ("", "Z")
+
+
+def descendants() -> set[int]:
+    """Every process that stems from this one."""
+    listing = subprocess.Popen([PS, "-A", "-o", "pid=,ppid="], stdout=subprocess.PIPE, text=True)
+    said, _ = listing.communicate()
+    pairs = [tuple(map(int, line.split())) for line in said.splitlines()]
+    found = {os.getpid()}
+    while more := {child for child, parent in pairs if parent in found} - found:
+        found |= more
+    return found - {os.getpid(), listing.pid}
+
+
+def what_is_there() -> tuple[int, set[threading.Thread], set[Path]]:
+    """Processes, threads and folders that a test could leave behind.
+
+    Processes are counted, since a server that was started again is another one.
+    """
+    folders = set(Path(tempfile.gettempdir()).glob("watchkeeper-zookeeper-*"))
+    return len(descendants()), set(threading.enumerate()), folders
+
+
+@pytest.fixture
+def nothing_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Check after a test that its processes, threads and folders are gone."""
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    before = what_is_there()
+    yield
+
+    def is_clean() -> bool:
+        processes, threads, folders = what_is_there()
+        return processes <= before[0] and threads <= before[1] and folders <= before[2]
+
+    until(is_clean)
