@@ -21,6 +21,8 @@ from real.settings import Settings
 
 TICK_MS = 200
 PATIENCE_S = 10.0
+OFTEN = {"max_tries": -1, "delay": 0.05, "backoff": 1}
+"""How a client tries to connect: more often than kazoo does by itself."""
 PS = shutil.which("ps") or "/bin/ps"
 
 

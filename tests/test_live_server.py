@@ -21,7 +21,7 @@ from real.moments import Moment, agreed, moments_of
 from real.ports import free_ports, is_free
 from real.problems import EnvironmentProblem
 from real.settings import Ports, Settings
-from tests.live import TICK_MS, is_there, until
+from tests.live import OFTEN, TICK_MS, is_there, until
 
 pytestmark = pytest.mark.usefixtures("nothing_left_behind")
 
@@ -31,8 +31,7 @@ QUICK = Settings(tick_ms=TICK_MS)
 @pytest.fixture
 def client(zookeeper: Ensemble) -> KazooClient:
     """A client of the module's server."""
-    often = {"max_tries": -1, "delay": 0.05, "backoff": 1}
-    client = KazooClient(zookeeper.hosts, timeout=4.0, connection_retry=often)
+    client = KazooClient(zookeeper.hosts, timeout=4.0, connection_retry=OFTEN)
     client.start(timeout=10)
     yield client
     client.stop()
