@@ -82,9 +82,14 @@ class Ensemble:
     # --- who is who --------------------------------------------------------------------
 
     @property
+    def addresses(self) -> tuple[str, ...]:
+        """Where each server listens for clients."""
+        return tuple(server.address for server in self.servers)
+
+    @property
     def hosts(self) -> str:
-        """The addresses of all servers, as clients of ZooKeeper write them."""
-        return ",".join(server.address for server in self.servers)
+        """All addresses, as clients of ZooKeeper write them."""
+        return ",".join(self.addresses)
 
     def server(self, name: str) -> Server:
         """The server of this name."""

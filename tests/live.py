@@ -27,7 +27,7 @@ PS = shutil.which("ps") or "/bin/ps"
 
 
 def what_is_missing() -> tuple[str, bool]:
-    """Why the live tests cannot run, if so, and whether that is fit for a build server."""
+    """Why the live tests cannot run, if so, and whether a build server may do without them."""
     try:
         find_java()
     except EnvironmentProblem as problem:
@@ -42,6 +42,11 @@ def what_is_missing() -> tuple[str, bool]:
 @pytest.fixture(scope="session")
 def needs_zookeeper() -> None:
     """Skip with one reason where the real thing cannot run; with Java, never under CI."""
+    skip_without_zookeeper()
+
+
+def skip_without_zookeeper() -> None:
+    """Skip, or fail where skipping would hide that something is amiss."""
     reason, excused = what_is_missing()
     if reason and not excused and os.environ.get("CI"):
         pytest.fail(f"Java is here, so the live tests have to run: {reason}")

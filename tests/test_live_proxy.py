@@ -58,7 +58,7 @@ def direct(zookeeper: Ensemble) -> Iterator[KazooClient]:
 
 @pytest.fixture
 def proxy(zookeeper: Ensemble, direct: KazooClient) -> Iterator[Proxy]:
-    with Proxy([zookeeper.servers[0].address]) as proxy:
+    with Proxy(zookeeper.addresses) as proxy:
         yield proxy
 
 
@@ -555,7 +555,7 @@ def test_a_late_write_of_a_session_that_is_over_never_lands(
 
 def test_nothing_is_left_when_the_proxy_goes(zookeeper: Ensemble) -> None:
     before = connections(zookeeper)
-    proxy = Proxy([zookeeper.servers[0].address])
+    proxy = Proxy(zookeeper.addresses)
     proxy.start()
     hosts = proxy.hosts_of(ME)
     line = socket.create_connection((HOST, int(hosts.split(":")[1])), 5)

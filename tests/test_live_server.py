@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 import struct
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from time import monotonic, time
 
@@ -17,10 +19,11 @@ from kazoo.client import KazooClient
 from real import jars, java, ports
 from real.ensemble import Ensemble
 from real.guarded import GuardedProcess
-from real.moments import Moment, agreed, moments_of
+from real.moments import agreed, moments_of
 from real.ports import free_ports, is_free
 from real.problems import EnvironmentProblem
 from real.settings import Ports, Settings
+from tests import live
 from tests.live import OFTEN, TICK_MS, is_there, until
 
 pytestmark = pytest.mark.usefixtures("nothing_left_behind")
@@ -47,6 +50,14 @@ def silent_session(server: Ensemble, timeout_ms: int) -> socket.socket:
     return line
 
 
+def only_loopback(places: Ports) -> bool:
+    """Whether these ports cannot be reached at another address of this machine."""
+    for port in places.by_use.values():
+        with suppress(OSError), socket.create_connection(("127.0.0.2", port), 0.5):
+            return False
+    return True
+
+
 # --- one server ------------------------------------------------------------------------
 
 
@@ -59,11 +70,7 @@ def test_it_serves_this_machine_alone(zookeeper: Ensemble) -> None:
     assert server.ask("ruok") == "imok"
     assert "zk_version\t3.9" in server.ask("mntr")
     assert zookeeper.version.startswith("3.")
-    listening = subprocess.run(
-        ["ss", "-tlnpH"], capture_output=True, text=True, check=False
-    ).stdout
-    mine = [line.split()[3] for line in listening.splitlines() if f"pid={server.pid}," in line]
-    assert [place for place in mine if not place.endswith(server.address)] == []
+    assert only_loopback(server.ports)
 
 
 def test_session_timeouts_are_bounded_in_ticks(zookeeper: Ensemble) -> None:
@@ -190,9 +197,16 @@ def test_an_unfinished_record_is_not_read(zookeeper: Ensemble, tmp_path: Path) -
     assert cut == known[: len(cut)]
 
 
-def test_what_one_server_alone_knows_does_not_count(tmp_path: Path) -> None:
-    assert agreed([tmp_path / "1", tmp_path / "2", tmp_path / "3"]) == ()
-    assert Moment(1, "session opened", 5, 0) < Moment(2, "session closed", 5, 0)
+def test_what_one_server_alone_knows_does_not_count(
+    zookeeper: Ensemble, client: KazooClient, tmp_path: Path
+) -> None:
+    folders = [tmp_path / name for name in "123"]
+
+    shutil.copytree(zookeeper.servers[0].log_folder, folders[0])
+    assert agreed(folders) == ()
+    shutil.copytree(folders[0], folders[1])
+
+    assert agreed(folders) == tuple(moments_of(folders[1])) != ()
 
 
 # --- an ensemble -----------------------------------------------------------------------
@@ -205,6 +219,7 @@ def test_an_ensemble_loses_its_leader_and_goes_on(needs_zookeeper: None) -> None
             "follower",
             "leader",
         ]
+        assert all(only_loopback(server.ports) for server in zookeeper.servers)
         client = KazooClient(zookeeper.hosts, timeout=2.0)
         client.start(timeout=10)
         client.create("/kept", b"1")
@@ -405,6 +420,29 @@ def test_a_pyspark_without_zookeeper_is_told(tmp_path: Path) -> None:
         jars.zookeeper_jars(tmp_path)
 
     assert "zookeeper-[0-9]" not in str(told.value)
+
+
+@pytest.mark.parametrize(
+    ("has_java", "ci", "outcome"),
+    [
+        (False, "", pytest.skip.Exception),
+        (False, "true", pytest.skip.Exception),
+        (True, "", pytest.skip.Exception),
+        (True, "true", pytest.fail.Exception),
+    ],
+)
+def test_with_java_nothing_is_skipped_under_ci(
+    monkeypatch: pytest.MonkeyPatch, has_java: bool, ci: str, outcome: type[BaseException]
+) -> None:
+    def missing() -> None:
+        raise EnvironmentProblem("it is not there")
+
+    monkeypatch.setenv("CI", ci)
+    monkeypatch.setattr(live, "find_java", (lambda: None) if has_java else missing)
+    monkeypatch.setattr(live, "zookeeper_jars", missing)
+
+    with pytest.raises(outcome, match="it is not there"):
+        live.skip_without_zookeeper()
 
 
 def test_pyspark_is_not_imported_to_find_its_jars() -> None:
