@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from pathlib import Path
 
@@ -41,7 +42,10 @@ class Cluster:
             name=f"{self.prefix}zookeeper",
         )
         self.ensemble.start()
-        self.operator = KazooClient(self.ensemble.hosts, timeout=20 * tick_ms / 1000)
+        logger = logging.getLogger("watchkeeper.kazoo")
+        logger.setLevel(logging.CRITICAL)
+        timeout_s = 20 * tick_ms / 1000
+        self.operator = KazooClient(self.ensemble.hosts, timeout=timeout_s, logger=logger)
         self.operator.start()
         self.operator.ensure_path(ROOT)
         self.leader = self.ensemble.wait_for_leader().name

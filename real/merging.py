@@ -40,7 +40,7 @@ def merged(
     end_us = max((row[0] for row in own), default=0)
     for prefix, folders in logs.items():
         rows += _of_service(prefix, all_transactions(folders), requests, names, root, begin_ns)
-    rows += _unsaid(rows)
+    rows += [*_unsaid(rows), *_moved(rows)]
     rows.sort(key=lambda row: (row[0], ORDER.get(row[2], 1)))
     return [row for row in rows if row[0] <= end_us]
 
@@ -74,6 +74,15 @@ def _unsaid(rows: list[Row]) -> list[Row]:
                 ceases = {**begun[8], "does": "ceases", "stream": 0}
                 unsaid.append((at_us, *begun[1:8], ceases))
     return unsaid
+
+
+def _moved(rows: list[Row]) -> list[Row]:
+    """Sessions that went on over another connection, as their members have told."""
+    return [
+        (row[0], "zookeeper", "session moved", row[3], "", "", "", 0, {"by": row[1]})
+        for row in rows
+        if row[2] == "connected" and not row[8]["new"]
+    ]
 
 
 def _requests(rows: Iterable[Row]) -> dict[int, list[Request]]:

@@ -10,10 +10,11 @@ from model.faults import VERBS, Action, Effect
 from real.ending import end_session
 
 if TYPE_CHECKING:
+    from real.clusters import Cluster
     from real.flow import Direction
     from real.process import MemberProcess
     from real.server import Server
-    from real.world import Cluster, World
+    from real.world import World
 
 Deed = Callable[["World", Action, Effect], None]
 
