@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from random import Random
 
@@ -32,16 +33,19 @@ def main() -> None:
     arguments = parsed()
     chance = Random(arguments.seed)
     real, machine = Real(), Machine()
+    kinds: Counter[str] = Counter()
     begun, done, scripts = time.monotonic(), 0, 0
     while done < arguments.operations:
         script = drawn(chance.getrandbits(32), arguments.clients)
+        kinds.update(type(ask).__name__ for _, ask in script)
         if not agree(real, machine, script, arguments.clients):
             sys.exit(1)
         done += sum(len(getattr(ask, "operations", (ask,))) or 1 for _, ask in script)
         scripts += 1
         print(f"\r{done:,} operations in {scripts:,} scripts", end="", flush=True)
+    print("\n" + ", ".join(f"{kind} {number:,}" for kind, number in kinds.most_common()))
     took_s = time.monotonic() - begun
-    print(f"\n{done:,} operations, {scripts:,} scripts, no difference, {took_s:.0f} s")
+    print(f"{done:,} operations, {scripts:,} scripts, no difference, {took_s:.0f} s")
 
 
 def parsed() -> argparse.Namespace:
@@ -53,12 +57,12 @@ def parsed() -> argparse.Namespace:
 
 
 def drawn(number: int, clients: int) -> list[Step]:
-    """A script of chance."""
+    """A script of chance: the second that is drawn, since the first is the simplest there is."""
     scripts: list[list[Step]] = []
     steps = st.lists(st.tuples(st.integers(0, clients - 1), ASKS), min_size=STEPS, max_size=STEPS)
 
     @seed(number)
-    @settings(max_examples=1, database=None, deadline=None, phases=[Phase.generate])
+    @settings(max_examples=2, database=None, deadline=None, phases=[Phase.generate])
     @given(steps)
     def draw(script: list[Step]) -> None:
         scripts.append(script)
