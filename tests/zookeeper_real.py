@@ -1,14 +1,13 @@
 """The real thing as one more world that plays scripts: the client that live members use.
 
-One server serves every script, a znode of its own to each, so that paths and zxids count
-from the beginning of the script.
+One server serves every script, and what a script has left is deleted before the next. No
+script has a root of its own: the order of a session's ephemerals hangs on their whole paths.
 """
 
 from __future__ import annotations
 
 import atexit
 from collections import deque
-from itertools import count
 from queue import SimpleQueue
 from typing import Any
 
@@ -28,10 +27,10 @@ PATIENCE_S = 20.0
 class Player:
     """One client that asks and hears, step by step."""
 
-    def __init__(self, hosts: str, root: str) -> None:
+    def __init__(self, hosts: str) -> None:
         self.heard: SimpleQueue[Said] = SimpleQueue()
         self.events: deque[str] = deque()
-        self.client = Client(hosts, root, 6000, self.heard.put)
+        self.client = Client(hosts, "", 6000, self.heard.put)
         self.client.start()
         while self.client.state != "connected":
             self._take()
@@ -84,7 +83,6 @@ class Real:
 
     def __init__(self) -> None:
         self._ensemble: Ensemble | None = None
-        self._scripts = count(1)
 
     def _hosts(self) -> str:
         if self._ensemble is None:
@@ -97,17 +95,15 @@ class Real:
     def play(self, clients: int, script: list[Step]) -> list[Told]:
         """Play a script with so many clients."""
         hosts = self._hosts()
-        root = f"/script-{next(self._scripts)}"
-        operator = Player(hosts, "")
-        operator.ask(Create(root, b""))
-        players = [Player(hosts, root) for _ in range(clients)]
+        operator = Player(hosts)
+        players = [Player(hosts) for _ in range(clients)]
         try:
             return self._play(players, script)
         finally:
             for player in players:
                 if player.client.state != "closed":
                     player.close()
-            _delete(operator, root)
+            _delete(operator, TOP)
             operator.close()
 
     def _play(self, players: list[Player], script: list[Step]) -> list[Told]:
