@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,10 +15,10 @@ from hypothesis import strategies as st
 from model.faults import VERBS
 from model.variants import VARIANTS
 from scenarios import Scenario, ScenarioError, from_text, json_schema, load, shipped
+from scenarios.glancing import MOST_ENTRIES, MOST_VALUES
 from scenarios.problems import MOST_SHOWN, Problem
-from scenarios.reading import LARGEST_FILE, MOST_VALUES
+from scenarios.reading import LARGEST_FILE
 from scenarios.schema import OPTION_FIELDS
-from scenarios.timeline import MOST_ENTRIES
 from scenarios.units import duration_text, parse_duration, parse_rate, parse_size, rate_text
 from tests.registry_messages import ENDS, ENTRIES, FIELDS, rows
 from tests.registry_mutants import mutant, texts_of_shipped
@@ -72,10 +74,84 @@ def test_shipped_scenarios_are_right(name: str) -> None:
 # --- one entry of the timeline ---------------------------------------------------------
 
 
-@pytest.mark.parametrize(("entry", "said"), rows(ENTRIES))
+MORE_ENTRIES = r"""
+{at: 5s, delay: billing/1, by: 0s, for: 1s}
+    timeline[1].by: '0s' is no time at all; expected more
+{at: 5s, pause: billing/1, for: 0s}
+    timeline[1].for: '0s' is no time at all; expected more
+{at: 5s, move: broker/1, to: "spare example"}
+    timeline[1].to: 'spare example' is not an address; expected a host, or host:port
+{at: 5s, move: broker/1, to: "spare.example:0"}
+    timeline[1].to: 'spare.example:0' is not an address; expected a host, or host:port
+{at: 5s, move: broker/1, to: "spare.example:65536"}
+    timeline[1].to: 'spare.example:65536' is not an address; expected a host, or host:port
+{at: 5s, move: broker/1, to: "spare.example:http"}
+    timeline[1].to: 'spare.example:http' is not an address; expected a host, or host:port
+{at: 5s, create_topic: "a/b", partitions: 2}
+    timeline[1].create_topic: 'a/b' is not a name; expected letters, digits, '.', '_' and
+    '-', no sign at its beginning, at most 100 characters
+{at: 5s, create_topic: views}
+    timeline[1]: needs either `partitions` or `partitions_per_broker`
+{at: 5s, create_topic: views, partitions: 2, partitions_per_broker: 2}
+    timeline[1]: has both `partitions` and `partitions_per_broker`; expected only one of the
+    two
+{at: 5s, add_partitions: clicks}
+    timeline[1]: needs either `partitions` or `partitions_per_broker`
+{at: 5s, create_topic: views, partitions: 5001}
+    timeline[1].create_topic: views gets 5001 partitions; expected at most 5000
+{at: 5s, create_topic: views, partitions_per_broker: 2000}
+    timeline[1].create_topic: views gets 6000 partitions; expected at most 5000
+{at: 5s, add_partitions: clicks, partitions: 20001}
+    timeline[1].partitions: 20001 is too large; expected at most 20000
+{at: 5s, partition: zookeeper/1, from: zookeeper/1, for: 1s}
+    timeline[1].from: 'zookeeper/1' is zookeeper/1 itself; expected the other side
+"""
+"""An entry of the timeline, and what is said of it."""
+
+
+@pytest.mark.parametrize(("entry", "said"), rows(ENTRIES) + rows(MORE_ENTRIES))
 def test_what_is_wrong_with_an_entry_is_said(entry: str, said: str) -> None:
     """File, line, field, value, what was expected, and the nearest word."""
     assert refusal(with_entries(entry)) == f"x.yaml:9: {said}"
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        *("{at: 5s, move: broker/1, to: spare}", "{at: 5s, move: broker/1, to: 'a-1.b:65535'}"),
+        *("{at: 5s, create_topic: a.b_c-d, partitions: 5000}",),
+        *("{at: 5s, partition: zookeeper/1, from: zookeeper, for: 1s}",),
+    ],
+)
+def test_what_is_at_the_edge_is_taken(entry: str) -> None:
+    """A limit is the last thing that is allowed."""
+    assert refusal(with_entries(entry)) == ""
+
+
+@pytest.mark.parametrize(
+    ("to", "hint"),
+    [
+        ("broker/7", "; did you mean 'broker/2'?"),
+        ("1", "; expected one of: broker/0, broker/1, broker/2"),
+        ("billing/1", "; expected one of: broker/0, broker/1, broker/2"),
+    ],
+)
+def test_a_leader_moves_to_a_broker_of_its_cluster(to: str, hint: str) -> None:
+    """Only there can a replica be."""
+    text = with_entries(f"{{at: 5s, move_leader: clicks/1, to: {to!r}}}")
+
+    assert refusal(text, "kafka_08") == (
+        f"x.yaml:9: timeline[1].to: {to!r} is not a broker of the cluster main{hint}"
+    )
+
+
+def test_a_leader_moves_to_the_id_of_a_broker_that_has_a_name() -> None:
+    """A process may be called what one likes; the registry knows its id."""
+    text = edited("brokers: 3", "brokers: [{id: 4}, {id: 9, name: spare}]")
+
+    text += "  - {at: 5s, move_leader: clicks/1, to: broker/spare}\n"
+
+    assert from_text("x.yaml", text).plan("kafka_08").timeline[1].option("to") == "broker/9"
 
 
 def test_an_entry_without_a_verb_gets_the_verbs() -> None:
@@ -197,7 +273,43 @@ def test_the_order_of_entries_is_that_of_their_times() -> None:
 # --- fields ----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("change", "said"), rows(FIELDS))
+MORE_FIELDS = r"""
+brokers: 3 => brokers: 3, zookeeper: {tick: 0s}
+    4: clusters.main.zookeeper.tick: '0s' is too short; expected at least 10ms
+brokers: 3 => brokers: 3, zookeeper: {tick: 1us}
+    4: clusters.main.zookeeper.tick: '1us' is too short; expected at least 10ms
+brokers: 3 => brokers: 3, session_timeout: 0s
+    4: clusters.main.session_timeout: '0s' is too short; expected at least 1ms
+consumers: 3 => consumers: 3, fetch_every: 0s
+    6: groups.billing.fetch_every: '0s' is too short; expected at least 1ms
+{partitions: 6} => {partitions: 6, partitions_per_broker: 2}
+    4: clusters.main.topics.clicks: has both `partitions` and `partitions_per_broker`;
+    expected only one of the two
+{partitions: 6} => {partitions: 1000000}
+    4: clusters.main.topics.clicks.partitions: 1000000 is too large; expected at most 20000
+{partitions: 6} => {partitions: 100000}, b: {partitions: 100000}, c: {partitions: 1}
+    4: clusters.main.topics.clicks.partitions: 100000 is too large; expected at most 20000
+{partitions: 6} => {partitions: 20000}, b: {partitions: 1}
+    3: clusters: there are 20001 partitions in all; expected at most 20000
+consumers: 3 => consumers: 3, filter: {white_list: a}
+    6: groups.billing: has both `streams` and `filter`; expected only one of the two
+streams: {clicks: 1} => filter: {white_list: a, black_list: b}
+    6: groups.billing.filter: has both `white_list` and `black_list`; expected only one of
+    the two
+consumers: 3 => consumers: 3, config: {zk.synctime.ms: 5, zookeeper.sync.time.ms: 6}
+    6: groups.billing.config.zookeeper.sync.time.ms: is another name of zk.synctime.ms;
+    expected only one of the two
+consumers: 3 => consumers: [{id: a}, {id: b}, {id: a}]
+    6: groups.billing.consumers[2].id: 'a' is the id of billing/0; expected an id of its own
+consumers: 3 => consumers: [{id: c1}, {}]
+    6: groups.billing.consumers[1].id: 'c1' is the id of billing/0; expected an id of its own
+"""
+"""More of the same; a row here stands in for one that is written alike."""
+
+
+@pytest.mark.parametrize(
+    ("change", "said"), {**dict(rows(FIELDS)), **dict(rows(MORE_FIELDS))}.items()
+)
 def test_what_is_wrong_with_a_field_is_said(change: str, said: str) -> None:
     """File, line, field, value, what was expected, and the nearest word."""
     old, _, new = change.partition(" => ")
@@ -251,7 +363,17 @@ def test_a_long_name_is_refused_and_cut_short() -> None:
     )
 
 
-@pytest.mark.parametrize(("line", "said"), rows(ENDS))
+MORE_ENDS = r"""
+sometimes: [{event: ends, node: biling/1}]
+    sometimes[0].node: 'biling/1' is not a node of this scenario; did you mean 'billing/1'?
+never: [{event: ends, node: nobody}]
+    never[0].node: 'nobody' is not a node of this scenario; expected one of: billing/0,
+    billing/1, billing/2, broker/0, broker/1, broker/2, zookeeper/1, zookeeper/2,
+    zookeeper/3, zookeeper, clicks, clicks/0, …
+"""
+
+
+@pytest.mark.parametrize(("line", "said"), rows(ENDS) + rows(MORE_ENDS))
 def test_what_is_wrong_at_the_end_is_said(line: str, said: str) -> None:
     """The fields that are about the whole, in line 9."""
     assert refusal(f"{BASE}{line}\n") == f"x.yaml:9: {said}"
@@ -270,6 +392,74 @@ def test_a_whole_part_of_the_wrong_type_is_said(part: str, line: int, what: str)
     before, _, _ = BASE.partition(f"{part}:")
 
     assert refusal(f"{before}{part}: soon\n") == f"x.yaml:{line}: {part}: 'soon' is not {what}"
+
+
+@pytest.mark.parametrize("node", ["broker/0", "zookeeper/3", "zookeeper", "administrator"])
+def test_whatever_an_event_is_about_can_be_looked_for(node: str) -> None:
+    """Members, brokers, servers, the ensemble, the administrator."""
+    assert refusal(f"{BASE}sometimes: [{{event: ends, node: {node}}}]\n") == ""
+
+
+def test_a_setting_of_a_consumer_stands_in_for_that_of_its_group() -> None:
+    """Under whichever name."""
+    text = edited(
+        "consumers: 3",
+        "config: {zookeeper.sync.time.ms: 7}, consumers: [{config: {zk.synctime.ms: 9}}, {}]",
+    )
+
+    consumers = [one for _, one in from_text("x.yaml", text).plan().consumers()]
+
+    assert [one.settings.sync_time_ms for one in consumers] == [9, 7]
+
+
+def test_brokers_may_share_an_id() -> None:
+    """A conflict of ids is something to be tried; their processes have names."""
+    assert refusal(edited("brokers: 3", "brokers: [{id: 1}, {id: 1, name: other}]")) == ""
+
+
+TWO_CLUSTERS = """\
+name: x
+about: y
+clusters:
+  east: {topics: {clicks: {partitions: 2}}}
+  west: {topics: {views: {partitions: 2}}}
+groups:
+  billing: {cluster: west, consumers: 1, streams: {%s: 1}}
+timeline:
+  - {at: 5s, create_topic: fresh, partitions: 2}
+"""
+
+
+@pytest.mark.parametrize(
+    ("topic", "said"),
+    [
+        ("views", ""),
+        ("clicks", "is a topic of the cluster east, and the group reads from west"),
+        ("fresh", "is a topic of the cluster east, and the group reads from west"),
+        ("view", "there is no such topic; did you mean 'views'?"),
+    ],
+)
+def test_a_group_reads_from_its_own_cluster(topic: str, said: str) -> None:
+    """What the timeline creates is in the first one."""
+    expected = f"x.yaml:7: groups.billing.streams.{topic}: {said}" if said else ""
+
+    assert refusal(TWO_CLUSTERS % topic) == expected
+
+
+def test_partitions_that_the_timeline_adds_count() -> None:
+    """A file of ten lines could ask for more than any machine has."""
+    entries = [f"{{at: 5s, create_topic: t{at}, partitions: 5000}}" for at in range(4)]
+
+    assert refusal(with_entries(*entries)) == (
+        "x.yaml:3: clusters: there are 20006 partitions in all; expected at most 20000"
+    )
+
+
+def test_a_herd_of_a_thousand_is_allowed() -> None:
+    """Ten thousand partitions, a thousand consumers."""
+    text = edited("partitions: 6", "partitions: 10000").replace("consumers: 3", "consumers: 1000")
+
+    assert refusal(text) == ""
 
 
 def test_every_problem_is_listed_in_the_order_of_lines() -> None:
@@ -342,8 +532,9 @@ def test_variants_that_have_no_layout_in_common_are_refused() -> None:
 def test_a_variant_that_is_asked_for_and_unknown_is_refused() -> None:
     """Though the file has nothing to do with it."""
     assert refusal(BASE, "kafka_8") == (
-        "x.yaml:1: variant: 'kafka_8' is not a variant; did you mean 'kafka_08'?"
+        "variant: 'kafka_8' is not a variant; did you mean 'kafka_08'?"
     )
+    assert refusal(BASE, "").startswith("variant: '' is not a variant; expected one of: ")
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -501,6 +692,16 @@ def test_too_many_entries_are_refused() -> None:
     )
 
 
+def test_too_many_entries_are_refused_before_they_are_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Reading ten thousand takes seconds, and then they are refused."""
+    monkeypatch.setattr("yaml.compose", None)
+    text = with_entries(*["{at: 5s, crash: billing/1}"] * 10_000)
+
+    assert refusal(text) == "x.yaml:7: timeline: has 10001 entries; at most 2000"
+
+
 # --- files by name ---------------------------------------------------------------------
 
 
@@ -518,6 +719,50 @@ def test_a_file_that_cannot_be_read_is_said(tmp_path: Any) -> None:
     """A folder, for one."""
     with pytest.raises(ScenarioError, match=r"cannot be read: Is a directory$"):
         load(str(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["/dev/zero", "pipe", "pipe.yaml"])
+def test_what_is_no_regular_file_is_not_opened(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A device may have no end, and a pipe no beginning."""
+    monkeypatch.chdir(tmp_path)
+    if name.startswith("pipe"):
+        os.mkfifo(name)
+
+    with pytest.raises(ScenarioError, match=r"cannot be read: it is a device or a pipe"):
+        load(name)
+
+
+def test_no_more_is_read_than_a_scenario_may_have(tmp_path: Path) -> None:
+    """A file of a terabyte is refused at once."""
+    path = tmp_path / "large.yaml"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+
+    with pytest.raises(ScenarioError, match=r"is larger than 1 MiB; no scenario is$"):
+        load(path)
+
+
+@pytest.mark.parametrize("make", ["mkdir", "mkfifo"])
+def test_a_shipped_scenario_is_hidden_by_a_file_only(
+    make: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not by a folder that happens to be called so."""
+    monkeypatch.chdir(tmp_path)
+    getattr(os, make)("consumer-crash")
+    assert load("consumer-crash").source == "consumer-crash"
+
+    getattr(os, "rmdir" if make == "mkdir" else "unlink")("consumer-crash")
+    Path("consumer-crash").write_text(BASE)
+    assert load("consumer-crash").name == "x"
+
+
+@pytest.mark.parametrize("name", ["", "a\0b", "a\0b.yaml", "a" * 5_000, "a" * 5_000 + ".yaml"])
+def test_names_that_no_file_can_have(name: str) -> None:
+    """Each is a sentence."""
+    with pytest.raises(ScenarioError, match=r"is empty|no such file|null byte|too long"):
+        load(name)
 
 
 def test_a_file_is_read_from_where_it_is(tmp_path: Any) -> None:
