@@ -458,10 +458,13 @@ def test_a_reader_that_stops_reading_is_no_error(words: str) -> None:
 
 
 @pytest.mark.parametrize("form", [[], ["--json"]])
-def test_a_run_without_a_reader_keeps_its_exit_code(form: list[str]) -> None:
+@pytest.mark.parametrize(("fields", "code"), [({}, 0), (NEVER, 1), (SOMETIMES, 2)])
+def test_a_run_without_a_reader_keeps_its_exit_code(
+    fields: dict[str, Any], code: int, form: list[str]
+) -> None:
     """A script asks for the code, and `head` for the first line."""
-    done = without_a_reader("run", small(**NEVER), "--no-pictures", *form)
-    assert (done.returncode, done.stderr) == (1, b"")
+    done = without_a_reader("run", small(**fields), "--no-pictures", *form)
+    assert (done.returncode, done.stderr) == (code, b"")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
