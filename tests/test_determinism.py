@@ -49,7 +49,7 @@ def test_hash_seeds_change_nothing(hash_seed: str, expected: str) -> None:
 
 @pytest.fixture(scope="module")
 def others() -> dict[str, str]:
-    """Version -> an interpreter of it that has the packages; `bench/fingerprints.py` makes them."""
+    """Version -> an interpreter that has the packages; `bench/fingerprints.py` makes them."""
     listed = subprocess.run(
         [sys.executable, str(ROOT / "bench" / "fingerprints.py"), "--list"],
         capture_output=True,
