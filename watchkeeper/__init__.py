@@ -17,9 +17,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from watchkeeper.house import check_house
+from watchkeeper.house import enter
 
-check_house()
+enter()
 
 __version__ = "0.1.0"
 

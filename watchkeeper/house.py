@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -10,6 +11,31 @@ HOUSE = ("model", "sim", "real", "scenarios", "reports")
 
 class Shadowed(ImportError):
     """Another package of the same name stands in the way of one of ours."""
+
+
+def enter() -> None:
+    """What is done first of all: look who is at home; the command listens for Ctrl-C too."""
+    if not _is_command():
+        check_house()
+        return
+    from watchkeeper.interrupts import INTERRUPTS
+
+    INTERRUPTS.listen()
+    try:
+        check_house()
+    except Shadowed as error:
+        from watchkeeper.endings import USAGE, Stop, tell
+
+        sys.exit(tell(Stop(USAGE, str(error)), as_json="--json" in sys.argv))
+
+
+def _is_command() -> bool:
+    """Whether this process is the command, and not a program that imports the library.
+
+    While Python still looks for the module of `python -m`, the first argument is `-m`.
+    """
+    name = sys.argv[0] if getattr(sys, "argv", None) else ""
+    return name == "-m" or Path(name).name == "watchkeeper"
 
 
 def check_house() -> None:
