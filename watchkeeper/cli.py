@@ -86,6 +86,13 @@ as_json = click.option(
 @click.option("--variant", help="The version of the protocol; the scenario's own unless given.")
 @click.option("--seed", default=0, show_default=True, help="What chance begins with.")
 @click.option(
+    "--world",
+    default="sim",
+    show_default=True,
+    type=click.Choice(["sim", "live"]),
+    help="Simulate, or run for real: processes and an embedded ZooKeeper.",
+)
+@click.option(
     "--out",
     default="runs",
     show_default=True,
@@ -99,18 +106,21 @@ def run(
     scenario: str,
     variant: str | None,
     seed: int,
+    world: str,
     out: Path,
     pictures: bool,
     check_determinism: bool,
     as_json: bool,
 ) -> int:
-    """Run SCENARIO in simulation, judge it and draw it.
+    """Run SCENARIO, judge it and draw it.
 
     SCENARIO is a file, or the name of a shipped scenario.
     """
     from watchkeeper import commands
 
-    ran = commands.run(scenario, variant, seed, out, pictures=pictures, twice=check_determinism)
+    ran = commands.run(
+        scenario, variant, seed, out, world=world, pictures=pictures, twice=check_determinism
+    )
     if as_json:
         print_json(ran.result.to_json(ran.files))
     else:

@@ -48,6 +48,7 @@ def run(
     seed: int,
     out: Path,
     *,
+    world: str = "sim",
     pictures: bool,
     twice: bool,
 ) -> Ran:
@@ -56,11 +57,15 @@ def run(
     Raises Stop, with a sentence, for whatever the user has to mend.
     """
     INTERRUPTS.raise_from_now_on()
+    if twice and world != "sim":
+        raise Stop(
+            USAGE, "--check-determinism is for simulated runs: no two live runs are the same"
+        )
     scenario, plan = _planned(name, variant)
-    run_id = f"{plan.name}-{plan.variant}-sim-{seed}"
+    run_id = f"{plan.name}-{plan.variant}-{world}-{seed}"
     try:
         home = folder.prepare(out, run_id)
-        result = _simulate(scenario, plan, seed)
+        result = (_simulate if world == "sim" else _live)(scenario, plan, seed)
         if twice and not result.trace.header.partial:
             _check_determinism(scenario, plan, seed, result.trace)
             result = replace(result, is_repeated=True)
@@ -91,6 +96,14 @@ def _simulate(scenario: Scenario, plan: Plan, seed: int) -> Result:
             done = simulate_plan(plan, seed, versions=versions(), tell=progress.tell)
         except Interrupted as interrupted:
             done = interrupted.so_far
+    return judged(scenario, plan, seed, done)
+
+
+def _live(scenario: Scenario, plan: Plan, seed: int) -> Result:
+    from watchkeeper.living import run_live
+
+    with _Progress(plan.name) as progress:
+        done = run_live(plan, seed, progress.tell)
     return judged(scenario, plan, seed, done)
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from watchkeeper.result import Result
 
 STYLES = {Verdict.HOLDS: "green", Verdict.VIOLATED: "bold red", Verdict.UNKNOWN: "yellow"}
+WORLDS = {"sim": "simulated", "live": "live"}
 PLAIN_WIDTH = 110
 NARROW = 60
 MOST_CHANGES = 12
@@ -110,7 +111,7 @@ def _headline(result: Result) -> Text:
     who = "a program of your own" if result.plan.has_own_program else result.plan.variant
     line = Text.assemble(
         (result.scenario.name, "bold"),
-        f", {who}, simulated, seed {result.seed}: ",
+        f", {who}, {WORLDS[result.trace.header.world]}, seed {result.seed}: ",
         (result.verdict.value, STYLES[result.verdict]),
     )
     wanted = result.expectation

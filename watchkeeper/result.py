@@ -98,7 +98,10 @@ class Result:
         """The same, were the scenario found under this name."""
         variant = self.plan.variant
         if source and not self.plan.has_own_program:
-            return f"watchkeeper run {shlex.quote(source)} --variant {variant} --seed {self.seed}"
+            world = self.trace.header.world
+            where = "" if world == "sim" else f" --world {world}"
+            what = f"{shlex.quote(source)} --variant {variant}{where}"
+            return f"watchkeeper run {what} --seed {self.seed}"
         what = repr(source) if source else f"<the fields of {self.scenario.name!r}>"
         own = ", consumer=..." if self.plan.has_own_program else ""
         return f"simulate({what}, seed={self.seed}, variant={variant!r}{own})"
