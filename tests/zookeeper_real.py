@@ -19,7 +19,7 @@ from real.ensemble import Ensemble
 from real.settings import Settings
 from tests.live import skip_without_zookeeper
 from tests.zookeeper_story import told
-from tests.zookeeper_worlds import CLOSE, TOP, Sameness, Step, Told
+from tests.zookeeper_worlds import CLOSE, HOME, TOP, Sameness, Step, Told
 
 PATIENCE_S = 20.0
 
@@ -103,10 +103,11 @@ class Real:
             for player in players:
                 if player.client.state != "closed":
                     player.close()
-            _delete(operator, TOP)
+            _delete(operator, HOME)
             operator.close()
 
     def _play(self, players: list[Player], script: list[Step]) -> list[Told]:
+        players[0].ask(Create(HOME))
         players[0].ask(Create(TOP))
         sessions = {player.session: one for one, player in enumerate(players)}
         sameness = Sameness(players[0].zxid, sessions)

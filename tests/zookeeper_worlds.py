@@ -26,8 +26,10 @@ from tests.zookeeper_runs import play
 from tests.zookeeper_story import error_of, told
 
 CLOSE = "close"
-TOP = "/here"
-"""Every path of a script lies below this znode, which an arm creates first."""
+HOME = "/home"
+TOP = "/home/here"
+"""Every path of a script is this znode or lies below it. An arm creates both first, so that
+the counter of sequential names above it begins anew with each script."""
 
 Step = tuple[int, Operation[Any] | Pipelined | str]
 TIMES = ("ctime", "mtime")
@@ -112,7 +114,8 @@ class Machine:
         service = Service()
         for client in range(clients):
             service = machine.open_session(service, client + 1)
-        service = machine.apply(service, 1, Create(TOP)).service
+        for path in (HOME, TOP):
+            service = machine.apply(service, 1, Create(path)).service
         sameness = Sameness(service.tree.zxid, {one + 1: one for one in range(clients)})
         outcome = []
         for client, ask in script:
@@ -193,6 +196,7 @@ class Simulation:
             began_ms = await now_ms()
             await new_session()
             if own == 0:
+                await zk.create(HOME)
                 await zk.create(TOP)
                 base.append((await zk.get(TOP)).stat.czxid)
             for at, (who, ask) in enumerate(script):
