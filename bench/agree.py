@@ -1,0 +1,83 @@
+"""Every shipped scenario that a live world can do, live and simulated: the verdicts agree.
+
+    python bench/agree.py [--repeat 5] [--variant hardened] [SCENARIO ...]
+
+A scenario is run once in simulation and so often for real, with the same variant. The
+verdict of the run has to be the same each time, and so has what is violated. Exit code 1
+where it is not; what a live world cannot do is listed with the reason.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from real.capabilities import lacking
+from scenarios import load, shipped
+from watchkeeper import simulate
+from watchkeeper.living import run_live
+from watchkeeper.result import Result
+from watchkeeper.running import judged
+
+
+def main() -> None:
+    arguments = parsed()
+    names = arguments.scenarios or shipped()
+    print(f"{'scenario':30} {'simulated':10} live")
+    differing = 0
+    for name in names:
+        differing += not compare(name, arguments.variant, arguments.repeat)
+    print(f"{differing} of {len(names)} differ" if differing else "all that can be run agree")
+    sys.exit(1 if differing else 0)
+
+
+def parsed() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--variant", default="hardened")
+    parser.add_argument("scenarios", nargs="*")
+    return parser.parse_args()
+
+
+def compare(name: str, variant: str, repeat: int) -> bool:
+    """Run one scenario in both worlds and print a line; whether they agree."""
+    scenario = load(name)
+    plan = scenario.plan(variant)
+    reasons = list(lacking(plan))
+    if reasons:
+        print(f"{name:30} {'':10} not possible: {reasons[0].partition('live: ')[2]}")
+        return True
+    simulated = simulate(scenario, variant=variant)
+    print(f"{name:30} {simulated.verdict.value:10} ", end="", flush=True)
+    agree = True
+    for seed in range(repeat):
+        done = run_live(scenario.plan(variant), seed, lambda now_us, end_us: None)
+        result = judged(scenario, plan, seed, done)
+        same = is_same(simulated, result)
+        agree = agree and same
+        print("same" if same else f"DIFFERS ({said_of(result)})", end=" ", flush=True)
+    print()
+    return agree
+
+
+def is_same(simulated: Result, live: Result) -> bool:
+    """Whether both come to the same verdict for the same reasons, or as is expected of both."""
+    if simulated.verdict is not live.verdict:
+        return False
+    return set(simulated.violated) == set(live.violated) or live.met is True
+
+
+def said_of(result: Result) -> str:
+    unclear = [
+        f"{one.claim.name}: {one.evidence}"
+        for one in result.findings
+        if one.counts and one.verdict.value != "holds"
+    ]
+    return f"{result.verdict.value}; {' | '.join(unclear)}"
+
+
+if __name__ == "__main__":
+    main()
