@@ -83,9 +83,9 @@ class Driver:
         memory = program.first_memory
         failures = 0
         while True:
+            self._count_step()
             coroutine: Any = program.turn(ZOOKEEPER, program.me, memory)
             started_us = self.kernel.now_us
-            self._count_step()
             try:
                 outcome = yield from self._turn(coroutine)
             except ZooKeeperError as error:

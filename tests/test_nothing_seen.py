@@ -184,4 +184,4 @@ def test_nobody_waits_for_less_than_no_time(ask: Any) -> None:
 
     with pytest.raises(ValueError, match="cannot") as raised:
         run(consumer=Program(turn, None, None))
-    assert raised.value.__notes__ == ["in group/0 at 1.000000 s"]
+    assert raised.value.__notes__[0] == "in group/0 at 1.000000 s"
