@@ -1,0 +1,185 @@
+"""The audit of a live cluster: read, judge, say, and, if so wished, do it again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from time import sleep
+from typing import TYPE_CHECKING, Any
+
+from model.assignment import Assignor, UnequalSubscriptions
+from model.audit import Audit, GroupAudit, audit
+from model.patience import Patience
+from model.verdicts import Verdict
+from model.whatif import BadChange, WhatIf, what_if
+from watchkeeper.cli import HOLDS, UNKNOWN, USAGE, VIOLATED, Stop
+
+if TYPE_CHECKING:
+    from real.snapshot import Reader
+
+EXIT = {Verdict.HOLDS: HOLDS, Verdict.VIOLATED: VIOLATED, Verdict.UNKNOWN: UNKNOWN}
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is to be audited, and how."""
+
+    hosts: str
+    group: str | None = None
+    without: tuple[str, ...] = ()
+    joining: tuple[str, ...] = ()
+    assignor: Assignor = "range"
+    patience: Patience | None = None
+    asks_brokers: bool = False
+    auth: tuple[str, ...] = ()
+    tls: tuple[tuple[str, Any], ...] = ()
+
+
+@dataclass(slots=True)
+class Audited:
+    """An audit, and what else was asked for."""
+
+    request: Request
+    audit: Audit
+    what_if: dict[str, WhatIf | str]
+    """Group -> what a change would lead to, or why that cannot be said."""
+    lag: dict[str, dict[str, int]]
+    """Group -> partition -> messages that are not read yet."""
+    lag_unknown: list[str]
+
+    @property
+    def exit_code(self) -> int:
+        """The verdict as an exit code."""
+        return EXIT[self.audit.verdict]
+
+
+@contextmanager
+def reader(request: Request) -> Iterator[Reader]:
+    """A connection for reading; Stop says what is missing."""
+    try:
+        from real.problems import EnvironmentProblem
+        from real.snapshot import Access, CutOff, Reader
+    except ImportError as error:
+        raise Stop(
+            USAGE, f"{error.name} is not installed; pip install 'watchkeeper[live]' brings it"
+        ) from None
+    auth = []
+    for text in request.auth:
+        scheme, colon, credential = text.partition(":")
+        if not colon or not credential:
+            raise Stop(USAGE, "--auth is written scheme:credential, as in digest:user:password")
+        auth.append((scheme, credential))
+    try:
+        with Reader(Access(request.hosts, tuple(auth), request.tls)) as opened:
+            yield opened
+    except EnvironmentProblem as error:
+        raise Stop(USAGE, str(error)) from None
+    except CutOff as error:
+        raise Stop(UNKNOWN, str(error)) from None
+
+
+def look(opened: Reader, request: Request) -> Audited:
+    """Audit once."""
+    snapshot = opened.read(request.group)
+    if not snapshot.nodes and not snapshot.unread:
+        raise Stop(
+            USAGE,
+            f"there is no registry at {request.hosts}: neither /brokers nor /consumers is there; "
+            "is a chroot missing (host:port/chroot)?",
+        )
+    done = audit(snapshot, assignor=request.assignor, patience=request.patience)
+    if request.group is not None and not done.groups and not snapshot.doubts(request.group):
+        raise Stop(USAGE, f"there is no group {request.group} at {request.hosts}")
+    lag, unknown = _lag(done) if request.asks_brokers else ({}, [])
+    return Audited(request, done, _what_ifs(done, request), lag, unknown)
+
+
+def _what_ifs(done: Audit, request: Request) -> dict[str, WhatIf | str]:
+    if not request.without and not request.joining:
+        return {}
+    groups = [one for one in done.groups if one.group.members or request.group]
+    names_member = request.joining or any(one.startswith("consumer/") for one in request.without)
+    if names_member and len(groups) != 1:
+        raise Stop(USAGE, f"of {len(groups)} groups, --group has to say which one changes")
+    return {one.name: _what_if(done, one, request) for one in groups}
+
+
+def _what_if(done: Audit, group: GroupAudit, request: Request) -> WhatIf | str:
+    if group.group.unclear:
+        return f"cannot be said: {group.group.unclear[0]}"
+    try:
+        return what_if(
+            done.census,
+            group.group,
+            group.owners,
+            request.assignor,
+            request.without,
+            request.joining,
+        )
+    except BadChange as error:
+        raise Stop(USAGE, str(error)) from None
+    except UnequalSubscriptions as error:
+        return f"no rebalance could succeed: {error}"
+
+
+def _lag(done: Audit) -> tuple[dict[str, dict[str, int]], list[str]]:
+    """What brokers say of the logs, less what is committed."""
+    from real.lag import log_ends
+
+    asked: dict[str, dict[Any, None]] = {}
+    places = {}
+    for group in done.groups:
+        for named in group.group.offsets:
+            topic = done.census.topics.get(named.topic)
+            if topic is None:
+                continue
+            broker = done.census.brokers.get(topic.broker_of(topic.canonical(named)) or 0)
+            if broker is not None:
+                places[named] = topic.canonical(named)
+                asked.setdefault(broker.address, {})[places[named]] = None
+    ends, reasons = log_ends(asked)
+    lag = {
+        group.name: {
+            str(named): ends[places[named]] - offset
+            for named, offset in group.group.offsets.items()
+            if places.get(named) in ends
+        }
+        for group in done.groups
+    }
+    return lag, reasons
+
+
+# --- the command -----------------------------------------------------------------------
+
+
+def run(request: Request, *, as_json: bool, every_s: float | None) -> int:
+    """Audit, print, and leave with the verdict as the exit code."""
+    from watchkeeper.audit_report import changes, report, to_json
+    from watchkeeper.printing import console
+
+    code = UNKNOWN
+    try:
+        with reader(request) as opened:
+            before: Audited | None = None
+            while True:
+                done = look(opened, request)
+                code = done.exit_code
+                lines = [] if before is None else changes(before, done)
+                if as_json:
+                    if before is None or lines:
+                        indent = 2 if every_s is None else None
+                        print(json.dumps(to_json(done), ensure_ascii=False, indent=indent))
+                elif before is None:
+                    report(done, console())
+                for line in lines if not as_json else ():
+                    print(line, flush=True)
+                if every_s is None:
+                    return code
+                before = done
+                sleep(every_s)
+    except KeyboardInterrupt:
+        if every_s is None:
+            raise
+        return code
