@@ -22,6 +22,8 @@ from model.subscriptions import Subscription, decode_consumer
 
 MOST_PARTITIONS = 100_000
 """A broker with more partitions of one topic is taken for a slip of the pen."""
+MOST_STREAMS = 10_000
+"""Likewise a consumer with more streams of one topic."""
 
 
 @dataclass(slots=True)
@@ -35,6 +37,8 @@ class Topic:
     """0.8: partition -> the brokers that replicate it."""
     leaders: dict[int, int] = field(default_factory=dict)
     """0.8: partition -> the broker that leads it."""
+    unclear: str = ""
+    """Why its partitions are not known, if they are not."""
 
     @property
     def layout(self) -> Layout:
@@ -99,12 +103,14 @@ class Claim:
     partition: Partition
     """By the one name under which it is counted."""
     holder: str
-    """What the znode holds."""
+    """What the znode holds; empty where that is no text."""
     session: int
     member: str | None
     """Whom it names, if there is a registration of that id."""
     is_alive: bool
     """Whether it belongs to the session of whom it names."""
+    is_alias: bool = False
+    """Whether it was made under another name of the partition."""
 
 
 @dataclass(slots=True)
@@ -158,20 +164,17 @@ def _take_brokers(snapshot: Snapshot, census: Census) -> None:
 def _topic(snapshot: Snapshot, census: Census, name: str) -> Topic:
     topic = Topic(name)
     path = registry.topic(name)
-    for child in snapshot.children(path):
-        if child.isdecimal():
-            counted = registry.topic_broker(name, int(child))
-            try:
-                topic.counts[int(child)] = _count(counted, snapshot.data(f"{path}/{child}"))
-            except BadPayload as error:
-                census.bad.append((counted, str(error)))
-    if snapshot.data(path) and (
-        not topic.counts or b"partitions" in (snapshot.data(path) or b"")
-    ):
-        try:
-            topic.replicas = dict(TopicAssignment.decode(path, snapshot.data(path)).replicas)
-        except BadPayload as error:
-            census.bad.append((path, str(error)))
+    try:
+        for child in snapshot.children(path):
+            if child.isdecimal():
+                counted = f"{path}/{child}"
+                topic.counts[int(child)] = _count(counted, snapshot.data(counted))
+        data = snapshot.data(path)
+        if data and (not topic.counts or b"partitions" in data):
+            topic.replicas = dict(TopicAssignment.decode(path, data).replicas)
+    except BadPayload as error:
+        topic.unclear = str(error)
+        census.bad.append((error.path, str(error)))
     for child in snapshot.children(registry.partitions(name)):
         state = registry.partition_state(Partition(name, child))
         if child.isdecimal() and state in snapshot.nodes:
@@ -199,9 +202,17 @@ def _group(snapshot: Snapshot, census: Census, name: str) -> Group:
             wanted = _streams(census, decode_consumer(path, snapshot.data(path)))
         except BadPayload as error:
             census.bad.append((path, str(error)))
+            group.unclear.append(f"what {child} wants is not known")
         except BadFilter as error:
             group.unclear.append(f"what {child} wants is not known: {error}")
+        if max(wanted.values(), default=0) > MOST_STREAMS:
+            group.unclear.append(f"{child} wants more than {MOST_STREAMS} streams of a topic")
+            wanted = {}
         group.members[child] = Registered(child, snapshot.nodes[path].session, wanted)
+    wanted_topics = {topic for one in group.members.values() for topic in one.wanted}
+    for topic in sorted(wanted_topics & set(census.topics)):
+        if census.topics[topic].unclear:
+            group.unclear.append(f"which partitions {topic} has is not known")
     for topic in snapshot.children(registry.owners(name)):
         above = registry.topic_owners(name, topic)
         for child in snapshot.children(above):
@@ -228,18 +239,20 @@ def _take_claim(snapshot: Snapshot, census: Census, group: Group, partition: Par
         holder = registry.decode_text(path, node.data)
     except BadPayload as error:
         census.bad.append((path, str(error)))
-        return
+        holder = ""
     topic = census.topics.get(partition.topic)
+    counted = partition if topic is None else topic.canonical(partition)
     named = [name for name in _named_by(holder) if name in group.members]
     mine = [name for name in named if group.members[name].session == node.session]
     group.claims.append(
         Claim(
             path=path,
-            partition=partition if topic is None else topic.canonical(partition),
+            partition=counted,
             holder=holder,
             session=node.session,
             member=next(iter([*mine, *named]), None),
             is_alive=bool(mine) and node.session != 0,
+            is_alias=counted != partition,
         )
     )
 

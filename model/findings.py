@@ -98,7 +98,7 @@ def _without_owner(case: Case) -> Iterator[Finding]:
 
 def _dead_claims(case: Case) -> Iterator[Finding]:
     for claim in case.group.claims:
-        if claim.is_alive:
+        if claim.is_alive or not claim.holder:
             continue
         if not claim.session:
             why = "is no ephemeral, so it never goes by itself"
@@ -139,6 +139,9 @@ def _stray_claims(case: Case) -> Iterator[Finding]:
         for partition in case.census.topics[name].partitions()
     }
     for claim in case.group.claims:
+        topic = case.census.topics.get(claim.partition.topic)
+        if topic is not None and topic.unclear:
+            continue
         if claim.partition not in there:
             why = "which is not registered"
         elif not _is_unwanted(case, claim):

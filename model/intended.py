@@ -70,9 +70,12 @@ def intended(census: Census, group: Group, assignor: Assignor) -> Owners:
 
 
 def owners_now(group: Group) -> Owners:
-    """Who owns what now, by claims whose session is alive; of several claims the first."""
+    """Who owns what now, by claims whose session is alive.
+
+    Of several claims on one partition, that under the name by which it is counted.
+    """
     owners: Owners = {}
-    for claim in group.claims:
+    for claim in sorted(group.claims, key=lambda one: one.is_alias):
         if claim.is_alive and claim.member is not None:
             owners.setdefault(claim.partition, claim.member)
     return owners

@@ -32,7 +32,11 @@ MOST = 5000
 
 
 class Refused(Exception):
-    """The offsets were not set; none of them."""
+    """The offsets were not set, none of them; or, if unknown, perhaps all of them."""
+
+    def __init__(self, said: str, *, is_unknown: bool = False) -> None:
+        super().__init__(said)
+        self.is_unknown = is_unknown
 
 
 def reset(reader: Reader, snapshot: Snapshot, group: str, wanted: Mapping[Partition, int]) -> int:
@@ -100,7 +104,8 @@ def _write(reader: Reader, snapshot: Snapshot, group: str, writes: dict[str, byt
     except KazooException as error:
         raise Refused(
             f"whether the offsets of group {group} were set is not known: the connection was "
-            f"lost ({type(error).__name__}); export them to see"
+            f"lost ({type(error).__name__}); export them to see",
+            is_unknown=True,
         ) from None
     failed = [one for one in answers if _is_cause(one)]
     if failed:

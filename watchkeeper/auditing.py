@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from time import sleep
 from typing import TYPE_CHECKING, Any
 
-from model.assignment import Assignor, UnequalSubscriptions
+from model.assignment import ASSIGNORS, Assignor, UnequalSubscriptions
 from model.audit import Audit, GroupAudit, audit
 from model.patience import Patience
 from model.verdicts import Verdict
@@ -35,6 +35,34 @@ class Request:
     asks_brokers: bool = False
     auth: tuple[str, ...] = ()
     tls: tuple[tuple[str, Any], ...] = ()
+
+
+def request(
+    hosts: str,
+    group: str | None,
+    without: tuple[str, ...] = (),
+    joining: tuple[str, ...] = (),
+    assignor: str = "range",
+    session_timeout_ms: int | None = None,
+    retries: int | None = None,
+    backoff_ms: int | None = None,
+    lag: bool = False,
+    auth: tuple[str, ...] = (),
+    tls_ca: str | None = None,
+) -> Request:
+    """What the command line asks for; Stop says what is not understood."""
+    known = [one for one in ASSIGNORS if one == assignor]
+    if not known:
+        raise Stop(USAGE, f"--assignor {assignor}: expected one of {', '.join(ASSIGNORS)}")
+    given = {
+        "session_timeout_ms": session_timeout_ms,
+        "retries": retries,
+        "backoff_ms": backoff_ms,
+    }
+    set_by_user = {name: value for name, value in given.items() if value is not None}
+    patience = Patience(**set_by_user) if set_by_user else None
+    tls = (("use_ssl", True), ("ca", tls_ca)) if tls_ca is not None else ()
+    return Request(hosts, group, without, joining, known[0], patience, lag, auth, tls)
 
 
 @dataclass(slots=True)
@@ -159,27 +187,26 @@ def run(request: Request, *, as_json: bool, every_s: float | None) -> int:
     from watchkeeper.audit_report import changes, report, to_json
     from watchkeeper.printing import console
 
-    code = UNKNOWN
+    before: Audited | None = None
     try:
         with reader(request) as opened:
-            before: Audited | None = None
             while True:
                 done = look(opened, request)
-                code = done.exit_code
-                lines = [] if before is None else changes(before, done)
-                if as_json:
-                    if before is None or lines:
-                        indent = 2 if every_s is None else None
-                        print(json.dumps(to_json(done), ensure_ascii=False, indent=indent))
-                elif before is None:
+                said = changes(before, done) if before is not None else None
+                if as_json and said != []:
+                    indent = 2 if every_s is None else None
+                    print(
+                        json.dumps(to_json(done), ensure_ascii=False, indent=indent), flush=True
+                    )
+                elif said is None:
                     report(done, console())
-                for line in lines if not as_json else ():
-                    print(line, flush=True)
+                else:
+                    print("".join(f"{line}\n" for line in said), end="", flush=True)
                 if every_s is None:
-                    return code
+                    return done.exit_code
                 before = done
                 sleep(every_s)
     except KeyboardInterrupt:
-        if every_s is None:
+        if before is None:
             raise
-        return code
+        return before.exit_code
