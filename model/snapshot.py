@@ -1,7 +1,7 @@
 """A part of ZooKeeper's tree as it was read: a value, and how far it can be trusted.
 
-Who reads it (`real/snapshot.py`) reads everything, and then looks once more whether any of
-it has changed in the meantime. If nothing has, all of it stood in the tree together, at
+Who reads it (`real/snapshot.py`) reads everything, and then finds out whether any of it
+has changed in the meantime. If nothing has, all of it stood in the tree together, at
 the moment of `zxid`. Offsets change all the time in a healthy group, so a commit between
 the two looks spoils nothing.
 """

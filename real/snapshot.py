@@ -1,9 +1,11 @@
 """Reads the registry of a live cluster, and writes nothing.
 
 The tree is walked level by level, every request of a level in flight at once: what a znode
-holds and, if it has any, its children. Then every znode is looked at once more. One whose
-data or list of children is no longer what was read makes the walk begin again, a few times;
-what still changes then is put down in the snapshot.
+holds and, if it has any, its children. Every answer tells which change the server had
+applied last; if the first and the last answer name the same one, all stood together.
+Otherwise every znode is looked at once more. One whose data or list of children is no
+longer what was read makes the walk begin again, a few times; what still changes then is
+put down in the snapshot.
 
 All of it takes one session. Before the first read the server catches up with its leader
 (`sync`), so nothing is older than the moment at which the reading began.
@@ -109,9 +111,11 @@ class Reader:
             self._ask(self.client.sync_async, ["/"])
             for attempt in range(1, ATTEMPTS + 1):
                 walk = _Walk(self._ask, self.client, group)
+                self._ask(self.client.exists_async, ["/"])
+                before = int(self.client.last_zxid)
                 walk.read()
                 zxid = int(self.client.last_zxid)
-                changed = walk.look_again()
+                changed = walk.look_again() if zxid != before else []
                 if not changed:
                     break
                 sleep(PAUSE_S * attempt if attempt < ATTEMPTS else 0)

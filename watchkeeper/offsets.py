@@ -138,10 +138,14 @@ def show(done: dict[str, Any]) -> int:
     """Print what was done."""
     if "exported" in done:
         where = sys.stderr if done["file"] == "-" else sys.stdout
-        print(f"{done['exported']} offsets of {done['group']} in {done['file']}", file=where)
+        print(f"{_many(done['exported'])} of {done['group']} in {done['file']}", file=where)
         return HOLDS
     for partition, change in done["changed"].items():
         before = "none" if change["from"] is None else change["from"]
         print(f"{partition}: {before} -> {change['to']}")
-    print(f"{len(done['changed'])} offsets of {done['group']} set from {done['file']}")
+    print(f"{_many(len(done['changed']))} of {done['group']} set from {done['file']}")
     return HOLDS
+
+
+def _many(number: int) -> str:
+    return f"{number} offset{'' if number == 1 else 's'}"
