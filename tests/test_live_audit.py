@@ -16,8 +16,11 @@ from kazoo.security import make_digest_acl
 from model import registry
 from model.asks import Partition
 from real import reset as resetting
+from real.cluster import ClusterFile, ClusterState, LogState
 from real.ensemble import Ensemble
 from real.moments import CLOSE_SESSION, CREATE_SESSION
+from real.ports import free_ports
+from real.serving import DataServer
 from real.snapshot import Access, Reader
 from real.transactions import Transaction, transactions_of
 from tests.audited import GROUP, Nodes, Shape, healthy
@@ -173,6 +176,36 @@ def test_a_registry_that_never_stands_still_is_unknown(cluster: Cluster) -> None
         assert run_command(["audit", cluster.hosts]) == 2
 
 
+def test_what_is_called_consistent_stood_together(cluster: Cluster) -> None:
+    """Two znodes that are only ever written in one transaction are read with one value."""
+    cluster.write(healthy(Shape(topics={"clicks": 40, "views": 1})))
+    paths = [registry.topic("clicks"), registry.partition_state(Partition("views", "0"))]
+    client, over = cluster.client(0), threading.Event()
+
+    def write() -> None:
+        number = 0
+        while not over.wait(0.003 * (number % 40)):
+            number += 1
+            both = client.transaction()
+            for path in paths:
+                both.set_data(path, b"%d" % number)
+            both.commit()
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        with Reader(Access(cluster.hosts)) as opened:
+            snapshots = [opened.read() for _ in range(15)]
+    finally:
+        over.set()
+        writer.join()
+
+    steady = [one for one in snapshots if not one.changed]
+    assert steady
+    assert all(one.data(paths[0]) == one.data(paths[1]) for one in steady)
+    assert max(one.attempts for one in snapshots) > 1
+
+
 @contextmanager
 def busy(cluster: Cluster, path: str) -> Iterator[None]:
     """Somebody writes the same data over and over."""
@@ -219,6 +252,39 @@ def test_a_watch_prints_what_changes(
     ]
 
 
+def test_lag_is_told_by_our_brokers_alone(
+    cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One broker is ours; at the other's address nobody answers."""
+    ours, nobody = free_ports(2)
+    file = ClusterFile(tmp_path / "cluster.json")
+    file.write(ClusterState(logs={"clicks/0-0": LogState(base=50)}, hosts={0: ["clicks/0-0"]}))
+    nodes = healthy(Shape("0.7", topics={"clicks": 1}))
+    for broker, port in enumerate((ours, nobody)):
+        nodes[registry.broker(broker)] = (f"h:127.0.0.1:{port}".encode(), 0x100 + broker)
+    cluster.write(nodes)
+    server = DataServer(ours, 0, file, lambda: 0)
+    try:
+        code, said = said_by(capsys, "audit", cluster.hosts, "--lag")
+    finally:
+        server.shutdown()
+        server.server_close()
+
+    assert code == 0
+    assert said["groups"][0]["lag"] == {"clicks/0-0": 8}
+    assert [note for note in said["notes"] if f"127.0.0.1:{nobody} is unknown" in note]
+
+
+def test_changes_to_one_of_several_groups_name_it(cluster: Cluster) -> None:
+    cluster.write(healthy(Shape()))
+    other = {p.replace(GROUP, "other"): n for p, n in healthy(Shape()).items() if GROUP in p}
+    cluster.write({path: (d.replace(b"billing", b"other"), s) for path, (d, s) in other.items()})
+
+    assert run_command(["audit", cluster.hosts, "--with", "1 consumer"]) == 4
+    assert run_command(["audit", cluster.hosts, "--with", "1 consumer", "--group", "other"]) == 0
+    assert run_command(["audit", cluster.hosts, "--without", "broker/0"]) == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "wanted"),
     [
@@ -235,6 +301,16 @@ def test_what_cannot_be_audited_is_said_in_a_sentence(
 
     assert run_command(["audit", cluster.hosts, *arguments]) == 4
     assert wanted in capsys.readouterr().err
+
+
+def test_nobody_at_the_address_is_said_in_a_sentence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(Access.__init__, "__defaults__", ((), (), 1.0))
+    [port] = free_ports(1)
+
+    assert run_command(["audit", f"127.0.0.1:{port}"]) == 4
+    assert "no ZooKeeper answers at" in capsys.readouterr().err
 
 
 def test_an_empty_place_is_no_registry(
