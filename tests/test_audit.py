@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -241,6 +242,12 @@ def test_every_kind_of_finding_has_a_meaning_and_is_planted() -> None:
     planted = set().union(*(plant(healthy(Shape())) for plant in PLANTS))
 
     assert planted | {"no owner", "short patience", "no plan"} == set(KINDS)
+
+
+def test_the_page_names_every_kind_of_finding() -> None:
+    page = (Path(__file__).parent.parent / "docs/how-to/audit-a-cluster.md").read_text()
+
+    assert [kind for kind in KINDS if f"\n| {kind} |" not in page] == []
 
 
 def test_a_claim_says_whose_session_it_has() -> None:
