@@ -285,6 +285,43 @@ def test_changes_to_one_of_several_groups_name_it(cluster: Cluster) -> None:
     assert run_command(["audit", cluster.hosts, "--without", "broker/0"]) == 0
 
 
+def test_a_watch_outlives_a_server_that_goes_and_comes_back(
+    cluster: Cluster,
+    zookeeper: Ensemble,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A look that is cut off is told of, and the next one is made in its turn."""
+    cluster.write(healthy(Shape()))
+    monkeypatch.setattr(auditing, "reader", hasty(auditing.reader))
+    [server] = zookeeper.servers
+    acts = iter([server.kill, lambda: server.start(patience_s=10), None, None, None])
+
+    def pause(_: float) -> None:
+        act = next(acts)
+        if act is not None:
+            act()
+        elif (said := capsys.readouterr()).err:
+            assert "was lost while the registry was read" in said.err
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(auditing, "sleep", pause)
+
+    assert run_command(["audit", cluster.hosts, "--watch", "1"]) in (0, 1)
+
+
+def hasty(opens: Any) -> Any:
+    """The same with a patience of one second."""
+
+    @contextmanager
+    def opened(request: auditing.Request) -> Iterator[Reader]:
+        with opens(request) as reader:
+            reader.access = Access(reader.access.hosts, timeout_s=1.0)
+            yield reader
+
+    return opened
+
+
 @pytest.mark.parametrize(
     ("arguments", "wanted"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -163,9 +164,11 @@ def _lag(done: Audit) -> tuple[dict[str, dict[str, int]], list[str]]:
             topic = done.census.topics.get(named.topic)
             if topic is None:
                 continue
-            broker = done.census.brokers.get(topic.broker_of(topic.canonical(named)) or 0)
+            partition = topic.canonical(named)
+            home = topic.broker_of(partition)
+            broker = None if home is None else done.census.brokers.get(home)
             if broker is not None:
-                places[named] = topic.canonical(named)
+                places[named] = partition
                 asked.setdefault(broker.address, {})[places[named]] = None
     ends, reasons = log_ends(asked)
     lag = {
@@ -184,29 +187,48 @@ def _lag(done: Audit) -> tuple[dict[str, dict[str, int]], list[str]]:
 
 def run(request: Request, *, as_json: bool, every_s: float | None) -> int:
     """Audit, print, and leave with the verdict as the exit code."""
-    from watchkeeper.audit_report import changes, report, to_json
-    from watchkeeper.printing import console
-
     before: Audited | None = None
     try:
         with reader(request) as opened:
             while True:
-                done = look(opened, request)
-                said = changes(before, done) if before is not None else None
-                if as_json and said != []:
-                    indent = 2 if every_s is None else None
-                    print(
-                        json.dumps(to_json(done), ensure_ascii=False, indent=indent), flush=True
-                    )
-                elif said is None:
-                    report(done, console())
-                else:
-                    print("".join(f"{line}\n" for line in said), end="", flush=True)
+                done = _look_again(opened, request, is_watching=every_s is not None)
+                if done is not None:
+                    _say(before, done, as_json=as_json, is_watching=every_s is not None)
+                    before = done
                 if every_s is None:
+                    assert done is not None, "only a watch goes on without an audit"
                     return done.exit_code
-                before = done
                 sleep(every_s)
     except KeyboardInterrupt:
         if before is None:
             raise
         return before.exit_code
+
+
+def _look_again(opened: Reader, request: Request, *, is_watching: bool) -> Audited | None:
+    """Audit; None if the connection went while a watch goes on."""
+    from real.snapshot import CutOff
+
+    try:
+        return look(opened, request)
+    except CutOff as error:
+        if not is_watching:
+            raise
+        print(error, file=sys.stderr, flush=True)
+        return None
+
+
+def _say(before: Audited | None, done: Audited, *, as_json: bool, is_watching: bool) -> None:
+    """Print an audit, or what has changed since the one before."""
+    from watchkeeper.audit_report import changes, report, to_json
+    from watchkeeper.printing import console
+
+    if before is None and not as_json:
+        report(done, console())
+        return
+    said = changes(before, done) if before is not None else [""]
+    if not as_json:
+        print("".join(f"{line}\n" for line in said), end="", flush=True)
+    elif said:
+        indent = None if is_watching else 2
+        print(json.dumps(to_json(done), ensure_ascii=False, indent=indent), flush=True)
