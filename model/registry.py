@@ -33,6 +33,7 @@ BrokerForm = Literal["host:port", "creator:host:port", "json", "json with endpoi
 
 BROKER_IDS = "/brokers/ids"
 TOPICS = "/brokers/topics"
+GROUPS = "/consumers"
 CONTROLLER = "/controller"
 CONTROLLER_EPOCH = "/controller_epoch"
 CLUSTER_ID = "/cluster/id"
@@ -111,6 +112,16 @@ def offset(group: str, partition: Partition) -> str:
     return f"/consumers/{group}/offsets/{partition.topic}/{partition.name}"
 
 
+def offsets(group: str) -> str:
+    """The path above a group's committed offsets."""
+    return f"/consumers/{group}/offsets"
+
+
+def group_home(group: str) -> str:
+    """The path above everything that a group keeps."""
+    return f"{GROUPS}/{group}"
+
+
 def parent_of(path: str) -> str:
     """The path above this one."""
     return path.rpartition("/")[0]
@@ -140,6 +151,21 @@ def parse_member(path: str) -> tuple[str, str] | None:
     """The group and the consumer of a registration's path; None for any other path."""
     found = _MEMBER.fullmatch(path)
     return None if found is None else (found[1], found[2])
+
+
+_GROUP = re.compile(r"/consumers/([^/]+)(?:/.*)?")
+_ABOVE_OFFSETS = re.compile(r"/consumers/[^/]+/offsets(?:/[^/]+)?")
+
+
+def group_of(path: str) -> str | None:
+    """The group to which a path belongs; None for a path of no group."""
+    found = _GROUP.fullmatch(path)
+    return None if found is None else found[1]
+
+
+def is_above_offsets(path: str) -> bool:
+    """Whether a path has nothing below it but a group's offsets."""
+    return _ABOVE_OFFSETS.fullmatch(path) is not None
 
 
 # --- partitions ------------------------------------------------------------------------

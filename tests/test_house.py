@@ -156,7 +156,7 @@ HEAVY = ("simpy", "matplotlib", "networkx", "pydantic", "pyspark", "kazoo", "num
 
 
 @pytest.mark.skipif(find_spec("watchkeeper.cli") is None, reason="there is no command line yet")
-@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"]])
+@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["audit", "--help"]])
 def test_help_is_there_at_once(arguments: list[str]) -> None:
     """Asking for help loads nothing heavy."""
     program = (

@@ -218,6 +218,62 @@ def diff(one: Path, other: Path, as_json: bool) -> int:
     return HOLDS if parting is None else VIOLATED
 
 
+# --- clusters that are live -----------------------------------------------------------
+
+auth = click.option("--auth", multiple=True, help="scheme:credential, as ZooKeeper's addauth.")
+ca = click.option("--tls-ca", help="Connect by TLS, and trust the certificates in this file.")
+
+
+@app.command()
+@click.argument("hosts")
+@click.option("--group", help="Audit this group alone.")
+@click.option("--without", multiple=True, help="What if broker/ID or consumer/ID were gone.")
+@click.option("--with", "joining", multiple=True, help="What if 'N consumers' came.")
+@click.option("--watch", type=click.FloatRange(0.1), help="Repeat every so many seconds.")
+@click.option("--assignor", default="range", show_default=True, help="How the group deals.")
+@click.option("--session-timeout-ms", type=click.IntRange(1), help="[default: 6000]")
+@click.option("--retries", type=click.IntRange(1), help="Attempts of a rebalance. [default: 4]")
+@click.option("--backoff-ms", type=click.IntRange(1), help="Pause after one. [default: 2000]")
+@click.option("--lag", is_flag=True, help="Ask the brokers, if they are watchkeeper's own.")
+@auth
+@ca
+@as_json
+def audit(as_json: bool, watch: float | None, **options: Any) -> int:
+    """Read the registry at HOSTS[/chroot] and report what is amiss; write nothing.
+
+    \b
+    Exit codes: 0 nothing found; 1 findings; 2 not all could be read, or it
+    changed while it was read; 4 usage or environment.
+    """
+    from watchkeeper import auditing
+
+    return auditing.run(auditing.request(**options), as_json=as_json, every_s=watch)
+
+
+@app.command()
+@click.argument("hosts")
+@click.argument("what", type=click.Choice(["export", "reset"]))
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--group", required=True, help="Whose offsets.")
+@auth
+@ca
+@as_json
+def offsets(what: str, file: Path, as_json: bool, **options: Any) -> int:
+    """Export the offsets of a group at HOSTS[/chroot] to FILE, or reset them to FILE's.
+
+    A reset is refused, in the transaction that would make it, while any member of
+    the group is registered. FILE is JSON, as export writes it.
+    """
+    from watchkeeper import auditing, offsets
+
+    act = offsets.export if what == "export" else offsets.reset
+    done = act(auditing.request(**options), file)
+    if as_json:
+        _print_json(done)
+        return HOLDS
+    return offsets.show(done)
+
+
 @app.command()
 @as_json
 def version(as_json: bool) -> None:

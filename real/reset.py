@@ -1,0 +1,143 @@
+"""Sets a group's offsets, if and only if no member of the group is registered.
+
+ZooKeeper's `multi` can check a znode's data, but has no check for "nothing is below it".
+A delete is one: it fails where there are children. So the writes go in one multi that
+begins by deleting the znode above the registrations and creating it again as it was. A
+member that registers before makes all of it fail; one that registers later reads the new
+offsets. The version of every offset is checked too, so that nothing is overwritten that
+was not shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from kazoo.exceptions import (
+    BadVersionError,
+    KazooException,
+    NodeExistsError,
+    NotEmptyError,
+    RolledBackError,
+    RuntimeInconsistency,
+)
+
+from model import registry
+from model.asks import Partition
+from model.snapshot import Snapshot
+from real.snapshot import Reader
+
+MOST = 5000
+"""How many offsets fit into one multi, with room to spare below ZooKeeper's 1 MB."""
+
+
+class Refused(Exception):
+    """The offsets were not set, none of them; or, if unknown, perhaps all of them."""
+
+    def __init__(self, said: str, *, is_unknown: bool = False) -> None:
+        super().__init__(said)
+        self.is_unknown = is_unknown
+
+
+def reset(reader: Reader, snapshot: Snapshot, group: str, wanted: Mapping[Partition, int]) -> int:
+    """Set these offsets, all or none; how many changed. Raises Refused, in a sentence."""
+    _check(snapshot, group)
+    writes = {
+        registry.offset(group, partition): registry.encode_number(value)
+        for partition, value in wanted.items()
+    }
+    different = {
+        path: data
+        for path, data in writes.items()
+        if path not in snapshot.nodes or snapshot.nodes[path].data != data
+    }
+    if len(different) > MOST:
+        raise Refused(
+            f"{len(different)} offsets do not fit into one transaction; reset at most {MOST} at "
+            "a time"
+        )
+    if different:
+        _write(reader, snapshot, group, different)
+    return len(different)
+
+
+def _check(snapshot: Snapshot, group: str) -> None:
+    doubts = snapshot.doubts(group)
+    if registry.group_home(group) not in snapshot.nodes and not doubts:
+        raise Refused(f"there is no group {group}, so there are no offsets to reset")
+    if doubts:
+        raise Refused(
+            f"whether group {group} is alive is not known: {doubts[0]}; nothing was set"
+        )
+    alive = snapshot.children(registry.members(group))
+    claims = [path for path in snapshot.nodes if _is_claim(snapshot, path, group)]
+    if alive or claims:
+        what = f"{alive[0]} is registered" if alive else f"{claims[0]} is claimed"
+        raise Refused(
+            f"group {group} is alive: {what}; nothing was set. Stop its consumers, wait until "
+            "their sessions have ended, and try again"
+        )
+
+
+def _is_claim(snapshot: Snapshot, path: str, group: str) -> bool:
+    owner = registry.parse_owner(path)
+    return owner is not None and owner[0] == group and snapshot.nodes[path].session != 0
+
+
+def _write(reader: Reader, snapshot: Snapshot, group: str, writes: dict[str, bytes]) -> None:
+    client = reader.client
+    transaction = client.transaction()
+    made = {registry.GROUPS, *snapshot.nodes}
+    _guard(client, transaction, snapshot, group)
+    made.add(registry.members(group))
+    for path, data in writes.items():
+        if path in snapshot.nodes:
+            transaction.set_data(path, data, version=snapshot.nodes[path].stat.version)
+            continue
+        for above in _ancestors(path):
+            if above not in made:
+                made.add(above)
+                transaction.create(above)
+        transaction.create(path, data)
+    try:
+        answers = transaction.commit()
+    except KazooException as error:
+        raise Refused(
+            f"whether the offsets of group {group} were set is not known: the connection was "
+            f"lost ({type(error).__name__}); export them to see",
+            is_unknown=True,
+        ) from None
+    failed = [one for one in answers if _is_cause(one)]
+    if failed:
+        raise Refused(f"{_reason(failed[0], group)}; nothing was set")
+
+
+def _guard(client: Any, transaction: Any, snapshot: Snapshot, group: str) -> None:
+    """Make the transaction fail where a member is registered."""
+    members = registry.members(group)
+    if members not in snapshot.nodes:
+        transaction.create(members)
+        return
+    acl, _ = client.get_acls(members)
+    seen = snapshot.nodes[members]
+    transaction.delete(members, version=seen.stat.version)
+    transaction.create(members, seen.data or b"", acl=acl)
+
+
+def _ancestors(path: str) -> list[str]:
+    """The paths above a path, from the top; the root is always there."""
+    parts = path.split("/")[1:-1]
+    return ["/" + "/".join(parts[: at + 1]) for at in range(len(parts))]
+
+
+def _is_cause(answer: Any) -> bool:
+    fallout = isinstance(answer, RolledBackError | RuntimeInconsistency)
+    return isinstance(answer, Exception) and not fallout
+
+
+def _reason(error: Any, group: str) -> str:
+    if isinstance(error, NotEmptyError | NodeExistsError):
+        return f"a member of group {group} has come to life meanwhile"
+    if isinstance(error, BadVersionError):
+        return f"an offset of group {group} was changed meanwhile"
+    return f"ZooKeeper refuses it ({type(error).__name__})"

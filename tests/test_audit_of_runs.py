@@ -1,0 +1,88 @@
+"""The audit of what real members leave in the registry, member code and all, in simulation."""
+
+from __future__ import annotations
+
+import pytest
+
+from model.audit import GroupAudit, audit
+from model.trace import Event
+from model.verdicts import Verdict
+from tests.audited import Nodes, snapshot
+from watchkeeper import simulate
+
+
+def nodes_after(events: list[Event]) -> Nodes:
+    """The znodes that are there when all of this has been applied."""
+    nodes: Nodes = {}
+    for event in events:
+        for did, path, owner, *data in event.detail["did"] if event.kind == "applied" else ():
+            if did == "deleted":
+                nodes.pop(path, None)
+            else:
+                nodes[path] = ((data[0] or "").encode(), owner)
+        if event.kind in ("session expired", "session closed"):
+            nodes = {path: node for path, node in nodes.items() if node[1] != event.session}
+    return nodes
+
+
+def audits(scenario: str, variant: str, until_s: float = 1e9) -> dict[str, GroupAudit]:
+    """The audit of each group, at some moment of a run."""
+    trace = simulate(scenario, seed=1, variant=variant).trace
+    nodes = nodes_after([event for event in trace if event.t_us <= until_s * 1e6])
+    assigned = "range_floor" if variant == "documented" else "range"
+    if variant == "documented_ceil":
+        assigned = "range_ceil"
+    done = audit(snapshot(nodes), assignor=assigned)  # type: ignore[arg-type]
+    assert done.findings == []
+    return {group.name: group for group in done.groups}
+
+
+EVERYWHERE = (
+    "steady-join",
+    "session-expiry",
+    "new-topic-filter",
+    "more-consumers-than-partitions",
+)
+CASES = [
+    (name, variant) for name in EVERYWHERE for variant in ("hardened", "kafka_07", "kafka_08")
+]
+CASES += [("two-groups", "kafka_07"), ("two-groups", "hardened"), ("partition-added", "hardened")]
+
+
+@pytest.mark.parametrize(("scenario", "variant"), CASES)
+def test_a_group_at_rest_is_healthy(scenario: str, variant: str) -> None:
+    groups = audits(scenario, variant)
+
+    assert groups
+    for group in groups.values():
+        assert (group.verdict, group.findings, group.diff) == (Verdict.HOLDS, [], [])
+        assert group.owners
+
+
+def test_a_partition_that_nobody_noticed_is_found() -> None:
+    """0.7.2 does not watch how many partitions a broker has."""
+    [group] = audits("partition-added", "kafka_07").values()
+
+    assert "no owner" in {one.kind for one in group.findings}
+
+
+@pytest.mark.parametrize("variant", ["documented", "documented_ceil"])
+def test_the_pages_groups_are_understood_too(variant: str) -> None:
+    """They count consumers, and their owner znodes hold ids without a thread."""
+    [group] = audits("steady-join", variant).values()
+
+    assert (group.group.unit, group.findings, group.diff) == ("consumer", [], [])
+
+
+def test_floor_leaves_partitions_to_nobody() -> None:
+    [group] = audits("documented-floor-orphans", "documented").values()
+
+    assert {one.kind for one in group.findings} == {"no owner"}
+    assert all("nobody is to have it" in one.said for one in group.findings)
+
+
+def test_a_crash_shows_only_when_the_session_ends() -> None:
+    """The limit of every look at a registry: until then the dead member is alive in it."""
+    [group] = audits("consumer-crash", "hardened", until_s=14.5).values()
+
+    assert (group.findings, len(group.members)) == ([], 3)

@@ -1,0 +1,151 @@
+"""A group's committed offsets: written to a file, and set from one while the group is down."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from model import registry
+from model.asks import Partition
+from model.census import Census, take
+from model.snapshot import Snapshot
+from watchkeeper.auditing import Request, reader
+from watchkeeper.cli import HOLDS, UNKNOWN, USAGE, VIOLATED, Stop
+
+FORM = 'JSON of the form {"group": "G", "offsets": {"TOPIC": {"PARTITION": 42}}}'
+
+
+def export(request: Request, file: Path) -> dict[str, Any]:
+    """Write the offsets of a group to a file; `-` is standard output."""
+    assert request.group is not None, "offsets are a group's"
+    with reader(request) as opened:
+        snapshot = opened.read(request.group)
+    census = _census(snapshot, request)
+    doubts = [one for one in snapshot.doubts(request.group) if one.startswith("/consumers/")]
+    doubts += [said for path, said in census.bad if registry.parse_offset(path) is not None]
+    if doubts:
+        raise Stop(UNKNOWN, f"not all offsets could be read: {doubts[0]}; nothing was written")
+    offsets: dict[str, dict[str, int]] = {}
+    for partition, value in sorted(census.groups[request.group].offsets.items()):
+        offsets.setdefault(partition.topic, {})[partition.name] = value
+    whole = {"group": request.group, "zxid": snapshot.zxid, "offsets": offsets}
+    _write(file, f"{json.dumps(whole, indent=2, ensure_ascii=False)}\n")
+    return {
+        "group": request.group,
+        "file": str(file),
+        "exported": sum(map(len, offsets.values())),
+    }
+
+
+def _census(snapshot: Snapshot, request: Request) -> Census:
+    census = take(snapshot)
+    if request.group not in census.groups:
+        doubts = snapshot.doubts(request.group)
+        raise Stop(
+            UNKNOWN if doubts else USAGE,
+            doubts[0] if doubts else f"there is no group {request.group} at {request.hosts}",
+        )
+    return census
+
+
+def _write(file: Path, text: str) -> None:
+    if str(file) == "-":
+        sys.stdout.write(text)
+        return
+    fresh = file.with_name(f"{file.name}.new")
+    try:
+        fresh.write_text(text, encoding="utf-8")
+        os.replace(fresh, file)
+    except OSError as error:
+        raise Stop(USAGE, f"{file} cannot be written: {error.strerror or error}") from None
+
+
+def reset(request: Request, file: Path) -> dict[str, Any]:
+    """Set the offsets of a group to those of a file, if none of its members is alive."""
+    assert request.group is not None, "offsets are a group's"
+    wanted = read_file(file, request.group)
+    with reader(request) as opened:
+        from real.reset import Refused
+        from real.reset import reset as write
+
+        snapshot = opened.read(request.group)
+        census = _census(snapshot, request)
+        before = census.groups[request.group].offsets
+        _check_known(census, before, wanted, file)
+        try:
+            write(opened, snapshot, request.group, wanted)
+        except Refused as refused:
+            code = UNKNOWN if refused.is_unknown else VIOLATED
+            raise Stop(code, str(refused)) from None
+    changed = {
+        str(partition): {"from": before.get(partition), "to": value}
+        for partition, value in wanted.items()
+        if before.get(partition) != value
+    }
+    return {"group": request.group, "file": str(file), "changed": changed}
+
+
+def _check_known(
+    census: Census, before: dict[Partition, int], wanted: dict[Partition, int], file: Path
+) -> None:
+    """A slip in a name would make an offset that nobody ever reads."""
+    known = {one for topic in census.topics.values() for one in topic.partitions()}
+    for partition in wanted:
+        if partition not in known and partition not in before:
+            raise Stop(
+                USAGE,
+                f"{file} has an offset for {partition}, which is no partition that is registered "
+                "and has no offset yet; nothing was set",
+            )
+
+
+def read_file(file: Path, group: str) -> dict[Partition, int]:
+    """The offsets in a file; Stop, in a sentence, if they are no such thing."""
+    try:
+        value = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise Stop(USAGE, f"{file} cannot be read: {error.strerror or error}") from None
+    except ValueError as error:
+        raise Stop(USAGE, f"{file} is not {FORM}: {error}") from None
+    if not isinstance(value, dict) or not isinstance(value.get("offsets"), dict):
+        raise Stop(USAGE, f"{file} is not {FORM}")
+    if value.get("group") != group:
+        raise Stop(
+            USAGE, f"{file} has the offsets of group {value.get('group')!r}, not of {group!r}"
+        )
+    wanted: dict[Partition, int] = {}
+    for topic, rows in value["offsets"].items():
+        for name, offset in rows.items() if isinstance(rows, dict) else [("", None)]:
+            if (
+                type(offset) is not int
+                or not 0 <= offset < 2**63
+                or not name
+                or "/" in topic + name
+            ):
+                raise Stop(
+                    USAGE,
+                    f"{file} has {offset!r} for {topic}/{name}; expected a whole number of at "
+                    f"least 0, in {FORM}",
+                )
+            wanted[Partition(topic, name)] = offset
+    return wanted
+
+
+def show(done: dict[str, Any]) -> int:
+    """Print what was done."""
+    if "exported" in done:
+        where = sys.stderr if done["file"] == "-" else sys.stdout
+        print(f"{_many(done['exported'])} of {done['group']} in {done['file']}", file=where)
+        return HOLDS
+    for partition, change in done["changed"].items():
+        before = "none" if change["from"] is None else change["from"]
+        print(f"{partition}: {before} -> {change['to']}")
+    print(f"{_many(len(done['changed']))} of {done['group']} set from {done['file']}")
+    return HOLDS
+
+
+def _many(number: int) -> str:
+    return f"{number} offset{'' if number == 1 else 's'}"
