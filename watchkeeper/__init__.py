@@ -9,8 +9,8 @@ The door for users' own code:
 
 `simulate` runs a scenario and judges it; `properties` are the claims it is judged by;
 `strategies` draws scenarios for Hypothesis. `Consumer` and `Broker` put a live member into
-an application, over a real ZooKeeper; `run_live` runs a program of your own there. What a program may ask of its world stands in
-`model.operations` and `model.asks`.
+an application, over a real ZooKeeper; `run_live` runs a program of your own there. What a
+program may ask of its world stands in `model.operations` and `model.asks`.
 """
 
 from __future__ import annotations
