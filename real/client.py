@@ -70,6 +70,26 @@ class _Now:
         call()
 
 
+class Everybody(dict[str, Any]):
+    """Stands in for kazoo's tables of watchers: whatever fires, whoever left it, one is told.
+
+    kazoo forgets a watcher when it has fired, so that it cannot serve watches that stay; and
+    which watches there are is the server's affair.
+    """
+
+    def __init__(self, fired: Callable[[WatchedEvent], None]) -> None:
+        super().__init__()
+        self.fired = fired
+
+    def __missing__(self, path: str) -> set[Any]:
+        """Where kazoo puts the watcher of a read; nobody looks there."""
+        return set()
+
+    def pop(self, path: str, default: Any = None) -> Any:
+        """Whom kazoo calls for an event."""
+        return [self.fired]
+
+
 class OneThread(SequentialThreadingHandler):  # type: ignore[misc]
     """kazoo's handler without its two worker threads."""
 
@@ -196,6 +216,8 @@ class Client:
     def _changed(self, state: str) -> None:
         with self._lock:
             if state == KazooState.CONNECTED:
+                everybody = Everybody(self._fired)
+                self._kazoo._data_watchers = self._kazoo._child_watchers = everybody
                 if self.state in ("new", "expired"):
                     self.life += 1
                 self.state = "connected"

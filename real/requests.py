@@ -2,7 +2,7 @@
 
 kazoo's public calls check paths, add defaults and wrap answers; a live run has to ask
 exactly what the simulation asks. So the requests beneath those calls are used, one table
-of them. One that kazoo lacks, `getEphemerals`, is written here.
+of them. Those that kazoo lacks are written here.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from model.answers import Seen, Stat
 from model.errors import Failure
 from model.operations import (
     Acl,
+    AddWatch,
     Check,
     Create,
     Delete,
@@ -32,6 +33,7 @@ from model.operations import (
     GetEphemerals,
     Multi,
     Operation,
+    RemoveWatches,
     SetAcl,
     SetData,
     Sync,
@@ -62,6 +64,41 @@ class GetEphemeralsRequest:
             paths.append(path)
         return paths
 
+
+@dataclass(frozen=True)
+class AddWatchRequest:
+    """Opcode 106: leave a watch that stays, on one znode or on all below it too."""
+
+    path: str
+    recursive: bool
+    type: ClassVar[int] = 106
+
+    def serialize(self) -> bytes:
+        """The request as bytes."""
+        return bytes(wire.write_string(self.path)) + struct.pack("!i", self.recursive)
+
+    @classmethod
+    def deserialize(cls, data: bytes, offset: int) -> None:
+        """The response is empty."""
+
+
+@dataclass(frozen=True)
+class RemoveWatchesRequest:
+    """Opcode 18: take back every watch of this session at a path."""
+
+    path: str
+    type: ClassVar[int] = 18
+
+    def serialize(self) -> bytes:
+        """The request as bytes."""
+        return bytes(wire.write_string(self.path)) + struct.pack("!i", ANY_KIND)
+
+    @classmethod
+    def deserialize(cls, data: bytes, offset: int) -> None:
+        """The response is empty."""
+
+
+ANY_KIND = 3
 
 Watcher = Callable[[Any], None]
 
@@ -98,6 +135,8 @@ REQUESTS: dict[type[Operation[Any]], Callable[[Any, str, Watcher], Any]] = {
     GetAcl: lambda ask, path, _: wire.GetACL(path),
     GetEphemerals: lambda ask, path, _: GetEphemeralsRequest(path),
     Sync: lambda ask, path, _: wire.Sync(path),
+    AddWatch: lambda ask, path, _: AddWatchRequest(path, ask.recursive),
+    RemoveWatches: lambda ask, path, _: RemoveWatchesRequest(path),
     Multi: _multi,
 }
 """Operation -> its request."""
@@ -122,7 +161,7 @@ class Answers:
             return self._of_multi(operation, response)  # type: ignore[arg-type]
         if kind is Create or kind is Sync:
             return self._local(response)
-        if kind is Delete or kind is Check:
+        if kind in NOTHING_TO_SAY:
             return None
         if kind is SetData:
             return response.version
@@ -154,6 +193,9 @@ class Answers:
     def _seen(self, data: bytes | None, stat: ZnodeStat) -> Seen:
         mine = stat.ephemeralOwner != 0 and stat.ephemeralOwner == self.session
         return Seen(data, stat.version, mine, Stat(*stat))
+
+
+NOTHING_TO_SAY = frozenset({Delete, Check, AddWatch, RemoveWatches})
 
 
 def _is_fallout(error: Exception) -> bool:

@@ -4,7 +4,7 @@
 
     write_all(trace, folder)   # -> names of the files written
 
-  ownership.png, ownership.html   who fetched each partition and when; overlaps and gaps
+  ownership.png, ownership.html   who fetched each partition and when; splits, zombies, gaps
   spacetime.html                  who asked ZooKeeper for what, and which watch told whom
   connections.png                 who fetches from which broker at the end
 

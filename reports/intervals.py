@@ -3,6 +3,10 @@
 All of it is told by two kinds of event: "fetching" says when a member of a group begins
 and ceases to fetch a partition, "hosting" when a broker begins and ceases to serve one.
 
+Three things can be amiss: two members have one partition at once (split ownership), one
+fetches whose session is dead (a zombie owner), or nobody does (a gap). A process that
+stands still fetches nothing, whatever it has begun.
+
 What overlaps is decided by the order of the events and not by their times, as the judges
 of a run decide it: a member that begins one event before another ceases has overlapped
 with it, if only for a moment that took no time. A gap has to last.
@@ -26,8 +30,8 @@ class Place(NamedTuple):
     partition: str
 
 
-class Overlap(NamedTuple):
-    """Two or more members of a group fetched one partition at once."""
+class Breach(NamedTuple):
+    """Members of a group fetched one partition at once, or one did without a live session."""
 
     members: tuple[str, ...]
     zombies: tuple[str, ...]
@@ -130,29 +134,33 @@ def edges(spans: Iterable[Span]) -> list[Edge]:
     return sorted(found, key=lambda edge: edge.seq)
 
 
-def overlaps(
-    spans: Sequence[Span], dead: Mapping[str, Sequence[Span]] | None = None
-) -> list[Overlap]:
-    """Where two or more fetched one partition at once.
+def breaches(
+    spans: Sequence[Span],
+    dead: Mapping[str, Sequence[Span]] | None = None,
+    still: Mapping[str, Sequence[Span]] | None = None,
+) -> list[Breach]:
+    """Where two or more fetched one partition at once, or one whose session was dead.
 
-    `dead` says when members had no live session. There is a piece for each set of members
-    and each state of their sessions.
+    `dead` says when members had no live session, `still` when they stood still. One that
+    stands still fetches nothing; while its session lives, it has its partition all the same.
+    There is a piece for each set of members and each state of their sessions.
     """
-    fetching: dict[str, None] = {}
-    zombies: dict[str, None] = {}
-    changes = [(edge, fetching) for edge in edges(spans)]
-    for name in sorted({span.what for span in spans}):
-        own = [span._replace(what=name) for span in (dead or {}).get(name, ())]
-        changes += [(edge, zombies) for edge in edges(own)]
-    found: list[Overlap] = []
+    names = sorted({span.what for span in spans})
+    sides = tuple(dict[str, None]() for _ in range(3))
+    changes = [(edge, sides[0]) for edge in edges(spans)]
+    for side, states in ((sides[1], dead or {}), (sides[2], still or {})):
+        for name in names:
+            own = [span._replace(what=name) for span in states.get(name, ())]
+            changes += [(edge, side) for edge in edges(own)]
+    found: list[Breach] = []
     crowd, since = NO_CROWD, Edge(0, 0, True, "")
     for edge, side in sorted(changes, key=lambda change: change[0].seq):
         _move(side, edge)
-        after = _crowd(fetching, zombies)
+        after = _crowd(*sides)
         if after != crowd:
             if crowd != NO_CROWD and edge.seq > since.seq:
                 piece = Span("", since.t_us, edge.t_us, since.seq, edge.seq)
-                found.append(Overlap(*crowd, piece))
+                found.append(Breach(*crowd, piece))
             crowd, since = after, edge
     return found
 
@@ -168,12 +176,50 @@ def _move(side: dict[str, None], edge: Edge) -> None:
         side.pop(edge.who, None)
 
 
-def _crowd(fetching: Mapping[str, None], zombies: Mapping[str, None]) -> Crowd:
-    """Who fetches at once, and who of them has no live session; nobody if it is one at most."""
-    if len(fetching) < 2:
-        return NO_CROWD
-    members = tuple(sorted(fetching))
-    return members, tuple(member for member in members if member in zombies)
+def _crowd(
+    fetching: Mapping[str, None], dead: Mapping[str, None], still: Mapping[str, None]
+) -> Crowd:
+    """Who fetches, and who of them has no live session; nobody if that is as it should be."""
+    members = tuple(sorted(one for one in fetching if one not in dead or one not in still))
+    zombies = tuple(one for one in members if one in dead)
+    return (members, zombies) if zombies or len(members) > 1 else NO_CROWD
+
+
+def zombie_windows(found: Iterable[Breach]) -> list[Span]:
+    """How long members went on fetching with a dead session, whatever they fetched."""
+    pieces = [one.span._replace(what=name) for one in found for name in one.zombies]
+    windows: dict[str, list[Span]] = {}
+    for piece in sorted(pieces, key=_first):
+        own = windows.setdefault(piece.what, [])
+        if own and piece.first_seq <= own[-1].last_seq:
+            latest = max(own[-1], piece, key=lambda one: one.last_seq)
+            own[-1] = own[-1]._replace(end_us=latest.end_us, last_seq=latest.last_seq)
+        else:
+            own.append(piece)
+    return [window for own in windows.values() for window in own]
+
+
+def divided(
+    spans: Iterable[Span], still: Mapping[str, Sequence[Span]]
+) -> tuple[list[Span], list[Span]]:
+    """Spans of members, as what they did while they ran and while they stood still."""
+    running: list[Span] = []
+    resting: list[Span] = []
+    for span in spans:
+        rest = span
+        for pause in still.get(span.what, ()):
+            if pause.last_seq <= rest.first_seq or rest.last_seq <= pause.first_seq:
+                continue
+            if rest.first_seq < pause.first_seq:
+                before = rest._replace(end_us=pause.start_us, last_seq=pause.first_seq)
+                running.append(before)
+                rest = rest._replace(start_us=pause.start_us, first_seq=pause.first_seq)
+            ends = min(rest, pause, key=lambda one: one.last_seq)
+            resting.append(rest._replace(end_us=ends.end_us, last_seq=ends.last_seq))
+            rest = rest._replace(start_us=ends.end_us, first_seq=ends.last_seq)
+        if rest.first_seq < rest.last_seq or rest == span:
+            running.append(rest)
+    return running, resting
 
 
 def gaps(spans: Sequence[Span], hosts: Sequence[Span], since: Span) -> list[Span]:

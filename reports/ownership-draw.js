@@ -1,12 +1,13 @@
-// Drawing the page of ownership: rows, overlaps, gaps, strips and the timeline.
+// Drawing the page of ownership: rows, breaches, gaps, strips and the timeline.
 
 const LEFT = 170;
 const RIGHT = 24;
 const ROW = data.rows.length > 80 ? 17 : 23;
 const TITLE = 28;
 const STRIP = 21;
-const THINNEST_OVERLAP = 3;
+const THINNEST_BREACH = 3;
 const THINNEST_GAP = 0.3;
+const PALE = 0.32;
 const FLAG = 17;
 const MOST_FLAGS = 7;
 const SHORTEST_VIEW = 20;
@@ -116,8 +117,15 @@ function drawRow(parent, line) {
       "gap: a broker serves it and nobody fetches it",
     ]);
   }
+  for (const span of row.held) {
+    const [name, fill] = data.members[span[4]];
+    mark(box(parent, line, span[0], span[1], { fill, "fill-opacity": PALE }), span, () => [
+      place(row),
+      name + " has it, stands still and fetches nothing",
+    ]);
+  }
   for (const span of row.fetched) drawFetched(parent, line, span);
-  for (const span of row.overlaps) drawOverlap(parent, line, span);
+  for (const span of row.breaches) drawBreach(parent, line, span);
 }
 
 function drawFetched(parent, line, span) {
@@ -126,17 +134,28 @@ function drawFetched(parent, line, span) {
     place(line.row),
     name + " fetches",
   ]);
+  drawStripes(parent, made, span[4]);
   const wide = name.length * 6.6 + 12;
   if (!made || line.height < 16) return;
   const left = Number(made.getAttribute("x"));
   const at = free(left, left + Number(made.getAttribute("width")), wide, taken(line.row));
   if (at === null) return;
-  draw(parent, "text", { x: at + 6, y: line.top + line.height / 2 + 4, style: "fill:" + ink, class: "clear" }, name);
+  draw(parent, "text", { x: at + 6, y: line.top + line.height / 2 + 4, style: "fill:" + ink + ";stroke:" + fill, class: "clear halo" }, name);
 }
 
-// Where in a row no name can stand: on the lines of the timeline, and on overlaps.
+// Where there are more consumers than colours, stripes along a bar tell them apart.
+function drawStripes(parent, bar, number) {
+  if (!bar) return;
+  const [, , ink, stripes] = data.members[number];
+  const [x, y, width, high] = ["x", "y", "width", "height"].map((name) => Number(bar.getAttribute(name)));
+  for (const share of data.stripes.at.slice(0, stripes)) {
+    draw(parent, "rect", { x, y: y + high * share, width, height: high * data.stripes.high, fill: ink, class: "clear" });
+  }
+}
+
+// Where in a row no name can stand: on the lines of the timeline, and on breaches.
 function taken(row) {
-  const found = row.overlaps.map((span) => [x(span[0]), Math.max(x(span[1]), x(span[0]) + THINNEST_OVERLAP)]);
+  const found = row.breaches.map((span) => [x(span[0]), Math.max(x(span[1]), x(span[0]) + THINNEST_BREACH)]);
   for (const [from, to] of data.entries) found.push([x(from), x(from)], [x(to), x(to)]);
   return found.sort((one, other) => one[0] - other[0]);
 }
@@ -147,16 +166,19 @@ function free(left, right, wide, stretches) {
   return at + wide <= right ? at : null;
 }
 
-function drawOverlap(parent, line, span) {
+function drawBreach(parent, line, span) {
   const members = span[4];
   const zombies = span[5];
-  const isSplit = members.length - zombies.length > 1;
-  const look = isSplit ? { fill: "#d8121b" } : { fill: "url(#zombie)", stroke: "#d8121b", "stroke-width": 0.7 };
-  mark(box(parent, line, span[0], span[1], look, THINNEST_OVERLAP), span, () => [
+  const look = isSplit(span) ? { fill: "#d8121b" } : { fill: "url(#zombie)", stroke: "#d8121b", "stroke-width": 0.7 };
+  mark(box(parent, line, span[0], span[1], look, THINNEST_BREACH), span, () => [
     place(line.row),
-    (isSplit ? "split ownership: " : "zombie owner: ") + members.map(member).join(" and ") + " fetch at once",
-    ...zombies.map((one) => member(one) + " has no live session"),
+    isSplit(span) ? "split ownership: " + members.map(member).join(" and ") + " have it at once" : "zombie owner",
+    ...zombies.map((one) => member(one) + " fetches and has no live session"),
   ]);
+}
+
+function isSplit([, , , , members, zombies]) {
+  return members.length - zombies.length > 1;
 }
 
 function drawStrip(parent, line) {
@@ -166,6 +188,7 @@ function drawStrip(parent, line) {
   const later = (span) => (STATES[span[4]].thinnest ? 1 : 0);
   for (const span of [...line.states].sort((one, other) => later(one) - later(other))) {
     const made = drawState(parent, line, span, colour);
+    if (span[4] === "connected") drawStripes(parent, made, line.number);
     mark(made, span, () => [name, span[4]]);
   }
 }
@@ -173,17 +196,19 @@ function drawStrip(parent, line) {
 const STATES = {
   "connected": { share: 0.6, look: (colour) => ({ fill: colour }) },
   "suspended": { share: 0.6, look: (colour) => ({ fill: colour, stroke: colour }), over: "url(#stripes)" },
-  "paused": { share: 0.6, look: (colour) => ({ fill: colour, "fill-opacity": 0.32 }) },
-  "session dead, process runs": { share: 0.6, look: () => ({ fill: "#1f2328" }), thinnest: 2 },
+  "paused": { share: 0.6, look: (colour) => ({ fill: colour, "fill-opacity": PALE }) },
+  "paused, session dead": { share: 0.6, look: (colour) => ({ fill: colour, "fill-opacity": PALE }), line: 0.1 },
+  "session dead, process runs": { share: 0.6, look: () => ({ fill: "#1f2328" }), thinnest: THINNEST_BREACH },
   "no session": { share: 0.6, look: (colour) => ({ fill: "#fff", stroke: colour }) },
   "process gone, session lives on": { share: 0.14, look: (colour) => ({ fill: colour }) },
   "not running": { share: 0.07, look: () => ({ fill: "#d0d7de" }) },
 };
 
 function drawState(parent, line, span, colour) {
-  const { share, look, over, thinnest } = STATES[span[4]];
+  const { share, look, over, thinnest, line: middle } = STATES[span[4]];
   const made = box(parent, line, span[0], span[1], look(colour), thinnest || 0, share);
   if (made && over) box(parent, line, span[0], span[1], { fill: over, class: "clear" }, 0, share);
+  if (made && middle) box(parent, line, span[0], span[1], { fill: "#1f2328", class: "clear" }, 0, middle);
   return made;
 }
 
@@ -253,6 +278,7 @@ function drawAxis() {
   const hidden = shown.length - flying.length;
   notes.textContent = [
     hidden ? "No room for " + counted(hidden, "label") + " of the timeline; zoom in." : "",
+    widened(),
     shortGaps(),
   ].join(" ");
 }
@@ -261,14 +287,28 @@ function tickText(us) {
   return String(Math.round(us) / 1e6);
 }
 
+function inView([from, to]) {
+  return to >= view.from && from <= view.to;
+}
+
+// So many microseconds are as wide as so many pixels.
+function timeOf(px) {
+  return ((view.to - view.from) / (width - LEFT - RIGHT)) * px;
+}
+
+// What is drawn wider than it lasted, so that it can be seen at all, is said to be.
+function widened() {
+  const us = timeOf(THINNEST_BREACH);
+  const isShort = (span) => span[1] - span[0] < us && inView(span);
+  const dead = data.strips.flatMap(([, states]) => states.filter((span) => STATES[span[4]].thinnest));
+  const number = data.rows.flatMap((row) => row.breaches).concat(dead).filter(isShort).length;
+  return number ? counted(number, "mark") + " in red or black, shorter than " + duration(Math.round(us)) + ", drawn wider than " + (number === 1 ? "it" : "they") + " lasted." : "";
+}
+
 // What is too short to be seen is said to be there.
 function shortGaps() {
-  const us = ((view.to - view.from) / (width - LEFT - RIGHT)) * THINNEST_GAP;
-  let number = 0;
-  for (const row of data.rows) {
-    for (const gap of row.gaps) {
-      if (gap[1] - gap[0] < us && gap[1] >= view.from && gap[0] <= view.to) number++;
-    }
-  }
+  const us = timeOf(THINNEST_GAP);
+  const isShort = (gap) => gap[1] - gap[0] < us && inView(gap);
+  const number = data.rows.flatMap((row) => row.gaps).filter(isShort).length;
   return number ? counted(number, "gap") + " shorter than " + duration(Math.round(us)) + (number === 1 ? " needs" : " need") + " more zoom to be seen." : "";
 }

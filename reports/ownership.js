@@ -140,37 +140,38 @@ function jump(target) {
   drawAll();
 }
 
-function jumps(name, noun) {
+function jumps(name, noun, plural, id) {
   const all = found(name);
   const set = make(controls, "span", { class: "set" });
   if (!all.length) {
-    make(set, "span", {}, "no " + noun + "s");
+    make(set, "span", {}, "no " + plural);
     return;
   }
   let now = -1;
   const count = make(null, "span");
   const go = (at) => {
     now = (at + all.length) % all.length;
-    count.textContent = now + 1 + " of " + counted(all.length, noun);
+    count.textContent = now + 1 + " of " + all.length.toLocaleString("en");
     jump(all[now]);
   };
-  count.textContent = counted(all.length, noun);
-  button(set, "first " + noun, () => go(0)).id = "first-" + noun;
+  count.textContent = all.length.toLocaleString("en") + " " + (all.length === 1 ? noun : plural);
+  button(set, "first " + noun, () => go(0)).id = "first-" + id;
   button(set, "‹", () => go(now < 0 ? all.length - 1 : now - 1), "the " + noun + " before");
   button(set, "›", () => go(now + 1), "the next " + noun);
   button(set, "longest", () => {
     const lengths = all.map(({ span }) => span[1] - span[0]);
     go(lengths.indexOf(Math.max(...lengths)));
-  }).id = "longest-" + noun;
+  }).id = "longest-" + id;
   set.append(count);
 }
 
 const controls = document.getElementById("controls");
-jumps("overlaps", "overlap");
-jumps("gaps", "gap");
+jumps("breaches", "split or zombie", "splits or zombies", "breach");
+jumps("gaps", "gap", "gaps", "gap");
 const zooms = make(controls, "span", { class: "set" });
 button(zooms, "+", () => zoom(0.5), "zoom in");
 button(zooms, "−", () => zoom(2), "zoom out");
+if (data.closer) button(zooms, "closer look", () => look(...data.closer), "what is too short to be seen in the whole run");
 button(zooms, "whole run", () => { marked = null; look(0, data.end); });
 make(controls, "span", { class: "soft" }, "Drag to zoom, double-click for the whole run, click a bar for its moment in space-time.");
 
@@ -183,29 +184,39 @@ function sample(word, paint) {
 }
 
 const legend = document.getElementById("legend");
-const everyOverlap = data.rows.flatMap((row) => row.overlaps);
-const isSplit = (span) => span[4].length - span[5].length > 1;
+const everyBreach = data.rows.flatMap((row) => row.breaches);
 const whole = { width: 26, height: 13 };
-if (everyOverlap.some(isSplit)) sample("split ownership: two live members fetch", (svg) => draw(svg, "rect", { ...whole, fill: "#d8121b" }));
-if (!everyOverlap.every(isSplit)) sample("zombie owner: all but one have a dead session", (svg) => draw(svg, "rect", { ...whole, fill: "url(#zombie)", stroke: "#d8121b" }));
+if (everyBreach.some(isSplit)) sample("split ownership: two live members fetch", (svg) => draw(svg, "rect", { ...whole, fill: "#d8121b" }));
+if (!everyBreach.every(isSplit)) sample("zombie owner: fetches with a dead session", (svg) => draw(svg, "rect", { ...whole, fill: "url(#zombie)", stroke: "#d8121b" }));
 if (data.rows.some((row) => row.gaps.length)) sample("gap: served, fetched by nobody", (svg) => draw(svg, "rect", { ...whole, fill: "url(#gap)", stroke: "#8c959f" }));
 // A state that never lasts longer than this cannot be seen and needs no explanation.
 const isSeen = ([from, to, , , state]) => to - from >= data.end * 0.002 || STATES[state].thinnest;
 const seen = new Set(data.strips.flatMap(([, states]) => states.filter(isSeen).map((span) => span[4])));
+const TEXTS = { "connected": "connected, in the consumer's colour", "paused": "paused, fetches nothing" };
 for (const word in STATES) {
-  if (!seen.has(word)) continue;
-  const { share, look: looks, over } = STATES[word];
+  if (seen.has(word)) sample(TEXTS[word] || word, (svg) => paintState(svg, STATES[word]));
+}
+const striped = data.members.findIndex((one) => one[3]);
+if (striped >= 0) sample("striped: the colours are used once more", (svg) => drawStripes(svg, draw(svg, "rect", { x: 0, y: 0, ...whole, fill: data.members[striped][1] }), striped));
+if (data.members.length > data.stripes.looks) make(legend, "span", {}, "looks repeat after " + data.stripes.looks + " consumers: go by the names");
+
+// A state is shown in the colours of two consumers, since each has its own.
+function paintState(svg, { share, look: looks, over, line }) {
   const high = 13 * Math.min(share / 0.6, 1);
-  const area = { x: 0.5, y: (13 - high) / 2, width: 25, height: high };
-  sample(word, (svg) => {
-    draw(svg, "rect", { ...area, ...looks("#6a737d") });
+  const some = data.members.slice(0, 2);
+  some.forEach(([, colour], at) => {
+    const wide = 25 / some.length;
+    const area = { x: 0.5 + at * wide, y: (13 - high) / 2, width: wide, height: high };
+    draw(svg, "rect", { ...area, ...looks(colour) });
     if (over) draw(svg, "rect", { ...area, fill: over });
+    if (line) draw(svg, "rect", { ...area, y: 6, height: 1.6, fill: "#1f2328" });
   });
 }
+
 const notes = make(legend, "span", { id: "notes" });
 
 drawAll();
-if (location.hash === "#first-overlap" || location.hash === "#first-gap" || location.hash === "#longest-gap") {
+if (location.hash === "#first-breach" || location.hash === "#first-gap" || location.hash === "#longest-gap") {
   const wanted = document.getElementById(location.hash.slice(1));
   if (wanted) wanted.click();
 }

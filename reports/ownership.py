@@ -1,7 +1,7 @@
 """What the pictures of ownership show, worked out from a trace and nothing else.
 
 A *board* is the whole picture as values: rows of partitions with who fetched them, the
-overlaps and gaps among them, a strip for each consumer, and the entries of the timeline.
+breaches and gaps among them, a strip for each consumer, and the entries of the timeline.
 `ownership_png` draws it as an image, `ownership_html` as a page.
 """
 
@@ -14,22 +14,25 @@ from model.asks import Partition
 from model.trace import Header, Trace
 from model.verdicts import duration
 from reports.intervals import (
-    Overlap,
+    Breach,
     Place,
+    breaches,
     clusters,
+    divided,
     fetched,
     gaps,
     hosted,
     last_event,
-    overlaps,
     within,
+    zombie_windows,
 )
 from reports.labels import counted, natural
-from reports.palette import consumer_colours
+from reports.palette import consumer_colours, consumer_stripes
 from reports.selection import Weight, choose_rows
-from reports.sessions import process_states, without_session
+from reports.sessions import paused, process_states, without_session
 from reports.spans import Span
 from reports.timeline import Entry, entries
+from reports.zoom import Part, worth_a_look
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +41,9 @@ class Row:
 
     place: Place
     fetched: tuple[Span, ...]
-    overlaps: tuple[Overlap, ...]
+    held: tuple[Span, ...]
+    """While a member that had begun to fetch it stood still."""
+    breaches: tuple[Breach, ...]
     gaps: tuple[Span, ...]
 
     @property
@@ -48,9 +53,9 @@ class Row:
 
     @property
     def weight(self) -> Weight:
-        """Rows with overlaps come first, then those with long gaps."""
-        marks = len(self.fetched) + len(self.overlaps) + len(self.gaps)
-        return Weight((len(self.overlaps), self.longest_gap_us), marks)
+        """Rows with breaches come first, then those with long gaps."""
+        marks = len(self.fetched) + len(self.held) + len(self.breaches) + len(self.gaps)
+        return Weight((len(self.breaches), self.longest_gap_us), marks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +69,9 @@ class Board:
     """Consumer -> its states, in the order in which consumers are shown."""
     entries: tuple[Entry, ...]
     colours: Mapping[str, str]
+    stripes: Mapping[str, int]
+    closer: Part | None
+    """The part of the run that is worth a closer look, if there is one."""
     summary: str
     """What there is to see, in a sentence or two; of all partitions."""
     banner: str = ""
@@ -73,17 +81,28 @@ class Board:
 def board(trace: Trace) -> Board:
     """Work out the whole picture."""
     states = process_states(trace)
-    rows = tuple(_rows(trace, without_session(trace)))
+    rows = tuple(_rows(trace))
     names = consumers(trace)
+    strips = {name: tuple(states.get(name, ())) for name in names}
     return Board(
         header=trace.header,
         end_us=trace.end_us,
         rows=rows,
-        strips={name: states.get(name, ()) for name in names},
+        strips=strips,
         entries=tuple(entries(trace)),
         colours=consumer_colours(names),
+        stripes=consumer_stripes(names),
+        closer=_closer(rows, strips.values(), trace.end_us),
         summary=summarised(rows),
     )
+
+
+def _closer(rows: Iterable[Row], strips: Iterable[Sequence[Span]], end_us: int) -> Part | None:
+    """The part of a run that is worth a closer look: what its changes are is known here."""
+    spans = [span for row in rows for span in (*row.fetched, *row.gaps)]
+    spans += [span for strip in strips for span in strip]
+    moments = [at for span in spans for at in (span.start_us, span.end_us) if at < end_us]
+    return worth_a_look([one.span for row in rows for one in row.breaches], moments, end_us)
 
 
 def consumers(trace: Trace) -> list[str]:
@@ -92,17 +111,20 @@ def consumers(trace: Trace) -> list[str]:
     return sorted(names, key=natural)
 
 
-def _rows(trace: Trace, dead: Mapping[str, Sequence[Span]]) -> Iterable[Row]:
+def _rows(trace: Trace) -> Iterable[Row]:
+    dead, still = without_session(trace), paused(trace)
     spans = fetched(trace)
     hosts = hosted(trace)
     expected = _expected(trace, spans)
     home = clusters(trace)
     for place in _places(trace, spans, hosts):
         own = spans.get(place, [])
+        running, held = divided(own, still)
         everywhere = hosts.get(Partition(place.topic, place.partition), [])
         served = within(everywhere, home.get(place.group, ""))
-        missing = gaps(own, served, expected[place.group]) if place.group in expected else []
-        yield Row(place, tuple(own), tuple(overlaps(own, dead)), tuple(missing))
+        missing = gaps(running, served, expected[place.group]) if place.group in expected else []
+        wrong = breaches(own, dead, still)
+        yield Row(place, tuple(running), tuple(held), tuple(wrong), tuple(missing))
 
 
 def _places(
@@ -143,24 +165,26 @@ def summarised(rows: Sequence[Row]) -> str:
     """What there is to see, in two sentences."""
     if not any(row.fetched for row in rows):
         return "Nobody fetched anything."
-    return f"{_overlap_sentence(rows)} {_gap_sentence(rows)}"
+    return f"{_breach_sentence(rows)} {_gap_sentence(rows)}"
 
 
-def _overlap_sentence(rows: Sequence[Row]) -> str:
-    found = [one for row in rows for one in row.overlaps]
+def _breach_sentence(rows: Sequence[Row]) -> str:
+    found = [one for row in rows for one in row.breaches]
     sorts = (
-        ("split ownership", [one for one in found if one.is_split]),
-        ("zombie owner", [one for one in found if not one.is_split]),
+        ("split ownership", [one.span for one in found if one.is_split]),
+        ("zombie owner", zombie_windows(found)),
     )
-    said = [
-        f"{name} {counted(len(some), 'time')}, "
-        f"longest {duration(max(one.span.duration_us for one in some))}"
-        for name, some in sorts
-        if some
-    ]
-    if not said:
-        return "No partition was ever fetched by two members at once."
+    said = [f"{name} {_times(some)}" for name, some in sorts if some]
+    if all(len(one.members) == 1 for one in found):
+        said.insert(0, "no partition was ever fetched by two members at once")
     return "; ".join(said).capitalize() + "."
+
+
+def _times(spans: Sequence[Span]) -> str:
+    longest = duration(max(one.duration_us for one in spans))
+    return (
+        f"once, for {longest}" if len(spans) == 1 else f"{len(spans):,} times, longest {longest}"
+    )
 
 
 def _gap_sentence(rows: Sequence[Row]) -> str:
@@ -193,13 +217,14 @@ def shortened_board(whole: Board, *, most_rows: int, most_marks: int, most_strip
 def _rows_banner(drawn: int, left_out: Sequence[Row]) -> str:
     if not left_out:
         return ""
-    overlapping = sum(1 for row in left_out if row.overlaps)
+    breached = sum(1 for row in left_out if row.breaches)
     longest = max(row.longest_gap_us for row in left_out)
-    said = f"{overlapping:,} of them with overlaps" if overlapping else "none with an overlap"
+    said = f"{breached:,} of them with such owners" if breached else "none with such owners"
     said += f", no gap longer than {duration(longest)}" if longest else " or a gap"
     return (
         f"{drawn:,} of {counted(drawn + len(left_out), 'partition')} are drawn: first those with "
-        f"overlaps, then those with the longest gaps. Not drawn: {len(left_out):,}, {said}."
+        "two owners or a zombie, then those with the longest gaps. "
+        f"Not drawn: {len(left_out):,}, {said}."
     )
 
 

@@ -42,8 +42,11 @@ def board_data(shown: Board) -> dict[str, Any]:
     number = {name: at for at, name in enumerate(names)}
     return {
         "end": shown.end_us,
+        "closer": shown.closer,
+        "stripes": {"at": palette.STRIPES_AT, "high": palette.STRIPE, "looks": palette.LOOKS},
         "members": [
-            [name, colour, palette.text_on(colour)] for name, colour in shown.colours.items()
+            [name, colour, palette.text_on(colour), shown.stripes[name]]
+            for name, colour in shown.colours.items()
         ],
         "rows": [_row(row, number) for row in shown.rows],
         "strips": [
@@ -58,13 +61,14 @@ def _row(row: Row, number: dict[str, int]) -> dict[str, Any]:
     return {
         "place": list(row.place),
         "fetched": [_span(span, number[span.what]) for span in row.fetched],
-        "overlaps": [
+        "held": [_span(span, number[span.what]) for span in row.held],
+        "breaches": [
             _span(
                 one.span,
                 [number[name] for name in one.members],
                 [number[name] for name in one.zombies],
             )
-            for one in row.overlaps
+            for one in row.breaches
         ],
         "gaps": [_span(gap) for gap in row.gaps],
     }

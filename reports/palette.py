@@ -1,9 +1,10 @@
 """The colours of all pictures.
 
 A consumer has the same colour in every picture of a trace: members are put in their
-natural order and take the colours in turn. The seven hues, and the red of overlaps, can
+natural order and take the colours in turn. The seven hues, and the red of breaches, can
 be told apart by people who lack one kind of cone; a test measures it. Where there are
-more members than hues, darker and lighter shades follow, and labels have to help.
+more members than hues, darker and lighter shades follow, then the same colours with a
+stripe along the bar, and with two; labels have to help.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from reports.labels import natural
 
 HUES = ("#2f66b3", "#f8c574", "#2b8a66", "#7fd0f2", "#70407a", "#a8b52c", "#b397ea")
 
-OVERLAP = "#d8121b"
+BREACH = "#d8121b"
 ZOMBIE = "#1f2328"
 INK = "#1f2328"
 SOFT_INK = "#6a737d"
@@ -23,18 +24,34 @@ GRID = "#eceff2"
 PAPER = "#ffffff"
 GAP = "#8c959f"
 FAULT = "#33393f"
+CLOSER = "#0969da"
 
 OUTCOMES = {"ok": "#2f66b3", "error": "#b35900", "lost": "#d8121b"}
 WATCH = "#70407a"
 
 _SHADES = ((0.0, 0), (0.36, 0), (0.45, 255))
 """How far towards which grey each round of hues is moved."""
+COLOURS = len(HUES) * len(_SHADES)
+STRIPES_AT = (0.68, 0.2)
+"""Where along the height of a bar its first and its second stripe begin."""
+STRIPE = 0.12
+"""How much of the height a stripe takes."""
+LOOKS = COLOURS * (len(STRIPES_AT) + 1)
+"""How many consumers look different from each other."""
+PALE = 0.32
+"""How much of its colour what stands still has left."""
 
 
 def consumer_colours(names: Iterable[str]) -> dict[str, str]:
     """A colour for each consumer."""
     ordered = sorted(set(names), key=natural)
     return {name: _colour(at) for at, name in enumerate(ordered)}
+
+
+def consumer_stripes(names: Iterable[str]) -> dict[str, int]:
+    """How many stripes each consumer has, beside its colour."""
+    ordered = sorted(set(names), key=natural)
+    return {name: at // COLOURS % (len(STRIPES_AT) + 1) for at, name in enumerate(ordered)}
 
 
 def _colour(at: int) -> str:

@@ -2,27 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from reports import palette, sessions
+from reports.labels import counted
 from reports.ownership import Board
+from reports.ownership_layout import Panel, Word
 from reports.paper import LEGEND_SIZE
 from reports.sheet import Box, Sheet, text_width
+from reports.spans import Span
 
 SPLIT = "split ownership: two live members fetch"
-ZOMBIE_OWNER = "zombie owner: all but one have a dead session"
+ZOMBIE_OWNER = "zombie owner: fetches with a dead session"
 GAP = "gap: served, fetched by nobody"
+STRIPED = "striped: the colours are used once more"
+WIDER = "what is red or black and very short is drawn wider than it lasted"
+
+TEXTS = {
+    sessions.CONNECTED: "connected, in the consumer's colour",
+    sessions.PAUSED: "paused, fetches nothing",
+}
+"""What the legend says of states that their names do not say."""
 
 WIDE = 0.28
 """Of a sample in the legend."""
 BETWEEN = 0.26
-SHORTEST_SHARE = 0.002
-"""Of the run: a state that never lasts longer cannot be seen and needs no explanation."""
+THINNEST = 0.03
+"""How wide a breach, or a dead session, is drawn at least, so that none can be missed."""
+VISIBLE = 0.006
+"""How wide a gap has to be in order to be seen."""
+SHORTEST = 0.02
+"""How wide a state has to be in order to need an explanation."""
 
 STATES = (
     sessions.CONNECTED,
     sessions.SUSPENDED,
     sessions.PAUSED,
+    sessions.PAUSED_DEAD,
     sessions.ZOMBIE,
     sessions.NO_SESSION,
     sessions.LEFT_BEHIND,
@@ -30,39 +46,84 @@ STATES = (
 )
 
 
-def words(shown: Board) -> list[str]:
-    """What the legend explains: whatever occurs in the picture, and nothing else."""
-    found = [one for row in shown.rows for one in row.overlaps]
-    shortest_us = shown.end_us * SHORTEST_SHARE
-    states = {
-        span.what
-        for spans in shown.strips.values()
-        for span in spans
-        if span.duration_us >= shortest_us or span.what == sessions.ZOMBIE
-    }
-    wanted = {
+# --- the words of the legend -----------------------------------------------------------
+
+
+def words(shown: Board, panels: Sequence[Panel]) -> list[Word]:
+    """What the legend explains: whatever can be seen in the picture, and nothing else."""
+    found = [one for row in shown.rows for one in row.breaches]
+    gaps = [gap for row in shown.rows for gap in row.gaps]
+    unseen = sum(1 for gap in gaps if widest(gap, panels) < VISIBLE)
+    states = states_seen(shown, panels)
+    seen = {
         SPLIT: any(one.is_split for one in found),
         ZOMBIE_OWNER: any(not one.is_split for one in found),
-        GAP: any(row.gaps for row in shown.rows),
-    } | {state: state in states for state in STATES}
-    return [word for word, is_wanted in wanted.items() if is_wanted]
+        GAP: len(gaps) > unseen,
+        **{state: state in states for state in STATES},
+        STRIPED: any(shown.stripes.values()),
+    }
+    said = [Word(look, TEXTS.get(look, look)) for look, is_seen in seen.items() if is_seen]
+    widened = [one.span for one in found] + zombies(shown)
+    if any(one.duration_us * panels[0].inches_a_us < THINNEST for one in widened):
+        said.append(Word("", WIDER))
+    if len(shown.colours) > palette.LOOKS:
+        said.append(Word("", f"looks repeat after {palette.LOOKS} consumers: go by the names"))
+    if unseen:
+        said.append(Word("", f"{counted(unseen, 'gap')} too short to be seen here"))
+    return said
 
 
-def word_width(word: str) -> float:
-    """What a sample and its word take in the legend."""
-    return WIDE + 0.07 + text_width(word, LEGEND_SIZE) + BETWEEN
+def widest(span: Span, panels: Iterable[Panel]) -> float:
+    """How wide a span is in the panel that shows it best."""
+    extents = (panel.extent(span) for panel in panels)
+    return max((one[1] - one[0] for one in extents if one is not None), default=0)
 
 
-def sample(sheet: Sheet, box: Box, word: str) -> None:
-    """Draw a sample of what a word of the legend stands for."""
-    if word == GAP:
+def zombies(shown: Board) -> list[Span]:
+    """When processes ran whose sessions were dead."""
+    return [
+        one for strip in shown.strips.values() for one in strip if one.what == sessions.ZOMBIE
+    ]
+
+
+def states_seen(shown: Board, panels: Sequence[Panel]) -> set[str]:
+    """The states that some strip shows long enough for them to be seen."""
+    return {
+        span.what
+        for strip in shown.strips.values()
+        for span in strip
+        if span.what == sessions.ZOMBIE or widest(span, panels) >= SHORTEST
+    }
+
+
+def indent(word: Word) -> float:
+    """How far from its beginning the text of a word stands."""
+    return WIDE + 0.07 if word.look else 0
+
+
+def word_width(word: Word) -> float:
+    """What a sample and its text take in the legend."""
+    return indent(word) + text_width(word.text, LEGEND_SIZE) + BETWEEN
+
+
+def sample(sheet: Sheet, box: Box, look: str, shown: Board) -> None:
+    """Draw a sample of a look: what is in the colour of a consumer, in those of two."""
+    x, y, wide, tall = box
+    if look == GAP:
         gaps(sheet, [box])
-    elif word == SPLIT:
-        overlaps(sheet, [box], [])
-    elif word == ZOMBIE_OWNER:
-        overlaps(sheet, [], [box])
+    elif look in (SPLIT, ZOMBIE_OWNER):
+        breaches(sheet, [box] if look == SPLIT else [], [box] if look == ZOMBIE_OWNER else [])
+    elif look == STRIPED:
+        name = next(name for name, stripes in shown.stripes.items() if stripes)
+        bars(sheet, [box], shown.colours[name], shown.stripes[name])
     else:
-        state(sheet, box, word, palette.SOFT_INK)
+        colours = list(shown.colours.values())[:2]
+        each = wide / max(len(colours), 1)
+        for at, colour in enumerate(colours):
+            state(sheet, (x + at * each, y, each, tall), look, colour)
+
+
+# --- looks -----------------------------------------------------------------------------
 
 
 def gaps(sheet: Sheet, boxes: Sequence[Box]) -> None:
@@ -70,28 +131,57 @@ def gaps(sheet: Sheet, boxes: Sequence[Box]) -> None:
     sheet.hatched(boxes, palette.GAP, "/////", zorder=1)
 
 
-def overlaps(sheet: Sheet, split: Sequence[Box], zombie: Sequence[Box]) -> None:
-    """Draw overlaps above the bars: red, and hatched in red where one owner is a zombie."""
-    sheet.hatched(zombie, palette.OVERLAP, "xxxxx", zorder=3)
-    sheet.boxes(split, palette.OVERLAP, zorder=4)
+def breaches(sheet: Sheet, split: Sequence[Box], zombie: Sequence[Box]) -> None:
+    """Draw breaches above the bars: red, and hatched in red for a zombie owner."""
+    sheet.hatched(zombie, palette.BREACH, "xxxxx", zorder=3)
+    sheet.boxes(split, palette.BREACH, zorder=4)
 
 
-def state(sheet: Sheet, box: Box, word: str, colour: str) -> None:
+def bars(sheet: Sheet, boxes: Sequence[Box], colour: str, stripes: int) -> None:
+    """Draw bars of a consumer, with as many stripes along them."""
+    sheet.boxes(boxes, colour, zorder=2)
+    for share in palette.STRIPES_AT[:stripes]:
+        lines = [(x, y + tall * share, wide, tall * palette.STRIPE) for x, y, wide, tall in boxes]
+        sheet.boxes(lines, palette.text_on(colour), zorder=2.1)
+
+
+def name(sheet: Sheet, at: tuple[float, float], who: str, size: float, shown: Board) -> None:
+    """Write the name of a consumer into its bar; stripes do not go through it."""
+    colour = shown.colours[who]
+    box = {"facecolor": colour, "edgecolor": "none", "pad": 0.4}
+    sheet.text(
+        *at,
+        who,
+        va="center_baseline",
+        fontsize=size,
+        color=palette.text_on(colour),
+        bbox=box if shown.stripes[who] else None,
+    )
+
+
+def held(sheet: Sheet, box: Box, colour: str) -> None:
+    """Draw what a consumer has and does not fetch, since it stands still."""
+    sheet.boxes([box], colour, alpha=palette.PALE, zorder=1.5)
+
+
+def state(sheet: Sheet, box: Box, word: str, colour: str, stripes: int = 0) -> None:
     """Draw a stretch of a strip: a state, for a consumer of this colour."""
     x, y, wide, tall = box
     if word == sessions.CONNECTED:
-        sheet.boxes([box], colour, zorder=2)
+        bars(sheet, [box], colour, stripes)
     elif word == sessions.SUSPENDED:
         sheet.hatched([box], colour, "||||||", linewidths=0.8, zorder=2)
     elif word == sessions.ZOMBIE:
         sheet.boxes([box], palette.ZOMBIE, zorder=3)
     elif word == sessions.NO_SESSION:
         sheet.boxes([box], palette.PAPER, edgecolors=colour, linewidths=0.8, zorder=2)
-    elif word == sessions.PAUSED:
-        sheet.boxes([box], palette.blend(colour, 255, 0.68), zorder=2)
+    elif word in (sessions.PAUSED, sessions.PAUSED_DEAD):
+        held(sheet, box, colour)
+        if word == sessions.PAUSED_DEAD:
+            line = [((x, y + tall / 2), (x + wide, y + tall / 2))]
+            sheet.lines(line, palette.ZOMBIE, linewidths=1.2, capstyle="butt", zorder=2)
     elif word in (sessions.NOT_RUNNING, sessions.LEFT_BEHIND):
-        middle = y + tall / 2
-        line = [((x, middle), (x + wide, middle))]
+        line = [((x, y + tall / 2), (x + wide, y + tall / 2))]
         if word == sessions.LEFT_BEHIND:
             sheet.lines(line, colour, linewidths=1.4, capstyle="butt", zorder=1)
         else:

@@ -1,8 +1,9 @@
 """The state of each process and of each ZooKeeper server through a run.
 
 A process is in exactly one state at a time. Where several things are true of it, the one
-that tells most counts: a process whose session the ensemble has ended is a *zombie* until
-it learns of that, whether it is connected, suspended or paused meanwhile.
+that tells most counts: a process that stands still is paused whatever else it is, since it
+does nothing; one that runs is a *zombie* from the end of its session until it learns of it,
+whether it is connected or suspended meanwhile.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ CONNECTED = "connected"
 SUSPENDED = "suspended"
 ZOMBIE = "session dead, process runs"
 PAUSED = "paused"
+PAUSED_DEAD = "paused, session dead"
 NO_SESSION = "no session"
 LEFT_BEHIND = "process gone, session lives on"
 NOT_RUNNING = "not running"
@@ -56,10 +58,10 @@ class Process:
         """The one word for it."""
         if not self.runs:
             return LEFT_BEHIND if self.session and not self.has_dead_session else NOT_RUNNING
+        if self.paused_by is not None:
+            return PAUSED_DEAD if self.has_dead_session else PAUSED
         if self.has_dead_session:
             return ZOMBIE
-        if self.paused_by is not None:
-            return PAUSED
         if not self.session:
             return NO_SESSION
         return CONNECTED if self.is_connected else SUSPENDED
@@ -128,21 +130,43 @@ def process_states(trace: Trace) -> dict[str, list[Span]]:
     return making.end_all(last_event(trace))
 
 
-def without_session(trace: Trace) -> dict[str, list[Span]]:
-    """When each process ran without a session that the ensemble held to be alive.
+def paused(trace: Trace) -> dict[str, list[Span]]:
+    """When each process stood still, and therefore fetched nothing."""
+    processes = Processes()
+    making: SpanMaker[str] = SpanMaker()
+    for event in trace.of_kind("starts", "ends", "fault", "fault ends"):
+        name = processes.take(event)
+        process = processes.by_name.get(name)
+        if process is None:
+            continue
+        if process.runs and process.paused_by is not None:
+            making.begin(name, PAUSED, event)
+        else:
+            making.end(name, event)
+    return making.end_all(last_event(trace))
 
-    This is the ensemble's view, and the one by which runs are judged: a process may have
-    a live session and not know of it yet.
+
+def without_session(trace: Trace) -> dict[str, list[Span]]:
+    """When the session that a process was last connected with was not alive.
+
+    Runs are judged by the same measure: a session that was opened and that its process has
+    not heard of yet does not make its older one any more alive.
     """
     making: SpanMaker[str] = SpanMaker()
     current: dict[str, int] = {}
-    for event in trace.of_kind("starts", "session opened", "session expired", "session closed"):
-        node = event.node if event.kind == "starts" else str(event.detail.get("by", ""))
-        if event.kind == "session opened":
+    ended: set[tuple[str, int]] = set()
+    for event in trace.of_kind("starts", "connected", "session expired", "session closed"):
+        node = event.node
+        if event.kind == "connected":
             current[node] = event.session
-            making.end(node, event)
-        elif event.kind == "starts" or current.get(node) == event.session:
+        elif event.kind == "starts":
             current.pop(node, None)
+        else:
+            node = str(event.detail.get("by", ""))
+            ended.add((node, event.session))
+        if node in current and (node, current[node]) not in ended:
+            making.end(node, event)
+        else:
             making.begin(node, "no live session", event)
     return making.end_all(last_event(trace))
 

@@ -16,9 +16,10 @@ def step_us(length_us: int, most: int) -> int:
         power *= 10
 
 
-def ticks_us(end_us: int, most: int) -> list[int]:
-    """The moments of a run, from its beginning, that get a number."""
-    return list(range(0, end_us + 1, step_us(max(end_us, 1), most)))
+def ticks_us(end_us: int, most: int, from_us: int = 0) -> list[int]:
+    """The moments of a run, or of a part of it, that get a number."""
+    step = step_us(max(end_us - from_us, 1), max(most, 1))
+    return list(range(-(-from_us // step) * step, end_us + 1, step))
 
 
 def tick_text(at_us: int) -> str:

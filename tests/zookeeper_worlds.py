@@ -41,10 +41,27 @@ class Told(NamedTuple):
     heard: tuple[tuple[str, ...], ...]
 
 
+def as_heard_by(arm: Arm, script: list[Step], told: list[Told]) -> list[Told]:
+    """What a machine has told, without what the clients of an arm cannot hear."""
+    if arm.is_told_at_close:
+        return told
+    return [
+        Told(
+            one.answer,
+            tuple(() if who == own else events for own, events in enumerate(one.heard)),
+        )
+        if ask == CLOSE
+        else one
+        for (who, ask), one in zip(script, told, strict=True)
+    ]
+
+
 class Arm(Protocol):
     """One world."""
 
     name: str
+    is_told_at_close: bool
+    """Whether a client hears the events that its own farewell fires; kazoo's does not."""
 
     def play(self, clients: int, script: list[Step]) -> list[Told]:
         """Play a script with so many clients."""
@@ -88,6 +105,7 @@ class Machine:
     """The sequential specification, applied step by step."""
 
     name = "machine"
+    is_told_at_close = True
 
     def play(self, clients: int, script: list[Step]) -> list[Told]:
         """Apply every step to the value that the last one left."""
@@ -129,6 +147,8 @@ BEGIN_MS, SLOT_MS = 200, 60
 
 class Simulation:
     """An ensemble of so many servers; each client is a process, and time keeps them in step."""
+
+    is_told_at_close = True
 
     def __init__(self, servers: int, seed: int = 0) -> None:
         self.name = f"simulation of {servers}"

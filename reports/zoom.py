@@ -1,0 +1,66 @@
+"""Which part of a run is worth a closer look: where two had a partition, or all that happens.
+
+A split lasts milliseconds in a run of a minute, and a herd that starts together is done in
+a tenth of a second. In a picture of the whole run neither can be seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from reports.spans import Span
+
+TOO_SHORT = 1 / 300
+"""Of the run: what is shorter than this cannot be seen for what it is."""
+NARROW = 1 / 20
+"""Of the run: a part that is longer than this can be seen well enough as it is."""
+NEARLY_ALL = 0.9
+MARGIN = 0.08
+"""How much before and after it is shown with a part, in shares of it."""
+
+Part = tuple[int, int]
+"""From when to when, in microseconds."""
+
+
+def worth_a_look(breaches: Sequence[Span], moments: Sequence[int], end_us: int) -> Part | None:
+    """The part to be shown closer, if there is one; `moments` are all times of changes."""
+    found = _short_breaches(breaches, end_us) or _busy(sorted(moments), end_us)
+    if found is None or found[1] - found[0] > end_us * NARROW:
+        return None
+    margin = max(round((found[1] - found[0]) * MARGIN), 5)
+    step = round_step(margin)
+    begins, ends = (found[0] - margin) // step * step, -(-(found[1] + margin) // step) * step
+    begins, ends = max(begins, 0), min(ends, end_us)
+    return (begins, ends) if begins < ends else None
+
+
+def round_step(most_us: int) -> int:
+    """The largest power of ten that is not longer than this."""
+    return int("1" + "0" * (len(str(most_us)) - 1))
+
+
+def _short_breaches(breaches: Sequence[Span], end_us: int) -> Part | None:
+    """The first breach that is too short, with what goes before it and after without a break."""
+    short = [one for one in breaches if one.duration_us < end_us * TOO_SHORT]
+    if not short:
+        return None
+    first = min(short, key=lambda one: one.first_seq)
+    begins, ends = first.start_us, first.end_us
+    for one in sorted(breaches, key=lambda one: one.first_seq):
+        touches = one.start_us <= ends and one.end_us >= begins
+        longer = max(ends, one.end_us) - min(begins, one.start_us)
+        if touches and longer <= end_us * NARROW:
+            begins, ends = min(begins, one.start_us), max(ends, one.end_us)
+    return begins, ends
+
+
+def _busy(moments: Sequence[int], end_us: int) -> Part | None:
+    """The shortest part in which nearly everything happens, and what happens near it."""
+    number = round(len(moments) * NEARLY_ALL)
+    if number < 2:
+        return None
+    parts = zip(moments, moments[number - 1 :], strict=False)
+    begins, ends = min(parts, key=lambda part: part[1] - part[0])
+    nearby = (ends - begins) // 2
+    near = [at for at in moments if begins - nearby <= at <= ends + nearby]
+    return near[0], near[-1]
