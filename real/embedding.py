@@ -13,15 +13,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from inspect import iscoroutinefunction
-from threading import Event
 from typing import Any, Self
 
-from model import member, registry
+from model import registry
 from model.answers import LEAVE
 from model.asks import Partition
 from model.consumer import consumer
@@ -31,10 +29,10 @@ from model.program import Program
 from real.callbacks import Callbacks
 from real.handover import Handover, OnClaimed, OnReleased
 from real.living import LEAVE_WITHIN_S, Member, Poke
-from real.wishes import layout_named, settings_given, subscription_given, variant_named
+from real.wishes import consumer_given, subscription_given
 
 COMMIT_WITHIN_S = 10.0
-READY_WITHIN_S = 30.0
+LOGGER = logging.getLogger("watchkeeper.consumer")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +64,11 @@ class ConsumerStatus:
 class Consumer(Member):
     """A member of a group, alive inside this application."""
 
+    not_ready = "has had no rebalance"
+    _consumer_id = ""
+    _commits = 0
+    _last_commit: float | None = None
+
     def __init__(
         self,
         hosts: str,
@@ -90,7 +93,7 @@ class Consumer(Member):
         """Describe a consumer; nothing happens before it is started.
 
         topics            topic -> streams; or `white_list` or `black_list` with `streams`
-        variant, layout   as in scenarios; `layout` is the variant's own by default
+        layout            the variant's own by default
         config            Kafka's settings by Kafka's names
         consumer_id       `consumer.id`; drawn where it is empty
         program           one of your own, in place of the shipped consumer
@@ -98,39 +101,21 @@ class Consumer(Member):
         slow_after_s      from when a callback counts as slow; a third of the session timeout
         kazoo             handed to kazoo as it is: `auth_data`, `use_ssl`, `ca` ...
         """
-        chosen = variant_named(variant)
-        settings = settings_given(chosen, config)
-        me = member.Consumer(
-            node=f"{group}/{consumer_id or 'consumer'}",
-            group=group,
-            host=host or socket.gethostname(),
-            subscription=subscription_given(group, topics, white_list, black_list, streams),
-            layout=layout_named(chosen, layout),
-            variant=chosen,
-            settings=settings,
-            configured_id=consumer_id,
-        )
-        logger = logging.getLogger("watchkeeper.consumer")
-        timeout_ms = settings.session_timeout_ms
+        wanted = subscription_given(group, topics, white_list, black_list, streams)
+        me = consumer_given(group, wanted, variant, layout, config, consumer_id, host)
         self.me = me
-        self.callbacks = Callbacks(me.node, logger, slow_after_s or timeout_ms / 3000)
+        timeout_ms = me.settings.session_timeout_ms
+        self.callbacks = Callbacks(me.node, LOGGER, slow_after_s or timeout_ms / 3000)
         self.handover = self.make_handover(on_claimed, on_released)
-        self._on = (on_claimed, on_released)
-        self._consumer_id = ""
-        self._commits = 0
-        self._last_commit: float | None = None
-        self._is_ready = Event()
         super().__init__(
             consumer(me) if program is None else replace(program, me=me),
             hosts,
             name=me.node,
-            logger=logger,
+            logger=LOGGER,
             session_timeout_ms=timeout_ms,
             fetching=self.handover,
             kazoo=kazoo,
         )
-        self.driver.saw = self._saw
-        self.account.hear = self._hear
         if leave_on_error:
             self.callbacks.failed = lambda: self.tell(LEAVE)
 
@@ -144,14 +129,16 @@ class Consumer(Member):
 
     def start(self) -> Self:
         """Begin; callbacks come from a thread of their own."""
-        if self.callbacks.loop is None and any(map(iscoroutinefunction, self._on)):
+        given = (self.handover.on_claimed, self.handover.on_released)
+        if self.callbacks.loop is None and any(map(iscoroutinefunction, given)):
             raise TypeError(
                 f"the callbacks of {self.name} are coroutine functions, which run in an event "
                 "loop: use `async with Consumer(...)`"
             )
-        super().start()
+        return super().start()
+
+    def _prepare(self) -> None:
         self.callbacks.start()
-        return self
 
     async def __aenter__(self) -> Self:
         self.callbacks.loop = asyncio.get_running_loop()
@@ -163,7 +150,6 @@ class Consumer(Member):
 
     def _clean_up(self) -> None:
         super()._clean_up()
-        self._is_ready.set()
         if not self.callbacks.stop(LEAVE_WITHIN_S if not self.handover.is_given_up else 0):
             self.logger.error(
                 "%s: a callback does not return; its thread is left behind", self.name
@@ -187,22 +173,6 @@ class Consumer(Member):
                 f"`await consumer.a{method}(...)`"
             )
 
-    def ready(self, timeout_s: float = READY_WITHIN_S) -> None:
-        """Wait until the first rebalance is over; TimeoutError if it is not in time."""
-        self._refuse_in_loop("ready")
-        is_ready = self._is_ready.wait(timeout_s)
-        if self.ended is not None and self.ended.failed:
-            raise RuntimeError(f"{self.name} is over: {self.ended.reason}")
-        if not is_ready:
-            raise TimeoutError(
-                f"{self.name} has had no rebalance within {timeout_s:g} s; its session is "
-                f"{self.session}"
-            )
-
-    async def aready(self, timeout_s: float = READY_WITHIN_S) -> None:
-        """Do as `ready`, from an event loop."""
-        await asyncio.to_thread(self.ready, timeout_s)
-
     # --- offsets --------------------------------------------------------------------------
 
     @property
@@ -223,32 +193,33 @@ class Consumer(Member):
         self,
         offsets: Mapping[Partition, int] | None = None,
         timeout_s: float = COMMIT_WITHIN_S,
-    ) -> None:
-        """Note these offsets and have everything committed now; back when it is written.
+    ) -> bool:
+        """Note these offsets and have everything committed now; True when it is written.
 
-        TimeoutError says that it is not written yet, NotOwned that it never will be. From
-        within a callback this only notes: what `on_released` says is committed as soon as
-        it has returned.
+        False says that they are noted and will be written with the next commit: within a
+        callback, and while `on_released` is at work, nothing can be written; what is being
+        released is committed as soon as it has returned. TimeoutError says that it is not
+        written yet, NotOwned that it never will be.
         """
         if not self._is_in_callback:
             self._refuse_in_loop("commit")
         self.advance(offsets or {})
         if self._is_in_callback:
-            return
+            return False
         known = {one: at for one, at in self.positions.items() if at}
         wanted = known if offsets is None else dict(offsets)
-        self.handover.wait_until_committed(wanted, self._poke, timeout_s)
+        return self.handover.wait_until_committed(wanted, self._poke, timeout_s)
 
     async def acommit(
         self,
         offsets: Mapping[Partition, int] | None = None,
         timeout_s: float = COMMIT_WITHIN_S,
-    ) -> None:
+    ) -> bool:
         """Do as `commit`, from an event loop."""
         if self._is_in_callback:
             self.advance(offsets or {})
-        else:
-            await asyncio.to_thread(self.commit, offsets, timeout_s)
+            return False
+        return await asyncio.to_thread(self.commit, offsets, timeout_s)
 
     def _poke(self) -> None:
         self.driver.queue.put(Poke())

@@ -56,6 +56,8 @@ class Handover:
         self._committed: dict[Partition, int] = {}
         self.is_given_up = False
         """Whether nobody waits for callbacks any more."""
+        self._releases = 0
+        """How many calls to release are under way or waiting."""
         self._is_over = False
         self._has_stopped = Event()
 
@@ -71,6 +73,8 @@ class Handover:
             begun = tuple(
                 self._claim_of(fetch) for one, fetch in wanted.items() if one not in stays
             )
+            self._releases += bool(ceasing)
+            self._changed.notify_all()
         if ceasing:
             self.callbacks.put(lambda: self._cease(ceasing, quiet))
         if begun:
@@ -122,6 +126,7 @@ class Handover:
         with self._changed:
             for one in partitions:
                 self._mine.pop(one, None)
+            self._releases -= 1
         quiet()
 
     def _begin(self, claims: tuple[Claim, ...]) -> None:
@@ -176,11 +181,17 @@ class Handover:
 
     def wait_until_committed(
         self, offsets: Mapping[Partition, int], ask: Callable[[], None], timeout_s: float
-    ) -> None:
-        """Ask for a commit until these offsets have been written."""
+    ) -> bool:
+        """Ask for a commit until these offsets have been written.
+
+        False without waiting while anything is being released: nothing is written before
+        that is over, and it may be waiting for whoever asks here.
+        """
         end = monotonic() + timeout_s
         with self._changed:
             while missing := self._missing(offsets):
+                if self._releases:
+                    return False
                 if monotonic() > end:
                     raise TimeoutError(
                         f"{_listed(missing)}: not committed within {timeout_s:g} s; the offsets "
@@ -188,6 +199,7 @@ class Handover:
                     )
                 ask()
                 self._changed.wait(min(REMINDER_S, max(0.0, end - monotonic())))
+        return True
 
     def _missing(self, offsets: Mapping[Partition, int]) -> list[Partition]:
         missing = [one for one, at in offsets.items() if at > self._committed.get(one, 0)]

@@ -28,7 +28,7 @@ from real.driver import Driver, Fetching
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 2.0
 """How long a program rests whose turns fail one after the other."""
-LEAVE_WITHIN_S = 30.0
+LEAVE_WITHIN_S = READY_WITHIN_S = 30.0
 
 
 class Poke:
@@ -96,6 +96,9 @@ class LiveDriver(Driver):
 class Member:
     """A program at work inside an application."""
 
+    not_ready = "has had no answer"
+    """What is said of it when `ready` has waited too long."""
+
     def __init__(
         self,
         program: Program,
@@ -115,6 +118,7 @@ class Member:
         self.ended: Ended | None = None
         """How it ended; None while it runs."""
         self._error: Exception | None = None
+        self._is_ready = Event()
         self._is_over = Event()
         addresses, chroot = _hosts_and_chroot(hosts)
 
@@ -122,6 +126,8 @@ class Member:
             return Client(addresses, chroot, session_timeout_ms, hear, kazoo)
 
         self.driver = LiveDriver(program, self.account, connect, fetching)
+        self.driver.saw = self._saw
+        self.account.hear = self._hear
         self._thread = Thread(target=self._run, name=f"{name} program", daemon=True)
         self._is_started = False
 
@@ -132,8 +138,12 @@ class Member:
         if self._is_started:
             raise RuntimeError(f"{self.name} was started before; make another one to start again")
         self._is_started = True
+        self._prepare()
         self._thread.start()
         return self
+
+    def _prepare(self) -> None:
+        """Begin what has to be there before the program."""
 
     def tell(self, order: Ordered) -> None:
         """Put an order into the program's inbox."""
@@ -175,6 +185,21 @@ class Member:
     def _halt(self) -> None:
         self.driver.queue.put(Halt())
 
+    def ready(self, timeout_s: float = READY_WITHIN_S) -> None:
+        """Wait until it takes part: a consumer in its first rebalance, a broker by its id.
+
+        TimeoutError says that it does not yet, RuntimeError why it never will.
+        """
+        self._refuse_in_loop("ready")
+        is_ready = self._is_ready.wait(timeout_s)
+        if self.ended is not None and self.ended.failed:
+            raise RuntimeError(f"{self.name} is over: {self.ended.reason}")
+        if not is_ready:
+            raise TimeoutError(
+                f"{self.name} {self.not_ready} within {timeout_s:g} s; its session is "
+                f"{self.session}"
+            )
+
     def over(self, timeout_s: float | None = None) -> Ended | None:
         """Wait until the program is over; how it ended, or None when the time is up.
 
@@ -205,6 +230,14 @@ class Member:
         finally:
             self._clean_up()
             self._is_over.set()
+            self._is_ready.set()
+
+    def _saw(self, ask: Operation[Any] | Pipelined, answer: Any) -> None:
+        """Told of every answer of ZooKeeper's."""
+        self._is_ready.set()
+
+    def _hear(self, kind: str) -> None:
+        """Told of every event."""
 
     def _clean_up(self) -> None:
         """Whatever has happened, nobody goes on reading, and no thread of kazoo's is left."""
@@ -227,6 +260,10 @@ class Member:
         if self._is_in_callback:
             return self._close(timeout_s)
         return await asyncio.to_thread(self.close, timeout_s)
+
+    async def aready(self, timeout_s: float = READY_WITHIN_S) -> None:
+        """Do as `ready`, from an event loop."""
+        await asyncio.to_thread(self.ready, timeout_s)
 
     async def aover(self, timeout_s: float | None = None) -> Ended | None:
         """Do as `over`, from an event loop."""

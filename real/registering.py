@@ -8,21 +8,17 @@ Consumers of every group see it come, and see it go when it is closed or its ses
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
-from threading import Event
 from typing import Any
 
 from model import broker, registry
 from model.answers import Order, Ordered
 from model.errors import Failure
 from model.operations import Create, Exists, Multi, Operation, Pipelined
-from real.embedding import READY_WITHIN_S
 from real.living import Member
-from real.wishes import check_name, check_number, layout_named, variant_named
+from real.wishes import broker_given, check_name, check_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +36,8 @@ class BrokerStatus:
 
 class Broker(Member):
     """A broker's registrations, alive inside this application."""
+
+    not_ready = "is not registered, and its id may be held by an earlier session,"
 
     def __init__(
         self,
@@ -59,30 +57,9 @@ class Broker(Member):
         topics   topic -> partitions on this broker's disk. In the 0.8 layout topics belong
                  to the cluster, and none can be given here
         """
-        chosen = variant_named(variant)
-        place = layout_named(chosen, layout)
-        check_number("id", id, least=0)
-        for name, count in (topics or {}).items():
-            check_name("a topic", name)
-            check_number(f"the number of partitions of {name}", count, least=1)
-        if place == "0.8" and topics:
-            raise ValueError(
-                "in the 0.8 layout a topic belongs to the cluster and not to a broker; leave "
-                "`topics` out and create the topic as its administrator"
-            )
-        me = broker.Broker(
-            node=f"broker/{id}",
-            broker_id=id,
-            host=host or socket.gethostname(),
-            port=port,
-            layout=place,
-            variant=chosen,
-            topics=tuple((topics or {}).items()),
-            session_timeout_ms=session_timeout_ms,
-        )
+        me = broker_given(id, (host, port), topics or {}, variant, layout, session_timeout_ms)
         self.me = me
         self._is_registered = False
-        self._is_ready = Event()
         super().__init__(
             broker.broker(me),
             hosts,
@@ -91,8 +68,6 @@ class Broker(Member):
             session_timeout_ms=session_timeout_ms,
             kazoo=kazoo,
         )
-        self.driver.saw = self._saw
-        self.account.hear = self._hear
 
     def set_topic(self, topic: str, partitions: int) -> None:
         """Say that a topic has so many partitions here from now on; 0 for none any more."""
@@ -100,21 +75,6 @@ class Broker(Member):
         check_number("partitions", partitions, least=0)
         order = Order.ADD_PARTITIONS if partitions else Order.DELETE_TOPIC
         self.tell(Ordered(order, topic, partitions))
-
-    def ready(self, timeout_s: float = READY_WITHIN_S) -> None:
-        """Wait until it is registered; TimeoutError if it is not in time."""
-        is_ready = self._is_ready.wait(timeout_s)
-        if self.ended is not None and self.ended.failed:
-            raise RuntimeError(f"{self.name} is over: {self.ended.reason}")
-        if not is_ready:
-            raise TimeoutError(
-                f"{self.name} is not registered after {timeout_s:g} s; its session is "
-                f"{self.session}, and its id may still be held by an earlier session"
-            )
-
-    async def aready(self, timeout_s: float = READY_WITHIN_S) -> None:
-        """Do as `ready`, from an event loop."""
-        await asyncio.to_thread(self.ready, timeout_s)
 
     @property
     def status(self) -> BrokerStatus:
@@ -125,10 +85,6 @@ class Broker(Member):
             is_registered=self._is_registered and self.session == "connected",
             failed_turns=self.account.counts["turn fails"],
         )
-
-    def _clean_up(self) -> None:
-        super()._clean_up()
-        self._is_ready.set()
 
     def _hear(self, kind: str) -> None:
         if kind == "expired":

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+import socket
 from collections.abc import Mapping
 from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
+from model.broker import Broker
 from model.filters import compiled, normalise
+from model.member import Consumer
 from model.registry import Layout
 from model.settings import ConsumerSettings, consumer_settings
 from model.subscriptions import Subscription
@@ -47,6 +50,64 @@ def settings_given(variant: Variant, config: Mapping[str, Any] | None) -> Consum
     if settings.auto_commit:
         return settings
     return replace(settings, auto_commit=True, auto_commit_interval_ms=NEVER_MS)
+
+
+def consumer_given(
+    group: str,
+    wanted: Subscription,
+    variant: str,
+    layout: str | None,
+    config: Mapping[str, Any] | None,
+    consumer_id: str,
+    host: str | None,
+) -> Consumer:
+    """Who a consumer is, as its program is told."""
+    if consumer_id:
+        check_name("consumer_id", consumer_id)
+    chosen = variant_named(variant)
+    return Consumer(
+        node=f"{group}/{consumer_id or 'consumer'}",
+        group=group,
+        host=host or socket.gethostname(),
+        subscription=wanted,
+        layout=layout_named(chosen, layout),
+        variant=chosen,
+        settings=settings_given(chosen, config),
+        configured_id=consumer_id,
+    )
+
+
+def broker_given(
+    number: int,
+    address: tuple[str | None, int],
+    topics: Mapping[str, int],
+    variant: str,
+    layout: str | None,
+    session_timeout_ms: int,
+) -> Broker:
+    """Who a broker is, as its program is told."""
+    chosen = variant_named(variant)
+    place = layout_named(chosen, layout)
+    check_number("id", number, least=0)
+    for name, count in topics.items():
+        check_name("a topic", name)
+        check_number(f"the number of partitions of {name}", count, least=1)
+    if place == "0.8" and topics:
+        raise ValueError(
+            "in the 0.8 layout a topic belongs to the cluster and not to a broker; leave "
+            "`topics` out and create the topic as its administrator"
+        )
+    host, port = address
+    return Broker(
+        node=f"broker/{number}",
+        broker_id=number,
+        host=host or socket.gethostname(),
+        port=port,
+        layout=place,
+        variant=chosen,
+        topics=tuple(topics.items()),
+        session_timeout_ms=session_timeout_ms,
+    )
 
 
 def subscription_given(

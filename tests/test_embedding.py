@@ -205,7 +205,7 @@ def test_a_commit_is_written_when_it_comes_back(
     with app.member(hosts) as consumer:
         until(lambda: len(app.reads) == 4)
         for at in (5, 6, 900):
-            consumer.commit({ALL[1]: at})
+            assert consumer.commit({ALL[1]: at}) is True
             path = f"{chroot}/consumers/billing/offsets/clicks/7-1"
             assert direct.get(path)[0] == str(at).encode()
         assert consumer.positions[ALL[1]] == 900
@@ -229,12 +229,21 @@ def test_positions_survive_a_restart(hosts: str, app: Application, *, by_itself:
     config = {**CONFIG, "auto.commit.enable": by_itself}
 
     def stop(partitions: tuple[Partition, ...]) -> None:
-        first.commit({ALL[3]: 77})
+        worker.start()
+        worker.join()
+        assert first.commit({ALL[3]: 77}) is False
         app.stop(partitions)
+
+    def commit() -> None:
+        heard.append(first.commit({ALL[1]: 22}))
+
+    heard: list[bool] = []
+    worker = threading.Thread(target=commit)
 
     with app.member(hosts, config=config, on_released=stop) as first:
         until(lambda: len(app.reads) == 4)
-        first.advance({ALL[0]: 11, ALL[1]: 22})
+        first.advance({ALL[0]: 11})
+    assert heard == [False]
     with app.member(hosts):
         until(lambda: len(app.reads) == 4)
         assert app.reads == {ALL[0]: 11, ALL[1]: 22, ALL[2]: None, ALL[3]: 77}

@@ -8,10 +8,13 @@ import subprocess
 import sys
 from itertools import count
 from pathlib import Path
+from threading import Thread
+from time import sleep
 
 import pytest
 
 from real.ensemble import Ensemble
+from tests.live import until
 from tests.readme_pages import HOME, blocks
 from tests.readme_session import ZOOKEEPER, commands_of
 from watchkeeper import Broker
@@ -40,26 +43,47 @@ def written(name: str, folder: Path) -> dict[str, list[str]]:
     return shown
 
 
-def begun(command: str, hosts: str, folder: Path) -> subprocess.Popen[str]:
-    tool, *arguments = command.replace(ZOOKEEPER, hosts).split()
-    assert tool == "python"
-    return subprocess.Popen(
-        [sys.executable, "-u", *arguments],
-        cwd=folder,
-        env={**os.environ, "PYTHONPATH": str(HOME)},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+class Started:
+    """A program at work, and what it has printed."""
 
+    def __init__(self, command: str, hosts: str, folder: Path) -> None:
+        tool, *arguments = command.replace(ZOOKEEPER, hosts).split()
+        assert tool == "python"
+        self.lines: list[str] = []
+        self.process = subprocess.Popen(
+            [sys.executable, "-u", *arguments],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(HOME)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+        )
+        self._reading = Thread(target=self._read, daemon=True)
+        self._reading.start()
 
-def ended(process: subprocess.Popen[str]) -> list[str]:
-    try:
-        said, _ = process.communicate(timeout=LONGEST_S)
-    finally:
-        process.kill()
-    assert process.returncode == 0, said
-    return said.splitlines()
+    def _read(self) -> None:
+        assert self.process.stdout is not None
+        self.lines.extend(map(str.rstrip, self.process.stdout))
+
+    def has_said(self, words: str) -> bool:
+        return any(words in line for line in self.lines)
+
+    def end(self) -> list[str]:
+        """Wait until it has ended well; what it has printed."""
+        code = self.process.wait(LONGEST_S)
+        self._reading.join(LONGEST_S)
+        assert code == 0, self.lines
+        return self.lines
+
+    def __enter__(self) -> Started:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.process.kill()
+        self.process.wait()
+        self._reading.join(LONGEST_S)
+        if self.process.stdout is not None:
+            self.process.stdout.close()
 
 
 def test_every_program_is_run_below() -> None:
@@ -74,42 +98,38 @@ def test_every_program_is_run_below() -> None:
 
 def test_the_readme(hosts: str, tmp_path: Path) -> None:
     ((command, shown),) = written("README.md", tmp_path).items()
-    assert ended(begun(command, hosts, tmp_path)) == shown
+    with Started(command, hosts, tmp_path) as program:
+        assert program.end() == shown
 
 
 def test_two_share_and_one_is_interrupted(hosts: str, tmp_path: Path) -> None:
     written(PAGE, tmp_path)
     command = f"python billing.py {ZOOKEEPER}"
-    with Broker(hosts, id=7, topics={"clicks": 4}):
-        first = begun(command, hosts, tmp_path)
-        second = begun(command, hosts, tmp_path)
-        assert second.stdout is not None
-        heard = [next(second.stdout)]
-        until_said(second, heard, "owns=2")
-        first.send_signal(signal.SIGINT)
-        assert ended(first)[-1] == "committed 2 times"
-        until_said(second, heard, "owns=4")
-        second.send_signal(signal.SIGINT)
-        assert "ends why=left" in ended(second)[-2]
-
-
-def until_said(process: subprocess.Popen[str], heard: list[str], words: str) -> None:
-    assert process.stdout is not None
-    while words not in heard[-1]:
-        line = next(process.stdout, None)
-        assert line is not None, "".join(heard)
-        heard.append(line)
+    with (
+        Broker(hosts, id=7, topics={"clicks": 4}),
+        Started(command, hosts, tmp_path) as first,
+        Started(command, hosts, tmp_path) as second,
+    ):
+        until(lambda: first.has_said("owns=2") and second.has_said("owns=2"))
+        sleep(0.3)  # both have read a little
+        first.process.send_signal(signal.SIGINT)
+        *_, left, said = first.end()
+        assert "ends why=left" in left
+        assert int(said.split()[1]) > 0
+        until(lambda: "owns=4" in second.lines[-1])
+        second.process.send_signal(signal.SIGINT)
+        assert "ends why=left" in second.end()[-2]
 
 
 def test_the_event_loop(hosts: str, tmp_path: Path) -> None:
     written(PAGE, tmp_path)
     with Broker(hosts, id=7, topics={"clicks": 4}) as broker:
         broker.ready()
-        process = begun(f"python billing_async.py {ZOOKEEPER}", hosts, tmp_path)
-        assert ended(process) == ["reading 4 partitions"]
+        with Started(f"python billing_async.py {ZOOKEEPER}", hosts, tmp_path) as program:
+            assert program.end() == ["reading 4 partitions"]
 
 
 def test_a_program_of_ones_own(hosts: str, tmp_path: Path) -> None:
     written(PAGE, tmp_path)
-    said = ended(begun(f"python hello.py {ZOOKEEPER}", hosts, tmp_path))
-    assert said == ["a program has seen 0 znodes"]
+    with Started(f"python hello.py {ZOOKEEPER}", hosts, tmp_path) as program:
+        assert program.end() == ["a program has seen 0 znodes"]
