@@ -341,6 +341,7 @@ def test_a_consumer_that_cannot_leave_is_dropped(
     consumer = app.member(f"{proxy.hosts_of('me')}{chroot}").start()
     until(lambda: len(app.reads) == 4)
     proxy.disconnect("me", lambda what, n: None, for_s=60)
+    until(lambda: consumer.session == "suspended")
     assert consumer.close(0.5) is False
     assert app.reads == {}
     assert "could not leave within 0.5 s (session suspended)" in caplog.text
