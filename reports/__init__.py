@@ -11,9 +11,9 @@
 Where to begin reading: `spans` and `intervals` say who fetched what, where two did, where
 nobody did; `sessions`, `timeline` and `operations` put together the rest of what is shown.
 All of that is pure and knows nothing of pictures. `ownership` and `items` make of it what
-one picture shows, `selection` leaves out what is too much and says so. Only then come the
-modules that draw: `*_png` on a `sheet`, with matplotlib, and `*_html` into a `page`, whose
-scripts and style stand beside them in this package.
+one picture shows, `selection` leaves out what is too much and says so, `zoom` finds what is
+too short to be seen. Only then come the modules that draw: `*_png` on a `sheet`, with
+matplotlib, and `*_html` into a `page`, whose scripts and style stand beside them.
 """
 
 from __future__ import annotations

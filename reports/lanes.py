@@ -26,19 +26,26 @@ class Lane:
 
 
 def lanes(trace: Trace) -> list[Lane]:
-    """Consumers on the left, brokers and others on the right, the servers in between.
+    """Consumers on one side, brokers and others on the other, the servers in between.
 
-    So what a consumer and its server say to each other crosses as few lanes as can be.
+    So what a consumer and its server say to each other crosses as few lanes as can be. The
+    side with fewer lanes is on the left: whatever is said is said to a server, and where
+    there are many consumers the servers must not be far off to the right of them.
     """
     processes = process_states(trace)
     servers = server_states(trace)
     members = consumers(trace)
     others = sorted(set(processes).difference(members), key=natural)
-    found = [Lane(name, "consumer", tuple(processes.get(name, ()))) for name in members]
-    for name in server_names(trace, processes):
-        found.append(Lane(name, "server", _whole(servers.get(name, ()), trace)))
-    found += [Lane(name, "process", tuple(processes[name])) for name in others]
-    return found
+    sides = [
+        [Lane(name, "consumer", tuple(processes.get(name, ()))) for name in members],
+        [Lane(name, "process", tuple(processes[name])) for name in others],
+    ]
+    left, right = sorted(sides, key=len)
+    middle = [
+        Lane(name, "server", _whole(servers.get(name, ()), trace))
+        for name in server_names(trace, processes)
+    ]
+    return [*left, *middle, *right]
 
 
 def server_names(trace: Trace, processes: Iterable[str]) -> list[str]:

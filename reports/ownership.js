@@ -140,11 +140,11 @@ function jump(target) {
   drawAll();
 }
 
-function jumps(name, noun, plural, id) {
+function jumps(name, id, noun, mark) {
   const all = found(name);
   const set = make(controls, "span", { class: "set" });
   if (!all.length) {
-    make(set, "span", {}, "no " + plural);
+    make(set, "span", {}, "no " + noun);
     return;
   }
   let now = -1;
@@ -154,7 +154,7 @@ function jumps(name, noun, plural, id) {
     count.textContent = now + 1 + " of " + all.length.toLocaleString("en");
     jump(all[now]);
   };
-  count.textContent = all.length.toLocaleString("en") + " " + (all.length === 1 ? noun : plural);
+  count.textContent = counted(all.length, mark);
   button(set, "first " + noun, () => go(0)).id = "first-" + id;
   button(set, "‹", () => go(now < 0 ? all.length - 1 : now - 1), "the " + noun + " before");
   button(set, "›", () => go(now + 1), "the next " + noun);
@@ -166,8 +166,8 @@ function jumps(name, noun, plural, id) {
 }
 
 const controls = document.getElementById("controls");
-jumps("breaches", "split or zombie", "splits or zombies", "breach");
-jumps("gaps", "gap", "gaps", "gap");
+jumps("breaches", "breach", "split or zombie", "red mark");
+jumps("gaps", "gap", "gap", "gap");
 const zooms = make(controls, "span", { class: "set" });
 button(zooms, "+", () => zoom(0.5), "zoom in");
 button(zooms, "−", () => zoom(2), "zoom out");

@@ -23,13 +23,13 @@ const STATES = {
   "connected": { "stroke-width": 2 },
   "suspended": { "stroke-width": 2, "stroke-dasharray": "3 4" },
   "paused": { "stroke-width": 7, "stroke-opacity": 0.25 },
+  "paused, session dead": { "stroke-width": 7, "stroke-opacity": 0.25, stroke: "#1f2328" },
   "session dead, process runs": { "stroke-width": 5, stroke: "#1f2328" },
   "no session": { "stroke-width": 2, "stroke-opacity": 0.35 },
   "process gone, session lives on": { "stroke-width": 1, "stroke-dasharray": "1 4" },
   "not running": null,
   "up": { "stroke-width": 2, stroke: "#8c959f" },
   "leading": { "stroke-width": 4, stroke: "#57606a" },
-  "paused server": { "stroke-width": 7, "stroke-opacity": 0.25 },
   "down": null,
 };
 
@@ -97,14 +97,28 @@ function cross(group, x, y, colour) {
   draw(group, "path", { d: `M${x - 4},${y - 4} l8,8 M${x - 4},${y + 4} l8,-8`, stroke: colour, "stroke-width": 2 });
 }
 
-// Words stand above all lines.
+// Words stand above all lines, and none on others.
 let words = null;
 let taken = [];
 
-function label(x, y, side, item, at, colour) {
-  const place = { x: x + side * 7, y, "text-anchor": side > 0 ? "start" : "end" };
-  itemTip(draw(words, "text", { ...place, class: "halo item", style: "fill:" + colour }, item.label), item, at);
+function isFree(left, right, y) {
+  return !taken.some((other) => left < other.right && other.left < right && Math.abs(other.y - y) < 11);
 }
+
+// Words go to the first of some places, each [x, y, anchor], that is free; where there is none,
+// the pointer still finds what they are of.
+function put(item, at, colour, places) {
+  const long = lengthOf(item.label);
+  for (const [x, y, anchor] of places) {
+    const left = anchor === "start" ? x : anchor === "end" ? x - long : x - long / 2;
+    if (!isFree(left, left + long, y)) continue;
+    taken.push({ left, right: left + long, y });
+    itemTip(draw(words, "text", { x, y, "text-anchor": anchor, class: "halo item", style: "fill:" + colour }, item.label), item, at);
+    return;
+  }
+}
+
+const SHARES = [0, 0.12, 0.24, 0.36, 0.48, 0.6];
 
 function drawOperation(svg, item, at) {
   const x = xOf(item.node);
@@ -115,13 +129,16 @@ function drawOperation(svg, item, at) {
   const asked = yOf(item.from);
   const answered = item.to === null ? asked + 26 : yOf(item.to);
   const side = serverX === null || serverX > x ? 1 : -1;
-  label(x, asked - 3, side, item, at, colour);
+  const anchor = side > 0 ? "start" : "end";
   if (serverX === null) {
+    put(item, at, colour, [[x + side * 7, asked - 3, anchor]]);
     cross(group, x + side * 2, asked + 3, colour);
     return;
   }
   const middle = item.at === null ? (asked + answered) / 2 : yOf(item.at);
   const dashes = item.tone === "lost" ? "5 3" : "";
+  const place = (share) => [x + side * 7 + (serverX - x) * share, asked + (middle - asked) * share - 3, anchor];
+  put(item, at, colour, SHARES.map(place));
   stroke(group, `M${x},${asked} L${serverX},${middle}`, colour, dashes);
   arrow(group, x, asked, serverX, middle, colour);
   if (item.to === null) {
@@ -146,22 +163,11 @@ function drawFiring(svg, item, at) {
   firingLabel(item, at, colour, serverX, fired, end, heard);
 }
 
-// The words of a firing stand on its line near the server, or nearer the process where
-// others stand already; where there is no room at all, the pointer still finds them.
+// The words of a firing stand on its line near the server, or nearer the process.
 function firingLabel(item, at, colour, fromX, fromY, toX, toY) {
-  const text = itemTip(draw(words, "text", { class: "halo item", style: "fill:" + colour }, item.label), item, at);
-  const long = text.getComputedTextLength();
-  const near = (long / 2 + 14) / Math.max(Math.abs(toX - fromX), 1);
-  for (let share = Math.min(near, 0.6); share < 0.9; share += 0.12) {
-    const [x, y] = [fromX + (toX - fromX) * share, fromY + (toY - fromY) * share - 4];
-    if (taken.some((other) => Math.abs(other.x - x) < (other.long + long) / 2 && Math.abs(other.y - y) < 11)) continue;
-    taken.push({ x, y, long });
-    text.setAttribute("x", x);
-    text.setAttribute("y", y);
-    text.setAttribute("text-anchor", "middle");
-    return;
-  }
-  text.remove();
+  const near = (lengthOf(item.label) / 2 + 14) / Math.max(Math.abs(toX - fromX), 1);
+  const place = (share) => [fromX + (toX - fromX) * share, fromY + (toY - fromY) * share - 4, "middle"];
+  put(item, at, colour, SHARES.map((share) => Math.min(near, 0.6) + share / 2).filter((share) => share < 0.9).map(place));
 }
 
 function drawRebalance(svg, item, at) {
@@ -174,13 +180,10 @@ function drawRebalance(svg, item, at) {
 }
 
 // Marks of one lane and one moment share a line of text, on the side away from the servers.
-function drawMarks(marks) {
-  const groups = new Map();
-  for (const one of marks) {
-    const key = one.item.node + " " + one.item.from;
-    groups.set(key, [...(groups.get(key) || []), one]);
-  }
-  for (const together of groups.values()) drawTogether(together);
+function drawMarks(some) {
+  const groups = markGroups(some);
+  const urgent = (together) => (together.some(({ item }) => item.tone === "error") ? 0 : 1);
+  for (const together of groups.sort((one, other) => urgent(one) - urgent(other))) drawTogether(together);
 }
 
 function drawTogether(together) {
@@ -188,16 +191,33 @@ function drawTogether(together) {
   const x = xOf(item.node);
   if (x === null) return;
   const y = yOf(item.from);
-  const side = data.lanes[item.node].kind === "consumer" ? -1 : 1;
+  const side = sideOf(item.node);
   const isServer = data.lanes[item.node].kind === "server";
-  const row = draw(words, "text", { x: x + side * 11, y: y + 4, "text-anchor": side > 0 ? "start" : "end", class: "halo item" });
-  together.forEach((one, at) => {
-    const colour = one.item.tone === "error" ? COLOURS.lost : isServer ? COLOURS.soft : COLOURS.ink;
-    if (one.item.kind === "mark") {
-      itemTip(draw(words, "circle", { cx: x, cy: y, r: 3.6, fill: "#fff", stroke: colour, "stroke-width": 1.8 }), one.item, one.at);
-    }
-    itemTip(draw(row, "tspan", { style: "fill:" + colour }, (at ? ", " : "") + one.item.label), one.item, one.at);
+  const colourOf = (one) => (one.item.tone === "error" ? COLOURS.lost : isServer ? COLOURS.soft : COLOURS.ink);
+  for (const one of together) {
+    if (one.item.kind !== "mark") continue;
+    itemTip(draw(words, "circle", { cx: x, cy: y, r: 3.6, fill: "#fff", stroke: colourOf(one), "stroke-width": 1.8 }), one.item, one.at);
+  }
+  const written = fitting(together);
+  const long = lengthOf(wordsOf(written));
+  const left = side > 0 ? x + 11 : x - 11 - long;
+  const base = [y + 4, y + 14, y - 6].find((one) => isFree(left, left + long, one));
+  if (base === undefined) return;
+  taken.push({ left, right: left + long, y: base });
+  const row = draw(words, "text", { x: x + side * 11, y: base, "text-anchor": side > 0 ? "start" : "end", class: "halo item" });
+  written.forEach((one, at) => {
+    itemTip(draw(row, "tspan", { style: "fill:" + colourOf(one) }, (at ? ", " : "") + one.item.label), one.item, one.at);
   });
+}
+
+// As many of these as there is room for; the last says how many more there are, and which.
+function fitting(together) {
+  let number = together.length;
+  while (number > 1 && lengthOf(wordsOf(together.slice(0, number))) > LONGEST_WORDS) number--;
+  const more = together.slice(number);
+  if (!more.length) return together;
+  const events = more.flatMap(({ item }) => item.events);
+  return [...together.slice(0, number), { ...more[0], item: { ...more[0].item, label: "and " + more.length + " more", events } }];
 }
 
 function drawAcross(svg, item, at) {
@@ -206,14 +226,30 @@ function drawAcross(svg, item, at) {
   const group = itemTip(draw(svg, "g"), item, at);
   const colour = isFault ? "#33393f" : COLOURS.soft;
   stroke(group, `M${GUTTER - 6},${y} L${width},${y}`, colour, isFault ? "6 3" : "1.5 3", 1.2);
-  const text = draw(words, "text", { x: GUTTER, y: y - 7, class: "title halo", style: "fill:" + colour }, item.label);
+  const left = pane.scrollLeft + GUTTER;
+  const text = draw(words, "text", { x: left, y: y - 7, class: "title halo", style: "fill:" + colour }, item.label);
+  taken.push({ left, right: left + 1.25 * lengthOf(item.label), y: y - 7 });
   itemTip(text, item, at);
 }
 
 // --- time ----------------------------------------------------------------------------------
 
-function drawTime(svg, above, below) {
-  let written = -100;
+function drawFolds(svg, above, below) {
+  moments.forEach((us, at) => {
+    const y = tops.get(us);
+    if (!at || us - moments[at - 1] <= FOLD_US || y < above || y > below) return;
+    draw(svg, "rect", { x: 0, y: y - FOLD / 2 - 14, width, height: 17, fill: "#f6f8fa" });
+  });
+}
+
+// The axis stays at the left edge, above everything that is scrolled below it.
+function drawTime(svg, below) {
+  const edge = pane.scrollLeft;
+  const right = edge + GUTTER - 14;
+  draw(svg, "rect", { x: edge, y: 0, width: GUTTER - 6, height, fill: "#fff", "fill-opacity": 0.92 });
+  const ceiling = pane.scrollTop;
+  let written = ceiling;
+  let before = "";
   let burst = 0;
   moments.forEach((us, at) => {
     const y = tops.get(us);
@@ -221,17 +257,30 @@ function drawTime(svg, above, below) {
     const isFold = pause > FOLD_US;
     const isFirst = isFold || us - burst > LONGEST_BURST_US;
     if (isFirst) burst = us;
-    if (y < above || y > below) return;
+    if (y < ceiling + (isFirst ? 4 : 12) || y > below) return;
+    if (!before && !isFirst) { // what the first numbers in sight count from stands above them
+      before = seconds(burst);
+      written = ceiling + 12;
+      draw(svg, "text", { x: right, y: written + 4, "text-anchor": "end", class: "title" }, before);
+    }
     if (isFold && at) {
-      draw(svg, "rect", { x: 0, y: y - FOLD / 2 - 14, width, height: 17, fill: "#f6f8fa" });
-      draw(svg, "text", { x: GUTTER - 14, y: y - FOLD / 2 - 1, "text-anchor": "end", class: "soft" }, duration(pause) + " pass");
+      draw(svg, "text", { x: right, y: y - FOLD / 2 - 1, "text-anchor": "end", class: "soft" }, duration(pause) + " pass");
     }
     if (!isFirst && y - written < 15) return;
     written = y;
-    const text = isFirst ? seconds(us) : "+" + duration(us - burst);
-    draw(svg, "text", { x: GUTTER - 14, y: y + 4, "text-anchor": "end", class: isFirst ? "title" : "soft" }, text);
-    draw(svg, "line", { x1: GUTTER - 10, x2: GUTTER - 4, y1: y, y2: y, stroke: "#d0d7de" });
+    before = isFirst ? seconds(us) : "+" + since(us - burst, before);
+    draw(svg, "text", { x: right, y: y + 4, "text-anchor": "end", class: isFirst ? "title" : "soft" }, before);
+    draw(svg, "line", { x1: right + 4, x2: right + 10, y1: y, y2: y, stroke: "#d0d7de" });
   });
+}
+
+// A duration with as many digits as it needs to differ from the one that stands before it.
+function since(us, before) {
+  for (let digits = 1; us >= 1000 && digits < 3; digits++) {
+    const text = (us / 1000).toFixed(digits) + " ms";
+    if ("+" + text !== before) return text;
+  }
+  return us < 1000 ? us + " µs" : (us / 1000).toFixed(3) + " ms";
 }
 
 function drawPane() {
@@ -248,14 +297,15 @@ function drawPane() {
   taken = [];
   const of = (kind) => inSight.filter(({ item }) => item.kind === kind);
   if (marked >= 0) drawMarked(items[marked]);
-  drawTime(canvas, above, below);
+  drawFolds(canvas, above, below);
   for (const { item, at } of of("across")) drawAcross(canvas, item, at);
   for (const lane of lanes) drawLane(canvas, lane, above, below);
   for (const { item, at } of of("rebalance")) drawRebalance(canvas, item, at);
+  drawMarks(inSight);
   for (const { item, at } of of("operation")) drawOperation(canvas, item, at);
   for (const { item, at } of of("firing")) drawFiring(canvas, item, at);
   canvas.append(words); // to the end of what is drawn, so that it lies on top
-  drawMarks(inSight.filter(({ item }) => item.kind === "mark" || item.kind === "rebalance"));
+  drawTime(canvas, below);
   [pane.scrollLeft, pane.scrollTop] = place;
 }
 

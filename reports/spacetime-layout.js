@@ -2,8 +2,8 @@
 // one below the other, at distances that grow slowly with the time between them.
 
 const GUTTER = 112;
-const LEAD = 70;
-const TRAIL = 90;
+const LEAST_MARGIN = 60;
+const LONGEST_WORDS = 250;
 const NARROWEST = 88;
 const WIDEST = 240;
 const HEAD = 44;
@@ -26,6 +26,8 @@ let tops = new Map();
 let height = 0;
 let width = 0;
 let apart = 0;
+let lead = 0;
+let servers = 0;
 let marked = -1;
 
 // --- what is shown -------------------------------------------------------------------------
@@ -66,7 +68,9 @@ function lay() {
     tops.set(us, y);
   });
   height = y + 60;
-  const margins = GUTTER + LEAD + TRAIL;
+  servers = lanes.findIndex((lane) => lane.kind === "server");
+  lead = margin(lanes[0], -1);
+  const margins = GUTTER + lead + margin(lanes[lanes.length - 1], 1);
   const room = (pane.clientWidth - margins) / Math.max(lanes.length, 1);
   apart = Math.min(Math.max(room, NARROWEST), WIDEST);
   width = margins + lanes.length * apart;
@@ -99,5 +103,46 @@ function yOf(us) {
 
 function xOf(number) {
   const at = lanes.findIndex((lane) => lane.at === number);
-  return at < 0 ? null : GUTTER + LEAD + (at + 0.5) * apart;
+  return at < 0 ? null : GUTTER + lead + (at + 0.5) * apart;
+}
+
+// --- words ---------------------------------------------------------------------------------
+
+const ruler = document.createElement("canvas").getContext("2d");
+ruler.font = "11px " + getComputedStyle(document.body).fontFamily;
+const lengths = new Map();
+
+function lengthOf(text) {
+  if (!lengths.has(text)) lengths.set(text, ruler.measureText(text).width);
+  return lengths.get(text);
+}
+
+// On which side of its lane a mark has its words: away from the servers.
+function sideOf(number) {
+  const at = lanes.findIndex((lane) => lane.at === number);
+  return servers >= 0 && at < servers ? -1 : 1;
+}
+
+// Marks of one lane and one moment, which share a line of text.
+function markGroups(some) {
+  const groups = new Map();
+  for (const one of some) {
+    if (one.item.kind !== "mark" && one.item.kind !== "rebalance") continue;
+    const key = one.item.node + " " + one.item.from;
+    if (!groups.has(key)) groups.set(key, []);
+    groups.get(key).push(one);
+  }
+  return [...groups.values()];
+}
+
+function wordsOf(together) {
+  return together.map(({ item }) => item.label).join(", ");
+}
+
+// How much room the outermost lane needs beside it for the words of its marks.
+function margin(lane, side) {
+  if (!lane || sideOf(lane.at) !== side) return LEAST_MARGIN;
+  const own = markGroups(shown.filter(({ item }) => item.node === lane.at));
+  const longest = Math.max(0, ...own.map((together) => lengthOf(wordsOf(together))));
+  return Math.max(LEAST_MARGIN, Math.min(longest, LONGEST_WORDS) + 24);
 }

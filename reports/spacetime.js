@@ -49,10 +49,23 @@ function choose(node) {
 
 function fromHash() {
   const found = /^#seq=(\d+)$/.exec(location.hash);
-  if (!found) return;
+  if (!found) return false;
   const seq = Number(found[1]);
   const near = itemOf.has(seq) ? seq : eventNumbers.findLast((one) => one <= seq && itemOf.has(one));
   if (near !== undefined) show(itemOf.get(near));
+  return near !== undefined;
+}
+
+// A page opens at the first rebalance, with the servers in sight, since whatever is said is
+// said to one of them.
+function openAtFirst() {
+  const first = items.find((item) => item.kind === "rebalance");
+  if (first) pane.scrollTop = Math.max(yOf(first.from) - 90, 0);
+  const right = GUTTER + lead + (servers + 3) * apart;
+  if (servers >= 0 && right > pane.clientWidth) pane.scrollLeft = right - pane.clientWidth / 2;
+  head.scrollLeft = pane.scrollLeft;
+  if (pane.scrollTop) status.textContent = "Opened at the first rebalance; what came before is above.";
+  drawPane();
 }
 
 // --- the page --------------------------------------------------------------------------------
@@ -111,7 +124,15 @@ sample("a watch fires, a process hears; those within " + duration(data.together)
 sample("rebalance", (svg) => draw(svg, "rect", { x: 10, y: 0, width: 12, height: 13, rx: 3, fill: "#54aeff", "fill-opacity": 0.3 }));
 sample("rebalance that failed", (svg) => draw(svg, "rect", { x: 10, y: 0, width: 12, height: 13, rx: 3, fill: "#e36209", "fill-opacity": 0.3 }));
 for (const state of new Set(data.lanes.flatMap((lane) => lane.states.map((one) => one[2])))) {
-  if (STATES[state]) sample(state, (svg) => draw(svg, "line", { x1: 2, x2: 32, y1: 6.5, y2: 6.5, stroke: "#6a737d", ...STATES[state] }));
+  if (STATES[state]) sample(state, (svg) => paintState(svg, state));
+}
+
+// A state that is shown in the colour of its lane is explained in the colours of two.
+function paintState(svg, state) {
+  const found = data.lanes.filter((lane) => lane.states.some((one) => one[2] === state));
+  const colours = [...new Set(found.map((lane) => lane.colour || "#8c959f"))].slice(0, 2);
+  const wide = 30 / colours.length;
+  colours.forEach((stroke, at) => draw(svg, "line", { x1: 2 + at * wide, x2: 2 + (at + 1) * wide, y1: 6.5, y2: 6.5, stroke, ...STATES[state] }));
 }
 
 let isWaiting = false;
@@ -125,4 +146,4 @@ addEventListener("resize", lay);
 addEventListener("hashchange", fromHash);
 
 filter();
-fromHash();
+if (!fromHash()) openAtFirst();

@@ -15,7 +15,8 @@ TOO_SHORT = 1 / 300
 NARROW = 1 / 20
 """Of the run: a part that is longer than this can be seen well enough as it is."""
 NEARLY_ALL = 0.9
-MARGIN = 0.08
+AROUND_BREACH = 0.35
+AROUND_BUSY = 0.08
 """How much before and after it is shown with a part, in shares of it."""
 
 Part = tuple[int, int]
@@ -24,13 +25,15 @@ Part = tuple[int, int]
 
 def worth_a_look(breaches: Sequence[Span], moments: Sequence[int], end_us: int) -> Part | None:
     """The part to be shown closer, if there is one; `moments` are all times of changes."""
-    found = _short_breaches(breaches, end_us) or _busy(sorted(moments), end_us)
+    found, around = _short_breaches(breaches, end_us), AROUND_BREACH
+    if found is None:
+        found, around = _busy(sorted(moments), end_us), AROUND_BUSY
     if found is None or found[1] - found[0] > end_us * NARROW:
         return None
-    margin = max(round((found[1] - found[0]) * MARGIN), 5)
+    margin = max(round((found[1] - found[0]) * around), 5)
     step = round_step(margin)
-    begins, ends = (found[0] - margin) // step * step, -(-(found[1] + margin) // step) * step
-    begins, ends = max(begins, 0), min(ends, end_us)
+    begins = max((found[0] - margin) // step * step, 0)
+    ends = min(-(-(found[1] + margin) // step) * step, end_us)
     return (begins, ends) if begins < ends else None
 
 

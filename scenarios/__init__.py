@@ -7,16 +7,19 @@ becomes a plan).
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path as FilePath
+from stat import S_ISDIR, S_ISREG
 
 from model.plan import Plan
 from model.program import Program
+from model.variants import VARIANTS
 from scenarios.building import build
 from scenarios.checking import validated
-from scenarios.problems import Problem, ScenarioError, nearest
-from scenarios.reading import Document, read_document
+from scenarios.problems import Problem, ScenarioError, expected, nearest
+from scenarios.reading import LARGEST_FILE, Document, read_document
 from scenarios.schema import Expectation, ScenarioModel, json_schema
 
 __all__ = [
@@ -37,7 +40,7 @@ class Scenario:
     document: Document
     model: ScenarioModel
     source: str
-    """The words that name it on a command line."""
+    """What names it on a command line; empty where nothing does."""
     text: str
     """What the file says."""
 
@@ -61,6 +64,10 @@ class Scenario:
 
         `program` is a program of the caller's own, run in place of every consumer.
         """
+        if variant is not None and variant not in VARIANTS:
+            raise ScenarioError(
+                "variant", [Problem("", expected(variant, "a variant", VARIANTS))]
+            )
         return build(self.document, self.model, variant or self.model.variant, program)
 
 
@@ -73,35 +80,41 @@ def shipped() -> list[str]:
     )
 
 
-def load(name: str) -> Scenario:
+def load(name: str | os.PathLike[str]) -> Scenario:
     """Read a scenario: a file's path, or the name of a shipped one.
 
     Raises ScenarioError, whose text says what is wrong in which line.
     """
+    name = os.fspath(name)
     path = FilePath(name)
-    looks_like_file = path.suffix in (".yaml", ".yml") or path.exists()
-    if looks_like_file and not path.exists() and path.stem in shipped():
-        looks_like_file = False
-    if looks_like_file:
-        return from_text(name, _contents(name, path), source=name)
-    stem = path.stem if path.suffix else name
-    if stem in shipped():
+    is_yaml = path.suffix in (".yaml", ".yml")
+    stem = path.stem if is_yaml else name
+    if stem in shipped() and not os.path.isfile(name):
         raw = (files("scenarios") / f"{stem}.yaml").read_bytes()
         return from_text(f"{stem}.yaml", raw, source=stem)
+    if is_yaml or (name and os.path.lexists(name)):
+        return from_text(name, _contents(name), source=name)
     hint = nearest(name, shipped())
-    raise ScenarioError(name, [Problem("", f"there is no such file or shipped scenario{hint}")])
+    said = f"there is no such file or shipped scenario{hint}" if name else f"is empty{hint}"
+    raise ScenarioError(name or "the name of a scenario", [Problem("", said)])
 
 
-def _contents(name: str, path: FilePath) -> bytes:
+def _contents(name: str) -> bytes:
+    """The bytes of a regular file, and no more of them than a scenario may have."""
     try:
-        return path.read_bytes()
-    except OSError as error:
-        said = f"cannot be read: {error.strerror}"
-        raise ScenarioError(name, [Problem("", said)]) from None
+        mode = os.stat(name).st_mode
+        if S_ISREG(mode):
+            with open(name, "rb") as file:
+                return file.read(LARGEST_FILE + 1)
+        said = "Is a directory" if S_ISDIR(mode) else "it is a device or a pipe, and no file"
+    except (OSError, ValueError) as error:
+        said = getattr(error, "strerror", None) or str(error)
+    raise ScenarioError(name, [Problem("", f"cannot be read: {said}")])
 
 
 def from_text(name: str, raw: bytes | str, *, source: str | None = None) -> Scenario:
-    """Read a scenario from its text."""
+    """Read a scenario from its text; `source` is what names it on a command line."""
     data = raw.encode() if isinstance(raw, str) else raw
     document = read_document(name, data)
-    return Scenario(document, validated(document), source or name, data.decode("utf-8-sig"))
+    model = validated(document)
+    return Scenario(document, model, name if source is None else source, data.decode("utf-8-sig"))

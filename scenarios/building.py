@@ -8,12 +8,13 @@ from model.program import Program
 from model.properties import PROPERTIES
 from model.trace import KINDS
 from model.variants import VARIANTS
-from scenarios.clusters import MOST_PARTITIONS, cluster
+from scenarios.clusters import cluster
 from scenarios.context import Context
 from scenarios.groups import MOST_CONSUMERS, group
+from scenarios.naming import Names
 from scenarios.problems import ScenarioError, expected
 from scenarios.reading import Document, Path
-from scenarios.schema import HappeningModel, ScenarioModel
+from scenarios.schema import MOST_PARTITIONS, HappeningModel, ScenarioModel
 from scenarios.timeline import actions
 
 RESERVED = frozenset({"broker", "zookeeper", "administrator"})
@@ -32,9 +33,10 @@ def build(
     context = Context(document, scenario, VARIANTS[variant])
     clusters = tuple(cluster(context, name) for name in scenario.clusters)
     groups = tuple(group(context, name, program) for name in scenario.groups)
-    _check_sizes(context, clusters, groups)
+    names = Names(clusters, groups, scenario.timeline)
+    _check_sizes(context, names, groups)
     _check_names(context, clusters, groups)
-    _check_words(context)
+    _check_words(context, names)
     context.stop_if_wrong()
     return Plan(
         name=scenario.name,
@@ -42,7 +44,7 @@ def build(
         variant=variant,
         clusters=clusters,
         groups=groups,
-        timeline=actions(document, scenario, clusters, groups),
+        timeline=actions(document, names, clusters, groups),
         settle_us=scenario.settle,
         sometimes=tuple(map(_happening, scenario.sometimes)),
         never=tuple(map(_happening, scenario.never)),
@@ -65,11 +67,9 @@ def _happening(model: HappeningModel) -> Happening:
 # --- what only the whole can show ------------------------------------------------------
 
 
-def _check_sizes(
-    context: Context, clusters: tuple[ClusterPlan, ...], groups: tuple[GroupPlan, ...]
-) -> None:
+def _check_sizes(context: Context, names: Names, groups: tuple[GroupPlan, ...]) -> None:
     """Refuse what no machine could run."""
-    partitions = sum(len(topic.replicas) for one in clusters for topic in one.topics)
+    partitions = names.partitions()
     if partitions > MOST_PARTITIONS:
         said = f"there are {partitions} partitions in all; expected at most {MOST_PARTITIONS}"
         context.problem(("clusters",), said)
@@ -95,24 +95,28 @@ def _check_names(
         context.problem(("groups", name), "is a reserved word; choose another name")
 
 
-def _check_words(context: Context) -> None:
+def _check_words(context: Context, names: Names) -> None:
     """The words in `sometimes`, `never` and `expect` have to exist."""
+    nodes = names.nodes
     for field in ("sometimes", "never"):
         for at, one in enumerate(getattr(context.scenario, field)):
-            _check_happening(context, (field, at), one)
-    names = [claim.name for claim in PROPERTIES]
+            _check_happening(context, (field, at), one, nodes)
+    claims = [claim.name for claim in PROPERTIES]
     for name, expectation in context.scenario.expect.items():
         context.variant_named(name, ("expect", name))
         for key in () if isinstance(expectation, str) else ("violated", "may"):
             for at, said in enumerate(getattr(expectation, key)):
-                if said not in names:
+                if said not in claims:
                     path: Path = ("expect", name, key, at)
-                    context.problem(path, expected(said, "a property", names))
+                    context.problem(path, expected(said, "a property", claims))
 
 
-def _check_happening(context: Context, path: Path, one: HappeningModel) -> None:
+def _check_happening(context: Context, path: Path, one: HappeningModel, nodes: list[str]) -> None:
     if one.event not in KINDS:
         context.problem((*path, "event"), expected(one.event, "a kind of event", KINDS))
+    if one.node is not None and one.node not in nodes:
+        said = expected(one.node, "a node of this scenario", nodes)
+        context.problem((*path, "node"), said)
     for word, verb in (("after", one.after), ("before", one.before)):
         if verb is not None and verb not in VERBS:
             context.problem((*path, word), expected(verb, "a verb", VERBS))

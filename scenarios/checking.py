@@ -1,17 +1,17 @@
-"""Turns what pydantic found into sentences, and finds what only the whole can show."""
+"""Turns what pydantic found into sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from model.faults import VERBS, Verb
-from scenarios.problems import Problem, ScenarioError, did_you_mean, nearest, shown
+from model.faults import VERBS
+from scenarios.problems import Problem, ScenarioError, did_you_mean, either, nearest, shown
 from scenarios.reading import Document, Path
-from scenarios.schema import OPTION_FIELDS, Entry, ScenarioModel
+from scenarios.schema import ScenarioModel
 
 MOST_ERRORS = 200
 MOST_SPELLED = 6
@@ -75,7 +75,7 @@ def _about_value(path: Path, errors: Sequence[Any]) -> str:
         if not one.startswith("is not "):
             return f"{shown(value)} {one}"
     if value is None:
-        return f"is empty; expected {_or(_form(one)[0] for one in said)}"
+        return f"is empty; expected {either(_form(one)[0] for one in said)}"
     words = [word for error in errors for word in _words(error)]
     if not isinstance(value, str) and str(value) in words:
         return f"{shown(value)} is a number; put it in quotes: {str(value)!r}"
@@ -83,7 +83,7 @@ def _about_value(path: Path, errors: Sequence[Any]) -> str:
     hint = "".join(hints)
     if words:
         hint = (nearest if len(words) > MOST_SPELLED else did_you_mean)(value, words) or hint
-    return f"{shown(value)} is not {_or(form for form, _ in map(_form, said))}{hint}"
+    return f"{shown(value)} is not {either(form for form, _ in map(_form, said))}{hint}"
 
 
 def _form(said: str) -> tuple[str, str]:
@@ -101,7 +101,7 @@ def _misfit(path: Path, error: Any) -> str:
         case "literal_error":
             words = _words(error)
             few = len(words) <= MOST_SPELLED
-            return f"is not {_or(map(repr, words)) if few else 'a word that may stand here'}"
+            return f"is not {either(map(repr, words)) if few else 'a word that may stand here'}"
         case "greater_than_equal":
             return f"is too small; expected at least {limits['ge']}"
         case "less_than_equal":
@@ -138,12 +138,6 @@ def _words(error: Any) -> list[str]:
         return []
     listed = error["ctx"]["expected"].replace(" or ", ",").split(",")
     return [word.strip(" '\"") for word in listed]
-
-
-def _or(words: Iterable[str]) -> str:
-    """Words as one says them: this, that or the other."""
-    *others, last = words
-    return f"{', '.join(others)} or {last}" if others else last
 
 
 def _such_as(path: Path) -> str:
@@ -199,69 +193,3 @@ def _forms(annotation: Any) -> list[Any]:
 
 def _is_model(kind: Any) -> bool:
     return isinstance(kind, type) and issubclass(kind, BaseModel)
-
-
-# --- entries of the timeline -----------------------------------------------------------
-
-
-def entry_problems(document: Document, at: int, entry: Any) -> Iterator[Problem]:
-    """What is wrong with the form of one entry: its verb, its moment, its options."""
-    path: Path = ("timeline", at)
-    verbs = verbs_of(entry)
-    if len(verbs) != 1:
-        yield _one_verb(document, path, verbs)
-        return
-    verb = VERBS[verbs[0]]
-    yield from _moment_problems(document, path, entry, verb)
-    given = options_of(entry)
-    for option in given:
-        if option not in verb.options:
-            yield document.problem((*path, option), _not_an_option(option, verb))
-    for required in verb.required:
-        if required not in given:
-            said = f"`{verb.name}` needs `{required}`: {OPTION_FIELDS[required][2]}"
-            yield document.problem(path, said)
-
-
-def _one_verb(document: Document, path: Path, verbs: list[str]) -> Problem:
-    if verbs:
-        said = f"has {len(verbs)} verbs, {' and '.join(verbs)}; make an entry of each"
-        return document.problem(path, said)
-    written = document.data["timeline"][path[-1]]
-    for name, verb in VERBS.items():
-        if name in written:
-            said = f"is empty; expected the name of a {_or(verb.targets)}"
-            return document.problem((*path, name), said)
-    doable = ", ".join(name for name, verb in VERBS.items() if verb.worlds)
-    return document.problem(path, f"has no verb; expected one of: {doable}")
-
-
-def _moment_problems(document: Document, path: Path, entry: Any, verb: Verb) -> Iterator[Problem]:
-    if entry.at is not None and entry.on is not None:
-        yield document.problem(path, "has both `at` and `on`; expected only one of the two")
-    elif verb.name == "lose" and entry.on is None:
-        yield document.problem(path, "`lose` needs `on`: which request of which member")
-    elif entry.at is None and entry.on is None:
-        yield document.problem(path, "needs `at` (a time) or `on` (a step of a member)")
-    elif entry.on is not None and verb.kind != "fault":
-        yield document.problem(path, f"`{verb.name}` happens at a time; `on` is for faults")
-
-
-def _not_an_option(option: str, verb: Verb) -> str:
-    others = [f"`{other.name}`" for other in VERBS.values() if option in other.options]
-    has = f"has {', '.join(f'`{one}`' for one in verb.options)}" if verb.options else "has none"
-    return f"is an option of {', '.join(others)}, not of `{verb.name}`, which {has}"
-
-
-def verbs_of(entry: Any) -> list[str]:
-    """The verbs that stand in an entry."""
-    return [name for name in VERBS if getattr(entry, name) is not None]
-
-
-def options_of(entry: Any) -> dict[str, Any]:
-    """The options that stand in an entry, by the name they are written with."""
-    return {
-        field.alias: getattr(entry, name)
-        for name, field in Entry.model_fields.items()
-        if field.alias is not None and getattr(entry, name) is not None
-    }

@@ -8,12 +8,11 @@ from model.plan import BrokerPlan, ClusterPlan, TopicPlan, ZooKeeperPlan
 from model.registry import Layout
 from model.variants import Variant
 from scenarios.context import Context
-from scenarios.problems import expected
+from scenarios.problems import expected, not_just_one
 from scenarios.reading import Path
-from scenarios.schema import ClusterModel, TopicModel, ZooKeeperModel
+from scenarios.schema import MOST_PARTITIONS, ClusterModel, TopicModel, ZooKeeperModel
 
 MOST_BROKERS = 1_000
-MOST_PARTITIONS = 200_000
 PORT = 9092
 
 
@@ -112,8 +111,11 @@ def _topic(context: Context, cluster: str, name: str) -> TopicPlan:
     topic = model.topics[name]
     path: Path = ("clusters", cluster, "topics", name)
     brokers = _ids(model)
-    if (topic.partitions is None) == (topic.partitions_per_broker is None):
-        context.problem(path, "needs either `partitions` or `partitions_per_broker`")
+    wrong = not_just_one(
+        partitions=topic.partitions, partitions_per_broker=topic.partitions_per_broker
+    )
+    if wrong:
+        context.problem(path, wrong)
         return TopicPlan(name, (), ())
     if topic.replicas > len(brokers):
         said = f"{topic.replicas} is more than there are brokers, {len(brokers)}"
@@ -154,7 +156,8 @@ def _own_counts(context: Context, cluster: str, topic: str) -> dict[int, int]:
         for unknown in broker.partitions.keys() - model.topics.keys():
             context.problem((*path, unknown), expected(unknown, "a topic here", model.topics))
         if topic in broker.partitions:
-            if not 1 <= broker.partitions[topic] <= 100_000:
-                context.problem((*path, topic), "is not a number of partitions, 1 to 100000")
+            if not 1 <= broker.partitions[topic] <= MOST_PARTITIONS:
+                said = f"is not a number of partitions, 1 to {MOST_PARTITIONS}"
+                context.problem((*path, topic), said)
             found[broker.id] = broker.partitions[topic]
     return found

@@ -56,3 +56,14 @@ class Context:
             self.problem(path, expected(named, "a cluster", clusters))
             return clusters[0]
         return named
+
+    def topics_of(self, cluster: str) -> set[str]:
+        """The topics that a cluster has, or comes to have by the timeline.
+
+        What the timeline creates is in the cluster that has it already, or in the first one.
+        """
+        clusters = self.scenario.clusters
+        made = {getattr(entry, "create_topic") for entry in self.scenario.timeline}  # noqa: B009
+        old = {topic for one in clusters.values() for topic in one.topics}
+        new = made - old - {None} if cluster == next(iter(clusters)) else set()
+        return {*clusters[cluster].topics, *new}

@@ -8,11 +8,11 @@ from typing import Any
 from model.filters import BadFilter, compiled, normalise
 from model.plan import ConsumerPlan, GroupPlan
 from model.program import Program
-from model.settings import ConsumerSettings, consumer_settings
+from model.settings import KEYS, ConsumerSettings, consumer_settings
 from model.subscriptions import Subscription
 from model.variants import Variant
 from scenarios.context import Context
-from scenarios.problems import nearest
+from scenarios.problems import nearest, not_just_one
 from scenarios.reading import Path
 from scenarios.schema import ConsumerModel, FilterModel, GroupModel
 
@@ -32,8 +32,7 @@ def group(context: Context, name: str, program: Program | None) -> GroupPlan:
     consumers = tuple(
         _consumer(context, name, at, numbers[at], one, program) for at, one in enumerate(listed)
     )
-    if model.fetch_every <= 0:
-        context.problem(("groups", name, "fetch_every"), "must be longer than nothing")
+    _check_ids(context, name, consumers)
     return GroupPlan(name, context.cluster_of(name), consumers, model.fetch_every)
 
 
@@ -69,10 +68,49 @@ def _consumer(
         configured_id=model.id or numbered,
         subscription=_subscription(context, path, shared, model),
         variant=variant,
-        settings=_settings(context, path, variant, {**shared.config, **model.config}),
+        settings=_settings(context, path, variant, _merged(context, path, shared, model)),
         starts_us=starts,
         program=program,
     )
+
+
+def _check_ids(context: Context, group: str, consumers: tuple[ConsumerPlan, ...]) -> None:
+    """Two consumers of one id would take each other's registration for their own."""
+    nodes: dict[str, str] = {}
+    for at, one in enumerate(consumers):
+        first = nodes.setdefault(one.configured_id, one.node) if one.configured_id else one.node
+        if first != one.node:
+            said = f"{one.configured_id!r} is the id of {first}; expected an id of its own"
+            context.problem(("groups", group, "consumers", at, "id"), said)
+
+
+# --- settings --------------------------------------------------------------------------
+
+
+def _merged(
+    context: Context, own: Path, shared: GroupModel, model: ConsumerModel
+) -> dict[str, Any]:
+    """The settings that are given: a consumer's own stand in for its group's."""
+    _check_names(context, (*own, "config"), model.config)
+    _check_names(context, (*own[:2], "config"), shared.config)
+    mine = {_field(key) for key in model.config}
+    left = {key: value for key, value in shared.config.items() if _field(key) not in mine}
+    return {**left, **model.config}
+
+
+def _check_names(context: Context, path: Path, config: Mapping[str, Any]) -> None:
+    """A setting has a name in each release of Kafka; a file may use one of them."""
+    names: dict[str, str] = {}
+    for key in config:
+        first = names.setdefault(_field(key), key)
+        if first != key:
+            said = f"is another name of {first}; expected only one of the two"
+            context.problem((*path, key), said)
+
+
+def _field(key: str) -> str:
+    """What a setting sets; the key itself if there is none of this name."""
+    return KEYS[key].field if key in KEYS else key
 
 
 def _settings(
@@ -100,8 +138,9 @@ def _subscription(
     """What a consumer wants: what it says itself, or what its group says."""
     says_itself = model.streams is not None or model.filter is not None
     path, source = (own, model) if says_itself else (own[:2], shared)
-    if (source.streams is None) == (source.filter is None):
-        context.problem(path, "needs either `streams` or `filter`")
+    wrong = not_just_one(streams=source.streams, filter=source.filter)
+    if wrong:
+        context.problem(path, wrong)
         return Subscription()
     if source.filter is not None:
         return _filter(context, (*path, "filter"), source.filter)
@@ -110,24 +149,31 @@ def _subscription(
         if not 1 <= count <= MOST_STREAMS:
             said = f"{count} is not a number of streams, 1 to {MOST_STREAMS}"
             context.problem((*path, "streams", topic), said)
-        _check_topic(context, (*path, "streams", topic), topic)
+        _check_topic(context, str(own[1]), (*path, "streams", topic), topic)
     return Subscription(tuple(source.streams.items()))
 
 
-def _check_topic(context: Context, path: Path, topic: str) -> None:
-    """A topic has to be there, or to come by the timeline."""
-    scenario = context.scenario
-    known = {name for cluster in scenario.clusters.values() for name in cluster.topics}
-    made = [getattr(entry, "create_topic") for entry in scenario.timeline]  # noqa: B009
-    known.update(name for name in made if name is not None)
-    if topic not in known:
-        context.problem(path, f"there is no such topic{nearest(topic, sorted(known))}")
+def _check_topic(context: Context, group: str, path: Path, topic: str) -> None:
+    """A topic has to be in the group's cluster, or to come there by the timeline."""
+    cluster = context.cluster_of(group)
+    known = context.topics_of(cluster)
+    if topic in known:
+        return
+    elsewhere = [
+        other for other in context.scenario.clusters if topic in context.topics_of(other)
+    ]
+    if elsewhere:
+        said = f"is a topic of the cluster {elsewhere[0]}, and the group reads from {cluster}"
+        context.problem(path, said)
+        return
+    context.problem(path, f"there is no such topic{nearest(topic, sorted(known))}")
 
 
 def _filter(context: Context, path: Path, model: FilterModel) -> Subscription:
     """A topic filter."""
-    if (model.white_list is None) == (model.black_list is None):
-        context.problem(path, "needs either `white_list` or `black_list`")
+    wrong = not_just_one(white_list=model.white_list, black_list=model.black_list)
+    if wrong:
+        context.problem(path, wrong)
         return Subscription()
     expression = model.white_list or model.black_list
     assert expression is not None, "one of the two is given"

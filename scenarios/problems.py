@@ -55,6 +55,21 @@ def expected(value: Any, what: str, words: Iterable[str] = ()) -> str:
     return f"{shown(value)} is not {what}{nearest(value, words)}"
 
 
+def not_just_one(**given: Any) -> str:
+    """What is wrong unless just one of two fields is given; nothing if it is."""
+    one, other = (f"`{name}`" for name in given)
+    number = sum(value is not None for value in given.values())
+    if number == 2:
+        return f"has both {one} and {other}; expected only one of the two"
+    return "" if number else f"needs either {one} or {other}"
+
+
+def either(words: Iterable[str]) -> str:
+    """Words as one says them: this, that or the other."""
+    *others, last = words
+    return f"{', '.join(others)} or {last}" if others else last
+
+
 def nearest(value: Any, words: Iterable[str]) -> str:
     """A hint at the word that was probably meant, or at all there are."""
     known = list(islice(words, MOST_COMPARED))

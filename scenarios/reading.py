@@ -12,13 +12,12 @@ from typing import Any
 
 import yaml
 
+from scenarios.glancing import DEEPEST, MOST_VALUES, glance
 from scenarios.problems import Problem, ScenarioError, shown
 
 Path = tuple[str | int, ...]
 
 LARGEST_FILE = 1 << 20
-MOST_VALUES = 200_000
-DEEPEST = 30
 
 _INTEGER = re.compile(r"[-+]?[0-9]{1,15}")
 _FLOAT = re.compile(r"[-+]?([0-9]{1,15}\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,2})?")
@@ -62,6 +61,7 @@ def read_document(name: str, raw: bytes) -> Document:
         line = raw[: error.start].count(b"\n") + 1
         said = f"byte {error.start} is not UTF-8 text; expected a scenario in YAML"
         raise ScenarioError(name, [Problem("", said, line)]) from None
+    glance(name, text)
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:

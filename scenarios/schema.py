@@ -6,6 +6,7 @@ written down once.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
@@ -28,11 +29,15 @@ def _written(pattern: str, example: str) -> WithJsonSchema:
     return WithJsonSchema({"type": "string", "pattern": pattern, "examples": [example]})
 
 
-Duration = Annotated[
-    int,
-    BeforeValidator(units.parse_duration),
-    _written(r"^\d+(\.\d+)?(us|ms|s|m|h)$", "5s"),
+_DURATION = _written(r"^\d+(\.\d+)?(us|ms|s|m|h)$", "5s")
+
+Duration = Annotated[int, BeforeValidator(units.parse_duration), _DURATION]
+Tick = Annotated[int, BeforeValidator(partial(units.parse_duration, least_us=10_000)), _DURATION]
+"""Of a server: the time between its looks at the sessions."""
+Lasting = Annotated[
+    int, BeforeValidator(partial(units.parse_duration, least_us=1_000)), _DURATION
 ]
+"""What is repeated, or counted in milliseconds, cannot be nothing."""
 Rate = Annotated[
     int, BeforeValidator(units.parse_rate), _written(r"^\d+(\.\d+)?/(s|m|h)$", "200/s")
 ]
@@ -40,8 +45,14 @@ Size = Annotated[
     int, BeforeValidator(units.parse_size), _written(r"^\d+(\.\d+)?(B|kB|KiB|MB|MiB)$", "100B")
 ]
 
-Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$", max_length=100)]
-Host = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9.-]*$", max_length=200)]
+MOST_PARTITIONS = 20_000
+"""In all clusters together, with those that the timeline adds."""
+
+LONGEST_NAME = 100
+NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
+HOST = r"[A-Za-z0-9][A-Za-z0-9.-]*"
+Name = Annotated[str, StringConstraints(pattern=f"^{NAME}$", max_length=LONGEST_NAME)]
+Host = Annotated[str, StringConstraints(pattern=f"^{HOST}$", max_length=200)]
 Word = Annotated[str, StringConstraints(min_length=1, max_length=400)]
 VariantName = Annotated[str, StringConstraints(min_length=1, max_length=60)]
 
@@ -59,7 +70,7 @@ class ZooKeeperModel(Model):
     """An ensemble."""
 
     servers: int = Field(3, ge=1, le=9, description="how many servers")
-    tick: Duration = Field("500ms", validate_default=True, description="ZooKeeper's tickTime")
+    tick: Tick = Field("500ms", validate_default=True, description="ZooKeeper's tickTime")
     lists_ephemerals: bool = Field(
         True, description="whether its servers know getEphemerals, as those before 3.6 did not"
     )
@@ -84,8 +95,10 @@ class BrokerModel(Model):
 class TopicModel(Model):
     """A topic."""
 
-    partitions: int | None = Field(None, ge=1, le=100_000, description="how many in all")
-    partitions_per_broker: int | None = Field(None, ge=1, le=100_000, description="on each")
+    partitions: int | None = Field(None, ge=1, le=MOST_PARTITIONS, description="how many in all")
+    partitions_per_broker: int | None = Field(
+        None, ge=1, le=MOST_PARTITIONS, description="on each"
+    )
     replicas: int = Field(1, ge=1, le=10, description="0.8: brokers that hold each partition")
 
 
@@ -103,7 +116,7 @@ class ClusterModel(Model):
     variant: VariantName | None = Field(
         None, description="how its brokers register; the run's variant unless given"
     )
-    session_timeout: Duration = Field("2s", validate_default=True, description="of its brokers")
+    session_timeout: Lasting = Field("2s", validate_default=True, description="of its brokers")
     topics: dict[Name, TopicModel] = Field(description="by name")
 
 
@@ -144,7 +157,7 @@ class GroupModel(Model):
     config: dict[str, Any] = Field(default_factory=dict, description="settings by Kafka's names")
     starts: Duration = Field("1s", validate_default=True, description="when the first starts")
     apart: Duration = Field("100ms", validate_default=True, description="until the next")
-    fetch_every: Duration = Field("1s", validate_default=True, description="of each consumer")
+    fetch_every: Lasting = Field("1s", validate_default=True, description="of each consumer")
 
 
 # --- the timeline ----------------------------------------------------------------------
@@ -180,10 +193,14 @@ OPTION_FIELDS: dict[Option, tuple[str, Any, str]] = {
     "by": ("by", Duration, "by how much"),
     "each": ("each", Duration, "how long each is down, and the pause after"),
     "to": ("to", Word, "where to"),
-    "partitions": ("partitions", Annotated[int, Field(ge=1, le=100_000)], "how many in all"),
+    "partitions": (
+        "partitions",
+        Annotated[int, Field(ge=1, le=MOST_PARTITIONS)],
+        "how many in all",
+    ),
     "partitions_per_broker": (
         "partitions_per_broker",
-        Annotated[int, Field(ge=1, le=100_000)],
+        Annotated[int, Field(ge=1, le=MOST_PARTITIONS)],
         "how many on each broker",
     ),
     "rate": ("rate", Rate, "messages in a time"),

@@ -5,29 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from model.faults import VERBS, Action, Target, Trigger
+from model.faults import VERBS, Action, Trigger
 from model.plan import BrokerPlan, ClusterPlan, ConsumerPlan, GroupPlan
-from scenarios.checking import entry_problems, options_of, verbs_of
-from scenarios.problems import Problem, ScenarioError, expected
+from scenarios.entries import entry_problems, options_of, verbs_of
+from scenarios.naming import Names, entry_names
+from scenarios.problems import Problem, ScenarioError
 from scenarios.reading import Document, Path
-from scenarios.schema import ScenarioModel
 from scenarios.units import duration_text
 
-MOST_ENTRIES = 2_000
 FOREVER = 1 << 62
 
 
 def actions(
     document: Document,
-    scenario: ScenarioModel,
+    names: Names,
     clusters: tuple[ClusterPlan, ...],
     groups: tuple[GroupPlan, ...],
 ) -> tuple[Action, ...]:
     """The actions of a scenario; ScenarioError lists what is wrong with them."""
-    entries = list(scenario.timeline)
-    if len(entries) > MOST_ENTRIES:
-        said = f"has {len(entries)} entries; at most {MOST_ENTRIES}"
-        raise ScenarioError(document.name, [document.problem(("timeline",), said)])
+    entries = names.entries
     problems = [
         problem
         for at, entry in enumerate(entries)
@@ -35,82 +31,27 @@ def actions(
     ]
     if problems:
         raise ScenarioError(document.name, problems)
-    names = Names(clusters, groups, entries)
     for at, entry in enumerate(entries):
-        problems.extend(names.problems(document, at, entry))
-    found = tuple(_action(at, entry) for at, entry in enumerate(entries))
-    if not problems:
-        problems.extend(_contradictions(document, found, clusters, groups))
+        problems.extend(entry_names(document, names, at, entry))
+    if problems:
+        raise ScenarioError(document.name, problems)
+    found = tuple(_action(names, at, entry) for at, entry in enumerate(entries))
+    problems.extend(_contradictions(document, found, clusters, groups))
     if problems:
         raise ScenarioError(document.name, problems)
     return found
 
 
-def _action(at: int, entry: Any) -> Action:
+def _action(names: Names, at: int, entry: Any) -> Action:
     verb = VERBS[verbs_of(entry)[0]]
     trigger = None
     if entry.on is not None:
         trigger = Trigger(entry.on.node, entry.on.asks, entry.on.nth, entry.on.when)
-    options: Any = tuple(options_of(entry).items())
+    given = options_of(entry)
+    if verb.name == "move_leader":  # leaders are ids, whatever their processes are called
+        given["to"] = f"broker/{names.broker_ids[given['to']]}"
+    options: Any = tuple(given.items())
     return Action(at, verb, getattr(entry, verb.name), entry.at, trigger, options)
-
-
-class Names:
-    """What a target may be."""
-
-    def __init__(
-        self,
-        clusters: tuple[ClusterPlan, ...],
-        groups: tuple[GroupPlan, ...],
-        entries: list[Any],
-    ) -> None:
-        prefixes = {
-            cluster.name: f"{cluster.name}:" if len(clusters) > 1 else "" for cluster in clusters
-        }
-        topics = [topic for cluster in clusters for topic in cluster.topics]
-        created = [entry.create_topic for entry in entries if entry.create_topic is not None]
-        self.known: dict[Target, list[str]] = {
-            "consumer": [one.node for group in groups for one in group.consumers],
-            "broker": [one.node for cluster in clusters for one in cluster.brokers],
-            "server": [
-                f"{prefixes[cluster.name]}zookeeper/{number + 1}"
-                for cluster in clusters
-                for number in range(cluster.zookeeper.servers)
-            ],
-            "ensemble": [f"{prefix}zookeeper" for prefix in prefixes.values()],
-            "topic": [*(topic.name for topic in topics), *created],
-            "partition": [
-                f"{topic.name}/{index}" for topic in topics for index, _ in topic.replicas
-            ],
-            "request": ["request", "reply"],
-        }
-        self.layouts = {cluster.layout for cluster in clusters}
-
-    def problems(self, document: Document, at: int, entry: Any) -> Iterator[Problem]:
-        """What is wrong with the names in an entry."""
-        verb = VERBS[verbs_of(entry)[0]]
-        target = getattr(entry, verb.name)
-        path: Path = ("timeline", at)
-        if not verb.worlds:
-            yield document.problem((*path, verb.name), f"cannot be done: {verb.lacking}")
-            return
-        allowed = [name for kind in verb.targets for name in self.known[kind]]
-        if target not in allowed and verb.name != "create_topic":
-            kinds = " or ".join(verb.targets)
-            yield document.problem((*path, verb.name), expected(target, f"a {kinds}", allowed))
-        if verb.name == "move_leader" and self.layouts == {"0.7"}:
-            said = "the 0.7 layout has no leaders; partitions live where their name says"
-            yield document.problem((*path, verb.name), said)
-        if entry.on is not None:
-            members = [*self.known["consumer"], *self.known["broker"]]
-            if entry.on.node not in members:
-                said = expected(entry.on.node, "a consumer or broker", members)
-                yield document.problem((*path, "on", "node"), said)
-        if entry.from_ is not None:
-            sides = ["zookeeper", "brokers", *self.known["server"], *self.known["broker"]]
-            if entry.from_ not in sides:
-                said = expected(entry.from_, "a side", sides)
-                yield document.problem((*path, "from"), said)
 
 
 # --- contradictions --------------------------------------------------------------------

@@ -21,7 +21,7 @@ def _scaled(whole: str, fraction: str | None, unit: int) -> int:
     return value
 
 
-def parse_duration(text: object) -> int:
+def parse_duration(text: object, least_us: int = 0) -> int:
     """Read a duration such as `5s`, `1.5s` or `200ms`: microseconds; ValueError otherwise."""
     found = re.fullmatch(rf"{_NUMBER}(us|ms|s|m|h)", text) if isinstance(text, str) else None
     if found is None:
@@ -31,6 +31,8 @@ def parse_duration(text: object) -> int:
     value = _scaled(found[1], found[2], TIME_UNITS[found[3]])
     if value > LONGEST_US:
         raise ValueError("is longer than a day; expected at most 24h")
+    if value < least_us:
+        raise ValueError(f"is too short; expected at least {duration_text(least_us)}")
     return value
 
 

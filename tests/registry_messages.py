@@ -121,6 +121,36 @@ crash
 {at: 5s, move_leader: clicks/1, to: broker/1}
     timeline[1].move_leader: the 0.7 layout has no leaders; partitions live where their name
     says
+{at: 5s, delay: billing/1, by: 0s, for: 1s}
+    timeline[1].by: '0s' is no time at all; expected more
+{at: 5s, pause: billing/1, for: 0s}
+    timeline[1].for: '0s' is no time at all; expected more
+{at: 5s, move: broker/1, to: "spare example"}
+    timeline[1].to: 'spare example' is not an address; expected a host, or host:port
+{at: 5s, move: broker/1, to: "spare.example:0"}
+    timeline[1].to: 'spare.example:0' is not an address; expected a host, or host:port
+{at: 5s, move: broker/1, to: "spare.example:65536"}
+    timeline[1].to: 'spare.example:65536' is not an address; expected a host, or host:port
+{at: 5s, move: broker/1, to: "spare.example:http"}
+    timeline[1].to: 'spare.example:http' is not an address; expected a host, or host:port
+{at: 5s, create_topic: "a/b", partitions: 2}
+    timeline[1].create_topic: 'a/b' is not a name; expected letters, digits, '.', '_' and
+    '-', no sign at its beginning, at most 100 characters
+{at: 5s, create_topic: views}
+    timeline[1]: needs either `partitions` or `partitions_per_broker`
+{at: 5s, create_topic: views, partitions: 2, partitions_per_broker: 2}
+    timeline[1]: has both `partitions` and `partitions_per_broker`; expected only one of the
+    two
+{at: 5s, add_partitions: clicks}
+    timeline[1]: needs either `partitions` or `partitions_per_broker`
+{at: 5s, create_topic: views, partitions: 5001}
+    timeline[1].create_topic: views gets 5001 partitions; expected at most 5000
+{at: 5s, create_topic: views, partitions_per_broker: 2000}
+    timeline[1].create_topic: views gets 6000 partitions; expected at most 5000
+{at: 5s, add_partitions: clicks, partitions: 20001}
+    timeline[1].partitions: 20001 is too large; expected at most 20000
+{at: 5s, partition: zookeeper/1, from: zookeeper/1, for: 1s}
+    timeline[1].from: 'zookeeper/1' is zookeeper/1 itself; expected the other side
 """
 """An entry of the timeline."""
 
@@ -191,18 +221,12 @@ brokers: 3 => brokers: [{id: 1, port: 70000}]
     4: clusters.main.brokers[0].port: 70000 is too large; expected at most 65535
 brokers: 3 => brokers: 3, zookeeper: {servers: 12}
     4: clusters.main.zookeeper.servers: 12 is too large; expected at most 9
-{partitions: 6} => {partitions: 1000000}
-    4: clusters.main.topics.clicks.partitions: 1000000 is too large; expected at most 100000
 {partitions: 6} => {partitions: 6, replicas: 5}
     4: clusters.main.topics.clicks.replicas: 5 is more than there are brokers, 3
-{partitions: 6} => {partitions: 100000}, b: {partitions: 100000}, c: {partitions: 1}
-    3: clusters: there are 200001 partitions in all; expected at most 200000
 consumers: 3 => consumers: 999999999999999
     6: groups.billing.consumers: 999999999999999 is not a number of consumers, 0 to 5000
 {clicks: 1} => {clicks: 0}
     6: groups.billing.streams.clicks: 0 is not a number of streams, 1 to 1000
-streams: {clicks: 1} => filter: {white_list: a, black_list: b}
-    6: groups.billing.filter: needs either `white_list` or `black_list`
 streams: {clicks: 1} => filter: {white_list: '(a'}
     6: groups.billing.filter: topic filter '(a' cannot be used as a regular expression:
     missing ), unterminated subpattern
@@ -216,6 +240,35 @@ consumers: 3 => consumers: 3, variant: kafka_7
     6: groups.billing.variant: 'kafka_7' is not a variant; did you mean 'kafka_07'?
 brokers: 3 => brokers: 3, variant: 7
     4: clusters.main.variant: 7 is not text; put it in quotes
+brokers: 3 => brokers: 3, zookeeper: {tick: 0s}
+    4: clusters.main.zookeeper.tick: '0s' is too short; expected at least 10ms
+brokers: 3 => brokers: 3, zookeeper: {tick: 1us}
+    4: clusters.main.zookeeper.tick: '1us' is too short; expected at least 10ms
+brokers: 3 => brokers: 3, session_timeout: 0s
+    4: clusters.main.session_timeout: '0s' is too short; expected at least 1ms
+consumers: 3 => consumers: 3, fetch_every: 0s
+    6: groups.billing.fetch_every: '0s' is too short; expected at least 1ms
+{partitions: 6} => {partitions: 6, partitions_per_broker: 2}
+    4: clusters.main.topics.clicks: has both `partitions` and `partitions_per_broker`;
+    expected only one of the two
+{partitions: 6} => {partitions: 1000000}
+    4: clusters.main.topics.clicks.partitions: 1000000 is too large; expected at most 20000
+{partitions: 6} => {partitions: 100000}, b: {partitions: 100000}, c: {partitions: 1}
+    4: clusters.main.topics.clicks.partitions: 100000 is too large; expected at most 20000
+{partitions: 6} => {partitions: 20000}, b: {partitions: 1}
+    3: clusters: there are 20001 partitions in all; expected at most 20000
+consumers: 3 => consumers: 3, filter: {white_list: a}
+    6: groups.billing: has both `streams` and `filter`; expected only one of the two
+streams: {clicks: 1} => filter: {white_list: a, black_list: b}
+    6: groups.billing.filter: has both `white_list` and `black_list`; expected only one of
+    the two
+consumers: 3 => consumers: 3, config: {zk.synctime.ms: 5, zookeeper.sync.time.ms: 6}
+    6: groups.billing.config.zookeeper.sync.time.ms: is another name of zk.synctime.ms;
+    expected only one of the two
+consumers: 3 => consumers: [{id: a}, {id: b}, {id: a}]
+    6: groups.billing.consumers[2].id: 'a' is the id of billing/0; expected an id of its own
+consumers: 3 => consumers: [{id: c1}, {}]
+    6: groups.billing.consumers[1].id: 'c1' is the id of billing/0; expected an id of its own
 """
 """What stands in the file => what is put in its place; and the line of the message."""
 
@@ -257,5 +310,11 @@ sometimes: {event: ends}
     sometimes: {'event': 'ends'} is not a list; put a dash before each entry
 about: again
     about: stands twice; the first is in line 2
+sometimes: [{event: ends, node: biling/1}]
+    sometimes[0].node: 'biling/1' is not a node of this scenario; did you mean 'billing/1'?
+never: [{event: ends, node: nobody}]
+    never[0].node: 'nobody' is not a node of this scenario; expected one of: billing/0,
+    billing/1, billing/2, broker/0, broker/1, broker/2, zookeeper/1, zookeeper/2,
+    zookeeper/3, zookeeper, clicks, clicks/0, …
 """
 """A line at the end of the file."""

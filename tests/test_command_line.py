@@ -8,15 +8,18 @@ import signal
 import subprocess
 import sys
 import time
+from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from model.trace import parse
 from scenarios import shipped
-from watchkeeper import __version__
+from watchkeeper import __version__, simulate
 from watchkeeper.cli import run_command
+from watchkeeper.printing import report
 
 RUN_FIELDS = {
     "scenario",
@@ -192,6 +195,29 @@ def test_what_counts_is_the_variant_that_ran(capsys: pytest.CaptureFixture[str])
     assert len(list(Path("runs").iterdir())) == 3
 
 
+def test_changes_that_are_not_shown_are_the_earlier_ones(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """So their number stands above the others."""
+    groups = {"group": {"consumers": 20, "streams": {"clicks": 1}}}
+    lines = Said(capsys, "run", small(groups=groups), "--no-pictures").out.splitlines()
+    head = next(at for at, line in enumerate(lines) if line.startswith("change "))
+    assert lines[head + 1] == "(8 earlier ones)"
+    assert lines[head + 2].split()[1] == "joined"
+
+
+@pytest.mark.parametrize(("width", "is_list"), [(59, True), (60, False)])
+def test_a_narrow_terminal_gets_a_list(width: int, is_list: bool) -> None:
+    """Columns of three letters cannot be read."""
+    out = StringIO()
+    to = Console(file=out, width=width, force_terminal=True, color_system=None)
+    report(simulate("steady-join"), to)
+    lines = out.getvalue().splitlines()
+    assert ("  verdict: holds" in lines) is is_list
+    assert max(map(len, lines[1:20])) <= width
+    assert not any(line != line.rstrip() for line in lines)
+
+
 # --- mistakes of the user --------------------------------------------------------------
 
 
@@ -201,7 +227,11 @@ def test_what_counts_is_the_variant_that_ran(capsys: pytest.CaptureFixture[str])
         (["run", "consumer-crush"], ["consumer-crush", "did you mean 'consumer-crash'"]),
         (["run", "nowhere.yaml"], ["nowhere.yaml", "No such file"]),
         (["run", "."], ["cannot be read"]),
-        (["run", "consumer-crash", "--variant", "harden"], ["harden", "'hardened'"]),
+        (["run", ""], ["is empty", "consumer-crash"]),
+        (["run", "/dev/zero"], ["/dev/zero", "device"]),
+        (["diff", "/dev/zero", "/dev/zero"], ["/dev/zero", "regular file"]),
+        (["run", "consumer-crash", "--variant", "harden"], ["--variant", "'hardened'"]),
+        (["run", "consumer-crash", "--variant", ""], ["--variant", "'' is not a variant"]),
         (["run", "consumer-crash", "--seed", "many"], ["--seed", "many"]),
         (["run"], ["SCENARIO"]),
         (["rum"], ["rum"]),
@@ -221,6 +251,65 @@ def test_usage_errors(
     assert "Traceback" not in said.err
     for part in parts:
         assert part in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["run", "consumer-crush"], "there is no such file"),
+        (["run", "consumer-crash", "--variant", "harden"], "'--variant'"),
+        (["run"], "SCENARIO"),
+        (["report", "nowhere"], "nowhere"),
+        (["diff", "nowhere", "elsewhere"], "nowhere"),
+        (["version", "--jsom"], "--jsom"),
+    ],
+)
+def test_with_json_an_error_is_one_value_too(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever reads the output need not parse sentences."""
+    told = Said(capsys, *words, "--json")
+    assert told.code == 4
+    assert set(told.json) == {"error"}
+    assert set(told.json["error"]) == {"code", "said", "problems"}
+    assert told.json["error"]["code"] == 4
+    assert said in told.json["error"]["said"]
+    assert told.json["error"]["said"] in told.err
+
+
+def test_with_json_every_problem_of_a_file_has_its_place(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """File, line, field, and what is said."""
+    path = Path("bad.yaml")
+    path.write_text("name: bad\nclusters: {main: {topics: {t: {partitions: many}}}}\n")
+    first, second = Said(capsys, "run", str(path), "--json").json["error"]["problems"]
+    assert first == {
+        "file": "bad.yaml",
+        "line": 1,
+        "field": "",
+        "said": "a scenario needs `about`",
+    }
+    assert (second["line"], second["field"]) == (2, "clusters.main.topics.t.partitions")
+
+
+def fails(*_: Any, **__: Any) -> Any:
+    """What nobody has foreseen."""
+    raise KeyError("unforeseen")
+
+
+def test_a_defect_is_a_sentence(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exit 4, what failed, what to do; the traceback for whoever asks for it."""
+    monkeypatch.setattr("watchkeeper.commands.load", fails)
+    said = Said(capsys, "run", "consumer-crash", "--json")
+    assert said.code == 4
+    assert "KeyError: 'unforeseen'" in said.json["error"]["said"]
+    assert said.err.count("\n") == 1
+    assert "please report it" in said.err
+    monkeypatch.setenv("WATCHKEEPER_TRACEBACK", "1")
+    assert "Traceback" in Said(capsys, "run", "consumer-crash").err
 
 
 def test_bad_scenarios_are_named_by_line(capsys: pytest.CaptureFixture[str]) -> None:
@@ -349,12 +438,123 @@ def test_interrupted_runs_are_on_disk_and_say_that_they_are_partial() -> None:
     assert b"partial" in out or b"interrupted" in out
 
 
-def test_a_reader_that_stops_reading_is_no_error() -> None:
-    """`watchkeeper scenarios | head -1` ends quietly."""
-    shell = f"{' '.join(command('scenarios'))} | head -1"
-    done = subprocess.run(shell, shell=True, capture_output=True, timeout=60, check=False)
-    assert b"Traceback" not in done.stderr
-    assert b"Exception" not in done.stderr
+def without_a_reader(*words: str) -> subprocess.CompletedProcess[bytes]:
+    """Run a command whose reader has closed the pipe before anything is written."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        return subprocess.run(
+            command(*words), stdout=writer, stderr=subprocess.PIPE, timeout=120, check=False
+        )
+    finally:
+        os.close(writer)
+
+
+@pytest.mark.parametrize("words", ["scenarios", "scenarios --json", "schema", "--help"])
+def test_a_reader_that_stops_reading_is_no_error(words: str) -> None:
+    """`watchkeeper scenarios | head -1` ends as if all of it had been read."""
+    done = without_a_reader(*words.split())
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+@pytest.mark.parametrize(("fields", "code"), [({}, 0), (NEVER, 1), (SOMETIMES, 2)])
+def test_a_run_without_a_reader_keeps_its_exit_code(
+    fields: dict[str, Any], code: int, form: list[str]
+) -> None:
+    """A script asks for the code, and `head` for the first line."""
+    done = without_a_reader("run", small(**fields), "--no-pictures", *form)
+    assert (done.returncode, done.stderr) == (code, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+@pytest.mark.parametrize("words", ["scenarios", "version", "schema", "--help"])
+def test_output_that_cannot_be_written_is_said(words: str) -> None:
+    """A full disk: a sentence, exit 4."""
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command(words), stdout=full, stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 4
+    assert done.stderr == b"standard output cannot be written: No space left on device\n"
+
+
+def test_closed_outputs_change_nothing() -> None:
+    """As under some supervisors; what is for standard error goes nowhere else."""
+    shell = f"{' '.join(command('run', 'nowhere'))} 2>&-"
+    done = subprocess.run(shell, shell=True, capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (4, b"")
+    shell = f"{' '.join(command('version'))} >&-"
+    done = subprocess.run(shell, shell=True, capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("out", ["rüns", b"\xff\xfe"])
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_letters_that_the_output_lacks_are_escaped(out: str | bytes, form: list[str]) -> None:
+    """Of a folder's name, of whatever encoding."""
+    words = [os.fsencode(word) for word in command("run", small(), "--no-pictures", *form)]
+    done = subprocess.run(
+        [*words, b"--out", os.fsencode(out)],
+        capture_output=True,
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.isascii()
+    verdict = Path(os.fsdecode(out)) / "small-hardened-sim-0" / "verdict.json"
+    assert json.loads(verdict.read_text())["files"][0] == str(verdict)
+
+
+def test_names_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
+    """Not as the marks of a markup."""
+    said = Said(capsys, "run", small(), "--no-pictures", "--out", "[bold]:smile:")
+    assert "[bold]:smile:/small-hardened-sim-0/trace.jsonl" in said.out
+
+
+INTERRUPTED_AT = """
+import os, signal, sys
+module = sys.argv.pop(1)
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == module:
+            try:
+                os.kill(os.getpid(), signal.SIGINT)
+            except KeyboardInterrupt:
+                raise ImportError("somebody made another error of it")
+sys.meta_path.insert(0, Interrupting())
+sys.argv[0] = "watchkeeper"
+from watchkeeper.cli import main
+main()
+"""
+
+
+def interrupted_at(module: str, *words: str) -> subprocess.CompletedProcess[bytes]:
+    """Run a command whose user presses Ctrl-C while a module is imported."""
+    process = [sys.executable, "-c", INTERRUPTED_AT, module, *words]
+    return subprocess.run(process, capture_output=True, timeout=120, check=False)
+
+
+@pytest.mark.parametrize("module", ["click", "yaml", "pydantic", "simpy"])
+def test_interrupted_before_it_has_begun(module: str) -> None:
+    """While modules are loaded: a word, and exit 2."""
+    done = interrupted_at(module, "run", small(), "--json")
+    assert done.returncode == 2
+    assert done.stderr == b"interrupted\n"
+    assert json.loads(done.stdout) == {
+        "error": {"code": 2, "said": "interrupted", "problems": []}
+    }
+
+
+def test_interrupted_while_it_draws() -> None:
+    """The verdict is kept and reported, and what is missing is named."""
+    done = interrupted_at("matplotlib", "run", small(), "--json")
+    folder = Path("runs/small-hardened-sim-0")
+    assert done.returncode == 2
+    assert {path.name for path in folder.iterdir()} == {"verdict.json", "trace.jsonl"}
+    told = json.loads((folder / "verdict.json").read_text())
+    assert json.loads(done.stdout) == told
+    assert told["files"] == [str(folder / "verdict.json"), str(folder / "trace.jsonl")]
+    assert done.stderr.startswith(b"interrupted: ownership.png, ")
+    assert done.stderr.endswith(b"watchkeeper report runs/small-hardened-sim-0\n")
 
 
 def test_help_imports_nothing_heavy() -> None:
@@ -395,6 +595,54 @@ def test_check_determinism_names_the_first_difference(
     assert "first run" in said.err
     assert "at 1.00" in said.err
     assert "event" in said.err
+
+
+def test_unfinished_files_of_the_dead_are_removed(capsys: pytest.CaptureFixture[str]) -> None:
+    """What a killed run leaves is gone after the next; what is being written is not."""
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    folder = Path("runs/small-hardened-sim-0")
+    folder.mkdir(parents=True)
+    names = ("trace.jsonl", "verdict.json", "ownership.png", "probe")
+    for name in names:
+        (folder / f".{name}-{dead.pid}").write_text("half")
+    alive = folder / f".trace.jsonl-{os.getppid()}"
+    alive.write_text("half")
+    Said(capsys, "run", small(), "--no-pictures")
+    left = {path.name for path in folder.iterdir()}
+    assert left == {"trace.jsonl", "verdict.json", alive.name}
+
+
+def test_pictures_that_cannot_be_written_do_not_cost_the_verdict(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that fills up while they are drawn."""
+
+    def full(*_: Any) -> Any:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("reports.write_all", full)
+    said = Said(capsys, "run", small())
+    verdict = Path("runs/small-hardened-sim-0/verdict.json")
+    assert said.code == 4
+    assert "No space left on device" in said.err
+    assert str(verdict) in said.err
+    assert json.loads(verdict.read_text())["verdict"] == "holds"
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_a_folder_in_the_way_of_a_package_is_said(form: list[str]) -> None:
+    """`python -m` looks into the working folder first."""
+    Path("model").mkdir()
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONSAFEPATH"}
+    done = subprocess.run(
+        command("version", *form), capture_output=True, env=environment, check=False
+    )
+    assert done.returncode == 4
+    assert done.stderr.startswith(b"watchkeeper needs its own package 'model'")
+    assert done.stderr.count(b"\n") == 1
+    if form:
+        assert json.loads(done.stdout)["error"]["code"] == 4
 
 
 def test_the_module_can_be_run() -> None:

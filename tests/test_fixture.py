@@ -69,6 +69,14 @@ def test_the_command_works_for_a_scenario_from_no_file(
     assert "never: rebalance ends" in capsys.readouterr().out
 
 
+def test_no_report_names_a_file_that_does_not_exist(pytester: pytest.Pytester) -> None:
+    """A scenario from no file is the test's own fields, until it is kept."""
+    pytester.makepyfile(PUT_TOGETHER)
+    result = pytester.runpytest_subprocess()
+    result.stdout.fnmatch_lines(["*again   simulate(<the fields of 'mine'>, seed=3, *"])
+    result.stdout.no_fnmatch_line("*mine.yaml*")
+
+
 def test_nothing_is_said_when_all_is_well(pytester: pytest.Pytester) -> None:
     """A passing test says nothing and leaves no files."""
     pytester.makepyfile(PASSING)

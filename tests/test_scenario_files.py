@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,10 +15,10 @@ from hypothesis import strategies as st
 from model.faults import VERBS
 from model.variants import VARIANTS
 from scenarios import Scenario, ScenarioError, from_text, json_schema, load, shipped
+from scenarios.glancing import MOST_ENTRIES, MOST_VALUES
 from scenarios.problems import MOST_SHOWN, Problem
-from scenarios.reading import LARGEST_FILE, MOST_VALUES
+from scenarios.reading import LARGEST_FILE
 from scenarios.schema import OPTION_FIELDS
-from scenarios.timeline import MOST_ENTRIES
 from scenarios.units import duration_text, parse_duration, parse_rate, parse_size, rate_text
 from tests.registry_messages import ENDS, ENTRIES, FIELDS, rows
 from tests.registry_mutants import mutant, texts_of_shipped
@@ -72,10 +74,52 @@ def test_shipped_scenarios_are_right(name: str) -> None:
 # --- one entry of the timeline ---------------------------------------------------------
 
 
+"""An entry of the timeline, and what is said of it."""
+
+
 @pytest.mark.parametrize(("entry", "said"), rows(ENTRIES))
 def test_what_is_wrong_with_an_entry_is_said(entry: str, said: str) -> None:
     """File, line, field, value, what was expected, and the nearest word."""
     assert refusal(with_entries(entry)) == f"x.yaml:9: {said}"
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        *("{at: 5s, move: broker/1, to: spare}", "{at: 5s, move: broker/1, to: 'a-1.b:65535'}"),
+        *("{at: 5s, create_topic: a.b_c-d, partitions: 5000}",),
+        *("{at: 5s, partition: zookeeper/1, from: zookeeper, for: 1s}",),
+    ],
+)
+def test_what_is_at_the_edge_is_taken(entry: str) -> None:
+    """A limit is the last thing that is allowed."""
+    assert refusal(with_entries(entry)) == ""
+
+
+@pytest.mark.parametrize(
+    ("to", "hint"),
+    [
+        ("broker/7", "; did you mean 'broker/2'?"),
+        ("1", "; expected one of: broker/0, broker/1, broker/2"),
+        ("billing/1", "; expected one of: broker/0, broker/1, broker/2"),
+    ],
+)
+def test_a_leader_moves_to_a_broker_of_its_cluster(to: str, hint: str) -> None:
+    """Only there can a replica be."""
+    text = with_entries(f"{{at: 5s, move_leader: clicks/1, to: {to!r}}}")
+
+    assert refusal(text, "kafka_08") == (
+        f"x.yaml:9: timeline[1].to: {to!r} is not a broker of the cluster main{hint}"
+    )
+
+
+def test_a_leader_moves_to_the_id_of_a_broker_that_has_a_name() -> None:
+    """A process may be called what one likes; the registry knows its id."""
+    text = edited("brokers: 3", "brokers: [{id: 4}, {id: 9, name: spare}]")
+
+    text += "  - {at: 5s, move_leader: clicks/1, to: broker/spare}\n"
+
+    assert from_text("x.yaml", text).plan("kafka_08").timeline[1].option("to") == "broker/9"
 
 
 def test_an_entry_without_a_verb_gets_the_verbs() -> None:
@@ -197,6 +241,9 @@ def test_the_order_of_entries_is_that_of_their_times() -> None:
 # --- fields ----------------------------------------------------------------------------
 
 
+"""More of the same; a row here stands in for one that is written alike."""
+
+
 @pytest.mark.parametrize(("change", "said"), rows(FIELDS))
 def test_what_is_wrong_with_a_field_is_said(change: str, said: str) -> None:
     """File, line, field, value, what was expected, and the nearest word."""
@@ -272,6 +319,74 @@ def test_a_whole_part_of_the_wrong_type_is_said(part: str, line: int, what: str)
     assert refusal(f"{before}{part}: soon\n") == f"x.yaml:{line}: {part}: 'soon' is not {what}"
 
 
+@pytest.mark.parametrize("node", ["broker/0", "zookeeper/3", "zookeeper", "administrator"])
+def test_whatever_an_event_is_about_can_be_looked_for(node: str) -> None:
+    """Members, brokers, servers, the ensemble, the administrator."""
+    assert refusal(f"{BASE}sometimes: [{{event: ends, node: {node}}}]\n") == ""
+
+
+def test_a_setting_of_a_consumer_stands_in_for_that_of_its_group() -> None:
+    """Under whichever name."""
+    text = edited(
+        "consumers: 3",
+        "config: {zookeeper.sync.time.ms: 7}, consumers: [{config: {zk.synctime.ms: 9}}, {}]",
+    )
+
+    consumers = [one for _, one in from_text("x.yaml", text).plan().consumers()]
+
+    assert [one.settings.sync_time_ms for one in consumers] == [9, 7]
+
+
+def test_brokers_may_share_an_id() -> None:
+    """A conflict of ids is something to be tried; their processes have names."""
+    assert refusal(edited("brokers: 3", "brokers: [{id: 1}, {id: 1, name: other}]")) == ""
+
+
+TWO_CLUSTERS = """\
+name: x
+about: y
+clusters:
+  east: {topics: {clicks: {partitions: 2}}}
+  west: {topics: {views: {partitions: 2}}}
+groups:
+  billing: {cluster: west, consumers: 1, streams: {%s: 1}}
+timeline:
+  - {at: 5s, create_topic: fresh, partitions: 2}
+"""
+
+
+@pytest.mark.parametrize(
+    ("topic", "said"),
+    [
+        ("views", ""),
+        ("clicks", "is a topic of the cluster east, and the group reads from west"),
+        ("fresh", "is a topic of the cluster east, and the group reads from west"),
+        ("view", "there is no such topic; did you mean 'views'?"),
+    ],
+)
+def test_a_group_reads_from_its_own_cluster(topic: str, said: str) -> None:
+    """What the timeline creates is in the first one."""
+    expected = f"x.yaml:7: groups.billing.streams.{topic}: {said}" if said else ""
+
+    assert refusal(TWO_CLUSTERS % topic) == expected
+
+
+def test_partitions_that_the_timeline_adds_count() -> None:
+    """A file of ten lines could ask for more than any machine has."""
+    entries = [f"{{at: 5s, create_topic: t{at}, partitions: 5000}}" for at in range(4)]
+
+    assert refusal(with_entries(*entries)) == (
+        "x.yaml:3: clusters: there are 20006 partitions in all; expected at most 20000"
+    )
+
+
+def test_a_herd_of_a_thousand_is_allowed() -> None:
+    """Ten thousand partitions, a thousand consumers."""
+    text = edited("partitions: 6", "partitions: 10000").replace("consumers: 3", "consumers: 1000")
+
+    assert refusal(text) == ""
+
+
 def test_every_problem_is_listed_in_the_order_of_lines() -> None:
     """An author need not mend one mistake to be told of the next; none is told twice."""
     text = with_entries("{at: 5, crash: billing/1}", "{at: 5s, crsh: billing/1}")
@@ -342,8 +457,9 @@ def test_variants_that_have_no_layout_in_common_are_refused() -> None:
 def test_a_variant_that_is_asked_for_and_unknown_is_refused() -> None:
     """Though the file has nothing to do with it."""
     assert refusal(BASE, "kafka_8") == (
-        "x.yaml:1: variant: 'kafka_8' is not a variant; did you mean 'kafka_08'?"
+        "variant: 'kafka_8' is not a variant; did you mean 'kafka_08'?"
     )
+    assert refusal(BASE, "").startswith("variant: '' is not a variant; expected one of: ")
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
@@ -501,6 +617,16 @@ def test_too_many_entries_are_refused() -> None:
     )
 
 
+def test_too_many_entries_are_refused_before_they_are_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Reading ten thousand takes seconds, and then they are refused."""
+    monkeypatch.setattr("yaml.compose", None)
+    text = with_entries(*["{at: 5s, crash: billing/1}"] * 10_000)
+
+    assert refusal(text) == "x.yaml:7: timeline: has 10001 entries; at most 2000"
+
+
 # --- files by name ---------------------------------------------------------------------
 
 
@@ -518,6 +644,50 @@ def test_a_file_that_cannot_be_read_is_said(tmp_path: Any) -> None:
     """A folder, for one."""
     with pytest.raises(ScenarioError, match=r"cannot be read: Is a directory$"):
         load(str(tmp_path))
+
+
+@pytest.mark.parametrize("name", ["/dev/zero", "pipe", "pipe.yaml"])
+def test_what_is_no_regular_file_is_not_opened(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A device may have no end, and a pipe no beginning."""
+    monkeypatch.chdir(tmp_path)
+    if name.startswith("pipe"):
+        os.mkfifo(name)
+
+    with pytest.raises(ScenarioError, match=r"cannot be read: it is a device or a pipe"):
+        load(name)
+
+
+def test_no_more_is_read_than_a_scenario_may_have(tmp_path: Path) -> None:
+    """A file of a terabyte is refused at once."""
+    path = tmp_path / "large.yaml"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+
+    with pytest.raises(ScenarioError, match=r"is larger than 1 MiB; no scenario is$"):
+        load(path)
+
+
+@pytest.mark.parametrize("make", ["mkdir", "mkfifo"])
+def test_a_shipped_scenario_is_hidden_by_a_file_only(
+    make: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not by a folder that happens to be called so."""
+    monkeypatch.chdir(tmp_path)
+    getattr(os, make)("consumer-crash")
+    assert load("consumer-crash").source == "consumer-crash"
+
+    getattr(os, "rmdir" if make == "mkdir" else "unlink")("consumer-crash")
+    Path("consumer-crash").write_text(BASE)
+    assert load("consumer-crash").name == "x"
+
+
+@pytest.mark.parametrize("name", ["", "a\0b", "a\0b.yaml", "a" * 5_000, "a" * 5_000 + ".yaml"])
+def test_names_that_no_file_can_have(name: str) -> None:
+    """Each is a sentence."""
+    with pytest.raises(ScenarioError, match=r"is empty|no such file|null byte|too long"):
+        load(name)
 
 
 def test_a_file_is_read_from_where_it_is(tmp_path: Any) -> None:

@@ -123,6 +123,9 @@ class Real:
 
 
 def _delete(player: Player, path: str) -> None:
-    for name in player.ask(GetChildren(path)):
+    names = player.ask(GetChildren(path))
+    if isinstance(names, Failure):  # a script may have deleted all of it
+        return
+    for name in names:
         _delete(player, f"{path}/{name}")
     player.ask(Delete(path))

@@ -18,9 +18,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from watchkeeper.house import check_house, needing
+from watchkeeper.house import enter, needing
 
-check_house()
+enter()
 
 __version__ = "0.1.0"
 

@@ -6,25 +6,18 @@ runs. So `--help` is there at once.
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
+from watchkeeper.endings import HOLDS, UNKNOWN, USAGE, VIOLATED, Stop, defect, print_json, tell
+from watchkeeper.interrupts import INTERRUPTED, INTERRUPTS
+from watchkeeper.outlets import OutputLost, patient
+
 if TYPE_CHECKING:
     from watchkeeper.result import Result
-
-HOLDS, VIOLATED, UNKNOWN, NOT_DETERMINISTIC, USAGE = range(5)
-
-
-class Stop(Exception):
-    """A command ends here with this exit code; what it has to say goes to standard error."""
-
-    def __init__(self, code: int, said: str = "") -> None:
-        super().__init__(said)
-        self.code = code
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -34,40 +27,55 @@ def app() -> None:
     \b
     Exit codes: 0 holds, or as the scenario expects; 1 violated, or not as expected;
     2 unknown or interrupted; 3 not deterministic; 4 usage or environment.
+
+    An error is a sentence on standard error. With --json it is also the one value on
+    standard output: {"error": {"code": ..., "said": ..., "problems": [...]}}. A problem is
+    what is wrong with a file, with the keys "file", "line", "field" and "said".
     """
 
 
 def main() -> None:
     """Run the command line and leave with its exit code."""
-    sys.exit(run_command(sys.argv[1:]))
+    INTERRUPTS.listen()
+    sys.stdout = patient(sys.stdout, tells=True)
+    sys.stderr = patient(sys.stderr, tells=False)
+    code = run_command(sys.argv[1:])
+    INTERRUPTS.ignore_from_now_on()
+    sys.exit(code)
 
 
 def run_command(arguments: list[str]) -> int:
     """Run one command; its exit code."""
     try:
+        try:
+            code = _run(arguments)
+        except Stop as stop:
+            code = tell(stop, as_json="--json" in arguments)
+        sys.stdout.flush()
+        return code
+    except OutputLost as lost:
+        return tell(Stop(USAGE, str(lost)), as_json=False)
+
+
+def _run(arguments: list[str]) -> int:
+    """Run one command; whatever goes wrong becomes a Stop, with a sentence."""
+    try:
         done = app.main(arguments, prog_name="watchkeeper", standalone_mode=False)
-    except Stop as stop:
-        if str(stop):
-            print(stop, file=sys.stderr)
-        return stop.code
+    except (Stop, OutputLost):
+        raise
     except click.UsageError as error:
-        print(f"{error.format_message()}\nTry 'watchkeeper --help'.", file=sys.stderr)
-        return USAGE
+        said = f"{error.format_message()}\nTry 'watchkeeper --help'."
+        raise Stop(USAGE, said) from None
     except (click.exceptions.Abort, KeyboardInterrupt):
-        print("interrupted", file=sys.stderr)
-        return UNKNOWN
-    except BrokenPipeError:
-        # Whoever read the output has seen enough; nothing more can be said to them.
-        sys.stdout = None
-        return HOLDS
+        raise Stop(UNKNOWN, INTERRUPTED) from None
+    except Exception as error:
+        raise (Stop(UNKNOWN, INTERRUPTED) if INTERRUPTS.came else defect(error)) from None
     return done if isinstance(done, int) else HOLDS
 
 
-def _print_json(value: Any) -> None:
-    print(json.dumps(value, indent=2, ensure_ascii=False))
-
-
-as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON value only.")
+as_json = click.option(
+    "--json", "as_json", is_flag=True, help="Print one JSON value only, of an error too."
+)
 
 
 # --- run -------------------------------------------------------------------------------
@@ -77,6 +85,13 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print one JSON v
 @click.argument("scenario")
 @click.option("--variant", help="The version of the protocol; the scenario's own unless given.")
 @click.option("--seed", default=0, show_default=True, help="What chance begins with.")
+@click.option(
+    "--world",
+    default="sim",
+    show_default=True,
+    type=click.Choice(["sim", "live"]),
+    help="Simulate, or run for real: processes and an embedded ZooKeeper.",
+)
 @click.option(
     "--out",
     default="runs",
@@ -91,25 +106,29 @@ def run(
     scenario: str,
     variant: str | None,
     seed: int,
+    world: str,
     out: Path,
     pictures: bool,
     check_determinism: bool,
     as_json: bool,
 ) -> int:
-    """Run SCENARIO in simulation, judge it and draw it.
+    """Run SCENARIO, judge it and draw it.
 
     SCENARIO is a file, or the name of a shipped scenario.
     """
     from watchkeeper import commands
 
-    result, files = commands.run(
-        scenario, variant, seed, out, pictures=pictures, twice=check_determinism
+    ran = commands.run(
+        scenario, variant, seed, out, world=world, pictures=pictures, twice=check_determinism
     )
     if as_json:
-        _print_json(result.to_json(files))
+        print_json(ran.result.to_json(ran.files))
     else:
-        _show(result, files)
-    return result.exit_code
+        _show(ran.result, ran.files)
+    if ran.missing:
+        print(ran.said_of_missing, file=sys.stderr)
+        return UNKNOWN
+    return ran.result.exit_code
 
 
 def _show(result: Result, files: list[str]) -> None:
@@ -129,7 +148,7 @@ def scenarios(as_json: bool) -> None:
 
     rows = commands.scenarios()
     if as_json:
-        _print_json(rows)
+        print_json(rows)
     else:
         from watchkeeper.listing import show_scenarios
 
@@ -144,7 +163,7 @@ def variants(as_json: bool) -> None:
 
     rows = commands.variants()
     if as_json:
-        _print_json(rows)
+        print_json(rows)
     else:
         from watchkeeper.listing import show_variants
 
@@ -157,7 +176,7 @@ def schema(as_json: bool) -> None:
     """Print the JSON Schema of a scenario file, for editors."""
     from scenarios import json_schema
 
-    _print_json(json_schema())
+    print_json(json_schema())
 
 
 # --- runs that have been made ----------------------------------------------------------
@@ -172,7 +191,7 @@ def report(folder: Path, as_json: bool) -> None:
 
     files = commands.draw_again(folder)
     if as_json:
-        _print_json({"folder": str(folder), "files": files})
+        print_json({"folder": str(folder), "files": files})
     else:
         for name in files:
             print(name)
@@ -191,7 +210,7 @@ def diff(one: Path, other: Path, as_json: bool) -> int:
 
     parting = commands.diff(one, other)
     if as_json:
-        _print_json(commands.parting_json(parting))
+        print_json(commands.parting_json(parting))
     else:
         from watchkeeper.listing import show_parting
 
@@ -206,6 +225,6 @@ def version(as_json: bool) -> None:
     from watchkeeper import __version__
 
     if as_json:
-        _print_json({"watchkeeper": __version__})
+        print_json({"watchkeeper": __version__})
     else:
         print(__version__)

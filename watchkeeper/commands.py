@@ -2,22 +2,44 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from model.plan import Plan
 from model.trace import Event, Trace
 from model.variants import VARIANTS
 from scenarios import Scenario, ScenarioError, load, shipped
+from scenarios.problems import expected
 from sim.driver import NotAnAsk, ProgramLoops
 from sim.world import Interrupted
 from sim.world import simulate as simulate_plan
 from watchkeeper import folder
-from watchkeeper.cli import NOT_DETERMINISTIC, USAGE, Stop
 from watchkeeper.comparing import Parting, compare
+from watchkeeper.endings import NOT_DETERMINISTIC, USAGE, Stop
+from watchkeeper.interrupts import INTERRUPTED, INTERRUPTS
 from watchkeeper.result import Result
 from watchkeeper.running import first_difference, judged, versions
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What `run` leaves."""
+
+    result: Result
+    home: Path
+    files: list[str]
+    missing: list[str]
+    """The pictures that were not drawn, since the user had enough."""
+
+    @property
+    def said_of_missing(self) -> str:
+        """What is said of them."""
+        names = ", ".join(self.missing)
+        again = f"watchkeeper report {shlex.quote(str(self.home))}"
+        return f"{INTERRUPTED}: {names} not drawn; draw with: {again}"
 
 
 def run(
@@ -26,33 +48,49 @@ def run(
     seed: int,
     out: Path,
     *,
+    world: str = "sim",
     pictures: bool,
     twice: bool,
-) -> tuple[Result, list[str]]:
-    """Run a scenario and fill its folder; the result, and the files' paths.
+) -> Ran:
+    """Run a scenario and fill its folder.
 
     Raises Stop, with a sentence, for whatever the user has to mend.
     """
-    try:
-        scenario = load(name)
-        plan = scenario.plan(variant)
-    except ScenarioError as error:
-        raise Stop(USAGE, str(error)) from None
-    run_id = f"{plan.name}-{plan.variant}-sim-{seed}"
+    INTERRUPTS.raise_from_now_on()
+    if twice and world != "sim":
+        raise Stop(
+            USAGE, "--check-determinism is for simulated runs: no two live runs are the same"
+        )
+    scenario, plan = _planned(name, variant)
+    run_id = f"{plan.name}-{plan.variant}-{world}-{seed}"
     try:
         home = folder.prepare(out, run_id)
-        result = _simulate(scenario, plan, seed)
+        result = (_simulate if world == "sim" else _live)(scenario, plan, seed)
         if twice and not result.trace.header.partial:
             _check_determinism(scenario, plan, seed, result.trace)
             result = replace(result, is_repeated=True)
-        return result, _fill(home, result, pictures=pictures)
-    except folder.CannotWrite as error:
-        raise Stop(USAGE, str(error)) from None
-    except (NotAnAsk, ProgramLoops) as error:
+        return _fill(home, result, pictures=pictures)
+    except (folder.CannotWrite, NotAnAsk, ProgramLoops) as error:
         raise Stop(USAGE, str(error)) from None
 
 
-def _simulate(scenario: Scenario, plan: Any, seed: int) -> Result:
+def _planned(name: str, variant: str | None) -> tuple[Scenario, Plan]:
+    """A scenario, and what to run of it."""
+    if variant is not None and variant not in VARIANTS:
+        said = expected(variant, "a variant", VARIANTS)
+        raise Stop(USAGE, f"Invalid value for '--variant': {said}")
+    try:
+        scenario = load(name)
+        return scenario, scenario.plan(variant)
+    except ScenarioError as error:
+        problems = [
+            {"file": error.name, "line": one.line or None, "field": one.field, "said": one.said}
+            for one in error.problems
+        ]
+        raise Stop(USAGE, str(error), problems) from None
+
+
+def _simulate(scenario: Scenario, plan: Plan, seed: int) -> Result:
     with _Progress(plan.name) as progress:
         try:
             done = simulate_plan(plan, seed, versions=versions(), tell=progress.tell)
@@ -61,7 +99,15 @@ def _simulate(scenario: Scenario, plan: Any, seed: int) -> Result:
     return judged(scenario, plan, seed, done)
 
 
-def _check_determinism(scenario: Scenario, plan: Any, seed: int, trace: Trace) -> None:
+def _live(scenario: Scenario, plan: Plan, seed: int) -> Result:
+    from watchkeeper.living import run_live
+
+    with _Progress(plan.name) as progress:
+        done = run_live(plan, seed, progress.tell)
+    return judged(scenario, plan, seed, done)
+
+
+def _check_determinism(scenario: Scenario, plan: Plan, seed: int, trace: Trace) -> None:
     try:
         again = simulate_plan(scenario.plan(plan.variant), seed, versions=versions()).trace
     except Interrupted:
@@ -84,16 +130,38 @@ def _told(event: Event | None) -> str:
     return f"at {event.t_us / 1e6:.6f} s, event {event.seq}: {what}"
 
 
-def _fill(home: Path, result: Result, *, pictures: bool) -> list[str]:
+def _fill(home: Path, result: Result, *, pictures: bool) -> Ran:
+    """Write trace and verdict; then draw, and say in the verdict what was drawn."""
     folder.clear(home)
-    names = [folder.write_trace(home, result.trace)]
-    if pictures:
+    folder.write_trace(home, result.trace)
+    kept = [str(home / name) for name in (folder.VERDICT, folder.TRACE)]
+    folder.write_verdict(home, result.to_json(kept))
+    if not pictures:
+        return Ran(result, home, kept, [])
+    _draw(home, result.trace)
+    drawn = [name for name in folder.PICTURES if (home / name).exists()]
+    files = [*kept, *(str(home / name) for name in drawn)]
+    folder.write_verdict(home, result.to_json(files))
+    return Ran(result, home, files, [name for name in folder.PICTURES if name not in drawn])
+
+
+def _draw(home: Path, trace: Trace) -> None:
+    """Draw all pictures, or as many as the user has the patience for."""
+    try:
         from reports import write_all
 
-        names += write_all(result.trace, home)
-    files = [str(home / name) for name in (folder.VERDICT, *names)]
-    folder.write_verdict(home, result.to_json(files))
-    return files
+        write_all(trace, home)
+    except OSError as error:
+        raise Stop(
+            USAGE,
+            f"the pictures cannot be written to {home}: {error.strerror or error}; the verdict "
+            f"is in {home / folder.VERDICT}",
+        ) from None
+    except KeyboardInterrupt:
+        return
+    except Exception:
+        if not INTERRUPTS.came:
+            raise
 
 
 class _Progress:
@@ -166,6 +234,7 @@ def draw_again(place: Path) -> list[str]:
     """Draw the pictures of a run from its trace; the paths of the files."""
     from reports import write_all
 
+    INTERRUPTS.raise_from_now_on()
     trace = _trace(place)
     home = place if place.is_dir() else place.parent
     try:

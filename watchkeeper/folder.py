@@ -10,13 +10,16 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
+from stat import S_ISREG
 from typing import Any
 
 from model.trace import BadTrace, Trace, parse
 
 TRACE = "trace.jsonl"
 VERDICT = "verdict.json"
+PROBE = "probe"
 PICTURES = ("ownership.png", "ownership.html", "spacetime.html", "connections.png")
 
 
@@ -36,7 +39,7 @@ def prepare(out: Path, run_id: str) -> Path:
     folder = out / run_id
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / f".probe-{os.getpid()}"
+        probe = folder / f".{PROBE}-{os.getpid()}"
         probe.write_bytes(b"")
         probe.unlink()
     except OSError as error:
@@ -52,9 +55,24 @@ def clear(folder: Path) -> None:
     try:
         for name in (VERDICT, TRACE, *PICTURES):
             (folder / name).unlink(missing_ok=True)
+        for name in (PROBE, VERDICT, TRACE, *PICTURES):
+            for left in folder.glob(f".{name}-*"):
+                if not _is_alive(left.name.rpartition("-")[2]):
+                    left.unlink(missing_ok=True)
     except OSError as error:
         said = f"{folder} cannot be cleared: {error.strerror or error}"
         raise CannotWrite(f"{said}; choose another with --out DIR") from None
+
+
+def _is_alive(process: str) -> bool:
+    """Whether the process still runs that began to write a file."""
+    try:
+        os.kill(int(process), 0)
+    except (ValueError, OverflowError, ProcessLookupError):
+        return False
+    except OSError:  # it is somebody else's
+        return True
+    return True
 
 
 def write_trace(folder: Path, trace: Trace) -> str:
@@ -64,7 +82,7 @@ def write_trace(folder: Path, trace: Trace) -> str:
 
 def write_verdict(folder: Path, verdict: dict[str, Any]) -> str:
     """Write what `--json` prints."""
-    text = json.dumps(verdict, indent=2, ensure_ascii=False) + "\n"
+    text = json.dumps(verdict, indent=2) + "\n"
     return _write(folder / VERDICT, [text.encode()])
 
 
@@ -75,15 +93,19 @@ def _write(path: Path, lines: Iterable[bytes]) -> str:
             file.writelines(lines)
         unfinished.replace(path)
     except OSError as error:
-        unfinished.unlink(missing_ok=True)
         raise CannotWrite(f"{path} cannot be written: {error.strerror or error}") from None
+    finally:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
     return path.name
 
 
 def read_trace(place: Path) -> Trace:
     """Read the trace of a run: its folder, or the file itself; CannotRead where there is none."""
-    path = place / TRACE if place.is_dir() else place
+    path = place / TRACE if os.path.isdir(place) else place
     try:
+        if not S_ISREG(path.stat().st_mode):
+            raise OSError("it is no regular file")
         with path.open("rb") as file:
             return parse(file, name=str(path))
     except BadTrace as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
@@ -35,6 +36,31 @@ def needing(what: str) -> Iterator[None]:
             f"{EXTRAS[library]!r}, for example with pip install 'watchkeeper[{EXTRAS[library]}]'",
             name=library,
         ) from None
+
+
+def enter() -> None:
+    """What is done first of all: look who is at home; the command listens for Ctrl-C too."""
+    if not _is_command():
+        check_house()
+        return
+    from watchkeeper.interrupts import INTERRUPTS
+
+    INTERRUPTS.listen()
+    try:
+        check_house()
+    except Shadowed as error:
+        from watchkeeper.endings import USAGE, Stop, tell
+
+        sys.exit(tell(Stop(USAGE, str(error)), as_json="--json" in sys.argv))
+
+
+def _is_command() -> bool:
+    """Whether this process is the command, and not a program that imports the library.
+
+    While Python still looks for the module of `python -m`, the first argument is `-m`.
+    """
+    name = sys.argv[0] if getattr(sys, "argv", None) else ""
+    return name == "-m" or Path(name).name == "watchkeeper"
 
 
 def check_house() -> None:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from io import StringIO
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -19,22 +20,29 @@ if TYPE_CHECKING:
     from watchkeeper.result import Result
 
 STYLES = {Verdict.HOLDS: "green", Verdict.VIOLATED: "bold red", Verdict.UNKNOWN: "yellow"}
+WORLDS = {"sim": "simulated", "live": "live"}
 PLAIN_WIDTH = 110
+NARROW = 60
 MOST_CHANGES = 12
 
 
 def console(*, width: int | None = None) -> Console:
     """A console on standard output: as wide as the terminal, or wide enough for a file."""
-    made = Console(width=width, highlight=False, soft_wrap=False)
+    made = _console(width=width)
     if width is None and not made.is_terminal:
-        return Console(width=PLAIN_WIDTH, highlight=False)
+        return _console(width=PLAIN_WIDTH)
     return made
+
+
+def _console(**settings: Any) -> Console:
+    """A console that prints names as they are, whatever signs are in them."""
+    return Console(highlight=False, markup=False, emoji=False, **settings)
 
 
 def plain_report(result: Result) -> str:
     """The report of a run as plain text."""
     out = StringIO()
-    report(result, Console(file=out, width=PLAIN_WIDTH, highlight=False, color_system=None))
+    report(result, _console(file=out, width=PLAIN_WIDTH, color_system=None))
     return out.getvalue().rstrip()
 
 
@@ -65,10 +73,26 @@ def report(result: Result, to: Console, files: list[str] | None = None) -> None:
 
 
 def show_table(table: Table, to: Console) -> None:
-    """Print a table without the spaces that fill its last column."""
+    """Print a table without the spaces that fill its last column.
+
+    On a terminal too narrow for columns it is a list.
+    """
     with to.capture() as printed:
-        to.print(table)
+        if to.is_terminal and to.width < NARROW:
+            _print_list(table, to)
+        else:
+            to.print(table)
     to.file.write(TRAILING.sub(r"\1", printed.get()))
+
+
+def _print_list(table: Table, to: Console) -> None:
+    """Print each row of a table as lines: what it is about, then its fields by their names."""
+    heads = [str(column.header) for column in table.columns]
+    for first, *others in zip(*(column.cells for column in table.columns), strict=True):
+        to.print(Text.assemble(first))
+        for head, cell in zip(heads[1:], others, strict=True):
+            if cell:
+                to.print(Padding(Text.assemble((f"{head}: ", "dim"), cell), (0, 0, 0, 2)))
 
 
 TRAILING = re.compile(r" +((?:\x1b\[[0-9;]*m)*)$", re.MULTILINE)
@@ -87,7 +111,7 @@ def _headline(result: Result) -> Text:
     who = "a program of your own" if result.plan.has_own_program else result.plan.variant
     line = Text.assemble(
         (result.scenario.name, "bold"),
-        f", {who}, simulated, seed {result.seed}: ",
+        f", {who}, {WORLDS[result.trace.header.world]}, seed {result.seed}: ",
         (result.verdict.value, STYLES[result.verdict]),
     )
     wanted = result.expectation
@@ -132,10 +156,10 @@ def _fault_table(effects: tuple[Effect, ...]) -> Table:
 def _change_table(members: list[ChangeSeen]) -> Table:
     table = _table("change", "group", "at", "time to rest", "trigger skew")
     table.columns[0].max_width = 60
+    if len(members) > MOST_CHANGES:
+        table.add_row(f"({len(members) - MOST_CHANGES} earlier ones)", "", "", "", "")
     for one in members[-MOST_CHANGES:]:
         rest = "not reached" if one.rest_after_us is None else duration(one.rest_after_us)
         skew = "-" if one.skew_us is None else duration(one.skew_us)
         table.add_row(one.what, one.group, f"{one.at_us / 1e6:.3f} s", rest, skew)
-    if len(members) > MOST_CHANGES:
-        table.add_row(f"and {len(members) - MOST_CHANGES} earlier ones", "", "", "", "")
     return table

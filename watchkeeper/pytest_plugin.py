@@ -57,10 +57,10 @@ def pytest_runtest_makereport(
 def explained(result: Result) -> str:
     """The report of a run, with its scenario in a file if it came from none."""
     source = result.scenario.source
-    if Path(source).exists() or source in _shipped():
+    if source and (Path(source).exists() or source in _shipped()):
         return str(result)
     path = _keep(result)
-    again = result.command.replace(source, str(path), 1)
+    again = result.command_with(str(path))
     return f"{result}\nscenario kept in {path}; run it again with:\n  {again}"
 
 

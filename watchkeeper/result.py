@@ -18,7 +18,7 @@ STEADFAST = frozenset({"sometimes", "end"})
 """Kinds of claim that, while unknown, leave it open whether an expectation is met."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Result:
     """A run, judged."""
 
@@ -92,11 +92,19 @@ class Result:
     @property
     def command(self) -> str:
         """The command that runs this again; a call where only Python can."""
-        if self.plan.has_own_program:
-            variant = f", variant={self.plan.variant!r}"
-            return f"simulate({self.scenario.source!r}, seed={self.seed}{variant}, consumer=...)"
-        source = shlex.quote(self.scenario.source)
-        return f"watchkeeper run {source} --variant {self.plan.variant} --seed {self.seed}"
+        return self.command_with(self.scenario.source)
+
+    def command_with(self, source: str) -> str:
+        """The same, were the scenario found under this name."""
+        variant = self.plan.variant
+        if source and not self.plan.has_own_program:
+            world = self.trace.header.world
+            where = "" if world == "sim" else f" --world {world}"
+            what = f"{shlex.quote(source)} --variant {variant}{where}"
+            return f"watchkeeper run {what} --seed {self.seed}"
+        what = repr(source) if source else f"<the fields of {self.scenario.name!r}>"
+        own = ", consumer=..." if self.plan.has_own_program else ""
+        return f"simulate({what}, seed={self.seed}, variant={variant!r}{own})"
 
     def check(self) -> None:
         """Raise AssertionError, with the report, unless the run is as it should be.
@@ -106,6 +114,13 @@ class Result:
         """
         if self.exit_code != 0:
             raise AssertionError(str(self))
+
+    def __repr__(self) -> str:
+        violated = f" {', '.join(self.violated)}" if self.violated else ""
+        return (
+            f"<Result of {self.scenario.name}, {self.plan.variant}, seed {self.seed}: "
+            f"{self.verdict.value}{violated}, {len(self.trace)} events>"
+        )
 
     def __str__(self) -> str:
         from watchkeeper.printing import plain_report

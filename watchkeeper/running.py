@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Mapping
 from typing import Any
-
-import yaml
 
 from model.program import Program
 from model.properties import judge
 from model.trace import Event, Trace
-from scenarios import Scenario, from_text, load
-from sim.world import Simulated, Tell
+from scenarios import Scenario
+from sim.world import Interrupted, Simulated, Tell
 from sim.world import simulate as simulate_plan
+from watchkeeper.arguments import Source, check_choices, scenario_of
 from watchkeeper.result import Result
-
-Source = str | Mapping[str, Any] | Scenario
 
 
 def versions() -> dict[str, str]:
@@ -24,16 +20,6 @@ def versions() -> dict[str, str]:
     from watchkeeper import __version__
 
     return {"watchkeeper": __version__, "python": platform.python_version()}
-
-
-def scenario_of(source: Source) -> Scenario:
-    """A scenario: one that was read, a shipped one's name, a file's path, or its fields."""
-    if isinstance(source, Scenario):
-        return source
-    if isinstance(source, str):
-        return load(source)
-    text = yaml.safe_dump(dict(source), sort_keys=False)
-    return from_text(f"{source.get('name', 'scenario')}.yaml", text)
 
 
 def simulate(
@@ -50,12 +36,20 @@ def simulate(
     fields, or a scenario that has been read. `consumer` is a program of your own, run in
     place of every consumer; its `me` is filled in. `tell` hears how far a long run has come.
 
-    Raises ScenarioError where the scenario is wrong, and `sim.world.Interrupted` when the
-    user has had enough.
+    Raises TypeError or ValueError where an argument is nothing of the kind, ScenarioError
+    where the scenario is wrong, whatever the program raises, with notes that say where in
+    which run it did, and `sim.world.Interrupted` when the user has had enough.
     """
+    check_choices(seed, variant, consumer)
     scenario = scenario_of(source)
     plan = scenario.plan(variant, program=consumer)
-    done = simulate_plan(plan, seed, versions=versions(), tell=tell)
+    try:
+        done = simulate_plan(plan, seed, versions=versions(), tell=tell)
+    except Interrupted:
+        raise
+    except Exception as error:
+        error.add_note(f"of {plan.name}, {plan.variant}, seed {seed}")
+        raise
     return judged(scenario, plan, seed, done)
 
 

@@ -21,7 +21,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from model.faults import VERBS
+from model.variants import VARIANTS
+from scenarios.problems import expected
 from scenarios.units import duration_text
 
 CLUSTER = "main"
@@ -88,25 +89,40 @@ def groups(
     )
 
 
-@st.composite
 def faults(
-    draw: st.DrawFn,
     *,
     consumers: int,
     brokers: int,
     servers: int = 3,
     most: int = 3,
     kinds: Sequence[str] = FAULTS,
-) -> list[dict[str, Any]]:
+) -> st.SearchStrategy[list[dict[str, Any]]]:
     """Timelines of faults, one after the other, each undone before the next.
 
     A member that is killed or leaves is started again, so the same can happen to it twice.
     """
+    return _faults(consumers, brokers, servers, most, _known(kinds))
+
+
+def _known(kinds: Sequence[str]) -> list[str]:
+    """Kinds of fault, of which there is at least one; ValueError for a word that is none."""
+    if isinstance(kinds, str) or not kinds:
+        raise ValueError(f"kinds is {kinds!r}; expected some of: {', '.join(FAULTS)}")
+    for kind in kinds:
+        if kind not in FAULTS:
+            raise ValueError(expected(kind, "a fault that can be drawn", FAULTS))
+    return list(kinds)
+
+
+@st.composite
+def _faults(
+    draw: st.DrawFn, consumers: int, brokers: int, servers: int, most: int, kinds: list[str]
+) -> list[dict[str, Any]]:
     entries: list[dict[str, Any]] = []
     number = draw(st.integers(0, most))
     for at in range(number):
         at_s = FIRST_FAULT_S + at * BETWEEN_FAULTS_S + draw(st.integers(0, 2))
-        kind = draw(st.sampled_from(list(kinds)))
+        kind = draw(st.sampled_from(kinds))
         entries.extend(draw(_fault(kind, at_s, consumers, brokers, servers)))
     return entries
 
@@ -135,13 +151,10 @@ def _fault(
         return [{**entry, kind: server, "by": "300ms", "for": lasts}]
     if kind == "quorum_loss":
         return [{**entry, kind: "zookeeper", "for": lasts}]
-    assert kind in VERBS, f"{kind} is not a fault that can be drawn"
     return [{**entry, kind: member}]
 
 
-@st.composite
 def scenarios(
-    draw: st.DrawFn,
     *,
     kinds: Sequence[str] = FAULTS,
     most_faults: int = 3,
@@ -149,17 +162,49 @@ def scenarios(
     most_brokers: int = 3,
     layouts: Sequence[str] = ("0.7", "0.8"),
     variant: str = "hardened",
+) -> st.SearchStrategy[dict[str, Any]]:
+    """Whole scenarios, as the fields of a file; `simulate` takes them as they are.
+
+    Of the layouts, those are drawn on which the variant runs.
+    """
+    return _scenarios(
+        clusters(most_brokers=most_brokers, layouts=_layouts(layouts, variant)),
+        groups(most_consumers=most_consumers),
+        most_faults,
+        _known(kinds),
+        variant,
+    )
+
+
+def _layouts(layouts: Sequence[str], variant: str) -> list[str]:
+    """Those of the layouts that a variant allows; ValueError where there are none."""
+    if variant not in VARIANTS:
+        raise ValueError(expected(variant, "a variant", VARIANTS))
+    allowed = VARIANTS[variant].layouts
+    found: list[str] = [layout for layout in layouts if layout in allowed]
+    if not found:
+        raise ValueError(f"{variant} runs on no layout but {', '.join(allowed)}, not {layouts!r}")
+    return found
+
+
+@st.composite
+def _scenarios(
+    draw: st.DrawFn,
+    some_clusters: st.SearchStrategy[dict[str, Any]],
+    some_groups: st.SearchStrategy[dict[str, Any]],
+    most_faults: int,
+    kinds: list[str],
+    variant: str,
 ) -> dict[str, Any]:
-    """Whole scenarios, as the fields of a file; `simulate` takes them as they are."""
-    cluster = draw(clusters(most_brokers=most_brokers, layouts=layouts))
-    group = draw(groups(most_consumers=most_consumers))
+    cluster = draw(some_clusters)
+    group = draw(some_groups)
     timeline = draw(
-        faults(
-            consumers=group["consumers"],
-            brokers=cluster["brokers"],
-            servers=cluster["zookeeper"]["servers"],
-            most=most_faults,
-            kinds=kinds,
+        _faults(
+            group["consumers"],
+            cluster["brokers"],
+            cluster["zookeeper"]["servers"],
+            most_faults,
+            kinds,
         )
     )
     return {

@@ -1,0 +1,39 @@
+"""What a live world can do, and why it cannot do the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from model.faults import Action
+from model.plan import Plan
+from real.nemesis import DEEDS
+
+LACKING = {
+    "crash_host": "the kernel of this machine closes what a process had open",
+    "lag": "a real follower cannot be told to fall behind",
+    "move": "members of a live run all live on this machine",
+    "create_topic": "topics of a live run do not change yet",
+    "add_partitions": "topics of a live run do not change yet",
+    "delete_topic": "topics of a live run do not change yet",
+    "move_leader": "leaders of a live run do not move on demand yet",
+}
+"""Verb -> why it cannot be done for real."""
+
+
+def lacking(plan: Plan) -> Iterator[str]:
+    """What of a plan cannot be done for real, a sentence each."""
+    for action in plan.timeline:
+        why = _why_not(plan, action)
+        if why:
+            yield f"timeline[{action.number}]: `{action.label}` cannot be done live: {why}"
+
+
+def _why_not(plan: Plan, action: Action) -> str:
+    if action.verb.name not in DEEDS:
+        return LACKING.get(action.verb.name, "no world can do it")
+    is_server = "zookeeper" in action.target
+    if action.verb.name == "partition" and is_server:
+        return "the servers talk to one another past the proxy"
+    if action.verb.name == "partition" and action.option("from", "zookeeper") != "zookeeper":
+        return "only what passes between a member and ZooKeeper can be held up"
+    return ""

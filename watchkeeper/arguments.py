@@ -1,0 +1,91 @@
+"""What `simulate` is given, checked: each mistake is a sentence that says what was expected."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from inspect import iscoroutinefunction
+from typing import Any
+
+import yaml
+
+from model.program import Program
+from scenarios import Scenario, from_text, load
+from scenarios.glancing import DEEPEST
+from scenarios.problems import shown
+from scenarios.reading import Path, field_name
+
+Source = str | os.PathLike[str] | Mapping[str, Any] | Scenario
+
+_SOURCES = (
+    "the name of a shipped scenario, a file's path, a mapping of a scenario's fields, or a "
+    "scenario that has been read"
+)
+_PLAIN = "text, a number, true or false, None, a list or a mapping"
+
+
+def scenario_of(source: Source) -> Scenario:
+    """A scenario: one that was read, a shipped one's name, a file's path, or its fields."""
+    if isinstance(source, Scenario):
+        return source
+    if isinstance(source, os.PathLike):
+        source = os.fspath(source)
+    if isinstance(source, str):
+        return load(source)
+    if not isinstance(source, Mapping):
+        raise TypeError(f"the scenario is {_described(source)}; expected {_SOURCES}")
+    fields = _plain(source, ())
+    name = fields.get("name")
+    text = yaml.safe_dump(fields, sort_keys=False)
+    return from_text(f"{name if isinstance(name, str) else 'scenario'}.yaml", text, source="")
+
+
+def _plain(value: Any, path: Path) -> Any:
+    """The same of nothing but what YAML has; TypeError where there is something else."""
+    if len(path) > 2 * DEEPEST:
+        raise ValueError(f"{field_name(path[:1])} is nested more than {DEEPEST} deep")
+    if isinstance(value, Mapping):
+        return {_key(key, path): _plain(one, (*path, key)) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one, (*path, at)) for at, one in enumerate(value)]
+    match value:
+        case None | True | False:
+            return value
+        case str():
+            return str.__str__(value)
+        case int():
+            return int.__int__(value)
+        case float():
+            return float.__float__(value)
+    raise TypeError(f"{field_name(path)} is {_described(value)}; expected {_PLAIN}")
+
+
+def _key(key: Any, path: Path) -> str:
+    if isinstance(key, str):
+        return str.__str__(key)
+    where = field_name(path) or "the scenario"
+    raise TypeError(f"{where} has the key {shown(key)}, {_described(key)}; expected text")
+
+
+def _described(value: Any) -> str:
+    return "None" if value is None else f"{shown(value)} of type {type(value).__name__}"
+
+
+def check_choices(seed: Any, variant: Any, consumer: Any) -> None:
+    """Refuse what is no seed, no variant's name, or no program."""
+    if type(seed) is not int:
+        raise TypeError(f"seed is {_described(seed)}; expected a whole number")
+    if variant is not None and not isinstance(variant, str):
+        raise TypeError(f"variant is {_described(variant)}; expected a variant's name or None")
+    if consumer is None:
+        return
+    if not isinstance(consumer, Program):
+        raise TypeError(
+            f"consumer is {_described(consumer)}; expected a Program(turn, None, first_memory)"
+        )
+    turn = consumer.turn
+    if not iscoroutinefunction(turn) and not iscoroutinefunction(type(turn).__call__):
+        raise TypeError(
+            f"the turn of the consumer is {_described(turn)}; expected an `async def "
+            "turn(zk, me, memory)`"
+        )
