@@ -18,10 +18,11 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple
 
 from kazoo.client import KazooClient
+from kazoo.exceptions import ConnectionClosedError, SessionExpiredError
 from kazoo.exceptions import ConnectionLoss as KazooConnectionLoss
 from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.states import Callback, EventType, KazooState, WatchedEvent
@@ -117,8 +118,14 @@ class Client:
     """A client. What it hears goes to `hear`, which must not take long."""
 
     def __init__(
-        self, hosts: str, chroot: str, timeout_ms: int, hear: Callable[[Said], None]
+        self,
+        hosts: str,
+        chroot: str,
+        timeout_ms: int,
+        hear: Callable[[Said], None],
+        options: Mapping[str, Any] | None = None,
     ) -> None:
+        """`options` go to kazoo as they are: `auth_data`, `use_ssl`, `ca` and so on."""
         self.prefix = chroot
         self.hear = hear
         self.state: State = "new"
@@ -137,6 +144,7 @@ class Client:
                 max_tries=-1, delay=FIRST_RETRY_S, max_delay=LONGEST_RETRY_S, ignore_expire=False
             ),
             logger=logger,
+            **(options or {}),
         )
         self._kazoo.add_listener(self._changed)
 
@@ -154,6 +162,14 @@ class Client:
         self._kazoo.stop()
         self._kazoo.close()
         self.state = "closed"
+
+    def make_chroot(self) -> bool:
+        """Make the znodes of the chroot where they are missing; False if the session broke."""
+        try:
+            self._kazoo.ensure_path(self.prefix)
+        except (KazooConnectionLoss, ConnectionClosedError, SessionExpiredError):
+            return False
+        return True
 
     # --- asking ------------------------------------------------------------------------
 

@@ -11,9 +11,30 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, Protocol
 
 from model.trace import ENCODER, NOTHING, Row
+
+
+class Writes(Protocol):
+    """Whoever takes down what happens to a member."""
+
+    @property
+    def node(self) -> str:
+        """The member."""
+
+    def write(
+        self,
+        kind: str,
+        detail: Mapping[str, Any] = NOTHING,
+        *,
+        session: int = 0,
+        topic: str = "",
+        partition: str = "",
+        zxid: int = 0,
+        at_ns: int | None = None,
+    ) -> None:
+        """Take down an event."""
 
 
 class Diary:

@@ -35,7 +35,7 @@ from model.inbox import without_older_notes
 from model.operations import Operation, Pipelined, ZooKeeper
 from model.program import Ended, Program
 from real.client import Client, Reply, Said
-from real.diary import Diary
+from real.diary import Writes
 
 ZOOKEEPER = ZooKeeper()
 QUIET_PURPOSES = frozenset({"commit"})
@@ -84,7 +84,7 @@ class Driver:
     def __init__(
         self,
         program: Program,
-        diary: Diary,
+        diary: Writes,
         connect: Callable[[Callable[[Said], None]], Client],
         fetching: Fetching | None = None,
         steps: Steps | None = None,
@@ -92,7 +92,8 @@ class Driver:
     ) -> None:
         self.program = program
         self.diary = diary
-        self.queue: SimpleQueue[Said | Ordered | Quiet] = SimpleQueue()
+        self.queue: SimpleQueue[Any] = SimpleQueue()
+        """What is said, in order: a Said, an Ordered, a Quiet."""
         self.client = connect(self.queue.put)
         self.fetching = fetching
         self.steps = steps
@@ -127,7 +128,7 @@ class Driver:
             try:
                 outcome = self._turn(coroutine)
             except ZooKeeperError as error:
-                self._write("turn fails", {"error": str(error)})
+                self._turn_failed(error)
                 continue
             if isinstance(outcome, Ended):
                 self._end(outcome)
@@ -144,6 +145,9 @@ class Driver:
             handler = self._asks.get(type(ask))
             answer = handler(ask) if handler is not None else self._operate(ask)
 
+    def _turn_failed(self, error: ZooKeeperError) -> None:
+        self._write("turn fails", {"error": str(error)})
+
     def _end(self, ended: Ended) -> None:
         if self.fetching is not None:
             self.fetching.stop()
@@ -159,6 +163,10 @@ class Driver:
             said = self.queue.get() if wait_s is None else self.queue.get(timeout=wait_s)
         except Empty:
             return False
+        self._hear(said)
+        return True
+
+    def _hear(self, said: Any) -> None:
         if isinstance(said, Ordered):
             self._deliver(said, {"what": said.order.value, "topic": said.topic})
         elif isinstance(said, Quiet):
@@ -171,7 +179,6 @@ class Driver:
                 self._deliver(said.what, detail, said.at_ns)
         else:
             self._note_state(said)
-        return True
 
     def _take_in_all(self) -> None:
         while not self.queue.empty():
@@ -272,11 +279,14 @@ class Driver:
                 self._is_idle = True
                 self._write("waits")
             timeout_s = None if ask.timeout_ms is None else ask.timeout_ms / 1000
-            self._wait_for(lambda: bool(self.inbox), timeout_s)
+            self._wait_for(self._need_not_wait, timeout_s)
         if not self.inbox:
             return None
         self._busy()
         return self.inbox.popleft()
+
+    def _need_not_wait(self) -> bool:
+        return bool(self.inbox)
 
     def _busy(self) -> None:
         if self._is_idle:

@@ -105,7 +105,10 @@ Watcher = Callable[[Any], None]
 
 def request_for(operation: Operation[Any], prefix: str, watcher: Watcher) -> Any:
     """The request of kazoo for an operation; paths are below `prefix`, a chroot or nothing."""
-    return REQUESTS[type(operation)](operation, f"{prefix}{operation.path}", watcher)
+    path = f"{prefix}{operation.path}"
+    if prefix and operation.path == "/" and not isinstance(operation, Multi):
+        path = prefix  # no path but the root ends in a slash
+    return REQUESTS[type(operation)](operation, path, watcher)
 
 
 def _flags(operation: Create) -> int:

@@ -8,8 +8,9 @@ The door for users' own code:
     assert result.holds, result
 
 `simulate` runs a scenario and judges it; `properties` are the claims it is judged by;
-`strategies` draws scenarios for Hypothesis. What a program may ask of its world stands in
-`model.operations` and `model.asks`.
+`strategies` draws scenarios for Hypothesis. `Consumer` and `Broker` put a live member into
+an application, over a real ZooKeeper; `run_live` runs a program of your own there. What a
+program may ask of its world stands in `model.operations` and `model.asks`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from watchkeeper.house import enter
+from watchkeeper.house import enter, needing
 
 enter()
 
@@ -34,12 +35,23 @@ _DOOR = {
     "Verdict": ("model.verdicts", "Verdict"),
     "properties": ("model.properties", None),
     "strategies": ("watchkeeper.strategies", None),
+    "Consumer": ("real.embedding", "Consumer"),
+    "Broker": ("real.registering", "Broker"),
+    "Claim": ("real.handover", "Claim"),
+    "NotOwned": ("real.handover", "NotOwned"),
+    "Partition": ("model.asks", "Partition"),
+    "run_live": ("real.living", "run_live"),
 }
 """Public name -> module and attribute. They are imported when they are first used, so
 that the command line starts quickly."""
 
 __all__ = [
+    "Broker",
+    "Claim",
+    "Consumer",
     "Ended",
+    "NotOwned",
+    "Partition",
     "Program",
     "Result",
     "Scenario",
@@ -48,6 +60,7 @@ __all__ = [
     "__version__",
     "load",
     "properties",
+    "run_live",
     "simulate",
     "strategies",
 ]
@@ -55,8 +68,13 @@ __all__ = [
 if TYPE_CHECKING:
     import watchkeeper.strategies as strategies
     from model import properties
+    from model.asks import Partition
     from model.program import Ended, Program
     from model.verdicts import Verdict
+    from real.embedding import Consumer
+    from real.handover import Claim, NotOwned
+    from real.living import run_live
+    from real.registering import Broker
     from scenarios import Scenario, ScenarioError, load
     from watchkeeper.result import Result
     from watchkeeper.running import simulate
@@ -66,5 +84,6 @@ def __getattr__(name: str) -> Any:
     if name not in _DOOR:
         raise AttributeError(f"module 'watchkeeper' has no attribute {name!r}")
     module, attribute = _DOOR[name]
-    loaded = import_module(module)
+    with needing(f"watchkeeper.{name}"):
+        loaded = import_module(module)
     return loaded if attribute is None else getattr(loaded, attribute)

@@ -3,14 +3,39 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+
+EXTRAS = {"kazoo": "live", "hypothesis": "test"}
+"""Library -> the extra that installs it."""
 
 HOUSE = ("model", "sim", "real", "scenarios", "reports")
 
 
 class Shadowed(ImportError):
     """Another package of the same name stands in the way of one of ours."""
+
+
+class MissingExtra(ImportError):
+    """A library is not installed that only a part of the project needs."""
+
+
+@contextmanager
+def needing(what: str) -> Iterator[None]:
+    """Say which extra to install if what is being imported needs a library that is not there."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        library = (error.name or "").partition(".")[0]
+        if library not in EXTRAS:
+            raise
+        raise MissingExtra(
+            f"{what} needs {library}, which is not installed; install the extra "
+            f"{EXTRAS[library]!r}, for example with pip install 'watchkeeper[{EXTRAS[library]}]'",
+            name=library,
+        ) from None
 
 
 def enter() -> None:
