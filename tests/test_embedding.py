@@ -290,9 +290,10 @@ def test_silence_is_found_before_the_session_ends(
     proxy: Proxy, chroot: str, zookeeper: Ensemble, app: Application, other: Application
 ) -> None:
     """Nothing passes any more: reading stops in time, and another takes over afterwards."""
-    with app.member(f"{proxy.hosts_of('me')}{chroot}") as consumer:
+    config = {**CONFIG, "zookeeper.session.timeout.ms": 3 * TIMEOUT_MS}
+    with app.member(f"{proxy.hosts_of('me')}{chroot}", config=config) as consumer:
         until(lambda: len(app.reads) == 4)
-        with other.member(f"{zookeeper.hosts}{chroot}", group="billing") as second:
+        with other.member(f"{zookeeper.hosts}{chroot}") as second:
             until(lambda: len(other.reads) == 2)
             cut = proxy.cut("me", lambda what, n: None)
             until(lambda: app.reads == {})
