@@ -44,11 +44,13 @@ class Verb:
     about: str
     options: tuple[Option, ...] = ()
     required: tuple[Option, ...] = ()
-    worlds: tuple[str, ...] = ("sim",)
+    worlds: tuple[str, ...] = ("sim", "live")
     """Where it can be done."""
     lacking: str = ""
     """Why it cannot be done where it cannot."""
 
+
+SIM_ALONE = ("sim",)
 
 _MEMBER: tuple[Target, ...] = ("consumer", "broker")
 _PROCESS: tuple[Target, ...] = ("consumer", "broker", "server")
@@ -65,6 +67,7 @@ VERBS = {
             "fault",
             _MEMBER,
             "a machine is lost; nobody is told that its connections are gone",
+            worlds=SIM_ALONE,
         ),
         Verb(
             "restart",
@@ -111,7 +114,13 @@ VERBS = {
         Verb("skew", "fault", _MEMBER, "a clock is wrong", ("by",), ("by",)),
         # the ensemble
         Verb(
-            "lag", "fault", ("server",), "a follower falls behind", ("by", "for"), ("by", "for")
+            "lag",
+            "fault",
+            ("server",),
+            "a follower falls behind",
+            ("by", "for"),
+            ("by", "for"),
+            worlds=SIM_ALONE,
         ),
         Verb(
             "rolling_restart",
@@ -130,6 +139,7 @@ VERBS = {
             "a broker moves to another machine and keeps its id",
             ("to",),
             ("to",),
+            worlds=SIM_ALONE,
         ),
         Verb(
             "create_topic",
@@ -137,6 +147,7 @@ VERBS = {
             ("topic",),
             "a topic comes into being",
             ("partitions", "partitions_per_broker"),
+            worlds=SIM_ALONE,
         ),
         Verb(
             "add_partitions",
@@ -144,8 +155,9 @@ VERBS = {
             ("topic",),
             "a topic gets more partitions",
             ("partitions", "partitions_per_broker"),
+            worlds=SIM_ALONE,
         ),
-        Verb("delete_topic", "change", ("topic",), "a topic is deleted"),
+        Verb("delete_topic", "change", ("topic",), "a topic is deleted", worlds=SIM_ALONE),
         Verb(
             "move_leader",
             "change",
@@ -153,6 +165,7 @@ VERBS = {
             "another broker leads a partition",
             ("to",),
             ("to",),
+            worlds=SIM_ALONE,
         ),
         # load
         Verb(

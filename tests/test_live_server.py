@@ -437,7 +437,7 @@ def test_with_java_nothing_is_skipped_under_ci(
     def missing() -> None:
         raise EnvironmentProblem("it is not there")
 
-    monkeypatch.setenv("CI", ci)
+    monkeypatch.setenv("WATCHKEEPER_LIVE", ci)
     monkeypatch.setattr(live, "find_java", (lambda: None) if has_java else missing)
     monkeypatch.setattr(live, "zookeeper_jars", missing)
 

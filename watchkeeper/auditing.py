@@ -15,7 +15,7 @@ from model.audit import Audit, GroupAudit, audit
 from model.patience import Patience
 from model.verdicts import Verdict
 from model.whatif import BadChange, WhatIf, what_if
-from watchkeeper.cli import HOLDS, UNKNOWN, USAGE, VIOLATED, Stop
+from watchkeeper.endings import HOLDS, UNKNOWN, USAGE, VIOLATED, Stop
 
 if TYPE_CHECKING:
     from real.snapshot import Reader

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -269,7 +269,7 @@ def offsets(what: str, file: Path, as_json: bool, **options: Any) -> int:
     act = offsets.export if what == "export" else offsets.reset
     done = act(auditing.request(**options), file)
     if as_json:
-        _print_json(done)
+        print_json(done)
         return HOLDS
     return offsets.show(done)
 

@@ -13,7 +13,7 @@ from model.asks import Partition
 from model.census import Census, take
 from model.snapshot import Snapshot
 from watchkeeper.auditing import Request, reader
-from watchkeeper.cli import HOLDS, UNKNOWN, USAGE, VIOLATED, Stop
+from watchkeeper.endings import HOLDS, UNKNOWN, USAGE, VIOLATED, Stop
 
 FORM = 'JSON of the form {"group": "G", "offsets": {"TOPIC": {"PARTITION": 42}}}'
 

@@ -1,0 +1,141 @@
+"""Scenarios for real: the same files, the same code, the same verdicts as simulated."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from model.faults import VERBS
+from model.verdicts import Verdict
+from real.capabilities import LACKING, lacking
+from real.nemesis import DEEDS
+from scenarios import from_text, load, shipped
+from tests.live import skip_without_zookeeper
+from watchkeeper import simulate
+from watchkeeper.living import run_live
+from watchkeeper.result import Result
+from watchkeeper.running import judged, scenario_of
+
+Fields = Mapping[str, Any]
+LOAD = {"at": "0s", "produce": "clicks", "rate": "100/s"}
+
+
+def scenario(*timeline: Fields, **more: Any) -> dict[str, Any]:
+    """Two brokers and two consumers with short sessions, and what befalls them."""
+    return {
+        "name": "short",
+        "about": "a short run",
+        "clusters": {
+            "main": {
+                "zookeeper": {"servers": 1, "tick": "200ms"},
+                "session_timeout": "1s",
+                "brokers": 2,
+                "topics": {"clicks": {"partitions_per_broker": 2}},
+            }
+        },
+        "groups": {
+            "group": {
+                "consumers": 2,
+                "streams": {"clicks": 1},
+                "apart": "500ms",
+                "fetch_every": "100ms",
+                "config": {"zookeeper.session.timeout.ms": 1000, "auto.commit.interval.ms": 500},
+            }
+        },
+        "timeline": [LOAD, *timeline],
+        "settle": "5s",
+        **more,
+    }
+
+
+def lived(fields: Fields) -> Result:
+    """Run it for real, and judge it."""
+    skip_without_zookeeper()
+    found = scenario_of(fields)
+    plan = found.plan()
+    return judged(found, plan, 0, run_live(plan, 0, lambda now_us, end_us: None))
+
+
+FAULTS: dict[str, tuple[Fields, ...]] = {
+    "a consumer is killed": ({"at": "3s", "crash": "group/0"},),
+    "a consumer stands still": ({"at": "3s", "pause": "group/0", "for": "2s"},),
+    "a session ends": ({"at": "3s", "expire": "group/0"},),
+    "a connection breaks": ({"at": "3s", "disconnect": "group/0", "for": "200ms"},),
+    "a claim's reply is lost": ({"on": {"node": "group/1", "asks": "claim"}, "lose": "reply"},),
+    "the server is killed": (
+        {"at": "3s", "crash": "zookeeper/1"},
+        {"at": "3500ms", "restart": "zookeeper/1"},
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_hardened_holds_for_real_what_it_holds_simulated(fault: str) -> None:
+    """Every fault strikes, the group comes to rest, and nobody fetches beside another."""
+    fields = scenario(*FAULTS[fault])
+
+    result = lived(fields)
+
+    assert result.verdict is Verdict.HOLDS, result
+    assert all(effect.is_real for effect in result.effects)
+    assert simulate(fields).verdict is Verdict.HOLDS
+    assert list(result.trace.of_kind("fetched"))
+
+
+def test_nothing_is_left_of_a_live_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No folder and no process."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    result = lived(scenario(settle="2s"))
+
+    assert result.trace.header.world == "live"
+    assert os.listdir(tmp_path) == []
+
+
+# --- what cannot be done ---------------------------------------------------------------
+
+
+def test_every_verb_is_done_live_or_there_is_a_reason() -> None:
+    """A verb that some world can do is done here, or it is said why not."""
+    doable = {name for name, verb in VERBS.items() if verb.worlds}
+
+    assert set(DEEDS) | set(LACKING) == doable
+    assert not set(DEEDS) & set(LACKING)
+
+
+@pytest.mark.parametrize(
+    ("entry", "said"),
+    [
+        ({"at": "3s", "lag": "zookeeper/1", "by": "1s", "for": "1s"}, "fall behind"),
+        ({"at": "3s", "partition": "zookeeper/1", "for": "1s"}, "past the proxy"),
+        (
+            {"at": "3s", "partition": "group/1", "from": "brokers", "for": "1s"},
+            "between a member and ZooKeeper",
+        ),
+        ({"at": "3s", "delete_topic": "clicks"}, "do not change yet"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_with_the_reason(entry: Fields, said: str) -> None:
+    """The entry of the timeline is named."""
+    plan = scenario_of(scenario(entry)).plan()
+
+    (problem,) = lacking(plan)
+
+    assert problem.startswith("timeline[1]: ")
+    assert said in problem
+
+
+def test_most_shipped_scenarios_can_be_run_live() -> None:
+    """What is refused changes topics, moves brokers, or meddles between servers."""
+    refused = {name for name in shipped() if list(lacking(load(name).plan()))}
+
+    assert len(refused) < len(shipped()) // 2
+    assert {"consumer-crash", "gc-pause-zombie", "session-expiry"}.isdisjoint(refused)
+
+
+def test_the_text_of_a_scenario_says_nothing_of_worlds() -> None:
+    """The same file is the input of both."""
+    assert "live" not in str(from_text("x.yaml", str(scenario())).document.data)
