@@ -263,9 +263,11 @@ PAGES: dict[str, Callable[[], str]] = {
 
 
 def main(arguments: list[str]) -> int:
-    """Write the pages, or check them."""
+    """Write the pages, or those that are named, or check them."""
     stale = []
-    for name, make in PAGES.items():
+    wanted = [one for one in arguments if one != "--check"] or list(PAGES)
+    for name in wanted:
+        make = PAGES[name]
         path = HOME / name
         text = make()
         if "--check" not in arguments:

@@ -41,7 +41,7 @@ def what_is_missing() -> tuple[str, bool]:
 
 @pytest.fixture(scope="session")
 def needs_zookeeper() -> None:
-    """Skip with one reason where the real thing cannot run; with Java, never where WATCHKEEPER_LIVE is set."""
+    """Skip with one reason where the real thing cannot run; never if WATCHKEEPER_LIVE is set."""
     skip_without_zookeeper()
 
 

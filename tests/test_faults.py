@@ -10,11 +10,12 @@ import pytest
 
 from model.faults import VERBS
 from model.trace import Event, Trace
+from real.capabilities import LACKING
 from scenarios import ScenarioError, load, shipped
 from sim.nemesis import DEEDS
 from watchkeeper import Result, Verdict, simulate
 
-WORLDS = {"sim": frozenset(DEEDS)}
+WORLDS = {"sim": frozenset(DEEDS), "live": frozenset(DEEDS) - frozenset(LACKING)}
 """World -> the verbs that it knows."""
 
 
