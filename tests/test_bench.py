@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 BENCH = Path(__file__).resolve().parent.parent / "bench"
-COMMANDS = ("assignors", "fingerprints", "herd", "operations", "seeds")
+COMMANDS = ("agree", "assignors", "conformance", "fingerprints", "herd", "operations", "seeds")
 SMALL = {
     "assignors": ["--partitions", "2000", "--streams", "7", "--rounds", "1"],
     "fingerprints": [

@@ -26,8 +26,8 @@ from tests.zookeeper_runs import play
 from tests.zookeeper_story import error_of, told
 
 CLOSE = "close"
-HOME = "/home"
-TOP = "/home/here"
+HOME = "/above"
+TOP = "/above/here"
 """Every path of a script is this znode or lies below it. An arm creates both first, so that
 the counter of sequential names above it begins anew with each script."""
 
