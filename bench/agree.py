@@ -10,8 +10,10 @@ where it is not; what a live world cannot do is listed with the reason.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
+from typing import TextIO
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -26,11 +28,14 @@ from watchkeeper.running import judged
 def main() -> None:
     arguments = parsed()
     names = arguments.scenarios or shipped()
-    print(f"{'scenario':30} {'simulated':10} live")
-    differing = 0
-    for name in names:
-        differing += not compare(name, arguments.variant, arguments.repeat)
-    print(f"{differing} of {len(names)} differ" if differing else "all that can be run agree")
+    out = sys.stderr if arguments.json else sys.stdout
+    print(f"{'scenario':30} {'simulated':10} live", file=out)
+    agreeing = {name: compare(name, arguments.variant, arguments.repeat, out) for name in names}
+    differing = [name for name, agree in agreeing.items() if not agree]
+    if arguments.json:
+        print(json.dumps({"agree": agreeing, "repeat": arguments.repeat}))
+    else:
+        print(f"differing: {', '.join(differing)}" if differing else "all that can be run agree")
     sys.exit(1 if differing else 0)
 
 
@@ -38,28 +43,29 @@ def parsed() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--variant", default="hardened")
+    parser.add_argument("--json", action="store_true", help="print one JSON value")
     parser.add_argument("scenarios", nargs="*")
     return parser.parse_args()
 
 
-def compare(name: str, variant: str, repeat: int) -> bool:
+def compare(name: str, variant: str, repeat: int, out: TextIO) -> bool:
     """Run one scenario in both worlds and print a line; whether they agree."""
     scenario = load(name)
     plan = scenario.plan(variant)
     reasons = list(lacking(plan))
     if reasons:
-        print(f"{name:30} {'':10} not possible: {reasons[0].partition('live: ')[2]}")
+        print(f"{name:30} {'':10} not possible: {reasons[0].partition('live: ')[2]}", file=out)
         return True
     simulated = simulate(scenario, variant=variant)
-    print(f"{name:30} {simulated.verdict.value:10} ", end="", flush=True)
+    print(f"{name:30} {simulated.verdict.value:10} ", end="", flush=True, file=out)
     agree = True
     for seed in range(repeat):
         done = run_live(scenario.plan(variant), seed, lambda now_us, end_us: None)
         result = judged(scenario, plan, seed, done)
         same = is_same(simulated, result)
         agree = agree and same
-        print("same" if same else f"DIFFERS ({said_of(result)})", end=" ", flush=True)
-    print()
+        print("same" if same else f"DIFFERS ({said_of(result)})", end=" ", flush=True, file=out)
+    print(file=out)
     return agree
 
 

@@ -10,6 +10,7 @@ The first difference is printed as a script and ends the run with exit code 1.
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 import time
 from collections import Counter
@@ -42,10 +43,14 @@ def main() -> None:
             sys.exit(1)
         done += sum(len(getattr(ask, "operations", (ask,))) or 1 for _, ask in script)
         scripts += 1
-        print(f"\r{done:,} operations in {scripts:,} scripts", end="", flush=True)
-    print("\n" + ", ".join(f"{kind} {number:,}" for kind, number in kinds.most_common()))
-    took_s = time.monotonic() - begun
-    print(f"{done:,} operations, {scripts:,} scripts, no difference, {took_s:.0f} s")
+        print(f"\r{done:,} operations in {scripts:,} scripts", end="", file=sys.stderr)
+    took_s = round(time.monotonic() - begun)
+    print(file=sys.stderr)
+    if arguments.json:
+        print(json.dumps({"operations": done, "scripts": scripts, "seconds": took_s, **kinds}))
+        return
+    print(", ".join(f"{kind} {number:,}" for kind, number in kinds.most_common()))
+    print(f"{done:,} operations, {scripts:,} scripts, no difference, {took_s} s")
 
 
 def parsed() -> argparse.Namespace:
@@ -53,6 +58,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--operations", type=int, default=100_000)
     parser.add_argument("--clients", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--json", action="store_true", help="print one JSON value")
     return parser.parse_args()
 
 
