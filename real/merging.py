@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from model.trace import Row
-from real.moments import CLOSE_SESSION, CREATE_SESSION
+from real.moments import CLOSE_SESSION, CREATE_SESSION, how_it_ended
 from real.transactions import FAILED, WORDS, Changes, Transaction, all_transactions
 
 WRITING = frozenset({"create", "delete", "set", "set acl", "multi", "pipelined"})
@@ -141,8 +141,7 @@ def _told(one: Transaction, did: list[Any]) -> tuple[str, dict[str, Any]]:
     if one.kind == CREATE_SESSION:
         return "session opened", {}
     if one.kind == CLOSE_SESSION:
-        # A client numbers its farewell; the server's own, for a silent session, has 0.
-        return ("session closed" if one.xid else "session expired"), {"did": did}
+        return how_it_ended(one.xid), {"did": did}
     if one.kind == FAILED:
         return "refused", {"op": "failed"}
     return "applied", {"op": WORDS.get(one.kind, "other"), "did": did}

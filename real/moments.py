@@ -76,9 +76,12 @@ def _moments_in(record: bytes) -> Iterator[Moment]:
         (timeout_ms,) = TIMEOUT.unpack_from(record, TRANSACTION.size)
         yield Moment(zxid, "session opened", session, time_ms, timeout_ms)
     elif kind == CLOSE_SESSION:
-        # A client numbers its farewell; the server's own, for a silent session, has 0.
-        ended = "session closed" if xid else "session expired"
-        yield Moment(zxid, ended, session, time_ms)
+        yield Moment(zxid, how_it_ended(xid), session, time_ms)
+
+
+def how_it_ended(xid: int) -> str:
+    """A client numbers its farewell; the server's own, for a silent session, has 0."""
+    return "session closed" if xid else "session expired"
 
 
 def _records(log: bytes) -> Iterator[bytes]:

@@ -19,13 +19,11 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from model.administrator import Administrator, administrator
-from model.broker import Broker, broker
-from model.consumer import consumer
 from model.faults import Effect
-from model.member import Consumer
 from model.payloads import TopicAssignment
 from model.plan import BrokerPlan, ConsumerPlan, GroupPlan, Plan
 from model.program import Program
+from model.programs import broker_program, consumer_program
 from model.trace import NOTHING, Header, Row, Trace
 from real.clusters import ROOT, Cluster, leaders_of
 from real.member import Job
@@ -171,20 +169,9 @@ class World:
 
     def _start_consumer(self, group: GroupPlan, plan: ConsumerPlan, *, new_id: bool) -> None:
         cluster = self.clusters[group.cluster]
-        configured = plan.configured_id
-        if new_id and configured:
-            configured = f"{configured}.{self.lives[plan.node]}"
-        me = Consumer(
-            plan.node,
-            group.name,
-            plan.host,
-            plan.subscription,
-            cluster.plan.layout,
-            plan.variant,
-            plan.settings,
-            configured,
+        program = consumer_program(
+            cluster.plan, group.name, plan, life=self.lives[plan.node], new_id=new_id
         )
-        program = consumer(me) if plan.program is None else replace(plan.program, me=me)
         self._run(
             replace(
                 self._job(cluster, plan.node, program, plan.settings.session_timeout_ms),
@@ -197,19 +184,10 @@ class World:
 
     def _start_broker(self, cluster_name: str, plan: BrokerPlan) -> None:
         cluster = self.clusters[cluster_name]
-        on_disk = tuple(sorted(cluster.data.disks.get(plan.broker_id, {}).items()))
-        me = Broker(
-            plan.node,
-            plan.broker_id,
-            plan.host,
-            plan.port,
-            cluster.plan.layout,
-            cluster.plan.variant,
-            on_disk if cluster.plan.layout == "0.7" else (),
-            cluster.plan.session_timeout_ms,
-        )
+        on_disk = cluster.data.disks.get(plan.broker_id, {})
+        program = broker_program(cluster.plan, plan, on_disk)
         address = f"{plan.host}:{plan.port}"
-        job = self._job(cluster, plan.node, broker(me), cluster.plan.session_timeout_ms)
+        job = self._job(cluster, plan.node, program, cluster.plan.session_timeout_ms)
         cluster.data.open(plan.broker_id, plan.node, address)
         self._run(replace(job, about={"address": address}, serves=(plan.broker_id, plan.port)))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from model.trace import Header
 
-WORLDS = {"sim": "simulated", "real": "live", "live": "live", "explore": "explored"}
+WORLDS = {"sim": "simulated", "live": "live", "explore": "explored"}
 
 
 def title(header: Header) -> str:

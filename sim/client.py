@@ -267,7 +267,6 @@ class Client:
             request.client_done(Failure(ConnectionLoss, path, sent=True), 0)
 
     def _hang_up(self, connection: Connection) -> None:
-        connection.is_open_at_client = False
         connection.up.send(connection.server.disconnect, connection)
 
     # --- losing one message ------------------------------------------------------------

@@ -34,7 +34,6 @@ class Connection:
         "client",
         "down",
         "is_ghost",
-        "is_open_at_client",
         "is_open_at_server",
         "loses_requests",
         "number",
@@ -54,7 +53,6 @@ class Connection:
         self.session = 0
         self.up = Wire(network, client.node.name, server.name)
         self.down = Wire(network, server.name, client.node.name)
-        self.is_open_at_client = True
         self.is_open_at_server = False
         self.is_ghost = False
         """Whether what comes late from here was past all checks when the session moved on."""

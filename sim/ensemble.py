@@ -30,8 +30,6 @@ from sim.kernel import EPOCH_US, Kernel, Network
 from sim.server import Server
 from sim.sessions import Sessions
 
-NEVER = 1 << 62
-
 
 def no_reply(answer: Any, zxid: int) -> None:
     """What is done when nobody waits for an answer."""
@@ -232,14 +230,10 @@ class Ensemble:
 
     def followers(self) -> list[Server]:
         """The followers that hear of the leader now."""
-        leader = self.leader
         return [
             server
             for server in self.servers
-            if server.state == "following"
-            and not server.is_paused
-            and leader is not None
-            and (not self.network.cuts or self.in_touch(leader, server))
+            if server.state == "following" and not server.is_paused and self.hears_leader(server)
         ]
 
     def replicate_again(self) -> None:

@@ -124,8 +124,7 @@ class Sessions:
         leader = self.ensemble.leader
         if lease is None or leader is None or leader.is_paused or server.is_deposed:
             return
-        network = self.ensemble.network
-        if server is leader or not network.cuts or self.ensemble.in_touch(server, leader):
+        if self.ensemble.hears_leader(server):
             self.prolong(lease, server.touch_shift_us)
 
     def count_sign(self, session: int, server: Server, at_us: int) -> None:

@@ -13,13 +13,11 @@ from typing import Any
 
 from model.administrator import Administrator, administrator
 from model.asks import Partition
-from model.broker import Broker, broker
-from model.consumer import consumer
 from model.faults import Effect
-from model.member import Consumer
 from model.payloads import TopicAssignment
 from model.plan import BrokerPlan, ClusterPlan, ConsumerPlan, GroupPlan, Plan
 from model.program import Ended
+from model.programs import broker_program, consumer_program
 from model.registry import partition_07
 from model.trace import Header, Trace
 from sim.driver import Driver
@@ -149,20 +147,9 @@ class World:
 
     def _start_consumer(self, group: GroupPlan, plan: ConsumerPlan, *, new_id: bool) -> Node:
         cluster = self.clusters[group.cluster]
-        configured = plan.configured_id
-        if new_id and configured:
-            configured = f"{configured}.{self.lives[plan.node]}"
-        me = Consumer(
-            plan.node,
-            group.name,
-            plan.host,
-            plan.subscription,
-            cluster.plan.layout,
-            plan.variant,
-            plan.settings,
-            configured,
+        program = consumer_program(
+            cluster.plan, group.name, plan, life=self.lives[plan.node], new_id=new_id
         )
-        program = consumer(me) if plan.program is None else replace(plan.program, me=me)
         node = Node(self.kernel, plan.node, program, group=group.name)
         node.connect_to(
             cluster.ensemble,
@@ -180,18 +167,9 @@ class World:
         return self._run(node, fetcher, {"variant": plan.variant.name})
 
     def _start_broker(self, cluster: Cluster, plan: BrokerPlan) -> Node:
-        on_disk = tuple(sorted(cluster.disks.get(plan.broker_id, {}).items()))
-        me = Broker(
-            plan.node,
-            plan.broker_id,
-            plan.host,
-            plan.port,
-            cluster.plan.layout,
-            cluster.plan.variant,
-            on_disk if cluster.plan.layout == "0.7" else (),
-            cluster.plan.session_timeout_ms,
-        )
-        node = Node(self.kernel, plan.node, broker(me))
+        on_disk = cluster.disks.get(plan.broker_id, {})
+        program = broker_program(cluster.plan, plan, on_disk)
+        node = Node(self.kernel, plan.node, program)
         node.connect_to(cluster.ensemble, cluster.plan.session_timeout_ms, resends_watches=True)
         started = self._run(node, None, {"address": f"{plan.host}:{plan.port}"})
         cluster.logs.open_broker(node, plan, self.partitions_of(cluster, plan.broker_id))

@@ -14,7 +14,7 @@ from model.findings import Finding
 from model.intended import Step, steps
 from model.whatif import WhatIf
 from watchkeeper.auditing import Audited
-from watchkeeper.printing import STYLES, show_table
+from watchkeeper.printing import STYLES, plain_table, show_table
 
 MOST_STEPS = 12
 MOST_FINDINGS = 40
@@ -77,7 +77,7 @@ def _show_group(done: Audited, group: GroupAudit, to: Console) -> None:
 
 
 def _member_table(group: GroupAudit) -> Table:
-    table = _table("member", "session", "streams", "owns", "would own")
+    table = plain_table("member", "session", "streams", "owns", "would own")
     for one in group.members:
         streams = ", ".join(f"{topic}: {many}" for topic, many in sorted(one.streams.items()))
         planned = "unknown" if one.planned is None else str(one.planned)
@@ -86,7 +86,7 @@ def _member_table(group: GroupAudit) -> Table:
 
 
 def _topic_table(group: GroupAudit) -> Table:
-    table = _table("topic", "layout", "partitions", "owned", "connections to brokers")
+    table = plain_table("topic", "layout", "partitions", "owned", "connections to brokers")
     for one in group.topics:
         joined = f"{one.connections} to {_many(one.brokers, 'broker')}, at least "
         joined += str(one.least_connections)
@@ -97,7 +97,7 @@ def _topic_table(group: GroupAudit) -> Table:
 def _show_findings(findings: list[Finding], to: Console) -> None:
     if not findings:
         return
-    table = _table("finding", "what is amiss")
+    table = plain_table("finding", "what is amiss")
     table.columns[0].no_wrap = True
     for one in findings[:MOST_FINDINGS]:
         where = f"{one.path}: " if one.path and one.path not in one.said else ""
@@ -154,19 +154,12 @@ def _show_lag(done: Audited, group: GroupAudit, to: Console) -> None:
         return
     behind = done.lag.get(group.name, {})
     owners = {str(partition): name for partition, name in group.owners.items()}
-    table = _table("partition", "owner", "offset", "lag")
+    table = plain_table("partition", "owner", "offset", "lag")
     for partition, offset in sorted(group.group.offsets.items()):
         lag = behind.get(str(partition))
         owner = owners.get(str(partition), "nobody")
         table.add_row(str(partition), owner, str(offset), "unknown" if lag is None else str(lag))
     show_table(table, to)
-
-
-def _table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    return table
 
 
 def _styled(verdict: Any) -> tuple[str, str]:

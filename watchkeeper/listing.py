@@ -10,19 +10,12 @@ from rich.text import Text
 
 from model.trace import Event
 from watchkeeper.comparing import Parting, gist
-from watchkeeper.printing import console, show_table
-
-
-def _table(*columns: str) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    return table
+from watchkeeper.printing import console, plain_table, show_table
 
 
 def show_scenarios(rows: list[dict[str, Any]]) -> None:
     """List the scenarios."""
-    table = _table("scenario", "what it shows")
+    table = plain_table("scenario", "what it shows")
     table.columns[0].no_wrap = True
     for row in rows:
         table.add_row(Text(row["name"], "bold"), row["about"])
@@ -31,7 +24,7 @@ def show_scenarios(rows: list[dict[str, Any]]) -> None:
 
 def show_variants(rows: list[dict[str, Any]]) -> None:
     """List the variants, a column each, a row for each question."""
-    table = _table("", *(row["name"] for row in rows))
+    table = plain_table("", *(row["name"] for row in rows))
     for field in rows[0]:
         if field != "name":
             table.add_row(field.replace("_", " "), *(_cell(row[field]) for row in rows))
@@ -78,7 +71,7 @@ def _show_sides(parting: Parting, runs: tuple[str, str], out: Console) -> None:
 
 
 def _side(first: Event | None, after: tuple[Event, ...]) -> Table:
-    table = _table("event", "at", "what happened")
+    table = plain_table("event", "at", "what happened")
     if first is None:
         table.add_row("", "", Text("nothing more", "yellow"))
     else:

@@ -14,13 +14,13 @@ from rich.text import Text
 from model.faults import Effect
 from model.progress import ChangeSeen
 from model.verdicts import Finding, Verdict, duration, seconds
+from reports.headings import WORLDS
 from scenarios.units import duration_text
 
 if TYPE_CHECKING:
     from watchkeeper.result import Result
 
 STYLES = {Verdict.HOLDS: "green", Verdict.VIOLATED: "bold red", Verdict.UNKNOWN: "yellow"}
-WORLDS = {"sim": "simulated", "live": "live"}
 PLAIN_WIDTH = 110
 NARROW = 60
 MOST_CHANGES = 12
@@ -123,7 +123,8 @@ def _headline(result: Result) -> Text:
     return line
 
 
-def _table(*columns: str) -> Table:
+def plain_table(*columns: str) -> Table:
+    """A table without lines, whose cells fold."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
     for column in columns:
         table.add_column(column, overflow="fold")
@@ -131,7 +132,7 @@ def _table(*columns: str) -> Table:
 
 
 def _property_table(findings: tuple[Finding, ...]) -> Table:
-    table = _table("property", "kind", "verdict", "evidence")
+    table = plain_table("property", "kind", "verdict", "evidence")
     for at in (1, 2):
         table.columns[at].no_wrap = True
     for one in findings:
@@ -142,7 +143,7 @@ def _property_table(findings: tuple[Finding, ...]) -> Table:
 
 
 def _fault_table(effects: tuple[Effect, ...]) -> Table:
-    table = _table("timeline", "at", "effect")
+    table = plain_table("timeline", "at", "effect")
     for effect in effects:
         at = "never" if effect.at_us is None else f"{effect.at_us / 1e6:.3f} s"
         counts = [f"{what} {number}" for what, number in effect.counts.items() if number]
@@ -154,7 +155,7 @@ def _fault_table(effects: tuple[Effect, ...]) -> Table:
 
 
 def _change_table(members: list[ChangeSeen]) -> Table:
-    table = _table("change", "group", "at", "time to rest", "trigger skew")
+    table = plain_table("change", "group", "at", "time to rest", "trigger skew")
     table.columns[0].max_width = 60
     if len(members) > MOST_CHANGES:
         table.add_row(f"({len(members) - MOST_CHANGES} earlier ones)", "", "", "", "")
