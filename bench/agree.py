@@ -60,7 +60,7 @@ def compare(name: str, variant: str, repeat: int, out: TextIO) -> bool:
     print(f"{name:30} {simulated.verdict.value:10} ", end="", flush=True, file=out)
     agree = True
     for seed in range(repeat):
-        done = run_live(scenario.plan(variant), seed, lambda now_us, end_us: None)
+        _, done = run_live(scenario.plan(variant), seed, lambda now_us, end_us: None)
         result = judged(scenario, plan, seed, done)
         same = is_same(simulated, result)
         agree = agree and same

@@ -20,10 +20,15 @@ LACKING = {
 """Verb -> why it cannot be done for real."""
 
 
-def lacking(plan: Plan) -> Iterator[str]:
-    """What of a plan cannot be done for real, a sentence each."""
+def lacking(plan: Plan, *, is_existing: bool = False) -> Iterator[str]:
+    """What of a plan cannot be done for real, a sentence each.
+
+    `is_existing` says that the ZooKeeper runs already and is not ours to stop.
+    """
     for action in plan.timeline:
         why = _why_not(plan, action)
+        if is_existing and not why and "zookeeper" in action.target:
+            why = "the servers of a ZooKeeper that runs already are not ours to stop"
         if why:
             yield f"timeline[{action.number}]: `{action.label}` cannot be done live: {why}"
 

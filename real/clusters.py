@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from pathlib import Path
 
-from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException
 
 from model.asks import Partition
 from model.payloads import PartitionState
 from model.plan import ClusterPlan
 from model.registry import BadPayload, partition_state
+from real.access import Access
 from real.dataplane import DataPlane, Say
-from real.ensemble import Ensemble
+from real.embedded import Embedded
+from real.existing import Existing
 from real.proxy import Proxy
-from real.settings import Settings
-
-ROOT = "/watchkeeper"
-"""Everything that a run creates stands below this znode."""
 
 
 class Cluster:
@@ -32,34 +28,30 @@ class Cluster:
         folder: Path,
         now_us: Callable[[], int],
         say_hosting: Say,
+        access: Access | None = None,
     ) -> None:
+        """Start a ZooKeeper, or go to the one that runs at `access`."""
         self.plan = plan
         self.prefix = prefix
-        tick_ms = plan.zookeeper.tick_us // 1000
-        self.ensemble = Ensemble(
-            plan.zookeeper.servers,
-            settings=Settings(tick_ms=tick_ms),
-            name=f"{self.prefix}zookeeper",
-        )
-        self.ensemble.start()
-        logger = logging.getLogger("watchkeeper.kazoo")
-        logger.setLevel(logging.CRITICAL)
-        timeout_s = 20 * tick_ms / 1000
-        self.operator = KazooClient(self.ensemble.hosts, timeout=timeout_s, logger=logger)
-        self.operator.start()
-        self.operator.ensure_path(ROOT)
-        self.leader = self.ensemble.wait_for_leader().name
-        self.proxy = Proxy([server.address for server in self.ensemble.servers])
+        self.service = _service(plan, f"{prefix}zookeeper", access)
+        self.operator = self.service.start()
+        leader = self.service.leader
+        self.leader = "" if leader is None else leader.name
+        self.proxy = Proxy(self.service.addresses, tls=self.service.tls, tap=self.service.tap)
         self.proxy.start()
         folder.mkdir()
         self.data = DataPlane(plan, folder / "cluster.json", now_us, say_hosting)
 
     def stop(self) -> None:
-        """End every server, and leave nothing."""
-        self.operator.stop()
-        self.operator.close()
+        """End what is ours, and leave nothing."""
         self.proxy.stop()
-        self.ensemble.stop()
+        self.service.stop()
+
+
+def _service(plan: ClusterPlan, name: str, access: Access | None) -> Embedded | Existing:
+    if access is not None:
+        return Existing(access, name)
+    return Embedded(plan.zookeeper.servers, plan.zookeeper.tick_us // 1000, name)
 
 
 def leaders_of(cluster: Cluster) -> dict[str, int]:
@@ -70,7 +62,7 @@ def leaders_of(cluster: Cluster) -> dict[str, int]:
             partition = Partition(topic, str(index))
             path = partition_state(partition)
             try:
-                data, _ = cluster.operator.get(f"{ROOT}{path}")
+                data, _ = cluster.operator.get(f"{cluster.service.root}{path}")
                 leaders[str(partition)] = PartitionState.decode(path, data).leader
             except (KazooException, BadPayload):
                 continue

@@ -5,9 +5,11 @@ from __future__ import annotations
 from asyncio import AbstractEventLoop, Server
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from ssl import SSLContext
 from typing import TYPE_CHECKING, Literal
 
 from real.flow import Direction, Tell, Valve
+from real.tap import Tap
 from real.wire import Session
 
 if TYPE_CHECKING:
@@ -50,9 +52,19 @@ class Way:
 class Guest:
     """A client of the proxy."""
 
-    def __init__(self, name: str, loop: AbstractEventLoop) -> None:
+    def __init__(
+        self,
+        name: str,
+        loop: AbstractEventLoop,
+        *,
+        tls: SSLContext | None = None,
+        tap: Tap | None = None,
+    ) -> None:
         self.name = name
         self.loop = loop
+        self.tls = tls
+        """What a connection to a server needs, where it goes by TLS."""
+        self.tap = tap
         self.ways: list[Way] = []
         self.losses: list[Loss] = []
         """What the next requests will meet, one each."""

@@ -91,6 +91,7 @@ class Link:
         self.number = next(_numbers)
         self.session: Session | None = None
         """The session it carries, once the server has granted one."""
+        self.tap = way.guest.tap
         loop = way.guest.loop
         self.client = Side(self, is_client=True)
         self.server = Side(self, is_client=False)
@@ -134,7 +135,10 @@ class Link:
     async def _connect(self) -> None:
         host, _, port = self.way.server.rpartition(":")
         try:
-            await self.way.guest.loop.create_connection(lambda: self.server, host, int(port))
+            guest = self.way.guest
+            await guest.loop.create_connection(
+                lambda: self.server, host.strip("[]"), int(port), ssl=guest.tls
+            )
         except OSError:
             self._is_cut_off = True
             self.client.close()
@@ -195,6 +199,8 @@ class Link:
             if request is not None and request.is_of_program:
                 self._strike(losses.pop(0), frame, request.xid)
                 return
+        if self.tap is not None and self._has_asked:
+            self.tap.asked(self.number, frame)
         self._has_asked = True
         self.up.send(frame)
 
@@ -202,6 +208,8 @@ class Link:
         """A request meets what was aimed at it."""
         if loss.what == "reply":
             self._reply_to_lose = (xid, loss)
+            if self.tap is not None:
+                self.tap.asked(self.number, frame)
             self.up.send(frame)
             return
         loss.tell("requests lost", 1)
@@ -216,10 +224,19 @@ class Link:
         if not self._is_answered and not self.server.frames.is_raw:
             self._is_answered = True
             self.session = session_of(frame)
-        elif self._reply_to_lose is not None or self._ghosts:
+            if self.tap is not None and self.session is not None:
+                self.tap.granted_to(self.session)
+            self._pass_on(frame)
+            return
+        if self.tap is not None and not self.server.frames.is_raw:
+            self.tap.answered(self.number, self.session, frame)
+        if self._reply_to_lose is not None or self._ghosts:
             answered = reply_of(frame)
             if answered is not None and self._swallows(*answered):
                 return
+        self._pass_on(frame)
+
+    def _pass_on(self, frame: bytes) -> None:
         if not self._is_cut_off:
             self.down.send(frame)
 
@@ -256,14 +273,18 @@ class Link:
         newer = self.way.guest.link_of(self.session) if self.session is not None else None
         if newer is not None and request.is_write:
             xid = next(_ghost_xids)
-            newer._ghosts[xid] = tell
-            newer.up.send(renumbered(frame, xid))
+            newer._send_late(renumbered(frame, xid), xid, tell)
             self.up.finish()
         elif self.server.is_open:
-            self._ghosts[request.xid] = tell
-            self.up.send(frame)
+            self._send_late(frame, request.xid, tell)
         else:
             tell("late requests that found their session over", 1)
+
+    def _send_late(self, frame: bytes, xid: int, tell: Tell) -> None:
+        self._ghosts[xid] = tell
+        if self.tap is not None:
+            self.tap.asked(self.number, frame)
+        self.up.send(frame)
 
     def _give_up_ghosts(self) -> None:
         for tell in self._ghosts.values():

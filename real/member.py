@@ -53,6 +53,8 @@ class Job:
     armed: tuple[tuple[str, str], ...] = ()
     """(before or after, purpose) of the steps at which to report and wait."""
     skew_ms: int = 0
+    auth: tuple[tuple[str, str], ...] = ()
+    """Scheme and credential, as `addauth` takes them."""
 
 
 def encoded(job: Job) -> bytes:
@@ -111,7 +113,8 @@ def main() -> None:
     clients: list[Client] = []
 
     def connect(hear: Callable[[Said], None]) -> Client:
-        clients.append(Client(job.hosts, job.chroot, job.session_timeout_ms, hear))
+        options = {"auth_data": list(job.auth)} if job.auth else {}
+        clients.append(Client(job.hosts, job.chroot, job.session_timeout_ms, hear, options))
         return clients[0]
 
     fetcher = None

@@ -8,17 +8,15 @@ So each is put at the moment the log gives it, moved between its question and it
 
 from __future__ import annotations
 
-import time
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
 from model.trace import Row
-from real.moments import CLOSE_SESSION, CREATE_SESSION, how_it_ended
-from real.transactions import FAILED, WORDS, Changes, Transaction, all_transactions
+from real.ledger import Agreed
 
 WRITING = frozenset({"create", "delete", "set", "set acl", "multi", "pipelined"})
 
@@ -31,15 +29,13 @@ class Request(NamedTuple):
     answered_us: int
 
 
-def merged(
-    own: list[Row], folder: Path, logs: dict[str, list[Path]], root: str, begin_ns: int
-) -> list[Row]:
-    """All rows of a run in order; `logs` are the servers' folders by the cluster's prefix."""
+def merged(own: list[Row], folder: Path, services: Mapping[str, Iterable[Agreed]]) -> list[Row]:
+    """All rows of a run in order; `services` says by cluster's prefix what each agreed upon."""
     rows = [*own, *_written(folder)]
     requests, names = _requests(rows), _names(rows)
     end_us = max((row[0] for row in own), default=0)
-    for prefix, folders in logs.items():
-        rows += _of_service(prefix, all_transactions(folders), requests, names, root, begin_ns)
+    for prefix, agreed in services.items():
+        rows += _of_service(f"{prefix}zookeeper", agreed, requests, names)
     rows += [*_unsaid(rows), *_moved(rows)]
     rows.sort(key=lambda row: (row[0], ORDER.get(row[2], 1)))
     return [row for row in rows if row[0] <= end_us]
@@ -104,44 +100,26 @@ def _names(rows: Iterable[Row]) -> dict[int, str]:
 
 
 def _of_service(
-    prefix: str,
-    transactions: list[Transaction],
+    server: str,
+    agreed: Iterable[Agreed],
     requests: dict[int, list[Request]],
     names: dict[int, str],
-    root: str,
-    begin_ns: int,
 ) -> Iterable[Row]:
     """What the service did, as rows; sessions that no member ever had are passed over."""
-    wall_us = time.time_ns() // 1000 - (time.monotonic_ns() - begin_ns) // 1000
-    changes = Changes(root)
     last_us = 0
-    for one in transactions:
-        did = changes.of(one)
+    for one in agreed:
         if one.session not in names:
             continue
-        log_us = one.time_ms * 1000 - wall_us
-        last_us = max(_placed(one, log_us, requests.get(one.session, [])), last_us, 0)
-        kind, detail = _told(one, did)
-        by = {"by": names[one.session]}
-        server = f"{prefix}zookeeper"
-        yield (last_us, server, kind, one.session, "", "", "", one.zxid, {**detail, **by})
+        last_us = max(_placed(one, requests.get(one.session, [])), last_us, 0)
+        detail = {**one.detail, "by": names[one.session]}
+        yield (last_us, server, one.kind, one.session, "", "", "", one.zxid, detail)
 
 
-def _placed(one: Transaction, log_us: int, requests: list[Request]) -> int:
+def _placed(one: Agreed, requests: list[Request]) -> int:
     """The moment of a write: what the log says, between its question and its answer."""
-    if one.kind in (CREATE_SESSION, CLOSE_SESSION):
-        return log_us
+    if one.kind.startswith("session"):
+        return one.at_us
     at = bisect_left(requests, one.zxid, key=lambda request: request.zxid)
     if at == len(requests):
-        return log_us
-    return min(max(log_us, requests[at].asked_us), requests[at].answered_us)
-
-
-def _told(one: Transaction, did: list[Any]) -> tuple[str, dict[str, Any]]:
-    if one.kind == CREATE_SESSION:
-        return "session opened", {}
-    if one.kind == CLOSE_SESSION:
-        return how_it_ended(one.xid), {"did": did}
-    if one.kind == FAILED:
-        return "refused", {"op": "failed"}
-    return "applied", {"op": WORDS.get(one.kind, "other"), "did": did}
+        return one.at_us
+    return min(max(one.at_us, requests[at].asked_us), requests[at].answered_us)

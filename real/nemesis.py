@@ -162,7 +162,7 @@ def pause(world: World, action: Action, effect: Effect) -> None:
 
 def _server(world: World, target: str) -> tuple[Cluster, Server] | None:
     for cluster in world.clusters.values():
-        for server in cluster.ensemble.servers:
+        for server in cluster.service.servers:
             if server.name == target:
                 return cluster, server
     return None
@@ -188,7 +188,7 @@ def expire(world: World, action: Action, effect: Effect) -> None:
     if action.option("unknown"):
         cut = proxy.cut(action.target, effect.add, directions=("from",))
         world.nemesis.later(effect, action.for_us, cut.end)
-    if end_session(world.cluster_of(action.target).ensemble.hosts, session):
+    if end_session(world.cluster_of(action.target).service.hosts, session):
         effect.add("sessions ended")
 
 
@@ -241,7 +241,7 @@ def delay(world: World, action: Action, effect: Effect) -> None:
 
 def rolling_restart(world: World, action: Action, effect: Effect) -> None:
     """Every server is killed and started again, one after the other."""
-    servers = _cluster_at(world, action.target).ensemble.servers
+    servers = _cluster_at(world, action.target).service.servers
     each_us = int(action.option("each"))
     now = world.now_us()
     for at, server in enumerate(servers):
@@ -252,7 +252,7 @@ def rolling_restart(world: World, action: Action, effect: Effect) -> None:
 
 def quorum_loss(world: World, action: Action, effect: Effect) -> None:
     """As many servers are down as it takes for the others to be no majority."""
-    servers = _cluster_at(world, action.target).ensemble.servers
+    servers = _cluster_at(world, action.target).service.servers
     doomed = servers[: len(servers) - len(servers) // 2]
     for server in doomed:
         _kill(server, effect)

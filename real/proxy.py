@@ -15,6 +15,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Future
+from ssl import SSLContext
 from threading import Thread
 from typing import Any, TypeVar
 
@@ -22,6 +23,7 @@ from real.flow import Direction, Tell
 from real.guest import Guest, Loss, Way
 from real.link import Link, Side
 from real.ports import HOST, free_ports
+from real.tap import Tap
 from real.wire import Session
 
 Result = TypeVar("Result")
@@ -44,9 +46,17 @@ class Standing:
 class Proxy:
     """The proxy's clients, its thread, and what can be done to whom."""
 
-    def __init__(self, servers: Sequence[str]) -> None:
-        """Stand in front of servers, given by their addresses."""
+    def __init__(
+        self, servers: Sequence[str], *, tls: SSLContext | None = None, tap: Tap | None = None
+    ) -> None:
+        """Stand in front of servers, given by their addresses.
+
+        With `tls` the proxy speaks TLS to them, and its clients speak plainly to the
+        proxy. A tap is told of all that passes.
+        """
         self.servers = tuple(servers)
+        self.tls = tls
+        self.tap = tap
         self._guests: dict[str, Guest] = {}
         self._loop = asyncio.new_event_loop()
         self._thread = Thread(target=self._loop.run_forever, name="proxy", daemon=True)
@@ -101,7 +111,7 @@ class Proxy:
     async def _welcome(self, name: str) -> Guest:
         guest = self._guests.get(name)
         if guest is None:
-            guest = Guest(name, self._loop)
+            guest = Guest(name, self._loop, tls=self.tls, tap=self.tap)
             for server, port in zip(self.servers, free_ports(len(self.servers)), strict=True):
                 way = Way(guest, server, port)
                 way.listener = await self._loop.create_server(_door(way), HOST, port)

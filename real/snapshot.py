@@ -13,15 +13,11 @@ All of it takes one session. Before the first read the server catches up with it
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from time import monotonic, sleep
 from typing import Any
 
-from kazoo.client import KazooClient
 from kazoo.exceptions import (
-    AuthFailedError,
     ConnectionClosedError,
     ConnectionLoss,
     KazooException,
@@ -34,13 +30,12 @@ from kazoo.handlers.threading import KazooTimeoutError
 from model import registry
 from model.answers import Stat
 from model.snapshot import Snapshot, Znode, is_steady, same
-from real.problems import EnvironmentProblem
+from real.access import Access, client_of, connect
 
 IN_FLIGHT = 500
 """How many requests are asked at once."""
 ATTEMPTS = 4
 PAUSE_S = 0.25
-PATIENCE_S = 10.0
 CUT_OFF = (ConnectionLoss, ConnectionClosedError, SessionExpiredError, KazooTimeoutError)
 
 
@@ -48,50 +43,15 @@ class CutOff(Exception):
     """The connection went while the registry was read, so that too little of it is known."""
 
 
-@dataclass(frozen=True, slots=True)
-class Access:
-    """How to come to a ZooKeeper: where it is, and what it asks of its clients."""
-
-    hosts: str
-    """Addresses with commas between them, and a chroot if there is one."""
-    auth: tuple[tuple[str, str], ...] = ()
-    """Scheme and credential, as `addauth` takes them."""
-    tls: tuple[tuple[str, Any], ...] = ()
-    """Options that kazoo has for TLS."""
-    timeout_s: float = PATIENCE_S
-
-
 class Reader:
     """A connection for reading; use it with `with`."""
 
     def __init__(self, access: Access) -> None:
-        logger = logging.getLogger("watchkeeper.kazoo")
-        logger.setLevel(logging.CRITICAL)
         self.access = access
-        try:
-            self.client = KazooClient(
-                access.hosts,
-                timeout=access.timeout_s,
-                auth_data=list(access.auth) or None,
-                logger=logger,
-                **dict(access.tls),
-            )
-        except (ValueError, TypeError, KazooException) as error:
-            raise EnvironmentProblem(
-                f"{access.hosts!r} is no address of a ZooKeeper ({error}); write "
-                "host:port,host:port/chroot"
-            ) from None
+        self.client = client_of(access)
 
     def __enter__(self) -> Reader:
-        try:
-            self.client.start(timeout=self.access.timeout_s)
-        except (KazooTimeoutError, KazooException, OSError, ValueError) as error:
-            self.close()
-            why = "it refuses the credentials" if isinstance(error, AuthFailedError) else error
-            raise EnvironmentProblem(
-                f"no ZooKeeper answers at {self.access.hosts} within {self.access.timeout_s:g} s "
-                f"({why}); check the address, and that a majority of its servers runs"
-            ) from None
+        connect(self.client, self.access)
         return self
 
     def __exit__(self, *_: object) -> None:

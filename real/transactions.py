@@ -7,17 +7,17 @@ outside of the run's own root are passed over.
 
 from __future__ import annotations
 
-import struct
+import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from model.describe import text
-from real.moments import CLOSE_SESSION, CREATE_SESSION, TRANSACTION, records_of
+from real.ledger import Agreed, Ledger
+from real.moments import CLOSE_SESSION, CREATE_SESSION, TRANSACTION, how_it_ended, records_of
+from real.wire import Fields
 
 CREATE, DELETE, SET_DATA, SET_ACL, MULTI, CREATE_2, FAILED = 1, 2, 5, 7, 14, 15, -1
-INT = struct.Struct(">i")
 WORDS = {
     CREATE: "create",
     CREATE_2: "create",
@@ -59,90 +59,37 @@ def all_transactions(folders: Iterable[Path]) -> list[Transaction]:
     return [longest[zxid] for zxid in sorted(longest)]
 
 
-class _Reader:
-    """Reads the fields of a body one after the other."""
-
-    def __init__(self, body: bytes) -> None:
-        self.body = body
-        self.at = 0
-
-    def number(self) -> int:
-        (value,) = INT.unpack_from(self.body, self.at)
-        self.at += INT.size
-        return int(value)
-
-    def buffer(self) -> bytes | None:
-        length = self.number()
-        if length < 0:
-            return None
-        piece = self.body[self.at : self.at + length]
-        self.at += length
-        return piece
-
-    def string(self) -> str:
-        return (self.buffer() or b"").decode("utf-8", "replace")
-
-    def flag(self) -> bool:
-        value = self.body[self.at] != 0
-        self.at += 1
-        return value
+def agreed_upon(folders: Iterable[Path], root: str, begin_ns: int) -> Iterator[Agreed]:
+    """What the service did in a run that began at that moment of the monotonic clock."""
+    wall_us = time.time_ns() // 1000 - (time.monotonic_ns() - begin_ns) // 1000
+    ledger = Ledger(root)
+    for one in all_transactions(folders):
+        kind, detail = _told(one, ledger)
+        yield Agreed(one.zxid, one.session, one.time_ms * 1000 - wall_us, kind, detail)
 
 
-@dataclass(slots=True)
-class Changes:
-    """What writes have done, as the rows of a trace tell it: what, where, whose, the data."""
+def _told(one: Transaction, ledger: Ledger) -> tuple[str, dict[str, Any]]:
+    if one.kind == CREATE_SESSION:
+        return "session opened", {}
+    if one.kind == CLOSE_SESSION:
+        return how_it_ended(one.xid), {"did": ledger.ended(one.session)}
+    if one.kind == FAILED:
+        return "refused", {"op": "failed"}
+    did = list(_done(one.kind, one.session, one.body, ledger))
+    return "applied", {"op": WORDS.get(one.kind, "other"), "did": did}
 
-    root: str
-    owners: dict[str, int] = field(default_factory=dict)
-    """Ephemeral -> the session whose it is."""
 
-    def of(self, one: Transaction) -> list[list[Any]]:
-        """What a transaction did below the root; paths are written without it."""
-        if one.kind == CLOSE_SESSION:
-            return self._ended(one.session)
-        if one.kind == CREATE_SESSION:
-            return []
-        return list(self._done(one.kind, one.session, one.body))
-
-    def _ended(self, session: int) -> list[list[Any]]:
-        gone = [path for path, owner in self.owners.items() if owner == session]
-        for path in gone:
-            del self.owners[path]
-        return [["deleted", path, session] for path in gone]
-
-    def _done(self, kind: int, session: int, body: bytes) -> Iterator[list[Any]]:
-        reader = _Reader(body)
-        if kind == MULTI:
-            for _ in range(reader.number()):
-                inner = reader.number()
-                yield from self._done(inner, session, reader.buffer() or b"")
-        elif kind in (CREATE, CREATE_2):
-            yield from self._created(reader, session)
-        elif kind == DELETE:
-            path = reader.string()
-            if self._is_ours(path):
-                yield ["deleted", self._local(path), self.owners.pop(self._local(path), 0)]
-        elif kind == SET_DATA:
-            path, data = reader.string(), reader.buffer()
-            if self._is_ours(path):
-                local = self._local(path)
-                yield ["changed", local, self.owners.get(local, 0), text(data)]
-
-    def _created(self, reader: _Reader, session: int) -> Iterator[list[Any]]:
-        path, data = reader.string(), reader.buffer()
-        for _ in range(reader.number()):
-            reader.number()
-            reader.string()
-            reader.string()
-        is_ephemeral = reader.flag()
-        if self._is_ours(path):
-            owner = session if is_ephemeral else 0
-            if is_ephemeral:
-                self.owners[self._local(path)] = session
-            yield ["created", self._local(path), owner, text(data)]
-
-    def _is_ours(self, path: str) -> bool:
-        return path.startswith(f"{self.root}/")
-
-    def _local(self, path: str) -> str:
-        return path[len(self.root) :]
+def _done(kind: int, session: int, body: bytes, ledger: Ledger) -> Iterator[list[Any]]:
+    fields = Fields(body)
+    if kind == MULTI:
+        for _ in range(fields.number()):
+            inner = fields.number()
+            yield from _done(inner, session, fields.buffer() or b"", ledger)
+    elif kind in (CREATE, CREATE_2):
+        path, data = fields.string(), fields.buffer()
+        fields.pass_over_acl()
+        yield from ledger.created(path, session if fields.flag() else 0, data)
+    elif kind == DELETE:
+        yield from ledger.deleted(fields.string())
+    elif kind == SET_DATA:
+        yield from ledger.changed(fields.string(), fields.buffer())

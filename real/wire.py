@@ -14,6 +14,8 @@ from dataclasses import dataclass
 LENGTH = struct.Struct(">i")
 REQUEST = struct.Struct(">iii")
 REPLY = struct.Struct(">iiqi")
+HEAD = struct.Struct(">ii")
+"""A length and a number: what stands before the zxid of a reply."""
 CONNECTED = struct.Struct(">iiiqi")
 
 LONGEST = 64 * 1024 * 1024
@@ -78,6 +80,46 @@ def session_of(frame: bytes) -> Session | None:
     if timeout_ms <= 0 or length < 0:
         return None
     return Session(number, frame[CONNECTED.size : CONNECTED.size + length])
+
+
+class Fields:
+    """Reads the fields of a record one after the other."""
+
+    def __init__(self, body: bytes) -> None:
+        self.body = body
+        self.at = 0
+
+    def number(self) -> int:
+        """An int."""
+        (value,) = LENGTH.unpack_from(self.body, self.at)
+        self.at += LENGTH.size
+        return int(value)
+
+    def buffer(self) -> bytes | None:
+        """Bytes with their length before them; None for a length of -1."""
+        length = self.number()
+        if length < 0:
+            return None
+        piece = self.body[self.at : self.at + length]
+        self.at += length
+        return piece
+
+    def string(self) -> str:
+        """A text."""
+        return (self.buffer() or b"").decode("utf-8", "replace")
+
+    def flag(self) -> bool:
+        """A boolean."""
+        value = self.body[self.at] != 0
+        self.at += 1
+        return value
+
+    def pass_over_acl(self) -> None:
+        """A list of who may do what, which nobody here wants to know."""
+        for _ in range(max(self.number(), 0)):
+            self.number()
+            self.string()
+            self.string()
 
 
 class Frames:

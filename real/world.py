@@ -9,53 +9,53 @@ itself did, and what the servers have logged.
 from __future__ import annotations
 
 import heapq
-import shutil
-import tempfile
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
 from model.administrator import Administrator, administrator
-from model.faults import Effect
 from model.payloads import TopicAssignment
 from model.plan import BrokerPlan, ConsumerPlan, GroupPlan, Plan
 from model.program import Program
 from model.programs import broker_program, consumer_program
-from model.trace import NOTHING, Header, Row, Trace
-from real.clusters import ROOT, Cluster, leaders_of
+from model.trace import NOTHING, Row
+from real.access import Access
+from real.clusters import Cluster, leaders_of
 from real.member import Job
-from real.merging import merged
 from real.nemesis import Nemesis
 from real.ports import free_ports
 from real.process import MemberProcess
 
-WORLD = "live"
 PATIENCE_S = 60.0
 """How long the processes of members may take to start, all together."""
 LOOK_US = 100_000
-"""How often the world looks who leads."""
+"""How often the world looks who leads, and whether it is to end."""
 
 Tell = Callable[[int, int], None]
 
 
-@dataclass(frozen=True, slots=True)
-class Lived:
-    """What a live run has left."""
-
-    trace: Trace
-    effects: tuple[Effect, ...]
-    operations: int
+class Aborted(Exception):
+    """The abort file is there."""
 
 
 class World:
     """Everything there is in a live run."""
 
-    def __init__(self, plan: Plan, folder: Path) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        folder: Path,
+        *,
+        access: Access | None = None,
+        abort_file: Path | None = None,
+    ) -> None:
         self.plan = plan
         self.folder = folder
+        self.access = access
+        self.abort_file = abort_file
         self.rows: list[Row] = []
         self.begin_ns = time.monotonic_ns()
         self.members: dict[str, MemberProcess] = {}
@@ -88,7 +88,12 @@ class World:
         for plan in self.plan.clusters:
             prefix = f"{plan.name}:" if len(self.plan.clusters) > 1 else ""
             cluster = self.clusters[plan.name] = Cluster(
-                plan, prefix, self.folder / plan.name, self.now_us, self.say_hosting
+                plan,
+                prefix,
+                self.folder / plan.name,
+                self.now_us,
+                self.say_hosting,
+                self.access,
             )
             ports = free_ports(len(plan.brokers))
             for one, port in zip(plan.brokers, ports, strict=True):
@@ -115,7 +120,7 @@ class World:
             if member.starts_us is not None:
                 self.at(member.starts_us, lambda node=node: self._start(node))  # type: ignore[misc]
         self.nemesis.schedule()
-        self.at(LOOK_US, self._look_who_leads)
+        self.at(LOOK_US, self._look)
 
     def _wait(self, end_us: int) -> None:
         """Wait for what is due or for what a member says, whichever is first, and do it."""
@@ -128,9 +133,16 @@ class World:
             return
         self._hear(member, message)
 
+    def _look(self) -> None:
+        """Look whether the run is to end, and who leads."""
+        if self.abort_file is not None and self.abort_file.exists():
+            raise Aborted
+        self._look_who_leads()
+        self.at(self.now_us() + LOOK_US, self._look)
+
     def _look_who_leads(self) -> None:
         for cluster in self.clusters.values():
-            leader = cluster.ensemble.leader
+            leader = cluster.service.leader
             if leader is not None and leader.name != cluster.leader:
                 self.write(leader.name, "leads", {"epoch": 0, "kept": 0})
             if leader is None and cluster.leader:
@@ -138,7 +150,6 @@ class World:
             cluster.leader = "" if leader is None else leader.name
             if cluster.plan.layout == "0.8":
                 cluster.data.lead(leaders_of(cluster))
-        self.at(self.now_us() + LOOK_US, self._look_who_leads)
 
     # --- processes ---------------------------------------------------------------------
 
@@ -206,7 +217,7 @@ class World:
             "",
             program,
             cluster.proxy.hosts_of(node),
-            ROOT,
+            cluster.service.root,
             timeout_ms,
             str(self.folder / f"{node.replace('/', '-')}.{self.lives.get(node, 1)}.jsonl"),
             str(cluster.data.file.path),
@@ -214,6 +225,7 @@ class World:
             {},
             armed=self.nemesis.steps_of(node),
             skew_ms=self.skews.get(node, 0),
+            auth=cluster.service.auth,
         )
 
     def _run(self, job: Job) -> None:
@@ -287,33 +299,3 @@ class World:
         self.end()
         for cluster in self.clusters.values():
             cluster.stop()
-
-
-def live(
-    plan: Plan,
-    seed: int = 0,
-    *,
-    versions: Mapping[str, str] | None = None,
-    tell: Tell | None = None,
-) -> Lived:
-    """Run a plan against a real ZooKeeper that is started for it."""
-    folder = Path(tempfile.mkdtemp(prefix="watchkeeper-live-"))
-    world = World(plan, folder)
-    header = Header(plan.name, plan.variant, WORLD, seed, versions or {})
-    try:
-        try:
-            world.run(tell)
-        except KeyboardInterrupt:
-            world.write("", "run ends")
-            header = replace(header, partial=True)
-        world.end()
-        folders = {
-            cluster.prefix: [server.log_folder for server in cluster.ensemble.servers]
-            for cluster in world.clusters.values()
-        }
-        rows = merged(world.rows, folder, folders, ROOT, world.begin_ns)
-    finally:
-        world.stop()
-        shutil.rmtree(folder, ignore_errors=True)
-    operations = sum(row[2] == "answers" for row in rows)
-    return Lived(Trace(header, rows), tuple(world.nemesis.effects), operations)

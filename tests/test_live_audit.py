@@ -17,12 +17,13 @@ from kazoo.security import make_digest_acl
 from model import registry
 from model.asks import Partition
 from real import reset as resetting
+from real.access import Access
 from real.cluster import ClusterFile, ClusterState, LogState
 from real.ensemble import Ensemble
 from real.moments import CLOSE_SESSION, CREATE_SESSION
 from real.ports import free_ports
 from real.serving import DataServer
-from real.snapshot import Access, Reader
+from real.snapshot import Reader
 from real.transactions import Transaction, transactions_of
 from tests.audited import GROUP, Nodes, Shape, healthy
 from tests.live import OFTEN

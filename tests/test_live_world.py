@@ -57,7 +57,8 @@ def lived(fields: Fields) -> Result:
     skip_without_zookeeper()
     found = scenario_of(fields)
     plan = found.plan()
-    return judged(found, plan, 0, run_live(plan, 0, lambda now_us, end_us: None))
+    _, done = run_live(plan, 0, lambda now_us, end_us: None)
+    return judged(found, plan, 0, done)
 
 
 FAULTS: dict[str, tuple[Fields, ...]] = {

@@ -16,6 +16,7 @@ from model.patience import Patience
 from model.verdicts import Verdict
 from model.whatif import BadChange, WhatIf, what_if
 from watchkeeper.endings import HOLDS, UNKNOWN, USAGE, VIOLATED, Stop
+from watchkeeper.reaching import NONE, Credentials
 
 if TYPE_CHECKING:
     from real.snapshot import Reader
@@ -34,8 +35,7 @@ class Request:
     assignor: Assignor = "range"
     patience: Patience | None = None
     asks_brokers: bool = False
-    auth: tuple[str, ...] = ()
-    tls: tuple[tuple[str, Any], ...] = ()
+    credentials: Credentials = NONE
 
 
 def request(
@@ -48,8 +48,7 @@ def request(
     retries: int | None = None,
     backoff_ms: int | None = None,
     lag: bool = False,
-    auth: tuple[str, ...] = (),
-    tls_ca: str | None = None,
+    credentials: Credentials = NONE,
 ) -> Request:
     """What the command line asks for; Stop says what is not understood."""
     known = [one for one in ASSIGNORS if one == assignor]
@@ -62,8 +61,7 @@ def request(
     }
     set_by_user = {name: value for name, value in given.items() if value is not None}
     patience = Patience(**set_by_user) if set_by_user else None
-    tls = (("use_ssl", True), ("ca", tls_ca)) if tls_ca is not None else ()
-    return Request(hosts, group, without, joining, known[0], patience, lag, auth, tls)
+    return Request(hosts, group, without, joining, known[0], patience, lag, credentials)
 
 
 @dataclass(slots=True)
@@ -87,21 +85,12 @@ class Audited:
 @contextmanager
 def reader(request: Request) -> Iterator[Reader]:
     """A connection for reading; Stop says what is missing."""
+    access = request.credentials.access(request.hosts)
+    from real.problems import EnvironmentProblem
+    from real.snapshot import CutOff, Reader
+
     try:
-        from real.problems import EnvironmentProblem
-        from real.snapshot import Access, CutOff, Reader
-    except ImportError as error:
-        raise Stop(
-            USAGE, f"{error.name} is not installed; pip install 'watchkeeper[live]' brings it"
-        ) from None
-    auth = []
-    for text in request.auth:
-        scheme, colon, credential = text.partition(":")
-        if not colon or not credential:
-            raise Stop(USAGE, "--auth is written scheme:credential, as in digest:user:password")
-        auth.append((scheme, credential))
-    try:
-        with Reader(Access(request.hosts, tuple(auth), request.tls)) as opened:
+        with Reader(access) as opened:
             yield opened
     except EnvironmentProblem as error:
         raise Stop(USAGE, str(error)) from None

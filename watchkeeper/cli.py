@@ -15,6 +15,7 @@ import click
 from watchkeeper.endings import HOLDS, UNKNOWN, USAGE, VIOLATED, Stop, defect, print_json, tell
 from watchkeeper.interrupts import INTERRUPTED, INTERRUPTS
 from watchkeeper.outlets import OutputLost, patient
+from watchkeeper.reaching import credentials_in, reaching
 
 if TYPE_CHECKING:
     from watchkeeper.result import Result
@@ -101,6 +102,19 @@ as_json = click.option(
 )
 @click.option("--pictures/--no-pictures", default=True, help="Draw pictures and pages.")
 @click.option("--check-determinism", is_flag=True, help="Run twice; name the first difference.")
+@click.option("--zookeeper", metavar="HOSTS[/CHROOT]", help="Live: use this one, start none.")
+@click.option(
+    "--allow-faults-on",
+    multiple=True,
+    metavar="HOST",
+    help="Live: faults may befall sessions at this host of --zookeeper.",
+)
+@click.option(
+    "--abort-file",
+    type=click.Path(path_type=Path),
+    help="Live: end the run as soon as this file is there. [default: ABORT in the run's folder]",
+)
+@reaching
 @as_json
 def run(
     scenario: str,
@@ -111,6 +125,7 @@ def run(
     pictures: bool,
     check_determinism: bool,
     as_json: bool,
+    **live: Any,
 ) -> int:
     """Run SCENARIO, judge it and draw it.
 
@@ -119,7 +134,14 @@ def run(
     from watchkeeper import commands
 
     ran = commands.run(
-        scenario, variant, seed, out, world=world, pictures=pictures, twice=check_determinism
+        scenario,
+        variant,
+        seed,
+        out,
+        world=world,
+        pictures=pictures,
+        twice=check_determinism,
+        where=commands.where(world, credentials_in(live), **live),
     )
     if as_json:
         print_json(ran.result.to_json(ran.files))
@@ -220,9 +242,6 @@ def diff(one: Path, other: Path, as_json: bool) -> int:
 
 # --- clusters that are live -----------------------------------------------------------
 
-auth = click.option("--auth", multiple=True, help="scheme:credential, as ZooKeeper's addauth.")
-ca = click.option("--tls-ca", help="Connect by TLS, and trust the certificates in this file.")
-
 
 @app.command()
 @click.argument("hosts")
@@ -235,8 +254,7 @@ ca = click.option("--tls-ca", help="Connect by TLS, and trust the certificates i
 @click.option("--retries", type=click.IntRange(1), help="Attempts of a rebalance. [default: 4]")
 @click.option("--backoff-ms", type=click.IntRange(1), help="Pause after one. [default: 2000]")
 @click.option("--lag", is_flag=True, help="Ask the brokers, if they are watchkeeper's own.")
-@auth
-@ca
+@reaching
 @as_json
 def audit(as_json: bool, watch: float | None, **options: Any) -> int:
     """Read the registry at HOSTS[/chroot] and report what is amiss; write nothing.
@@ -247,7 +265,8 @@ def audit(as_json: bool, watch: float | None, **options: Any) -> int:
     """
     from watchkeeper import auditing
 
-    return auditing.run(auditing.request(**options), as_json=as_json, every_s=watch)
+    asked = auditing.request(credentials=credentials_in(options), **options)
+    return auditing.run(asked, as_json=as_json, every_s=watch)
 
 
 @app.command()
@@ -255,8 +274,7 @@ def audit(as_json: bool, watch: float | None, **options: Any) -> int:
 @click.argument("what", type=click.Choice(["export", "reset"]))
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--group", required=True, help="Whose offsets.")
-@auth
-@ca
+@reaching
 @as_json
 def offsets(what: str, file: Path, as_json: bool, **options: Any) -> int:
     """Export the offsets of a group at HOSTS[/chroot] to FILE, or reset them to FILE's.
@@ -267,7 +285,7 @@ def offsets(what: str, file: Path, as_json: bool, **options: Any) -> int:
     from watchkeeper import auditing, offsets
 
     act = offsets.export if what == "export" else offsets.reset
-    done = act(auditing.request(**options), file)
+    done = act(auditing.request(credentials=credentials_in(options), **options), file)
     if as_json:
         print_json(done)
         return HOLDS

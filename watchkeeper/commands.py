@@ -20,6 +20,8 @@ from watchkeeper import folder
 from watchkeeper.comparing import Parting, compare
 from watchkeeper.endings import NOT_DETERMINISTIC, USAGE, Stop
 from watchkeeper.interrupts import INTERRUPTED, INTERRUPTS
+from watchkeeper.living import HERE, Where, run_live
+from watchkeeper.reaching import NONE, Credentials
 from watchkeeper.result import Result
 from watchkeeper.running import first_difference, judged, versions
 
@@ -51,6 +53,7 @@ def run(
     world: str = "sim",
     pictures: bool,
     twice: bool,
+    where: Where = HERE,
 ) -> Ran:
     """Run a scenario and fill its folder.
 
@@ -65,13 +68,37 @@ def run(
     run_id = f"{plan.name}-{plan.variant}-{world}-{seed}"
     try:
         home = folder.prepare(out, run_id)
-        result = (_simulate if world == "sim" else _live)(scenario, plan, seed)
+        if world == "sim":
+            result = _simulate(scenario, plan, seed)
+        else:
+            result = _live(scenario, plan, seed, _abortable(where, home))
         if twice and not result.trace.header.partial:
             _check_determinism(scenario, plan, seed, result.trace)
             result = replace(result, is_repeated=True)
         return _fill(home, result, pictures=pictures)
     except (folder.CannotWrite, NotAnAsk, ProgramLoops) as error:
         raise Stop(USAGE, str(error)) from None
+
+
+def where(
+    world: str,
+    credentials: Credentials,
+    *,
+    zookeeper: str | None,
+    allow_faults_on: tuple[str, ...],
+    abort_file: Path | None,
+) -> Where:
+    """Where the command line wants a run to take place; Stop where it contradicts itself."""
+    found = Where(zookeeper, credentials, allow_faults_on, abort_file)
+    if world == "sim" and found != HERE:
+        raise Stop(
+            USAGE,
+            "--zookeeper, --allow-faults-on, --abort-file, --auth and --tls-... are for live "
+            "runs; add --world live",
+        )
+    if zookeeper is None and (allow_faults_on or credentials != NONE):
+        raise Stop(USAGE, "--allow-faults-on, --auth and --tls-... go with --zookeeper HOSTS")
+    return found
 
 
 def _planned(name: str, variant: str | None) -> tuple[Scenario, Plan]:
@@ -99,12 +126,20 @@ def _simulate(scenario: Scenario, plan: Plan, seed: int) -> Result:
     return judged(scenario, plan, seed, done)
 
 
-def _live(scenario: Scenario, plan: Plan, seed: int) -> Result:
-    from watchkeeper.living import run_live
-
+def _live(scenario: Scenario, plan: Plan, seed: int, where: Where) -> Result:
     with _Progress(plan.name) as progress:
-        done = run_live(plan, seed, progress.tell)
-    return judged(scenario, plan, seed, done)
+        plan, done = run_live(plan, seed, progress.tell, where)
+    return replace(judged(scenario, plan, seed, done), options=where.options)
+
+
+def _abortable(where: Where, home: Path) -> Where:
+    """The same, with a file that ends the run. What ended an earlier run is removed."""
+    if where.abort_file is None:
+        folder.forget_abort(home)
+        return replace(where, abort_file=home / folder.ABORT)
+    if where.abort_file.exists():
+        raise Stop(USAGE, f"{where.abort_file} is there, which ends a live run; remove it first")
+    return where
 
 
 def _check_determinism(scenario: Scenario, plan: Plan, seed: int, trace: Trace) -> None:

@@ -20,6 +20,8 @@ from model.trace import BadTrace, Trace, parse
 TRACE = "trace.jsonl"
 VERDICT = "verdict.json"
 PROBE = "probe"
+ABORT = "ABORT"
+"""Whoever creates this file ends a live run."""
 PICTURES = ("ownership.png", "ownership.html", "spacetime.html", "connections.png")
 
 
@@ -62,6 +64,14 @@ def clear(folder: Path) -> None:
     except OSError as error:
         said = f"{folder} cannot be cleared: {error.strerror or error}"
         raise CannotWrite(f"{said}; choose another with --out DIR") from None
+
+
+def forget_abort(folder: Path) -> None:
+    """Remove the file that ended an earlier run."""
+    try:
+        (folder / ABORT).unlink(missing_ok=True)
+    except OSError as error:
+        raise CannotWrite(f"{folder / ABORT} cannot be removed: {error.strerror}") from None
 
 
 def _is_alive(process: str) -> bool:

@@ -2,19 +2,54 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
 
 from model.plan import Plan
+from scenarios.units import duration_text
 from sim.world import Simulated
 from watchkeeper.endings import USAGE, Stop
+from watchkeeper.reaching import NONE, Credentials
 from watchkeeper.running import versions
 
 
-def run_live(plan: Plan, seed: int, tell: Callable[[int, int], None]) -> Simulated:
-    """Run a plan live; Stop where this machine, or no machine, can do what it asks for."""
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Where a live run takes place, and what it may do there."""
+
+    hosts: str | None = None
+    """HOSTS[/chroot] of a ZooKeeper that runs already; None to start one."""
+    credentials: Credentials = NONE
+    allowed: tuple[str, ...] = ()
+    """Hosts whose sessions may meet faults."""
+    abort_file: Path | None = None
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """The options of the command line that say the same."""
+        if self.hosts is None:
+            return ()
+        allowed = [f"--allow-faults-on {shlex.quote(host)}" for host in self.allowed]
+        return (f"--zookeeper {shlex.quote(self.hosts)}", *allowed, *self.credentials.options)
+
+
+HERE = Where()
+
+
+def run_live(
+    plan: Plan, seed: int, tell: Callable[[int, int], None], where: Where = HERE
+) -> tuple[Plan, Simulated]:
+    """Run a plan live; the plan as it was run, and what it left.
+
+    Stop where this machine, or no machine, can do what it asks for.
+    """
     try:
         from real.capabilities import lacking
-        from real.world import live
+        from real.leave import fitted
+        from real.live import live
     except ImportError as error:
         raise Stop(
             USAGE,
@@ -23,11 +58,60 @@ def run_live(plan: Plan, seed: int, tell: Callable[[int, int], None]) -> Simulat
         ) from None
     from real.problems import EnvironmentProblem
 
-    problems = list(lacking(plan))
+    problems = list(lacking(plan, is_existing=where.hosts is not None))
     if problems:
         raise Stop(USAGE, "\n".join(f"{plan.name}: {one}" for one in problems))
+    access = None if where.hosts is None else where.credentials.access(where.hosts)
     try:
-        done = live(plan, seed, versions=versions(), tell=tell)
+        if access is not None:
+            _check_leave(plan, where)
+            plan = fitted(plan, access)
+        done = live(
+            plan,
+            seed,
+            access=access,
+            abort_file=where.abort_file,
+            versions=versions(),
+            tell=tell,
+        )
     except EnvironmentProblem as problem:
         raise Stop(USAGE, str(problem)) from None
-    return Simulated(done.trace, done.effects, done.operations)
+    return plan, Simulated(done.trace, done.effects, done.operations)
+
+
+def _check_leave(plan: Plan, where: Where) -> None:
+    """Refuse faults that nobody has allowed; print those that will strike."""
+    from real.leave import without_leave
+
+    assert where.hosts is not None, "only a ZooKeeper that runs already gives leave"
+    forbidden = without_leave(plan, where.credentials.access(where.hosts), where.allowed)
+    if forbidden:
+        options = " ".join(f"--allow-faults-on {host}" for host in forbidden)
+        raise Stop(
+            USAGE,
+            f"{plan.name} has faults, and {', '.join(forbidden)} was not started by this run: "
+            "sessions there would expire and connections break (no server would be touched); "
+            f"if that is what you want, add {options}",
+        )
+    for line in plan_lines(plan, where):
+        print(line, file=sys.stderr)
+
+
+def plan_lines(plan: Plan, where: Where) -> list[str]:
+    """The faults that will strike, a line each, and how to stop them; none for no faults."""
+    faults = [action for action in plan.timeline if action.is_fault]
+    if not faults:
+        return []
+    lines = [f"{plan.name} will do this to its own members' sessions at {where.hosts}:"]
+    for action in faults:
+        trigger = action.trigger
+        when = (
+            duration_text(action.at_us or 0)
+            if trigger is None
+            else f"{trigger.when} {trigger.node} asks for its {trigger.asks} no. {trigger.nth}"
+        )
+        lasts = f" for {duration_text(action.for_us)}" if action.for_us else ""
+        lines.append(f"  {when:>8}  {action.label}{lasts}")
+    if where.abort_file is not None:
+        lines.append(f"  create {where.abort_file} to stop at once")
+    return lines

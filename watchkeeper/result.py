@@ -31,6 +31,8 @@ class Result:
     operations: int
     is_repeated: bool = False
     """Whether it was run twice, and was the same."""
+    options: tuple[str, ...] = ()
+    """Further options of the command that made it."""
 
     @property
     def verdict(self) -> Verdict:
@@ -101,7 +103,7 @@ class Result:
             world = self.trace.header.world
             where = "" if world == "sim" else f" --world {world}"
             what = f"{shlex.quote(source)} --variant {variant}{where}"
-            return f"watchkeeper run {what} --seed {self.seed}"
+            return " ".join([f"watchkeeper run {what} --seed {self.seed}", *self.options])
         what = repr(source) if source else f"<the fields of {self.scenario.name!r}>"
         own = ", consumer=..." if self.plan.has_own_program else ""
         return f"simulate({what}, seed={self.seed}, variant={variant!r}{own})"

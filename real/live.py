@@ -1,0 +1,63 @@
+"""One live run, from the plan to the trace."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from model.faults import Effect
+from model.plan import Plan
+from model.trace import Header, Trace
+from real.access import Access
+from real.merging import merged
+from real.world import Aborted, Tell, World
+
+WORLD = "live"
+
+
+@dataclass(frozen=True, slots=True)
+class Lived:
+    """What a live run has left."""
+
+    trace: Trace
+    effects: tuple[Effect, ...]
+    operations: int
+
+
+def live(
+    plan: Plan,
+    seed: int = 0,
+    *,
+    access: Access | None = None,
+    abort_file: Path | None = None,
+    versions: Mapping[str, str] | None = None,
+    tell: Tell | None = None,
+) -> Lived:
+    """Run a plan against a real ZooKeeper: one started for it, or one that runs already.
+
+    Whoever creates the abort file ends the run within a tenth of a second: nothing strikes
+    any more, and what was held up is let go.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="watchkeeper-live-"))
+    world = World(plan, folder, access=access, abort_file=abort_file)
+    header = Header(plan.name, plan.variant, WORLD, seed, versions or {})
+    try:
+        try:
+            world.run(tell)
+        except (KeyboardInterrupt, Aborted):
+            world.write("", "run ends")
+            header = replace(header, partial=True)
+        world.end()
+        services = {
+            cluster.prefix: cluster.service.agreed(world.begin_ns)
+            for cluster in world.clusters.values()
+        }
+        rows = merged(world.rows, folder, services)
+    finally:
+        world.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+    operations = sum(row[2] == "answers" for row in rows)
+    return Lived(Trace(header, rows), tuple(world.nemesis.effects), operations)

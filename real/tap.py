@@ -1,0 +1,134 @@
+"""What the proxy saw pass: every write that a server answered, even if its client never heard.
+
+The log of a ZooKeeper that somebody else runs cannot be read. But all that a run's members
+ask passes through the proxy, and so do the answers, each with the zxid of the write. What
+no member asked for, that a silent session ended, the proxy cannot see; an observer can,
+by the ephemerals that go with it.
+"""
+
+from __future__ import annotations
+
+import struct
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from real.ledger import Ledger
+from real.wire import HEAD, REPLY, REQUEST, Fields, Session, reply_of, request_of
+
+CREATES = frozenset({1, 15, 19, 21})
+DELETE, SET_DATA, MULTI, CLOSE_SESSION, ERROR = 2, 5, 14, -11, -1
+EPHEMERAL = 1
+WORDS = {DELETE: "delete", SET_DATA: "set", 7: "set acl", MULTI: "multi"}
+ZXID = struct.Struct(">q")
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A request that was answered, or a session that was granted."""
+
+    session: int
+    zxid: int
+    asked_ns: int
+    answered_ns: int
+    opcode: int
+    request: bytes
+    reply: bytes
+    error: int
+
+    def told(self, ledger: Ledger) -> tuple[str, dict[str, Any]]:
+        """What it was: the kind of event and its detail."""
+        if self.opcode == CLOSE_SESSION:
+            return "session closed", {"did": ledger.ended(self.session)}
+        if self.error:
+            return "refused", {"op": "failed"}
+        did = list(_done(self.opcode, self.session, Fields(self.request), self.reply, ledger))
+        return "applied", {"op": WORDS.get(self.opcode, "create"), "did": did}
+
+    def deletes(self, root: str) -> Iterator[str]:
+        """The paths below the root that it deleted, written without it."""
+        if not self.error and self.opcode != CLOSE_SESSION:
+            for row in _done(self.opcode, 0, Fields(self.request), self.reply, Ledger(root)):
+                if row[0] == "deleted":
+                    yield row[1]
+
+
+def _done(
+    opcode: int, session: int, asked: Fields, reply: bytes, ledger: Ledger
+) -> Iterator[list[Any]]:
+    """What a request did that was not refused."""
+    if opcode == MULTI:
+        yield from _all_done(session, asked, reply, ledger)
+    elif opcode in CREATES:
+        path, data = asked.string(), asked.buffer()
+        asked.pass_over_acl()
+        owner = session if asked.number() & EPHEMERAL else 0
+        made = (
+            Fields(reply).string() if reply else path
+        )  # a sequential one is named by its server
+        yield from ledger.created(made, owner, data)
+    elif opcode == DELETE:
+        path = asked.string()
+        asked.number()
+        yield from ledger.deleted(path)
+    elif opcode == SET_DATA:
+        path, data = asked.string(), asked.buffer()
+        asked.number()
+        yield from ledger.changed(path, data)
+    else:  # a check, or another list of who may do what
+        asked.string()
+        asked.number()
+
+
+def _all_done(session: int, asked: Fields, reply: bytes, ledger: Ledger) -> Iterator[list[Any]]:
+    """What the parts of a multi did; nothing if one was refused, since then all were."""
+    if Fields(reply).number() == ERROR:
+        return
+    while (opcode := asked.number()) != ERROR:
+        asked.flag()
+        asked.number()
+        yield from _done(opcode, session, asked, b"", ledger)
+
+
+@dataclass(slots=True)
+class Tap:
+    """Notes what passes; it is told by the proxy's one thread."""
+
+    seen: list[Seen] = field(default_factory=list)
+    granted: list[tuple[int, int]] = field(default_factory=list)
+    """Sessions that were granted, and when."""
+    _asked: dict[tuple[int, int], tuple[int, int, bytes]] = field(default_factory=dict)
+
+    def asked(self, link: int, frame: bytes) -> None:
+        """A frame is on its way to a server, over this connection."""
+        request = request_of(frame)
+        if request is not None and (request.is_write or request.opcode == CLOSE_SESSION):
+            body = frame[REQUEST.size :]
+            self._asked[link, request.xid] = (time.monotonic_ns(), request.opcode, body)
+
+    def granted_to(self, session: Session) -> None:
+        """A server has granted a session, or let one go on."""
+        if all(session.number != known for known, _ in self.granted):
+            self.granted.append((session.number, time.monotonic_ns()))
+
+    def answered(self, link: int, session: Session | None, frame: bytes) -> None:
+        """A frame has come from a server."""
+        head = reply_of(frame)
+        found = self._asked.pop((link, head[0]), None) if head is not None else None
+        if head is None or found is None or session is None:
+            return
+        asked_ns, opcode, body = found
+        zxid = ZXID.unpack_from(frame, HEAD.size)[0]
+        self.seen.append(
+            Seen(
+                session.number,
+                zxid,
+                asked_ns,
+                time.monotonic_ns(),
+                opcode,
+                body,
+                frame[REPLY.size :],
+                head[1],
+            )
+        )
