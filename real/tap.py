@@ -37,18 +37,24 @@ class Seen:
     reply: bytes
     error: int
 
+    @property
+    def is_refused(self) -> bool:
+        """Whether it failed; a multi says so by its first part."""
+        is_multi = self.opcode == MULTI and not self.error
+        return bool(self.error) or (is_multi and Fields(self.reply).number() == ERROR)
+
     def told(self, ledger: Ledger) -> tuple[str, dict[str, Any]]:
         """What it was: the kind of event and its detail."""
         if self.opcode == CLOSE_SESSION:
             return "session closed", {"did": ledger.ended(self.session)}
-        if self.error:
-            return "refused", {"op": "failed"}
+        if self.is_refused:
+            return "refused", {"op": WORDS.get(self.opcode, "create")}
         did = list(_done(self.opcode, self.session, Fields(self.request), self.reply, ledger))
         return "applied", {"op": WORDS.get(self.opcode, "create"), "did": did}
 
     def deletes(self, root: str) -> Iterator[str]:
         """The paths below the root that it deleted, written without it."""
-        if not self.error and self.opcode != CLOSE_SESSION:
+        if not self.is_refused and self.opcode != CLOSE_SESSION:
             for row in _done(self.opcode, 0, Fields(self.request), self.reply, Ledger(root)):
                 if row[0] == "deleted":
                     yield row[1]
@@ -59,7 +65,7 @@ def _done(
 ) -> Iterator[list[Any]]:
     """What a request did that was not refused."""
     if opcode == MULTI:
-        yield from _all_done(session, asked, reply, ledger)
+        yield from _all_done(session, asked, ledger)
     elif opcode in CREATES:
         path, data = asked.string(), asked.buffer()
         asked.pass_over_acl()
@@ -81,10 +87,8 @@ def _done(
         asked.number()
 
 
-def _all_done(session: int, asked: Fields, reply: bytes, ledger: Ledger) -> Iterator[list[Any]]:
-    """What the parts of a multi did; nothing if one was refused, since then all were."""
-    if Fields(reply).number() == ERROR:
-        return
+def _all_done(session: int, asked: Fields, ledger: Ledger) -> Iterator[list[Any]]:
+    """What the parts of a multi did."""
     while (opcode := asked.number()) != ERROR:
         asked.flag()
         asked.number()

@@ -73,10 +73,20 @@ def _told(one: Transaction, ledger: Ledger) -> tuple[str, dict[str, Any]]:
         return "session opened", {}
     if one.kind == CLOSE_SESSION:
         return how_it_ended(one.xid), {"did": ledger.ended(one.session)}
-    if one.kind == FAILED:
-        return "refused", {"op": "failed"}
+    if one.kind == FAILED or (one.kind == MULTI and _is_refused(one.body)):
+        return "refused", {"op": WORDS[one.kind]}
     did = list(_done(one.kind, one.session, one.body, ledger))
     return "applied", {"op": WORDS.get(one.kind, "other"), "did": did}
+
+
+def _is_refused(body: bytes) -> bool:
+    """Whether a multi failed; what stood before the part at fault is logged all the same."""
+    fields = Fields(body)
+    kinds = []
+    for _ in range(fields.number()):
+        kinds.append(fields.number())
+        fields.buffer()
+    return FAILED in kinds
 
 
 def _done(kind: int, session: int, body: bytes, ledger: Ledger) -> Iterator[list[Any]]:
