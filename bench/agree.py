@@ -23,6 +23,7 @@ from watchkeeper import simulate
 from watchkeeper.living import run_live
 from watchkeeper.result import Result
 from watchkeeper.running import judged
+from watchkeeper.side_by_side import agree
 
 
 def main() -> None:
@@ -58,22 +59,15 @@ def compare(name: str, variant: str, repeat: int, out: TextIO) -> bool:
         return True
     simulated = simulate(scenario, variant=variant)
     print(f"{name:30} {simulated.verdict.value:10} ", end="", flush=True, file=out)
-    agree = True
+    agreeing = True
     for seed in range(repeat):
         _, done = run_live(scenario.plan(variant), seed, lambda now_us, end_us: None)
         result = judged(scenario, plan, seed, done)
-        same = is_same(simulated, result)
-        agree = agree and same
+        same = agree(simulated, result)
+        agreeing = agreeing and same
         print("same" if same else f"DIFFERS ({said_of(result)})", end=" ", flush=True, file=out)
     print(file=out)
-    return agree
-
-
-def is_same(simulated: Result, live: Result) -> bool:
-    """Whether both come to the same verdict for the same reasons, or as is expected of both."""
-    if simulated.verdict is not live.verdict:
-        return False
-    return set(simulated.violated) == set(live.violated) or live.met is True
+    return agreeing
 
 
 def said_of(result: Result) -> str:

@@ -32,9 +32,11 @@ from scenarios.schema import (
     FilterModel,
     GroupModel,
     HappeningModel,
+    LiveModel,
     ScenarioModel,
     TopicModel,
     TriggerModel,
+    WorldsModel,
     ZooKeeperModel,
 )
 
@@ -172,6 +174,8 @@ MODELS = (
     ("An entry of the timeline", EntryBase),
     ("A step", TriggerModel),
     ("Something to look for", HappeningModel),
+    ("Worlds", WorldsModel),
+    ("Live runs", LiveModel),
 )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from model.counting import operations_in
 from model.faults import Effect
 from model.plan import Plan
 from model.trace import Header, Trace
@@ -59,5 +60,5 @@ def live(
     finally:
         world.stop()
         shutil.rmtree(folder, ignore_errors=True)
-    operations = sum(row[2] == "answers" for row in rows)
-    return Lived(Trace(header, rows), tuple(world.nemesis.effects), operations)
+    trace = Trace(header, rows)
+    return Lived(trace, tuple(world.nemesis.effects), operations_in(trace).total())

@@ -59,6 +59,11 @@ class Scenario:
         """What it says of the variants."""
         return self.model.expect
 
+    @property
+    def live_differs(self) -> str | None:
+        """Why live runs may come to another verdict than simulated ones; None if they may not."""
+        return self.model.worlds.live.differs
+
     def plan(self, variant: str | None = None, *, program: Program | None = None) -> Plan:
         """What to run for a variant; ScenarioError where the two do not go together.
 

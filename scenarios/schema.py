@@ -245,6 +245,22 @@ class ViolatedModel(Model):
 Expectation = Literal["holds"] | ViolatedModel
 
 
+class LiveModel(Model):
+    """What is to be said of its live runs."""
+
+    differs: Word | None = Field(
+        None, description="why their verdict may be another than the simulated one"
+    )
+
+
+class WorldsModel(Model):
+    """What is to be said of single worlds."""
+
+    live: LiveModel = Field(
+        default_factory=lambda: LiveModel(differs=None), description="of live runs"
+    )
+
+
 class ScenarioModel(Model):
     """A scenario."""
 
@@ -275,6 +291,7 @@ class ScenarioModel(Model):
         None, description="the bound of progress, if not the computed one"
     )
     work_factor: int = Field(4, ge=1, le=1_000, description="the factor of the work bound")
+    worlds: WorldsModel = Field(WorldsModel(), description="where worlds cannot agree, and why")
 
 
 def json_schema() -> dict[str, Any]:

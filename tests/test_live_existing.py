@@ -83,17 +83,17 @@ def test_what_was_put_together_is_what_the_server_has_logged(
 
 def test_a_multi_that_failed_did_nothing(zookeeper: Ensemble, operator: KazooClient) -> None:
     """The log has what stood before the part at fault, as if it had been done."""
-    operator.ensure_path("/root")
+    operator.ensure_path("/here")
     request = operator.transaction()
-    request.create("/root/before", b"")
-    request.create("/root/missing/child", b"")
+    request.create("/here/before", b"")
+    request.create("/here/missing/child", b"")
     request.commit()
 
     folders = [zookeeper.servers[0].log_folder]
-    logged = list(agreed_upon(folders, "/root", time.monotonic_ns()))[-1]
+    logged = list(agreed_upon(folders, "/here", time.monotonic_ns()))[-1]
 
     assert (logged.kind, logged.detail) == ("refused", {"op": "multi"})
-    operator.delete("/root")
+    operator.delete("/here")
 
 
 def root_in(folders: list[Path]) -> str:

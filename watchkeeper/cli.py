@@ -15,7 +15,7 @@ import click
 from watchkeeper.endings import HOLDS, UNKNOWN, USAGE, VIOLATED, Stop, defect, print_json, tell
 from watchkeeper.interrupts import INTERRUPTED, INTERRUPTS
 from watchkeeper.outlets import OutputLost, patient
-from watchkeeper.reaching import credentials_in, reaching
+from watchkeeper.reaching import credentials_in, elsewhere, reaching
 
 if TYPE_CHECKING:
     from watchkeeper.result import Result
@@ -74,6 +74,7 @@ def _run(arguments: list[str]) -> int:
     return done if isinstance(done, int) else HOLDS
 
 
+MANY = click.IntRange(1)
 as_json = click.option(
     "--json", "as_json", is_flag=True, help="Print one JSON value only, of an error too."
 )
@@ -102,19 +103,7 @@ as_json = click.option(
 )
 @click.option("--pictures/--no-pictures", default=True, help="Draw pictures and pages.")
 @click.option("--check-determinism", is_flag=True, help="Run twice; name the first difference.")
-@click.option("--zookeeper", metavar="HOSTS[/CHROOT]", help="Live: use this one, start none.")
-@click.option(
-    "--allow-faults-on",
-    multiple=True,
-    metavar="HOST",
-    help="Live: faults may befall sessions at this host of --zookeeper.",
-)
-@click.option(
-    "--abort-file",
-    type=click.Path(path_type=Path),
-    help="Live: end the run as soon as this file is there. [default: ABORT in the run's folder]",
-)
-@reaching
+@elsewhere
 @as_json
 def run(
     scenario: str,
@@ -151,6 +140,50 @@ def run(
         print(ran.said_of_missing, file=sys.stderr)
         return UNKNOWN
     return ran.result.exit_code
+
+
+@app.command()
+@click.argument("scenario")
+@click.option("--variant", help="The version of the protocol; the scenario's own unless given.")
+@click.option(
+    "--seeds", default=10, show_default=True, type=click.IntRange(1), help="Simulated runs."
+)
+@click.option("--runs", default=1, show_default=True, type=click.IntRange(1), help="Live runs.")
+@click.option(
+    "--out",
+    default="runs",
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="Where the folders of runs are made.",
+)
+@elsewhere
+@as_json
+def compare(
+    scenario: str,
+    variant: str | None,
+    seeds: int,
+    runs: int,
+    out: Path,
+    as_json: bool,
+    **live: Any,
+) -> int:
+    """Run SCENARIO in simulation and live, and lay them side by side.
+
+    \b
+    Exit codes: 0 the verdicts agree, or the scenario says why they need not;
+    1 they differ; 2 interrupted; 4 usage or environment.
+    """
+    from watchkeeper import commands, comparing_worlds
+
+    where = commands.where("live", credentials_in(live), **live)
+    done = comparing_worlds.compare(scenario, variant, out, seeds=seeds, runs=runs, where=where)
+    if as_json:
+        print_json(done.to_json())
+    else:
+        from watchkeeper.printing import console
+
+        comparing_worlds.show(done, console())
+    return done.comparison.exit_code
 
 
 def _show(result: Result, files: list[str]) -> None:

@@ -64,18 +64,18 @@ def run(
         raise Stop(
             USAGE, "--check-determinism is for simulated runs: no two live runs are the same"
         )
-    scenario, plan = _planned(name, variant)
+    scenario, plan = planned(name, variant)
     run_id = f"{plan.name}-{plan.variant}-{world}-{seed}"
     try:
         home = folder.prepare(out, run_id)
         if world == "sim":
-            result = _simulate(scenario, plan, seed)
+            result = simulate(scenario, plan, seed)
         else:
-            result = _live(scenario, plan, seed, _abortable(where, home))
+            result = live(scenario, plan, seed, abortable(where, home))
         if twice and not result.trace.header.partial:
             _check_determinism(scenario, plan, seed, result.trace)
             result = replace(result, is_repeated=True)
-        return _fill(home, result, pictures=pictures)
+        return fill(home, result, pictures=pictures)
     except (folder.CannotWrite, NotAnAsk, ProgramLoops) as error:
         raise Stop(USAGE, str(error)) from None
 
@@ -101,7 +101,7 @@ def where(
     return found
 
 
-def _planned(name: str, variant: str | None) -> tuple[Scenario, Plan]:
+def planned(name: str, variant: str | None) -> tuple[Scenario, Plan]:
     """A scenario, and what to run of it."""
     if variant is not None and variant not in VARIANTS:
         said = expected(variant, "a variant", VARIANTS)
@@ -117,7 +117,8 @@ def _planned(name: str, variant: str | None) -> tuple[Scenario, Plan]:
         raise Stop(USAGE, str(error), problems) from None
 
 
-def _simulate(scenario: Scenario, plan: Plan, seed: int) -> Result:
+def simulate(scenario: Scenario, plan: Plan, seed: int) -> Result:
+    """Run a plan in simulation, and judge it."""
     with _Progress(plan.name) as progress:
         try:
             done = simulate_plan(plan, seed, versions=versions(), tell=progress.tell)
@@ -126,13 +127,14 @@ def _simulate(scenario: Scenario, plan: Plan, seed: int) -> Result:
     return judged(scenario, plan, seed, done)
 
 
-def _live(scenario: Scenario, plan: Plan, seed: int, where: Where) -> Result:
+def live(scenario: Scenario, plan: Plan, seed: int, where: Where) -> Result:
+    """Run a plan for real, and judge it."""
     with _Progress(plan.name) as progress:
         plan, done = run_live(plan, seed, progress.tell, where)
     return replace(judged(scenario, plan, seed, done), options=where.options)
 
 
-def _abortable(where: Where, home: Path) -> Where:
+def abortable(where: Where, home: Path) -> Where:
     """The same, with a file that ends the run. What ended an earlier run is removed."""
     if where.abort_file is None:
         folder.forget_abort(home)
@@ -165,7 +167,7 @@ def _told(event: Event | None) -> str:
     return f"at {event.t_us / 1e6:.6f} s, event {event.seq}: {what}"
 
 
-def _fill(home: Path, result: Result, *, pictures: bool) -> Ran:
+def fill(home: Path, result: Result, *, pictures: bool) -> Ran:
     """Write trace and verdict; then draw, and say in the verdict what was drawn."""
     folder.clear(home)
     folder.write_trace(home, result.trace)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,9 +13,9 @@ import click
 from watchkeeper.endings import USAGE, Stop
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from real.access import Access
+
+Command = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +70,36 @@ OPTIONS = (
     click.option("--tls-key", help="Its key, if it is in another file."),
 )
 
+LIVE_OPTIONS = (
+    click.option(
+        "--zookeeper", metavar="HOSTS[/CHROOT]", help="Live: use this one, and start none."
+    ),
+    click.option(
+        "--allow-faults-on",
+        multiple=True,
+        metavar="HOST",
+        help="Live: faults may befall sessions at this host of --zookeeper.",
+    ),
+    click.option(
+        "--abort-file",
+        type=click.Path(path_type=Path),
+        help="Live: end as soon as this file is there. [default: ABORT in the run's folder]",
+    ),
+)
 
-def reaching(command: Callable[..., Any]) -> Callable[..., Any]:
+
+def reaching(command: Command) -> Command:
     """Give a command the options that say how to come to a ZooKeeper."""
-    for option in reversed(OPTIONS):
+    return _with(OPTIONS, command)
+
+
+def elsewhere(command: Command) -> Command:
+    """Give a command the options of live runs on a ZooKeeper that runs already."""
+    return _with(LIVE_OPTIONS + OPTIONS, command)
+
+
+def _with(options: tuple[Callable[[Command], Command], ...], command: Command) -> Command:
+    for option in reversed(options):
         command = option(command)
     return command
 

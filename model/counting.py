@@ -1,0 +1,23 @@
+"""What the programs of a run have asked for, by its trace."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from model.trace import Trace
+
+
+def operations_in(trace: Trace) -> Counter[str]:
+    """How often each kind of operation was asked for; a batch counts by its parts."""
+    counts: Counter[str] = Counter()
+    for event in trace.of_kind("asks"):
+        detail: Any = event.detail
+        if detail["op"] != "pipelined":
+            counts[detail["op"]] += 1
+            continue
+        shown = Counter(word for word, _ in detail["parts"])
+        (usual, _), *_ = shown.most_common()
+        counts.update(shown)
+        counts[usual] += detail["number"] - len(detail["parts"])  # a trace shows the first ones
+    return counts

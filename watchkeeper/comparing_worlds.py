@@ -1,0 +1,197 @@
+"""`watchkeeper compare`: one scenario in simulation and for real, side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from model.verdicts import Verdict
+from watchkeeper import commands, folder
+from watchkeeper.endings import USAGE, Stop
+from watchkeeper.interrupts import INTERRUPTS
+from watchkeeper.living import Where
+from watchkeeper.printing import STYLES, plain_table, show_table
+from watchkeeper.result import Result
+from watchkeeper.side_by_side import Comparison, Side, Spread, ranged, told
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """A comparison, and the folders of its first runs."""
+
+    comparison: Comparison
+    homes: tuple[Path, Path]
+
+    def to_json(self) -> dict[str, Any]:
+        """What `--json` prints."""
+        comparison = self.comparison
+        first = comparison.live.results[0]
+        return {
+            "scenario": first.scenario.name,
+            "variant": first.plan.variant,
+            "agrees": comparison.agrees,
+            "declared": comparison.declared,
+            "differences": comparison.differences(),
+            "simulated": _side_json(comparison, comparison.simulated),
+            "live": _side_json(comparison, comparison.live),
+            "folders": [str(home) for home in self.homes],
+        }
+
+
+def compare(
+    name: str, variant: str | None, out: Path, *, seeds: int, runs: int, where: Where
+) -> Compared:
+    """Run a scenario so often in both worlds; Stop, with a sentence, where that cannot be."""
+    INTERRUPTS.raise_from_now_on()
+    scenario, plan = commands.planned(name, variant)
+    run_ids = [f"{plan.name}-{plan.variant}-{world}-0" for world in ("sim", "live")]
+    try:
+        homes = (folder.prepare(out, run_ids[0]), folder.prepare(out, run_ids[1]))
+        where = commands.abortable(where, homes[1])
+        live = []
+        for seed in range(runs):  # first, since they may be impossible
+            live.append(_whole(commands.live(scenario, plan, seed, where)))
+        simulated = [_whole(commands.simulate(scenario, plan, seed)) for seed in range(seeds)]
+        for home, results in zip(homes, (simulated, live), strict=True):
+            commands.fill(home, results[0], pictures=False)
+    except folder.CannotWrite as error:
+        raise Stop(USAGE, str(error)) from None
+    comparison = Comparison(Side(tuple(simulated)), Side(tuple(live)), scenario.live_differs)
+    return Compared(comparison, homes)
+
+
+def _whole(result: Result) -> Result:
+    """The same result; Stop if its run was ended before its time."""
+    if result.trace.header.partial:
+        raise KeyboardInterrupt
+    return result
+
+
+# --- as text ---------------------------------------------------------------------------
+
+
+def show(compared: Compared, to: Console) -> None:
+    """Print what both worlds have shown."""
+    comparison = compared.comparison
+    _show_headline(comparison, to)
+    for table in (_verdicts(comparison), _work(comparison), _times(comparison)):
+        show_table(table, to)
+        to.print()
+    differences = comparison.differences()
+    if comparison.declared:
+        to.print(Text.assemble(("declared ", "dim"), comparison.declared), soft_wrap=True)
+    for one in differences:
+        to.print(Text.assemble(("differs  ", "yellow"), one), soft_wrap=True)
+    if not differences:
+        to.print("no difference in verdicts, owners, attempts, reads and operations")
+    here, there = compared.homes
+    to.print(
+        Text.assemble(("events   ", "dim"), f"watchkeeper diff {here} {there}"), soft_wrap=True
+    )
+
+
+def _show_headline(comparison: Comparison, to: Console) -> None:
+    first = comparison.live.results[0]
+    word, style = ("agree", "green") if comparison.agrees else ("differ", "bold red")
+    many = len(comparison.simulated.results), len(comparison.live.results)
+    line = Text.assemble(
+        (first.scenario.name, "bold"),
+        f", {first.plan.variant}, {_many(many[0], 'simulated run')} and "
+        f"{_many(many[1], 'live one')}: the verdicts ",
+        (word, style),
+    )
+    to.print(line, soft_wrap=True)
+
+
+def _many(number: int, what: str) -> str:
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def _verdicts(comparison: Comparison) -> Table:
+    table = plain_table("", "simulated", "live", "")
+    sides = comparison.simulated, comparison.live
+    table.add_row("verdict", *(_verdict(told(side.verdicts)) for side in sides))
+    for name in comparison.properties:
+        both = [told(side.verdicts_of(name)) for side in sides]
+        table.add_row(name, *map(_verdict, both))
+    owners = [len(side.owners) for side in sides]
+    same = comparison.live.owners.keys() <= comparison.simulated.owners.keys()
+    texts = ["the same each time" if one == 1 else f"{one} different ways" for one in owners]
+    table.add_row("owners in the end", *texts, "" if same else Text("differ", "yellow"))
+    return table
+
+
+def _verdict(text: str) -> Text:
+    known = {one.value: STYLES[one] for one in Verdict}
+    return Text(text, known.get(text, ""))
+
+
+def _work(comparison: Comparison) -> Table:
+    table = plain_table("asked for", "simulated", "live", "")
+    sides = comparison.simulated, comparison.live
+    for group in comparison.groups:
+        for what, word in (("attempts", "rebalances"), ("reads", "reads")):
+            spreads = [side.work(group, what) for side in sides]
+            table.add_row(f"{word} of {group}", *_cells(spreads))
+    operations = [side.operations() for side in sides]
+    for kind in sorted(operations[0].keys() | operations[1].keys()):
+        table.add_row(kind, *_cells([side.get(kind) for side in operations]))
+    return table
+
+
+def _cells(spreads: list[Spread | None]) -> list[str | Text]:
+    cells: list[str | Text] = ["-" if one is None else ranged(one) for one in spreads]
+    here, there = spreads
+    apart = here is None or there is None or not here.touches(there)
+    return [*cells, Text("differ", "yellow") if apart else ""]
+
+
+def _times(comparison: Comparison) -> Table:
+    table = plain_table("time to rest after", "simulated", "live", "live / simulated")
+    simulated, live = comparison.simulated.rests(), comparison.live.rests()
+    for what in sorted(simulated.keys() | live.keys()):
+        here, there = simulated.get(what), live.get(what)
+        ratio = f"{there.middle / here.middle:.1f}" if here and there and here.middle else "-"
+        table.add_row(what, _duration(here), _duration(there), ratio)
+    return table
+
+
+def _duration(one: Spread | None) -> str:
+    """A median with its range, in milliseconds or seconds."""
+    if one is None:
+        return "-"
+    unit, factor = ("s", 1.0) if one.middle >= 1 else ("ms", 1000.0)
+    least, middle, most = (value * factor for value in (one.least, one.middle, one.most))
+    if least == most:
+        return f"{middle:.3g} {unit}"
+    return f"{middle:.3g} {unit} ({least:.3g} to {most:.3g})"
+
+
+# --- as JSON ---------------------------------------------------------------------------
+
+
+def _side_json(comparison: Comparison, side: Side) -> dict[str, Any]:
+    return {
+        "verdicts": dict(side.verdicts),
+        "properties": {name: dict(side.verdicts_of(name)) for name in comparison.properties},
+        "owners": [
+            {"runs": number, "owners": dict(owners)} for owners, number in side.owners.items()
+        ],
+        "groups": {
+            group: {what: _spread_json(side.work(group, what)) for what in ("attempts", "reads")}
+            for group in comparison.groups
+        },
+        "operations": {kind: _spread_json(one) for kind, one in side.operations().items()},
+        "time_to_rest_s": {what: _spread_json(one) for what, one in side.rests().items()},
+    }
+
+
+def _spread_json(one: Spread | None) -> dict[str, float] | None:
+    if one is None:
+        return None
+    return {"least": one.least, "median": one.middle, "most": one.most}
