@@ -26,32 +26,22 @@ OFTEN = {"max_tries": -1, "delay": 0.05, "backoff": 1}
 PS = shutil.which("ps") or "/bin/ps"
 
 
-def what_is_missing() -> tuple[str, bool]:
-    """Why the live tests cannot run, if so, and whether a build server may do without them."""
-    try:
-        find_java()
-    except EnvironmentProblem as problem:
-        return str(problem), True
-    try:
-        zookeeper_jars()
-    except EnvironmentProblem as problem:
-        return str(problem), False
-    return "", True
-
-
 @pytest.fixture(scope="session")
 def needs_zookeeper() -> None:
-    """Skip with one reason where the real thing cannot run; never if WATCHKEEPER_LIVE is set."""
+    """Skip with one reason where the real thing cannot run."""
     skip_without_zookeeper()
 
 
 def skip_without_zookeeper() -> None:
-    """Skip, or fail where skipping would hide that something is amiss."""
-    reason, excused = what_is_missing()
-    if reason and not excused and os.environ.get("WATCHKEEPER_LIVE"):
-        pytest.fail(f"Java is here, so the live tests have to run: {reason}")
-    if reason:
-        pytest.skip(reason)
+    """Skip without Java; fail where Java is there and all that lacks comes with `.[test]`."""
+    try:
+        find_java()
+    except EnvironmentProblem as problem:
+        pytest.skip(str(problem))
+    try:
+        zookeeper_jars()
+    except EnvironmentProblem as problem:
+        pytest.fail(f"Java is here, so the live tests have to run: {problem}")
 
 
 @pytest.fixture(scope="module")

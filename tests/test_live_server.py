@@ -423,21 +423,14 @@ def test_a_pyspark_without_zookeeper_is_told(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("has_java", "ci", "outcome"),
-    [
-        (False, "", pytest.skip.Exception),
-        (False, "true", pytest.skip.Exception),
-        (True, "", pytest.skip.Exception),
-        (True, "true", pytest.fail.Exception),
-    ],
+    ("has_java", "outcome"), [(False, pytest.skip.Exception), (True, pytest.fail.Exception)]
 )
-def test_with_java_nothing_is_skipped_under_ci(
-    monkeypatch: pytest.MonkeyPatch, has_java: bool, ci: str, outcome: type[BaseException]
+def test_with_java_nothing_is_skipped(
+    monkeypatch: pytest.MonkeyPatch, has_java: bool, outcome: type[BaseException]
 ) -> None:
     def missing() -> None:
         raise EnvironmentProblem("it is not there")
 
-    monkeypatch.setenv("WATCHKEEPER_LIVE", ci)
     monkeypatch.setattr(live, "find_java", (lambda: None) if has_java else missing)
     monkeypatch.setattr(live, "zookeeper_jars", missing)
 
