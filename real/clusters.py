@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from kazoo.exceptions import KazooException
@@ -11,6 +11,7 @@ from model.asks import Partition
 from model.payloads import PartitionState
 from model.plan import ClusterPlan
 from model.registry import BadPayload, partition_state
+from model.trace import Row
 from real.access import Access
 from real.dataplane import DataPlane, Say
 from real.embedded import Embedded
@@ -41,6 +42,11 @@ class Cluster:
         self.proxy.start()
         folder.mkdir()
         self.data = DataPlane(plan, folder / "cluster.json", now_us, say_hosting)
+
+    def events(self, begin_ns: int, group_of: Mapping[str, str]) -> Iterator[Row]:
+        """What the servers have told members of watches that fired."""
+        service = self.service
+        return service.tap.rows(service.root, begin_ns, group_of, service.server_of)
 
     def stop(self) -> None:
         """End what is ours, and leave nothing."""

@@ -11,6 +11,7 @@ from real.ensemble import Ensemble
 from real.ledger import Agreed
 from real.server import Server
 from real.settings import Settings
+from real.tap import Tap
 from real.transactions import agreed_upon
 
 ROOT = "/watchkeeper"
@@ -22,11 +23,11 @@ class Embedded:
     root = ROOT
     """Everything that a run creates stands below this znode."""
     tls = None
-    tap = None
     auth: tuple[tuple[str, str], ...] = ()
 
     def __init__(self, servers: int, tick_ms: int, name: str) -> None:
         self.ensemble = Ensemble(servers, settings=Settings(tick_ms=tick_ms), name=name)
+        self.tap = Tap()
         self.hosts = self.ensemble.hosts
         self.addresses = self.ensemble.addresses
         logger = logging.getLogger("watchkeeper.kazoo")
@@ -42,6 +43,11 @@ class Embedded:
     def leader(self) -> Server | None:
         """The server that leads now."""
         return self.ensemble.leader
+
+    @property
+    def server_of(self) -> dict[str, str]:
+        """Address -> the server that listens there."""
+        return {server.address: server.name for server in self.servers}
 
     def start(self) -> KazooClient:
         """Start the servers; a connection for whoever runs the world."""

@@ -61,6 +61,11 @@ class Existing:
         """Whoever serves, if anybody does."""
         return Somebody(self.name) if self.operator.connected else None
 
+    @property
+    def server_of(self) -> dict[str, str]:
+        """Address -> what the trace calls the server there."""
+        return dict.fromkeys(self.addresses, self.name)
+
     def start(self) -> KazooClient:
         """Connect, make the root, and begin to look."""
         connect(self.operator, self.access)

@@ -200,7 +200,7 @@ class Link:
                 self._strike(losses.pop(0), frame, request.xid)
                 return
         if self.tap is not None and self._has_asked:
-            self.tap.asked(self.number, frame)
+            self.tap.asked(self, frame)
         self._has_asked = True
         self.up.send(frame)
 
@@ -209,7 +209,7 @@ class Link:
         if loss.what == "reply":
             self._reply_to_lose = (xid, loss)
             if self.tap is not None:
-                self.tap.asked(self.number, frame)
+                self.tap.asked(self, frame)
             self.up.send(frame)
             return
         loss.tell("requests lost", 1)
@@ -229,7 +229,7 @@ class Link:
             self._pass_on(frame)
             return
         if self.tap is not None and not self.server.frames.is_raw:
-            self.tap.answered(self.number, self.session, frame)
+            self.tap.came(self, frame)
         if self._reply_to_lose is not None or self._ghosts:
             answered = reply_of(frame)
             if answered is not None and self._swallows(*answered):
@@ -283,7 +283,7 @@ class Link:
     def _send_late(self, frame: bytes, xid: int, tell: Tell) -> None:
         self._ghosts[xid] = tell
         if self.tap is not None:
-            self.tap.asked(self.number, frame)
+            self.tap.asked(self, frame)
         self.up.send(frame)
 
     def _give_up_ghosts(self) -> None:

@@ -56,6 +56,8 @@ def live(
             cluster.prefix: cluster.service.agreed(world.begin_ns)
             for cluster in world.clusters.values()
         }
+        for cluster in world.clusters.values():
+            world.rows.extend(cluster.events(world.begin_ns, plan.group_of()))
         rows = merged(world.rows, folder, services)
     finally:
         world.stop()

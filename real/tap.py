@@ -4,18 +4,25 @@ The log of a ZooKeeper that somebody else runs cannot be read. But all that a ru
 ask passes through the proxy, and so do the answers, each with the zxid of the write. What
 no member asked for, that a silent session ended, the proxy cannot see; an observer can,
 by the ephemerals that go with it.
+
+No log says which watches fired. Their events pass here too; since ZooKeeper 3.9 each bears
+the zxid of the change.
 """
 
 from __future__ import annotations
 
 import struct
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+from model.trace import Row
 from real.ledger import Ledger
 from real.wire import HEAD, REPLY, REQUEST, Fields, Session, reply_of, request_of
+
+if TYPE_CHECKING:
+    from real.link import Link
 
 CREATES = frozenset({1, 15, 19, 21})
 DELETE, SET_DATA, MULTI, CLOSE_SESSION, ERROR = 2, 5, 14, -11, -1
@@ -95,6 +102,24 @@ def _all_done(session: int, asked: Fields, ledger: Ledger) -> Iterator[list[Any]
         yield from _done(opcode, session, asked, b"", ledger)
 
 
+class Fired(NamedTuple):
+    """An event that a server sent to a client."""
+
+    at_ns: int
+    client: str
+    server: str
+    session: int
+    zxid: int
+    """0 where the server does not say which change it was."""
+    what: str
+    path: str
+
+
+FIRED = {1: "created", 2: "deleted", 3: "changed", 4: "children"}
+"""The numbers of events, and what a trace calls them; others tell of the session."""
+EVENT = -1
+
+
 @dataclass(slots=True)
 class Tap:
     """Notes what passes; it is told by the proxy's one thread."""
@@ -102,28 +127,48 @@ class Tap:
     seen: list[Seen] = field(default_factory=list)
     granted: list[tuple[int, int]] = field(default_factory=list)
     """Sessions that were granted, and when."""
+    fired: list[Fired] = field(default_factory=list)
     _asked: dict[tuple[int, int], tuple[int, int, bytes]] = field(default_factory=dict)
 
-    def asked(self, link: int, frame: bytes) -> None:
+    def asked(self, link: Link, frame: bytes) -> None:
         """A frame is on its way to a server, over this connection."""
         request = request_of(frame)
         if request is not None and (request.is_write or request.opcode == CLOSE_SESSION):
             body = frame[REQUEST.size :]
-            self._asked[link, request.xid] = (time.monotonic_ns(), request.opcode, body)
+            self._asked[link.number, request.xid] = (time.monotonic_ns(), request.opcode, body)
 
     def granted_to(self, session: Session) -> None:
         """A server has granted a session, or let one go on."""
         if all(session.number != known for known, _ in self.granted):
             self.granted.append((session.number, time.monotonic_ns()))
 
-    def answered(self, link: int, session: Session | None, frame: bytes) -> None:
+    def came(self, link: Link, frame: bytes) -> None:
         """A frame has come from a server."""
         head = reply_of(frame)
-        found = self._asked.pop((link, head[0]), None) if head is not None else None
-        if head is None or found is None or session is None:
+        if head is None or link.session is None:
+            return
+        zxid = ZXID.unpack_from(frame, HEAD.size)[0]
+        if head[0] == EVENT:
+            self._note_event(link, link.session, zxid, Fields(frame[REPLY.size :]))
+        else:
+            self._note_answer(link, link.session, zxid, head, frame)
+
+    def _note_event(self, link: Link, session: Session, zxid: int, event: Fields) -> None:
+        what = FIRED.get(event.number())
+        event.number()  # the state of the session
+        if what is not None:
+            client, server = link.way.guest.name, link.way.server
+            now = time.monotonic_ns()
+            fired = Fired(now, client, server, session.number, max(zxid, 0), what, event.string())
+            self.fired.append(fired)
+
+    def _note_answer(
+        self, link: Link, session: Session, zxid: int, head: tuple[int, int], frame: bytes
+    ) -> None:
+        found = self._asked.pop((link.number, head[0]), None)
+        if found is None:
             return
         asked_ns, opcode, body = found
-        zxid = ZXID.unpack_from(frame, HEAD.size)[0]
         self.seen.append(
             Seen(
                 session.number,
@@ -136,3 +181,22 @@ class Tap:
                 head[1],
             )
         )
+
+    def rows(
+        self, root: str, begin_ns: int, group_of: Mapping[str, str], server_of: Mapping[str, str]
+    ) -> Iterator[Row]:
+        """The events as rows of a trace; `server_of` names the server at each address."""
+        for one in self.fired:
+            path = one.path.removeprefix(root) or "/"
+            detail = {"what": one.what, "path": path, "at": server_of[one.server]}
+            yield (
+                max(one.at_ns - begin_ns, 0) // 1000,
+                one.client,
+                "fires",
+                one.session,
+                group_of.get(one.client, ""),
+                "",
+                "",
+                one.zxid,
+                detail,
+            )

@@ -140,3 +140,19 @@ def test_most_shipped_scenarios_can_be_run_live() -> None:
 def test_the_text_of_a_scenario_says_nothing_of_worlds() -> None:
     """The same file is the input of both."""
     assert "live" not in str(from_text("x.yaml", str(scenario())).document.data)
+
+
+def test_every_watch_that_fired_is_told_with_its_cause() -> None:
+    """Servers say which change it was, and each event reaches the one it was sent to."""
+    result = lived(scenario({"at": "3s", "leave": "group/1"}))
+
+    fired = list(result.trace.of_kind("fires"))
+    changes = {event.zxid for event in result.trace.of_kind("applied", "session closed")}
+    heard = [event for event in result.trace.of_kind("hears") if "path" in event.detail]
+    assert len(fired) >= 4
+    assert {event.zxid for event in fired} <= changes
+    assert sorted(one.detail["path"] for one in heard) == sorted(
+        event.detail["path"] for event in fired if event.node != "group/1" or event.t_us < 3e6
+    )
+    left = next(one for one in result.judgement.changes if one.what == "group_c1 left")
+    assert left.skew_us is not None
