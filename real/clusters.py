@@ -17,6 +17,7 @@ from real.dataplane import DataPlane, Say
 from real.embedded import Embedded
 from real.existing import Existing
 from real.proxy import Proxy
+from real.tap import Place
 
 
 class Cluster:
@@ -47,6 +48,10 @@ class Cluster:
         """What the servers have told members of watches that fired."""
         service = self.service
         return service.tap.rows(service.root, begin_ns, group_of, service.server_of)
+
+    def places(self, begin_ns: int) -> Iterator[Place]:
+        """Which server let which member in, and when."""
+        return self.service.tap.places(begin_ns, self.service.server_of)
 
     def stop(self) -> None:
         """End what is ours, and leave nothing."""

@@ -32,7 +32,7 @@ from model.asks import (
 from model.describe import described_answer, described_operation
 from model.errors import Failure, SessionExpired, ZooKeeperError
 from model.inbox import without_older_notes
-from model.operations import Operation, Pipelined, ZooKeeper
+from model.operations import WRITES, Operation, Pipelined, ZooKeeper
 from model.program import Ended, Program
 from real.client import Client, Reply, Said
 from real.diary import Writes
@@ -224,7 +224,7 @@ class Driver:
         else:
             self._wait_for(lambda: all(ticket in self._replies for ticket in tickets))
             replies = [self._replies.pop(ticket) for ticket in tickets]
-            zxid = max((reply.zxid for reply in replies), default=0)
+            zxid = _zxid_of_writes(batch, replies)
             answer = self._answer_of(ask, [reply.answer for reply in replies])
         self.inbox = without_older_notes(self.inbox, ask, answer, known)
         self._note_answer(ask, described["op"], answer, zxid)
@@ -322,6 +322,12 @@ class Driver:
 
     def _write(self, kind: str, detail: Any = None, at_ns: int | None = None) -> None:
         self.diary.write(kind, detail or {}, session=self.client.session, at_ns=at_ns)
+
+
+def _zxid_of_writes(batch: tuple[Operation[Any], ...], replies: list[Reply]) -> int:
+    """The zxid of the last write among these; 0 if there is none, since a read has none."""
+    zxids = (reply.zxid for one, reply in zip(batch, replies, strict=True) if type(one) in WRITES)
+    return max(zxids, default=0)
 
 
 class NotAnAsk(TypeError):

@@ -112,7 +112,7 @@ class Existing:
         for one in seen:  # the order of zxids, whatever the order of the answers
             last_ns = max(last_ns, one.answered_ns)
             moments.append((last_ns, 1, one))
-        moments += [(at_ns, 0, session) for session, at_ns in self.tap.granted]
+        moments += [(at_ns, 0, session) for session, at_ns in self.tap.opened().items()]
         unasked = _unasked(self.observer.deletions, seen, self.root)
         moments += [(at_ns, 2, path) for at_ns, path in unasked]
         zxid = 0

@@ -225,7 +225,7 @@ class Link:
             self._is_answered = True
             self.session = session_of(frame)
             if self.tap is not None and self.session is not None:
-                self.tap.granted_to(self.session)
+                self.tap.let_in(self, self.session)
             self._pass_on(frame)
             return
         if self.tap is not None and not self.server.frames.is_raw:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from model.counting import operations_in
 from model.faults import Effect
 from model.plan import Plan
-from model.trace import Header, Trace
+from model.trace import Header, Row, Trace
 from real.access import Access
+from real.ledger import Agreed
 from real.merging import merged
 from real.world import Aborted, Tell, World
 
@@ -52,15 +53,23 @@ def live(
             world.write("", "run ends")
             header = replace(header, partial=True)
         world.end()
-        services = {
-            cluster.prefix: cluster.service.agreed(world.begin_ns)
-            for cluster in world.clusters.values()
-        }
-        for cluster in world.clusters.values():
-            world.rows.extend(cluster.events(world.begin_ns, plan.group_of()))
-        rows = merged(world.rows, folder, services)
+        rows = _told(world, folder)
     finally:
         world.stop()
         shutil.rmtree(folder, ignore_errors=True)
     trace = Trace(header, rows)
     return Lived(trace, tuple(world.nemesis.effects), operations_in(trace).total())
+
+
+def _told(world: World, folder: Path) -> list[Row]:
+    """Everything that was seen in a run that is over, from whoever has seen it."""
+    begin_ns, group_of = world.begin_ns, world.plan.group_of()
+    own = list(world.rows)
+    services: dict[str, Iterable[Agreed]] = {}
+    places: dict[str, list[tuple[int, str]]] = {}
+    for cluster in world.clusters.values():
+        own.extend(cluster.events(begin_ns, group_of))
+        services[cluster.prefix] = cluster.service.agreed(begin_ns)
+        for client, at_us, server in cluster.places(begin_ns):
+            places.setdefault(client, []).append((at_us, server))
+    return merged(own, folder, services, places)

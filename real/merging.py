@@ -8,7 +8,7 @@ So each is put at the moment the log gives it, moved between its question and it
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -29,13 +29,24 @@ class Request(NamedTuple):
     answered_us: int
 
 
-def merged(own: list[Row], folder: Path, services: Mapping[str, Iterable[Agreed]]) -> list[Row]:
-    """All rows of a run in order; `services` says by cluster's prefix what each agreed upon."""
-    rows = [*own, *_written(folder)]
+Places = Mapping[str, list[tuple[int, str]]]
+"""What -> the servers that it had to do with, each with since when, in order."""
+
+
+def merged(
+    own: list[Row], folder: Path, services: Mapping[str, Iterable[Agreed]], places: Places
+) -> list[Row]:
+    """All rows of a run in order.
+
+    `services` says by cluster's prefix what each agreed upon, `places` by member which
+    server let it in.
+    """
+    rows = [*own, *_with_servers(_written(folder), places)]
     requests, names = _requests(rows), _names(rows)
     end_us = max((row[0] for row in own), default=0)
     for prefix, agreed in services.items():
-        rows += _of_service(f"{prefix}zookeeper", agreed, requests, names)
+        leaders = _leaders(own, prefix)
+        rows += _of_service(f"{prefix}zookeeper", leaders, agreed, requests, names)
     rows += [*_unsaid(rows), *_moved(rows)]
     rows.sort(key=lambda row: (row[0], ORDER.get(row[2], 1)))
     return [row for row in rows if row[0] <= end_us]
@@ -53,6 +64,30 @@ def _written(folder: Path) -> Iterable[Row]:
                 yield tuple(msgspec.json.decode(line))
             except msgspec.DecodeError:
                 continue
+
+
+def _with_servers(rows: Iterable[Row], places: Places) -> Iterable[Row]:
+    """The same rows; a member that connected knows its server by an address of the proxy's."""
+    for row in rows:
+        if row[2] == "connected":
+            server = _latest(places.get(row[1], []), row[0])
+            row = (*row[:8], {**row[8], "at": server})
+        yield row
+
+
+def _leaders(own: list[Row], prefix: str) -> list[tuple[int, str]]:
+    """Who led an ensemble, since when."""
+    return [
+        (row[0], row[1])
+        for row in own
+        if row[2] == "leads" and row[1].startswith(f"{prefix}zookeeper")
+    ]
+
+
+def _latest(places: list[tuple[int, str]], at_us: int) -> str:
+    """The last one of these by that moment; empty if there is none."""
+    at = bisect_right(places, at_us, key=lambda place: place[0])
+    return places[at - 1][1] if at else ""
 
 
 def _unsaid(rows: list[Row]) -> list[Row]:
@@ -100,7 +135,8 @@ def _names(rows: Iterable[Row]) -> dict[int, str]:
 
 
 def _of_service(
-    server: str,
+    ensemble: str,
+    leaders: list[tuple[int, str]],
     agreed: Iterable[Agreed],
     requests: dict[int, list[Request]],
     names: dict[int, str],
@@ -112,6 +148,7 @@ def _of_service(
             continue
         last_us = max(_placed(one, requests.get(one.session, [])), last_us, 0)
         detail = {**one.detail, "by": names[one.session]}
+        server = _latest(leaders, last_us) or ensemble
         yield (last_us, server, one.kind, one.session, "", "", "", one.zxid, detail)
 
 

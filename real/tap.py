@@ -102,6 +102,15 @@ def _all_done(session: int, asked: Fields, ledger: Ledger) -> Iterator[list[Any]
         yield from _done(opcode, session, asked, b"", ledger)
 
 
+class Granted(NamedTuple):
+    """A client was let in, with a session that was new or went on."""
+
+    at_ns: int
+    client: str
+    server: str
+    session: int
+
+
 class Fired(NamedTuple):
     """An event that a server sent to a client."""
 
@@ -115,6 +124,9 @@ class Fired(NamedTuple):
     path: str
 
 
+Place = tuple[str, int, str]
+"""A client, the moment of the run, a server."""
+
 FIRED = {1: "created", 2: "deleted", 3: "changed", 4: "children"}
 """The numbers of events, and what a trace calls them; others tell of the session."""
 EVENT = -1
@@ -125,8 +137,7 @@ class Tap:
     """Notes what passes; it is told by the proxy's one thread."""
 
     seen: list[Seen] = field(default_factory=list)
-    granted: list[tuple[int, int]] = field(default_factory=list)
-    """Sessions that were granted, and when."""
+    granted: list[Granted] = field(default_factory=list)
     fired: list[Fired] = field(default_factory=list)
     _asked: dict[tuple[int, int], tuple[int, int, bytes]] = field(default_factory=dict)
 
@@ -137,10 +148,14 @@ class Tap:
             body = frame[REQUEST.size :]
             self._asked[link.number, request.xid] = (time.monotonic_ns(), request.opcode, body)
 
-    def granted_to(self, session: Session) -> None:
+    def let_in(self, link: Link, session: Session) -> None:
         """A server has granted a session, or let one go on."""
-        if all(session.number != known for known, _ in self.granted):
-            self.granted.append((session.number, time.monotonic_ns()))
+        client, server = link.way.guest.name, link.way.server
+        self.granted.append(Granted(time.monotonic_ns(), client, server, session.number))
+
+    def opened(self) -> dict[int, int]:
+        """Session -> when it was granted."""
+        return {one.session: one.at_ns for one in reversed(self.granted)}
 
     def came(self, link: Link, frame: bytes) -> None:
         """A frame has come from a server."""
@@ -181,6 +196,11 @@ class Tap:
                 head[1],
             )
         )
+
+    def places(self, begin_ns: int, server_of: Mapping[str, str]) -> Iterator[Place]:
+        """Which server let a client in, and when."""
+        for one in self.granted:
+            yield one.client, max(one.at_ns - begin_ns, 0) // 1000, server_of[one.server]
 
     def rows(
         self, root: str, begin_ns: int, group_of: Mapping[str, str], server_of: Mapping[str, str]
