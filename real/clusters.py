@@ -7,14 +7,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException
 
-from model.asks import Partition
-from model.payloads import PartitionState
 from model.plan import ClusterPlan
-from model.registry import BadPayload, partition_state
 from real.dataplane import DataPlane, Say
 from real.ensemble import Ensemble
+from real.leaders import Leaders
 from real.proxy import Proxy
 from real.settings import Settings
 
@@ -53,6 +50,7 @@ class Cluster:
         self.proxy.start()
         folder.mkdir()
         self.data = DataPlane(plan, folder / "cluster.json", now_us, say_hosting)
+        self.leaders = Leaders(self.operator, ROOT, self.data)
 
     def stop(self) -> None:
         """End every server, and leave nothing."""
@@ -60,18 +58,3 @@ class Cluster:
         self.operator.close()
         self.proxy.stop()
         self.ensemble.stop()
-
-
-def leaders_of(cluster: Cluster) -> dict[str, int]:
-    """0.8: who leads each partition, by the registry; what cannot be read is left out."""
-    leaders: dict[str, int] = {}
-    for topic, homes in cluster.data.homes.items():
-        for index in homes:
-            partition = Partition(topic, str(index))
-            path = partition_state(partition)
-            try:
-                data, _ = cluster.operator.get(f"{ROOT}{path}")
-                leaders[str(partition)] = PartitionState.decode(path, data).leader
-            except (KazooException, BadPayload):
-                continue
-    return leaders
