@@ -19,6 +19,9 @@ from model.trace import Event, Trace
 from model.verdicts import Verdict
 from real.cluster import ClusterState
 from real.dataplane import DataPlane, Load
+from real.nemesis import DEEDS
+from real.ports import free_ports
+from real.world import World
 from tests.test_live_world import lived, scenario
 from watchkeeper import simulate
 from watchkeeper.result import Result
@@ -180,6 +183,25 @@ def test_the_session_of_a_lost_machine_expires(layout: str) -> None:
     assert [event.kind for event in ends] == ["session expired"]
     assert ends[0].t_us - lost.t_us > 300_000
     assert counted(for_real(layout), "crash_host")["connections left open"] == 1
+
+
+def test_where_a_broker_was_nobody_listens_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another address is another port of this machine."""
+    plan = scenario_of(scenario({"at": "3s", "move": "broker/0", "to": MOVED})).plan()
+    world, action = World(plan, tmp_path), plan.timeline[-1]
+    monkeypatch.setattr(world, "start", lambda name: True)
+    world.brokers["broker/0"] = ("main", plan.clusters[0].brokers[0])
+    (before,) = free_ports(1)
+    world.ports["broker/0"] = before
+    effect = Effect(action)
+
+    DEEDS["move"](world, action, effect)
+
+    assert world.ports["broker/0"] != before
+    assert world.brokers["broker/0"][1].host == "spare.example"
+    assert effect.counts == {"brokers moved": 1}
 
 
 def test_a_broker_that_is_back_at_once_goes_on_serving() -> None:
