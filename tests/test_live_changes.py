@@ -11,14 +11,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kazoo.exceptions import ConnectionLoss, NoNodeError
+from kazoo.handlers.threading import AsyncResult, SequentialThreadingHandler
 
 from model.asks import Partition
 from model.faults import Effect
+from model.payloads import PartitionState
 from model.plan import BrokerPlan
 from model.trace import Event, Trace
 from model.verdicts import Verdict
 from real.cluster import ClusterState
 from real.dataplane import DataPlane, Load
+from real.leaders import Leaders
 from real.nemesis import DEEDS
 from real.ports import free_ports
 from real.world import World
@@ -45,9 +49,7 @@ def story(layout: str) -> dict[str, Any]:
         *([LEADER_MOVES] if layout == "0.8" else []),
         {"at": "8s", "move": "broker/0", "to": MOVED},
         {"at": "10s", "crash_host": "group/1"},
-        {"at": "12s", "crash": "zookeeper/1"},
-        {"at": "12500ms", "restart": "zookeeper/1"},
-        {"at": "12s", "produce": "clicks-new", "rate": "100/s"},
+        {"at": "10s", "produce": "clicks-new", "rate": "100/s"},
     )
     topics = dict.fromkeys(("clicks", "clicks-old"), TOPICS[layout])
     fields["clusters"]["main"].update(layout=layout, topics=topics)
@@ -267,3 +269,43 @@ def test_what_is_written_goes_to_the_partitions_that_are_served(tmp_path: Path) 
     data.remove("broker/0", "clicks")
     assert {log.rate_per_1000_s for log in state(data).logs.values()} == {0}
     assert effect.counts == {"messages a second": 400}
+
+
+# --- who leads ---------------------------------------------------------------------------
+
+
+class Operator:
+    """A client of ZooKeeper whose answers come when the test lets them come."""
+
+    def __init__(self) -> None:
+        self.connected = True
+        self.asked: list[AsyncResult] = []
+
+    def get_async(self, path: str) -> AsyncResult:
+        self.asked.append(SequentialThreadingHandler().async_result())
+        return self.asked[-1]
+
+
+def test_whoever_runs_the_world_does_not_wait_for_who_leads(tmp_path: Path) -> None:
+    """A server that does not answer leaves things as they were, and is not asked twice."""
+    data, operator = data_plane(tmp_path), Operator()
+    leaders = Leaders(operator, "/root", data)
+    data.lead({"clicks/0": 1})
+
+    leaders.look()
+    leaders.look()
+    assert len(operator.asked) == len(data.homes["clicks"].replicas) == 4
+    assert data.leaders == {"clicks/0": 1}
+
+    first, second, third, last = operator.asked
+    first.set_exception(ConnectionLoss())
+    second.set((PartitionState(0, (0,), leader_epoch=1).encode(), None))
+    third.set_exception(NoNodeError())
+    last.set((b"not a state", None))
+    leaders.look()
+    assert state(data).leaders == {"clicks/0": 1, "clicks/1": 0}
+
+    operator.connected = False
+    leaders.look()
+    assert len(operator.asked) == 4
+    assert data.leaders == {"clicks/0": 1, "clicks/1": 0}
