@@ -67,7 +67,6 @@ VERBS = {
             "fault",
             _MEMBER,
             "a machine is lost; nobody is told that its connections are gone",
-            worlds=SIM_ALONE,
         ),
         Verb(
             "restart",
@@ -139,7 +138,6 @@ VERBS = {
             "a broker moves to another machine and keeps its id",
             ("to",),
             ("to",),
-            worlds=SIM_ALONE,
         ),
         Verb(
             "create_topic",
@@ -147,7 +145,6 @@ VERBS = {
             ("topic",),
             "a topic comes into being",
             ("partitions", "partitions_per_broker"),
-            worlds=SIM_ALONE,
         ),
         Verb(
             "add_partitions",
@@ -155,9 +152,8 @@ VERBS = {
             ("topic",),
             "a topic gets more partitions",
             ("partitions", "partitions_per_broker"),
-            worlds=SIM_ALONE,
         ),
-        Verb("delete_topic", "change", ("topic",), "a topic is deleted", worlds=SIM_ALONE),
+        Verb("delete_topic", "change", ("topic",), "a topic is deleted"),
         Verb(
             "move_leader",
             "change",
@@ -165,7 +161,6 @@ VERBS = {
             "another broker leads a partition",
             ("to",),
             ("to",),
-            worlds=SIM_ALONE,
         ),
         # load
         Verb(

@@ -36,12 +36,14 @@ class ClusterState(Struct, frozen=True):
     """The data plane of a cluster; partitions are written `topic/partition`."""
 
     logs: dict[str, LogState] = {}
-    hosts: dict[int, list[str]] = {}
-    """Broker -> the partitions on its disk."""
+    hosts: dict[str, list[str]] = {}
+    """Broker's node -> the partitions that it serves."""
     leaders: dict[str, int] = {}
     """0.8: partition -> the broker that leads it."""
     addresses: dict[int, str] = {}
-    """Broker -> where it listens."""
+    """Broker's id -> the address that it announces."""
+    listening: dict[str, str] = {}
+    """Address -> where that is on this machine; nobody listens there once a broker is gone."""
 
 
 class ClusterFile:

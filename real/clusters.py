@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from kazoo.exceptions import KazooException
-
-from model.asks import Partition
-from model.payloads import PartitionState
 from model.plan import ClusterPlan
-from model.registry import BadPayload, partition_state
 from model.trace import Row
 from real.access import Access
 from real.dataplane import DataPlane, Say
 from real.embedded import Embedded
 from real.existing import Existing
+from real.leaders import Leaders
 from real.proxy import Proxy
 from real.tap import Place
 
@@ -43,6 +39,7 @@ class Cluster:
         self.proxy.start()
         folder.mkdir()
         self.data = DataPlane(plan, folder / "cluster.json", now_us, say_hosting)
+        self.leaders = Leaders(self.operator, self.service.root, self.data)
 
     def events(self, begin_ns: int, group_of: Mapping[str, str]) -> Iterator[Row]:
         """What the servers have told members of watches that fired."""
@@ -63,18 +60,3 @@ def _service(plan: ClusterPlan, name: str, access: Access | None) -> Embedded | 
     if access is not None:
         return Existing(access, name)
     return Embedded(plan.zookeeper.servers, plan.zookeeper.tick_us // 1000, name)
-
-
-def leaders_of(cluster: Cluster) -> dict[str, int]:
-    """0.8: who leads each partition, by the registry; what cannot be read is left out."""
-    leaders: dict[str, int] = {}
-    for topic, homes in cluster.data.homes.items():
-        for index in homes:
-            partition = Partition(topic, str(index))
-            path = partition_state(partition)
-            try:
-                data, _ = cluster.operator.get(f"{cluster.service.root}{path}")
-                leaders[str(partition)] = PartitionState.decode(path, data).leader
-            except (KazooException, BadPayload):
-                continue
-    return leaders

@@ -6,16 +6,43 @@ is up, and a log goes on where it stood when its broker comes back.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import NamedTuple
 
 from model.asks import Partition
-from model.plan import ClusterPlan
+from model.faults import Effect
+from model.payloads import TopicAssignment
+from model.plan import BrokerPlan, ClusterPlan
 from model.registry import partition_07
 from real.cluster import ClusterFile, ClusterState, LogState
 
 Say = Callable[[str, str, Partition], None]
 """Called with a broker's node, `begins` or `ceases`, and the partition."""
+
+
+class Load:
+    """What is produced to a topic."""
+
+    def __init__(self, rate_per_1000_s: int, size_bytes: int, effect: Effect) -> None:
+        self.rate_per_1000_s = rate_per_1000_s
+        self.size_bytes = size_bytes
+        self._effect: Effect | None = effect
+
+    def flows(self) -> None:
+        """Somebody serves the topic, so that messages are really written."""
+        if self._effect is not None:
+            self._effect.add("messages a second", max(self.rate_per_1000_s // 1000, 1))
+            self._effect = None
+
+
+class Up(NamedTuple):
+    """A broker that is up: its id, the address that it announces, and what it serves."""
+
+    broker_id: int
+    address: str
+    partitions: dict[Partition, None]
 
 
 class DataPlane:
@@ -33,15 +60,18 @@ class DataPlane:
         for topic in plan.topics:
             for broker_id, count in topic.by_broker:
                 self.disks.setdefault(broker_id, {})[topic.name] = count
-        self.homes = {topic.name: dict(topic.replicas) for topic in plan.topics}
-        """0.8: topic -> partition -> brokers."""
-        self.loads: dict[str, list[tuple[int, int]]] = {}
-        self._up: dict[int, tuple[str, str]] = {}
-        """Broker that is up -> its node and its address."""
+        self.homes = {topic.name: TopicAssignment(topic.replicas) for topic in plan.topics}
+        """0.8: topic -> which brokers hold which partition."""
+        self.leaders: dict[str, int] = {}
+        """0.8: partition -> who leads it, by the registry."""
+        self._loads: dict[str, list[Load]] = {}
+        self._up: dict[str, Up] = {}
         self._logs: dict[Partition, LogState] = {}
-        self._hosts: dict[int, list[Partition]] = {}
-        self._leaders: dict[str, int] = {}
+        self._listening: dict[str, str] = {}
+        """Address that is or was announced -> where its broker listens on this machine."""
         self._write()
+
+    # --- brokers -----------------------------------------------------------------------
 
     def partitions_of(self, broker_id: int) -> list[Partition]:
         """The partitions that a broker has on its disk."""
@@ -54,61 +84,85 @@ class DataPlane:
         return [
             Partition(topic, str(index))
             for topic, homes in sorted(self.homes.items())
-            for index, brokers in sorted(homes.items())
+            for index, brokers in homes.replicas
             if broker_id in brokers
         ]
 
-    def open(self, broker_id: int, node: str, address: str) -> None:
+    def open(self, plan: BrokerPlan, listens_at: str) -> None:
         """A broker is up and serves what is on its disk."""
-        self._up[broker_id] = (node, address)
-        self._hosts[broker_id] = self.partitions_of(broker_id)
-        for partition in self._hosts[broker_id]:
-            self._logs.setdefault(partition, LogState())
-            self.say(node, "begins", partition)
-        self._spread()
+        address = f"{plan.host}:{plan.port}"
+        if all(up.address != address for up in self._up.values()):
+            self._listening[address] = listens_at
+        self._up[plan.node] = Up(plan.broker_id, address, {})
+        self.add(plan.node, self.partitions_of(plan.broker_id))
 
     def close(self, node: str) -> None:
         """A broker's process is gone."""
-        for broker_id, (name, _) in list(self._up.items()):
-            if name == node:
-                del self._up[broker_id]
-                for partition in self._hosts.pop(broker_id):
-                    self.say(node, "ceases", partition)
+        if node in self._up:
+            for partition in self._up.pop(node).partitions:
+                self.say(node, "ceases", partition)
+            self._spread()
+
+    def add(self, node: str, partitions: Iterable[Partition]) -> None:
+        """A broker that is up serves more partitions."""
+        serving = self._up[node].partitions
+        for partition in partitions:
+            if partition not in serving:
+                serving[partition] = None
+                self._logs.setdefault(partition, LogState())
+                self.say(node, "begins", partition)
         self._spread()
 
-    def produce(self, topic: str, rate_per_1000_s: int, size_bytes: int) -> None:
-        """Write to a topic from now on, on top of what is written already."""
-        self.loads.setdefault(topic, []).append((rate_per_1000_s, size_bytes))
-        self._spread()
-
-    def cease(self, topic: str, rate_per_1000_s: int, size_bytes: int) -> None:
-        """Cease what `produce` began."""
-        self.loads[topic].remove((rate_per_1000_s, size_bytes))
+    def remove(self, node: str, topic: str) -> None:
+        """A topic is deleted from the disk of a broker that is up."""
+        serving = self._up[node].partitions
+        for partition in [one for one in serving if one.topic == topic]:
+            del serving[partition]
+            self.say(node, "ceases", partition)
         self._spread()
 
     def lead(self, leaders: dict[str, int]) -> None:
         """0.8: who leads which partition now, by the registry."""
-        if leaders != self._leaders:
-            self._leaders = leaders
+        if leaders != self.leaders:
+            self.leaders = leaders
             self._write()
 
+    # --- messages ----------------------------------------------------------------------
+
+    def produce(self, topic: str, load: Load) -> None:
+        """Write to a topic from now on, on top of what is written already."""
+        self._loads.setdefault(topic, []).append(load)
+        self._spread()
+
+    def cease(self, topic: str, load: Load) -> None:
+        """Cease what `produce` began."""
+        self._loads[topic].remove(load)
+        self._spread()
+
     def _spread(self) -> None:
+        """Producers write to all partitions alike whose broker is up."""
         now = self.now_us()
-        up = [partition for hosted in self._hosts.values() for partition in hosted]
+        served = {partition for up in self._up.values() for partition in up.partitions}
+        number = Counter(partition.topic for partition in served)
+        for topic, loads in self._loads.items():
+            for load in loads if number[topic] else ():
+                load.flows()
         for partition, log in self._logs.items():
-            loads = self.loads.get(partition.topic, [])
-            number = len({one for one in up if one.topic == partition.topic})
-            rate = sum(rate for rate, _ in loads) // number if partition in up else 0
-            size = max((size for _, size in loads), default=0)
-            self._logs[partition] = log.at_rate(rate, size, now)
+            loads = self._loads.get(partition.topic, [])
+            rate = sum(load.rate_per_1000_s for load in loads)
+            each = rate // number[partition.topic] if partition in served else 0
+            size = max((load.size_bytes for load in loads), default=0)
+            self._logs[partition] = log.at_rate(each, size, now)
         self._write()
 
     def _write(self) -> None:
+        up = self._up.items()
         self.file.write(
             ClusterState(
                 logs={str(partition): log for partition, log in self._logs.items()},
-                hosts={broker: [*map(str, hosted)] for broker, hosted in self._hosts.items()},
-                leaders=self._leaders,
-                addresses={broker: address for broker, (_, address) in self._up.items()},
+                hosts={node: [*map(str, one.partitions)] for node, one in up},
+                leaders=self.leaders,
+                addresses={one.broker_id: one.address for _, one in reversed(up)},
+                listening=self._listening,
             )
         )

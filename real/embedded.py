@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 
 from kazoo.client import KazooClient
 
+from real.access import Access, client_of
 from real.ensemble import Ensemble
 from real.ledger import Agreed
 from real.server import Server
@@ -23,16 +23,13 @@ class Embedded:
     root = ROOT
     """Everything that a run creates stands below this znode."""
     tls = None
-    auth: tuple[tuple[str, str], ...] = ()
 
     def __init__(self, servers: int, tick_ms: int, name: str) -> None:
         self.ensemble = Ensemble(servers, settings=Settings(tick_ms=tick_ms), name=name)
         self.tap = Tap()
-        self.hosts = self.ensemble.hosts
+        self.access = Access(self.ensemble.hosts)
         self.addresses = self.ensemble.addresses
-        logger = logging.getLogger("watchkeeper.kazoo")
-        logger.setLevel(logging.CRITICAL)
-        self.operator = KazooClient(self.hosts, timeout=20 * tick_ms / 1000, logger=logger)
+        self.operator = client_of(self.access, timeout=20 * tick_ms / 1000)
 
     @property
     def servers(self) -> tuple[Server, ...]:

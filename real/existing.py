@@ -41,20 +41,14 @@ class Existing:
     """None of them is ours to stop."""
 
     def __init__(self, access: Access, name: str) -> None:
-        self.access = access
+        self.access = Access(access.servers, access.auth, access.tls, access.timeout_s)
         self.name = name
-        self.auth = access.auth
         self.root = f"{access.chroot}/watchkeeper-{secrets.token_hex(4)}"
         self.addresses = access.addresses
         self.tls = access.tls_context()
         self.tap = Tap()
-        self.operator = client_of(Access(access.servers, access.auth, access.tls))
-        self.observer = Observer(access, self.root)
-
-    @property
-    def hosts(self) -> str:
-        """All addresses."""
-        return self.access.servers
+        self.operator = client_of(self.access)
+        self.observer = Observer(self.access, self.root)
 
     @property
     def leader(self) -> Somebody | None:
@@ -75,8 +69,8 @@ class Existing:
         except KazooException as error:
             self._close()
             raise EnvironmentProblem(
-                f"{self.root} cannot be made at {self.hosts} ({type(error).__name__}); give "
-                "--auth, or a chroot below which this client may create znodes"
+                f"{self.root} cannot be made at {self.access.hosts} ({type(error).__name__}); "
+                "give --auth, or a chroot below which this client may create znodes"
             ) from None
         except EnvironmentProblem:
             self.stop()
@@ -89,8 +83,8 @@ class Existing:
             self.operator.delete(self.root, recursive=True)
         except (KazooException, KazooTimeoutError) as error:
             print(
-                f"{self.root} could not be removed from {self.hosts} ({type(error).__name__}); "
-                "remove it by hand",
+                f"{self.root} could not be removed from {self.access.hosts} "
+                f"({type(error).__name__}); remove it by hand",
                 file=sys.stderr,
             )
         self._close()

@@ -158,10 +158,10 @@ class Fetcher:
             return None
 
     def _connect(self, address: str) -> BufferedRWPair:
-        _, _, port = address.rpartition(":")
-        if not port.isdigit():
+        host, _, port = self.cluster.read().listening.get(address, "").rpartition(":")
+        if not port:
             raise ConnectionError(f"there is no broker at {address}")
-        with socket.create_connection(("127.0.0.1", int(port)), PATIENCE_S) as connection:
+        with socket.create_connection((host, int(port)), PATIENCE_S) as connection:
             broker = self._brokers[address] = connection.makefile("rwb")
         return broker
 

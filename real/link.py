@@ -178,6 +178,11 @@ class Link:
         if not keeps_server:
             self.up.finish()
 
+    def strand(self) -> None:
+        """Let nothing pass; the server's end stays open, whatever becomes of the client's."""
+        self._is_cut_off = True
+        self.down.drop()
+
     def abort(self) -> None:
         """Close both ends at once, since the proxy itself goes."""
         if self._connecting is not None:

@@ -48,8 +48,8 @@ class Job:
     fetch_every_s: float = 0
     """0 for whoever fetches nothing."""
     ends_on_error: bool = False
-    serves: tuple[int, int] | None = None
-    """A broker's id and port."""
+    port: int = 0
+    """Where a broker listens; 0 for whoever serves nothing."""
     armed: tuple[tuple[str, str], ...] = ()
     """(before or after, purpose) of the steps at which to report and wait."""
     skew_ms: int = 0
@@ -126,9 +126,8 @@ def main() -> None:
             lambda: clients[0].session if clients else 0,
             ends_on_error=job.ends_on_error,
         )
-    if job.serves is not None:
-        broker_id, port = job.serves
-        DataServer(port, broker_id, cluster, diary.t_us)
+    if job.port:
+        DataServer(job.port, job.node, cluster, diary.t_us)
     driver = Driver(job.program, diary, connect, fetcher, channel, job.skew_ms)
     diary.write("starts", job.about)
     Thread(target=channel.listen, args=(driver.queue.put, driver), daemon=True).start()

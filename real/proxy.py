@@ -152,6 +152,19 @@ class Proxy:
                 tell("connections broken", 1)
             link.break_off()
 
+    def strand(self, client: str, tell: Tell) -> None:
+        """Lose the client's machine: nothing passes any more, and no server sees a close.
+
+        Whatever is sent on its way still arrives. The client itself has to be killed.
+        """
+        self._do(self._strand(self._guest(client), tell))
+
+    async def _strand(self, guest: Guest, tell: Tell) -> None:
+        for link in tuple(guest.links):
+            if link.is_open:
+                tell("connections left open", 1)
+            link.strand()
+
     def cut(
         self,
         client: str,

@@ -13,6 +13,7 @@ from threading import Thread
 import msgspec
 
 from real.cluster import ClusterFile
+from real.ports import HOST
 
 
 class DataServer(socketserver.ThreadingTCPServer):
@@ -22,10 +23,10 @@ class DataServer(socketserver.ThreadingTCPServer):
     daemon_threads = True
 
     def __init__(
-        self, port: int, broker_id: int, cluster: ClusterFile, now_us: Callable[[], int]
+        self, port: int, node: str, cluster: ClusterFile, now_us: Callable[[], int]
     ) -> None:
-        super().__init__(("127.0.0.1", port), _Conversation)
-        self.broker_id = broker_id
+        super().__init__((HOST, port), _Conversation)
+        self.node = node
         self.cluster = cluster
         self.now_us = now_us
         Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
@@ -33,7 +34,7 @@ class DataServer(socketserver.ThreadingTCPServer):
     def ends(self, wanted: list[str]) -> list[int | None]:
         """How far the log of each partition has come; None for one that is not here."""
         state = self.cluster.read()
-        here = state.hosts.get(self.broker_id, [])
+        here = state.hosts.get(self.node, [])
         now = self.now_us()
         return [
             state.logs[partition].end(now) if partition in here else None for partition in wanted

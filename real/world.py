@@ -17,18 +17,20 @@ from queue import Empty, SimpleQueue
 from typing import Any
 
 from model.administrator import Administrator, administrator
-from model.payloads import TopicAssignment
+from model.asks import Partition
 from model.plan import BrokerPlan, ConsumerPlan, GroupPlan, Plan
 from model.program import Program
 from model.programs import broker_program, consumer_program
 from model.trace import NOTHING, Row
 from real.access import Access
-from real.clusters import Cluster, leaders_of
+from real.clusters import Cluster
 from real.member import Job
 from real.nemesis import Nemesis
-from real.ports import free_ports
+from real.ports import HOST, free_ports
 from real.process import MemberProcess
 
+STARTING = frozenset({"start", "restart", "move"})
+"""Verbs that may need one process more."""
 PATIENCE_S = 60.0
 """How long the processes of members may take to start, all together."""
 LOOK_US = 100_000
@@ -62,12 +64,15 @@ class World:
         self.heard: SimpleQueue[tuple[MemberProcess, dict[str, Any]]] = SimpleQueue()
         self.consumers = {member.node: (group, member) for group, member in plan.consumers()}
         self.brokers: dict[str, tuple[str, BrokerPlan]] = {}
+        self.ports: dict[str, int] = {}
+        """Broker -> where it really listens, whatever address it announces."""
         self.lives: dict[str, int] = {}
         self.skews: dict[str, int] = {}
         self.clusters: dict[str, Cluster] = {}
         self._calendar: list[tuple[int, int, Callable[[], None]]] = []
         self._entries = 0
         self._idle: list[MemberProcess] = []
+        self._successions: dict[MemberProcess, Callable[[], None]] = {}
         self.nemesis = Nemesis(self)
 
     # --- time --------------------------------------------------------------------------
@@ -97,7 +102,8 @@ class World:
             )
             ports = free_ports(len(plan.brokers))
             for one, port in zip(plan.brokers, ports, strict=True):
-                self.brokers[one.node] = (plan.name, replace(one, port=port))
+                self.brokers[one.node] = (plan.name, one)
+                self.ports[one.node] = port
         self._make_processes()
         self.begin_ns = time.monotonic_ns()
         for cluster in self.clusters.values():
@@ -149,7 +155,7 @@ class World:
                 self.write(cluster.leader, "leader lost")
             cluster.leader = "" if leader is None else leader.name
             if cluster.plan.layout == "0.8":
-                cluster.data.lead(leaders_of(cluster))
+                cluster.leaders.look()
 
     # --- processes ---------------------------------------------------------------------
 
@@ -197,18 +203,14 @@ class World:
         cluster = self.clusters[cluster_name]
         on_disk = cluster.data.disks.get(plan.broker_id, {})
         program = broker_program(cluster.plan, plan, on_disk)
-        address = f"{plan.host}:{plan.port}"
+        port = self.ports[plan.node]
         job = self._job(cluster, plan.node, program, cluster.plan.session_timeout_ms)
-        cluster.data.open(plan.broker_id, plan.node, address)
-        self._run(replace(job, about={"address": address}, serves=(plan.broker_id, plan.port)))
+        cluster.data.open(plan, f"{HOST}:{port}")
+        self._run(replace(job, about={"address": f"{plan.host}:{plan.port}"}, port=port))
 
     def _start_administrator(self, cluster: Cluster) -> None:
         name = f"{cluster.prefix}administrator"
-        topics = tuple(
-            (topic, TopicAssignment(tuple(sorted(homes.items()))))
-            for topic, homes in sorted(cluster.data.homes.items())
-        )
-        program = administrator(Administrator(name, topics))
+        program = administrator(Administrator(name, tuple(sorted(cluster.data.homes.items()))))
         self._run(self._job(cluster, name, program, cluster.plan.session_timeout_ms))
 
     def _job(self, cluster: Cluster, node: str, program: Program, timeout_ms: int) -> Job:
@@ -225,7 +227,7 @@ class World:
             {},
             armed=self.nemesis.steps_of(node),
             skew_ms=self.skews.get(node, 0),
-            auth=cluster.service.auth,
+            auth=cluster.service.access.auth,
         )
 
     def _run(self, job: Job) -> None:
@@ -238,7 +240,7 @@ class World:
 
     def _make_processes(self) -> None:
         """Make every process that will be needed, and wait until they are there."""
-        again = sum(action.verb.name in ("start", "restart") for action in self.plan.timeline)
+        again = sum(action.verb.name in STARTING for action in self.plan.timeline)
         administrators = sum(cluster.plan.layout == "0.8" for cluster in self.clusters.values())
         number = len(self.consumers) + len(self.brokers) + administrators + again
         self._idle = [self._make_process() for _ in range(number)]
@@ -253,41 +255,49 @@ class World:
             self.nemesis.at_step(member, message["step"], message["purpose"])
         elif "gone" in message:
             self._bury(member)
+            self._succeed(member)
 
     def kill(self, member: MemberProcess) -> None:
         """Kill a process."""
         member.kill()
         detail = {"why": "killed", "failed": True}
         self.write(member.node, "ends", detail, group=member.group)
+        self._successions.pop(member, None)
         self._bury(member)
 
     def _bury(self, member: MemberProcess) -> None:
-        for cluster in self.clusters.values():
-            cluster.data.close(member.node)
+        if self.members.get(member.node) is member:
+            for cluster in self.clusters.values():
+                cluster.data.close(member.node)
+
+    def after(self, member: MemberProcess, call: Callable[[], None]) -> None:
+        """Do something when a process has ended by itself."""
+        self._successions[member] = call
+
+    def _succeed(self, member: MemberProcess) -> None:
+        call = self._successions.pop(member, None)
+        if call is not None:
+            call()
 
     # --- the trace ---------------------------------------------------------------------
 
     def write(
-        self, node: str, kind: str, detail: Mapping[str, Any] = NOTHING, *, group: str = ""
+        self,
+        node: str,
+        kind: str,
+        detail: Mapping[str, Any] = NOTHING,
+        *,
+        group: str = "",
+        topic: str = "",
+        partition: str = "",
     ) -> None:
         """Write an event of the world's own into the trace."""
-        self.rows.append((self.now_us(), node, kind, 0, group, "", "", 0, detail))
+        self.rows.append((self.now_us(), node, kind, 0, group, topic, partition, 0, detail))
 
-    def say_hosting(self, node: str, does: str, partition: Any) -> None:
+    def say_hosting(self, node: str, does: str, partition: Partition) -> None:
         """A broker begins or ceases to serve a partition."""
-        self.rows.append(
-            (
-                self.now_us(),
-                node,
-                "hosting",
-                0,
-                "",
-                partition.topic,
-                partition.name,
-                0,
-                {"does": does},
-            )
-        )
+        name = partition.name
+        self.write(node, "hosting", {"does": does}, topic=partition.topic, partition=name)
 
     def end(self) -> None:
         """End every process."""

@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from model.administrator import spread
-from model.answers import LEAVE, Order, Ordered
+from model.answers import LEAVE, Ordered
 from model.asks import Partition
 from model.faults import Action, Effect
-from model.payloads import TopicAssignment
-from model.registry import partition_07
+from model.topics import CHANGES
 from sim.logs import Load
 from sim.node import Node
 
@@ -93,22 +91,43 @@ def _running(world: World, name: str) -> Node | None:
 # --- topics ----------------------------------------------------------------------------
 
 
-def create_topic(world: World, action: Action, effect: Effect) -> None:
-    """A topic comes into being."""
-    cluster = _cluster_of(world, action)
-    if cluster.plan.layout == "0.7":
-        _grow_07(world, cluster, action, effect, Order.CREATE_TOPIC)
-    else:
-        _grow_08(world, cluster, action, effect, Order.CREATE_TOPIC)
+class ClusterTopics:
+    """The topics of a simulated cluster."""
+
+    def __init__(self, world: World, cluster: Cluster) -> None:
+        self.world = world
+        self.cluster = cluster
+        self.plan = cluster.plan
+        self.disks = cluster.disks
+        self.homes = cluster.homes
+
+    def is_up(self, broker: str) -> bool:
+        """Whether the process of a broker runs."""
+        return _running(self.world, broker) is not None
+
+    def serve(self, broker: str, partitions: list[Partition]) -> None:
+        """Let a broker that is up serve more partitions."""
+        self.cluster.logs.add(self.world.nodes[broker], partitions)
+
+    def remove(self, broker: str, topic: str) -> None:
+        """Let a broker that is up serve nothing of a topic any more."""
+        for partition in self.cluster.logs.logs:
+            if partition.topic == topic:
+                self.cluster.logs.remove(self.world.nodes[broker], partition)
+
+    def order(self, broker: str, order: Ordered) -> None:
+        """Give an order to a broker that is up."""
+        self.world.nodes[broker].deliver(order)
+
+    def administer(self, order: Ordered) -> None:
+        """Give an order to the administrator."""
+        self.world.nodes[f"{self.cluster.prefix}administrator"].deliver(order)
 
 
-def add_partitions(world: World, action: Action, effect: Effect) -> None:
-    """A topic gets more partitions."""
-    cluster = _cluster_of(world, action)
-    if cluster.plan.layout == "0.7":
-        _grow_07(world, cluster, action, effect, Order.ADD_PARTITIONS)
-    else:
-        _grow_08(world, cluster, action, effect, Order.ADD_PARTITIONS)
+def change_topic(world: World, action: Action, effect: Effect) -> None:
+    """A topic changes, as it does in every world."""
+    cluster = ClusterTopics(world, _cluster_of(world, action))
+    CHANGES[action.verb.name](cluster, action, effect)
 
 
 def _cluster_of(world: World, action: Action) -> Cluster:
@@ -118,107 +137,6 @@ def _cluster_of(world: World, action: Action) -> Cluster:
         if topic in cluster.homes:
             return cluster
     return next(iter(world.clusters.values()))
-
-
-def _broker_ids(cluster: Cluster) -> list[int]:
-    return sorted({broker.broker_id for broker in cluster.plan.brokers})
-
-
-def _counts(cluster: Cluster, action: Action) -> dict[int, int]:
-    """How many partitions each broker is to have."""
-    brokers = _broker_ids(cluster)
-    if action.option("partitions_per_broker") is not None:
-        return dict.fromkeys(brokers, int(action.option("partitions_per_broker")))
-    total = int(action.option("partitions") or 1)
-    return {
-        broker: total // len(brokers) + (1 if at < total % len(brokers) else 0)
-        for at, broker in enumerate(brokers)
-    }
-
-
-def _grow_07(
-    world: World, cluster: Cluster, action: Action, effect: Effect, order: Order
-) -> None:
-    topic = action.target
-    for broker_id, count in _counts(cluster, action).items():
-        before = cluster.disks.setdefault(broker_id, {}).get(topic, 0)
-        if count <= before:
-            continue
-        cluster.disks[broker_id][topic] = count
-        effect.add("partitions added", count - before)
-        new = [partition_07(topic, broker_id, index) for index in range(before, count)]
-        for node in _brokers_up(world, cluster, broker_id):
-            cluster.logs.add(node, new)
-            node.deliver(Ordered(order, topic, count))
-
-
-def _grow_08(
-    world: World, cluster: Cluster, action: Action, effect: Effect, order: Order
-) -> None:
-    topic = action.target
-    before = cluster.homes.get(topic, TopicAssignment(()))
-    total = sum(_counts(cluster, action).values())
-    alive = tuple(
-        broker_id
-        for broker_id in _broker_ids(cluster)
-        if any(_brokers_up(world, cluster, broker_id))
-    )
-    grown = cluster.homes[topic] = spread(before, total, alive)
-    effect.add("partitions added", len(grown.replicas) - len(before.replicas))
-    new = grown.replicas[len(before.replicas) :]
-    for broker_id in alive:
-        its_own = [Partition(topic, str(index)) for index, brokers in new if broker_id in brokers]
-        for node in _brokers_up(world, cluster, broker_id):
-            cluster.logs.add(node, its_own)
-    _administrator(world, cluster).deliver(Ordered(order, topic, total))
-
-
-def _brokers_up(world: World, cluster: Cluster, broker_id: int) -> list[Node]:
-    return [
-        node
-        for plan in cluster.plan.brokers
-        if plan.broker_id == broker_id
-        for node in [_running(world, plan.node)]
-        if node is not None
-    ]
-
-
-def _administrator(world: World, cluster: Cluster) -> Node:
-    return world.nodes[f"{cluster.prefix}administrator"]
-
-
-def delete_topic(world: World, action: Action, effect: Effect) -> None:
-    """A topic is deleted: its files on every broker, and its registration."""
-    cluster = _cluster_of(world, action)
-    topic = action.target
-    doomed = [partition for partition in cluster.logs.logs if partition.topic == topic]
-    order = Ordered(Order.DELETE_TOPIC, topic)
-    gone = cluster.homes.pop(topic, TopicAssignment(()))
-    on_disks = sum(disk.pop(topic, 0) for disk in cluster.disks.values())
-    is_07 = cluster.plan.layout == "0.7"
-    effect.add("partitions deleted", on_disks if is_07 else len(gone.replicas))
-    for plan in cluster.plan.brokers:
-        node = _running(world, plan.node)
-        if node is not None:
-            for partition in doomed:
-                cluster.logs.remove(node, partition)
-            if is_07:
-                node.deliver(order)
-    if not is_07:
-        _administrator(world, cluster).deliver(order)
-
-
-def move_leader(world: World, action: Action, effect: Effect) -> None:
-    """Another broker leads a partition; it needs a replica there."""
-    cluster = _cluster_of(world, action)
-    topic, _, index = action.target.partition("/")
-    broker_id = int(str(action.option("to")).rpartition("/")[2])
-    homes = dict(cluster.homes.get(topic, TopicAssignment(())).replicas)
-    if broker_id not in homes.get(int(index), ()):
-        return
-    effect.add("leaders moved")
-    order = Ordered(Order.MOVE_LEADER, topic, int(index), broker_id)
-    _administrator(world, cluster).deliver(order)
 
 
 # --- load ------------------------------------------------------------------------------

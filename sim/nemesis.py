@@ -1,8 +1,8 @@
 """Brings about what the timeline says, and counts what it did.
 
-Each verb of the alphabet is a method here. Every one of them adds to its effect what it
-has really changed: processes killed, connections broken, messages held up. A count of
-nothing at all makes the run *unknown*.
+Each verb of the alphabet is a function in `changes` or `damage`. Every one of them adds to
+its effect what it has really changed: processes killed, connections broken, messages held
+up. A count of nothing at all makes the run *unknown*.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from model.faults import VERBS, Action, Effect
+from model.topics import CHANGES
 from sim import changes, damage
 
 if TYPE_CHECKING:
@@ -24,10 +25,7 @@ DEEDS: dict[str, Deed] = {
     "restart": changes.restart,
     "leave": changes.leave,
     "move": changes.move,
-    "create_topic": changes.create_topic,
-    "add_partitions": changes.add_partitions,
-    "delete_topic": changes.delete_topic,
-    "move_leader": changes.move_leader,
+    **dict.fromkeys(CHANGES, changes.change_topic),
     "produce": changes.produce,
     "crash": damage.crash,
     "crash_host": damage.crash_host,

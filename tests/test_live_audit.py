@@ -264,12 +264,14 @@ def test_lag_is_told_by_our_brokers_alone(
     """One broker is ours; at the other's address nobody answers."""
     ours, nobody = free_ports(2)
     file = ClusterFile(tmp_path / "cluster.json")
-    file.write(ClusterState(logs={"clicks/0-0": LogState(base=50)}, hosts={0: ["clicks/0-0"]}))
+    file.write(
+        ClusterState(logs={"clicks/0-0": LogState(base=50)}, hosts={"broker/0": ["clicks/0-0"]})
+    )
     nodes = healthy(Shape("0.7", topics={"clicks": 1}))
     for broker, port in enumerate((ours, nobody)):
         nodes[registry.broker(broker)] = (f"h:127.0.0.1:{port}".encode(), 0x100 + broker)
     cluster.write(nodes)
-    server = DataServer(ours, 0, file, lambda: 0)
+    server = DataServer(ours, "broker/0", file, lambda: 0)
     try:
         code, said = said_by(capsys, "audit", cluster.hosts, "--lag")
     finally:

@@ -122,10 +122,12 @@ def test_four_letter_words_pass(proxy: Proxy) -> None:
 
 def test_clients_have_their_own_ways(proxy: Proxy, client: KazooClient, tally: Tally) -> None:
     other = connect(proxy.hosts_of("billing/2"))
+    states: list[str] = []
+    other.add_listener(lambda state: states.append(str(state)) and None)
 
     assert proxy.hosts_of(ME) == proxy.hosts_of(ME) != proxy.hosts_of("billing/2")
     proxy.disconnect("billing/2", tally.add)
-    until(lambda: other.connected)
+    until(lambda: states == ["SUSPENDED", "CONNECTED"])
     other.get("/")
     leave(other)
     assert client.states == []
@@ -276,6 +278,27 @@ def test_nobody_hears_of_a_connection_closed_behind_a_cut(
     assert connections(zookeeper) == before + 1
 
     cut.end()
+    until(lambda: connections(zookeeper) == before)
+
+
+def test_no_server_sees_the_end_of_a_client_whose_machine_is_lost(
+    proxy: Proxy, zookeeper: Ensemble, tally: Tally
+) -> None:
+    """Its connection is open until its session has expired; its next one is like any other."""
+    before = connections(zookeeper)
+    host, port = proxy.hosts_of(ME).split(":")
+    with socket.create_connection((host, int(port)), 5) as line:
+        line.sendall(struct.pack(">iiqiqi16s?", 45, 0, 0, 1000, 0, 16, bytes(16), False))
+        assert line.recv(1024)
+        proxy.strand(ME, tally.add)
+        line.sendall(struct.pack(">iii", 8, -2, 11))
+    sleep(0.2)
+    assert connections(zookeeper) == before + 1
+    assert tally == {"connections left open": 1}
+
+    again = connect(proxy.hosts_of(ME))
+    assert again.exists("/")
+    leave(again)
     until(lambda: connections(zookeeper) == before)
 
 

@@ -1,0 +1,311 @@
+"""What changes in a live run: topics, leaders, where a broker is, and machines that are lost.
+
+Each layout has one story in which all of it happens, lived once and simulated once; what
+each entry counted, who served what and who fetches what in the end has to be the same.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kazoo.exceptions import ConnectionLoss, NoNodeError
+from kazoo.handlers.threading import AsyncResult, SequentialThreadingHandler
+
+from model.asks import Partition
+from model.faults import Effect
+from model.payloads import PartitionState
+from model.plan import BrokerPlan
+from model.trace import Event, Trace
+from model.verdicts import Verdict
+from real.cluster import ClusterState
+from real.dataplane import DataPlane, Load
+from real.leaders import Leaders
+from real.nemesis import DEEDS
+from real.ports import free_ports
+from real.world import World
+from tests.test_live_world import lived, scenario
+from watchkeeper import simulate
+from watchkeeper.result import Result
+from watchkeeper.running import scenario_of
+
+LAYOUTS = ("0.7", "0.8")
+TOPICS: dict[str, dict[str, Any]] = {
+    "0.7": {"partitions_per_broker": 2},
+    "0.8": {"partitions": 4, "replicas": 2},
+}
+MOVED = "spare.example:9093"
+LEADER_MOVES = {"at": "7s", "move_leader": "clicks/0", "to": "broker/1"}
+
+
+def story(layout: str) -> dict[str, Any]:
+    """Everything happens, one after the other."""
+    fields = scenario(
+        {"at": "4s", "create_topic": "clicks-new", "partitions": 2},
+        {"at": "5s", "add_partitions": "clicks", "partitions": 6},
+        {"at": "6s", "delete_topic": "clicks-old"},
+        *([LEADER_MOVES] if layout == "0.8" else []),
+        {"at": "8s", "move": "broker/0", "to": MOVED},
+        {"at": "10s", "crash_host": "group/1"},
+        {"at": "10s", "produce": "clicks-new", "rate": "100/s"},
+    )
+    topics = dict.fromkeys(("clicks", "clicks-old"), TOPICS[layout])
+    fields["clusters"]["main"].update(layout=layout, topics=topics)
+    fields["groups"]["group"].update(filter={"white_list": "clicks.*", "streams": 1})
+    del fields["groups"]["group"]["streams"]
+    return fields
+
+
+@cache
+def for_real(layout: str) -> Result:
+    return lived(story(layout))
+
+
+@cache
+def simulated(layout: str) -> Result:
+    return simulate(story(layout))
+
+
+CHANGES = ("create_topic", "add_partitions", "delete_topic", "move", "crash_host")
+CASES = [*((layout, verb) for layout in LAYOUTS for verb in CHANGES), ("0.8", "move_leader")]
+
+
+def counted(result: Result, verb: str) -> dict[str, int]:
+    (effect,) = (one for one in result.effects if one.action.verb.name == verb)
+    return effect.counts
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_group_comes_to_rest_after_all_of_it(layout: str) -> None:
+    assert for_real(layout).verdict is Verdict.HOLDS, for_real(layout)
+    assert simulated(layout).verdict is Verdict.HOLDS
+
+
+@pytest.mark.parametrize(("layout", "verb"), CASES)
+def test_each_entry_counts_what_it_counts_simulated(layout: str, verb: str) -> None:
+    live = counted(for_real(layout), verb)
+
+    # Only the simulation looks into the ensemble's memory for what a session has left.
+    expected = counted(simulated(layout), verb)
+    expected.pop("ephemerals left behind", None)
+    assert live == expected
+    assert any(live.values())
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_brokers_serve_and_consumers_fetch_what_they_do_simulated(layout: str) -> None:
+    """In the end, and row by row in the order in which each broker took them up."""
+    live, expected = for_real(layout).trace, simulated(layout).trace
+
+    assert hosting(live) == hosting(expected)
+    assert fetched_in_the_end(live) == fetched_in_the_end(expected)
+    assert {topic for topic, _ in fetched_in_the_end(live)} == {"clicks", "clicks-new"}
+    moved = {name for event in live.of_kind("fetched") for name in event.detail["moved"]}
+    assert {f"{topic}/{name}" for topic, name in fetched_in_the_end(live)} <= moved
+
+
+def hosting(trace: Trace) -> dict[str, list[tuple[str, str, str]]]:
+    """Broker -> what it began and ceased to serve, in order."""
+    found: dict[str, list[tuple[str, str, str]]] = {}
+    for event in trace.of_kind("hosting"):
+        row = (event.detail["does"], event.topic, event.partition)
+        found.setdefault(event.node, []).append(row)
+    return found
+
+
+def fetched_in_the_end(trace: Trace) -> set[tuple[str, str]]:
+    """The partitions that somebody goes on to fetch."""
+    found: dict[tuple[str, str], int] = {}
+    for event in trace.of_kind("fetching"):
+        change = 1 if event.detail["does"] == "begins" else -1
+        key = (event.topic, event.partition)
+        found[key] = found.get(key, 0) + change
+    assert set(found.values()) <= {0, 1}
+    return {key for key, number in found.items() if number}
+
+
+def test_a_leader_moves_in_the_registry_and_readers_follow() -> None:
+    """Broker 0 led it; broker 1 does until it is told otherwise."""
+    trace = for_real("0.8").trace
+    path = "/brokers/topics/clicks/partitions/0/state"
+
+    changes = [
+        (event.t_us, did[3])
+        for event in trace.of_kind("applied")
+        for did in event.detail["did"]
+        if did[:2] in (["created", path], ["changed", path])
+    ]
+
+    between = [data for at_us, data in changes if 7e6 <= at_us < 8e6]
+    assert len(between) == 1
+    assert '"leader":1' in between[0].replace(" ", "")
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_a_broker_that_moved_is_found_at_its_new_address(layout: str) -> None:
+    """It registers the address, and what is on its disk is fetched from there."""
+    trace = for_real(layout).trace
+
+    starts = [event for event in trace.of_kind("starts") if event.node == "broker/0"]
+
+    assert [event.detail["address"] for event in starts] == ["main-b0.example:9092", MOVED]
+    registered = [
+        did[3]
+        for event in trace.of_kind("applied")
+        for did in event.detail["did"]
+        if did[:2] == ["created", "/brokers/ids/0"]
+    ]
+    assert "spare.example" in registered[-1]
+    assert "9093" in registered[-1]
+    mine = {f"{one.topic}/{one.partition}" for one in served_by("broker/0", trace)}
+    later = [event for event in trace.of_kind("fetched") if event.t_us > starts[-1].t_us + 1e6]
+    assert any(mine & event.detail["moved"].keys() for event in later)
+
+
+def served_by(node: str, trace: Trace) -> list[Event]:
+    return [event for event in trace.of_kind("hosting") if event.node == node]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_session_of_a_lost_machine_expires(layout: str) -> None:
+    """Nobody closes it; the connection over which it was held stays open until then."""
+    trace = for_real(layout).trace
+    (lost,) = (event for event in trace if event.detail.get("verb") == "crash_host")
+
+    ends = [
+        event
+        for event in trace
+        if event.kind in ("session closed", "session expired")
+        and event.detail["by"] == "group/1"
+        and event.t_us > lost.t_us
+    ]
+
+    assert [event.kind for event in ends] == ["session expired"]
+    assert ends[0].t_us - lost.t_us > 300_000
+    assert counted(for_real(layout), "crash_host")["connections left open"] == 1
+
+
+def test_where_a_broker_was_nobody_listens_any_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another address is another port of this machine."""
+    plan = scenario_of(scenario({"at": "3s", "move": "broker/0", "to": MOVED})).plan()
+    world, action = World(plan, tmp_path), plan.timeline[-1]
+    monkeypatch.setattr(world, "start", lambda name: True)
+    world.brokers["broker/0"] = ("main", plan.clusters[0].brokers[0])
+    (before,) = free_ports(1)
+    world.ports["broker/0"] = before
+    effect = Effect(action)
+
+    DEEDS["move"](world, action, effect)
+
+    assert world.ports["broker/0"] != before
+    assert world.brokers["broker/0"][1].host == "spare.example"
+    assert effect.counts == {"brokers moved": 1}
+
+
+def test_a_broker_that_is_back_at_once_goes_on_serving() -> None:
+    """The end of its first process is heard after its second has begun."""
+    again = ({"at": "3s", "crash_host": "broker/0"}, {"at": "3s", "restart": "broker/0"})
+    result = lived(scenario(*again))
+
+    assert result.verdict is Verdict.HOLDS, result
+    does = [event.detail["does"] for event in served_by("broker/0", result.trace)]
+    assert does == ["begins"] * 2 + ["ceases"] * 2 + ["begins"] * 2
+
+
+# --- the data plane alone ----------------------------------------------------------------
+
+
+def data_plane(folder: Path) -> DataPlane:
+    (plan,) = scenario_of(scenario()).plan().clusters
+    return DataPlane(plan, folder / "cluster.json", lambda: 0, lambda *said: None)
+
+
+def state(data: DataPlane) -> ClusterState:
+    return data.file.read()
+
+
+def test_who_gives_up_an_id_takes_nothing_from_its_holder(tmp_path: Path) -> None:
+    """Two processes under one id; the partitions are served until the last one is gone."""
+    data = data_plane(tmp_path)
+    data.open(BrokerPlan("broker/0", 0, "first", 9092), "127.0.0.1:1")
+    data.open(BrokerPlan("broker/intruder", 0, "second", 9092), "127.0.0.1:2")
+
+    data.close("broker/intruder")
+
+    assert state(data).hosts == {"broker/0": ["clicks/0-0", "clicks/0-1"]}
+    assert state(data).addresses == {0: "first:9092"}
+
+
+def test_an_address_stands_for_who_holds_it(tmp_path: Path) -> None:
+    """The first to come holds it while it is up; where nobody is any more, nobody answers."""
+    data = data_plane(tmp_path)
+    data.open(BrokerPlan("broker/0", 0, "one", 9092), "127.0.0.1:1")
+    data.open(BrokerPlan("broker/1", 1, "one", 9092), "127.0.0.1:2")
+    assert state(data).listening == {"one:9092": "127.0.0.1:1"}
+
+    data.close("broker/0")
+    data.open(BrokerPlan("broker/0", 0, "other", 9092), "127.0.0.1:3")
+
+    assert state(data).listening == {"one:9092": "127.0.0.1:1", "other:9092": "127.0.0.1:3"}
+    assert state(data).addresses[0] == "other:9092"
+
+
+def test_what_is_written_goes_to_the_partitions_that_are_served(tmp_path: Path) -> None:
+    """A load has an effect once somebody serves its topic; what is deleted gets no more."""
+    data = data_plane(tmp_path)
+    effect = Effect(scenario_of(scenario()).plan().timeline[0])
+    data.produce("clicks", Load(400_000, 100, effect))
+    assert not effect.counts
+
+    data.open(BrokerPlan("broker/0", 0, "one", 9092), "127.0.0.1:1")
+    assert effect.counts == {"messages a second": 400}
+    data.add("broker/0", [Partition("clicks", "0-2"), Partition("clicks", "0-3")])
+    assert {log.rate_per_1000_s for log in state(data).logs.values()} == {100_000}
+
+    data.remove("broker/0", "clicks")
+    assert {log.rate_per_1000_s for log in state(data).logs.values()} == {0}
+    assert effect.counts == {"messages a second": 400}
+
+
+# --- who leads ---------------------------------------------------------------------------
+
+
+class Operator:
+    """A client of ZooKeeper whose answers come when the test lets them come."""
+
+    def __init__(self) -> None:
+        self.connected = True
+        self.asked: list[AsyncResult] = []
+
+    def get_async(self, path: str) -> AsyncResult:
+        self.asked.append(SequentialThreadingHandler().async_result())
+        return self.asked[-1]
+
+
+def test_whoever_runs_the_world_does_not_wait_for_who_leads(tmp_path: Path) -> None:
+    """A server that does not answer leaves things as they were, and is not asked twice."""
+    data, operator = data_plane(tmp_path), Operator()
+    leaders = Leaders(operator, "/root", data)
+    data.lead({"clicks/0": 1})
+
+    leaders.look()
+    leaders.look()
+    assert len(operator.asked) == len(data.homes["clicks"].replicas) == 4
+    assert data.leaders == {"clicks/0": 1}
+
+    first, second, third, last = operator.asked
+    first.set_exception(ConnectionLoss())
+    second.set((PartitionState(0, (0,), leader_epoch=1).encode(), None))
+    third.set_exception(NoNodeError())
+    last.set((b"not a state", None))
+    leaders.look()
+    assert state(data).leaders == {"clicks/0": 1, "clicks/1": 0}
+
+    operator.connected = False
+    leaders.look()
+    assert len(operator.asked) == 4
+    assert data.leaders == {"clicks/0": 1, "clicks/1": 0}
