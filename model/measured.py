@@ -74,7 +74,9 @@ class Measured:
     batches: Mapping[str, Distribution]
     """Many operations at once -> from asking to the last answer."""
     watch: Distribution
-    """From the answer of the write to the event at another client."""
+    """From the answer of the write to the event at another client; negative if that is first."""
+    write_to_watch: Distribution
+    """From asking for the write to the event at another client."""
     expiry: Distribution
     """From the end of the timeout to the event at an observer."""
     after_tick: Distribution
@@ -95,6 +97,7 @@ class Samples:
         self.singles: dict[str, list[int]] = {}
         self.batches: dict[str, list[int]] = {}
         self.watch: list[int] = []
+        self.write_to_watch: list[int] = []
         self.signs_us: dict[str, int] = {}
         """Ephemeral -> the last sign of life of its session."""
         self.ends_us: dict[str, int] = {}
@@ -102,13 +105,16 @@ class Samples:
         self._phase: dict[str, str] = {}
         self._server: dict[str, str] = {}
         self._asked: dict[str, tuple[int, str]] = {}
-        self._answered_us: dict[str, int] = {}
+        self._written: dict[str, tuple[int, int]] = {}
+        """Znode that is watched -> when its write was asked for, and answered."""
         self._heard_us: dict[str, int] = {}
         for row in sorted(rows, key=lambda row: row[0]):
             self._take(row)
         for path, heard_us in self._heard_us.items():
-            if path in self._answered_us:
-                self.watch.append(heard_us - self._answered_us[path])
+            if path in self._written:
+                asked_us, answered_us = self._written[path]
+                self.watch.append(heard_us - answered_us)
+                self.write_to_watch.append(heard_us - asked_us)
         if len(set(self._server.values())) > 1:
             self._forget_watches()
 
@@ -131,6 +137,7 @@ class Samples:
     def _forget_watches(self) -> None:
         """What a watch costs shows only where who fires it and who left it share a server."""
         self.watch.clear()
+        self.write_to_watch.clear()
         for crowd in CROWDS:
             self.batches.pop(crowd, None)
 
@@ -141,7 +148,7 @@ class Samples:
         if path.startswith(ASLEEP) and word == "create":
             self.signs_us[path] = asked_us
         elif path.startswith(WATCHED) and word == "create":
-            self._answered_us[path] = t_us
+            self._written[path] = asked_us, t_us
         elif phase == "round trip":
             self.singles.setdefault(ROUND_TRIPS.get(word, SMALL_MULTI), []).append(took_us)
         elif word in ("pipelined", "multi") and phase:
@@ -163,6 +170,7 @@ def merged(parts: Sequence[Samples]) -> Samples:
             for name, values in theirs.items():
                 mine.setdefault(name, []).extend(values)
         whole.watch += part.watch
+        whole.write_to_watch += part.write_to_watch
         whole.signs_us.update({f"{number}{path}": at for path, at in part.signs_us.items()})
         whole.ends_us.update({f"{number}{path}": at for path, at in part.ends_us.items()})
     return whole
@@ -194,6 +202,7 @@ def measured(
         _distributions(samples.singles),
         _distributions(samples.batches),
         distribution(samples.watch, "a watch"),
+        distribution(samples.write_to_watch, "a watch"),
         distribution((end - sign - timeout_us for sign, end in ends), "the end of a session"),
         distribution(((end - origin_us) % tick_us for end in moments), "the end of a session"),
     )

@@ -64,13 +64,13 @@ class Sizes:
 
     def shared_by(self, askers: int) -> Sizes:
         """What each of so many askers does, so that all of them do about this much."""
-        names = ("warm", "singles", "others", "batches", "multis", "watched", "crowds")
+        names = ("warm", "singles", "others", "batches", "multis")
         parts = {name: -(-getattr(self, name) // askers) for name in names}
         return replace(self, **parts)
 
 
 THOROUGH = Sizes(3000, 6000, 1500, 60, 100, 20, (10, 100, 1000), 400, 20, 100, 48)
-QUICK = Sizes(600, 700, 150, 12, 100, 5, (10, 100), 80, 6, 50, 16)
+QUICK = Sizes(600, 700, 150, 12, 100, 6, (10, 100), 80, 8, 50, 16)
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,8 @@ class Procedure:
 
     async def _fall_silent(self, zk: ZooKeeper, number: int) -> None:
         await zk.create(f"{ASLEEP}-{number}", ephemeral=True)
-        await next_note()
+        while True:
+            await next_note()
 
     async def _observe(self, zk: ZooKeeper) -> None:
         for number in range(self.sizes.sessions):

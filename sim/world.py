@@ -258,13 +258,20 @@ def simulate(
     tell: Tell | None = None,
     profile: Profile = DEFAULT,
 ) -> Simulated:
-    """Run a plan in simulation, with the latencies of a profile.
+    """Run a plan in simulation, with the latencies of a profile; the trace names its digest.
 
     Raises NotAnAsk or ProgramLoops for a user's program that breaks the rules, and
     Interrupted, with what there is so far, when the user has had enough.
     """
     world = World(plan, seed, profile)
-    header = Header(plan.name, plan.variant, WORLD, seed, versions or {})
+    header = Header(
+        plan.name,
+        plan.variant,
+        WORLD,
+        seed,
+        versions or {},
+        profile="" if profile == DEFAULT else profile.digest,
+    )
     # The collector would look through everything again and again and find nothing: a world
     # holds on to itself while it runs, and is taken apart when it has run.
     was_enabled = gc.isenabled()

@@ -94,19 +94,25 @@ def reader(request: Request) -> Iterator[Reader]:
         raise Stop(
             USAGE, f"{error.name} is not installed; pip install 'watchkeeper[live]' brings it"
         ) from None
-    auth = []
-    for text in request.auth:
-        scheme, colon, credential = text.partition(":")
-        if not colon or not credential:
-            raise Stop(USAGE, "--auth is written scheme:credential, as in digest:user:password")
-        auth.append((scheme, credential))
+    auth = credentials(request.auth)
     try:
-        with Reader(Access(request.hosts, tuple(auth), request.tls)) as opened:
+        with Reader(Access(request.hosts, auth, request.tls)) as opened:
             yield opened
     except EnvironmentProblem as error:
         raise Stop(USAGE, str(error)) from None
     except CutOff as error:
         raise Stop(UNKNOWN, str(error)) from None
+
+
+def credentials(auth: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """What `--auth` says, each a scheme and its credential; Stop says what is not understood."""
+    found = []
+    for text in auth:
+        scheme, colon, credential = text.partition(":")
+        if not colon or not credential:
+            raise Stop(USAGE, "--auth is written scheme:credential, as in digest:user:password")
+        found.append((scheme, credential))
+    return tuple(found)
 
 
 def look(opened: Reader, request: Request) -> Audited:

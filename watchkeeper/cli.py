@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from watchkeeper.cli_live import register
 from watchkeeper.endings import HOLDS, UNKNOWN, USAGE, VIOLATED, Stop, defect, print_json, tell
 from watchkeeper.interrupts import INTERRUPTED, INTERRUPTS
 from watchkeeper.outlets import OutputLost, patient
@@ -101,6 +102,11 @@ as_json = click.option(
 )
 @click.option("--pictures/--no-pictures", default=True, help="Draw pictures and pages.")
 @click.option("--check-determinism", is_flag=True, help="Run twice; name the first difference.")
+@click.option(
+    "--profile",
+    type=click.Path(path_type=Path),
+    help="Simulate with the latencies of this file, as `calibrate` writes it.",
+)
 @as_json
 def run(
     scenario: str,
@@ -110,6 +116,7 @@ def run(
     out: Path,
     pictures: bool,
     check_determinism: bool,
+    profile: Path | None,
     as_json: bool,
 ) -> int:
     """Run SCENARIO, judge it and draw it.
@@ -119,7 +126,14 @@ def run(
     from watchkeeper import commands
 
     ran = commands.run(
-        scenario, variant, seed, out, world=world, pictures=pictures, twice=check_determinism
+        scenario,
+        variant,
+        seed,
+        out,
+        world=world,
+        pictures=pictures,
+        twice=check_determinism,
+        profile=profile,
     )
     if as_json:
         print_json(ran.result.to_json(ran.files))
@@ -272,6 +286,9 @@ def offsets(what: str, file: Path, as_json: bool, **options: Any) -> int:
         print_json(done)
         return HOLDS
     return offsets.show(done)
+
+
+register(app, auth, ca, as_json)
 
 
 @app.command()

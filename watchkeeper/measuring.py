@@ -50,7 +50,12 @@ def simulated(
     is another draw.
     """
     seeds = SEEDS_A_SERVER * servers
-    share = replace(sizes.shared_by(seeds), warm=0)
+    share = replace(
+        sizes.shared_by(seeds),
+        warm=0,
+        watched=-(-sizes.watched // SEEDS_A_SERVER),
+        crowds=-(-sizes.crowds // SEEDS_A_SERVER),
+    )
     timeout_us = 2 * tick_us
     parts = []
     for seed in range(seeds):
