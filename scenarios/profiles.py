@@ -171,10 +171,18 @@ class ZooKeeperProfileModel(Model):
         return self
 
 
+def _of_this_version(value: object) -> object:
+    if value != VERSION:
+        raise ValueError(f"is not a version that can be read here; expected {VERSION}")
+    return value
+
+
 class ProfileModel(Model):
     """A profile file."""
 
-    watchkeeper_profile: Literal[1] = Field(description="the version of this form")
+    watchkeeper_profile: Annotated[Literal[1], BeforeValidator(_of_this_version)] = Field(
+        description="the version of this form"
+    )
     zookeeper: ZooKeeperProfileModel | None = Field(None, description="how long ZooKeeper takes")
 
 

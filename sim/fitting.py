@@ -82,7 +82,7 @@ def fit(measured: Measured) -> Fitted:
     read_us = _server_us(measured.batches[PIPELINED_READ], read, measured.in_flight)
     read_us = min(read_us, read.at(0) // 2)
     hop = _fit_hop(_targets(read), read_us)
-    write_us = _server_us(measured.batches[PIPELINED_WRITE], write, measured.in_flight)
+    write_us = _server_us(measured.batches[PIPELINED_WRITE], read, measured.in_flight)
     write_us = min(write_us, max(write.at(10) - 2 * _median(hop), 1))
     sync = _fit_sync(_targets(write), hop, write_us, measured.servers)
     fire_us = _fire_us(measured)
@@ -92,7 +92,7 @@ def fit(measured: Measured) -> Fitted:
 
 
 def _server_us(many: Distribution, one: Distribution, in_flight: int) -> int:
-    """What each of many requests at once adds to the time of one."""
+    """What each of many requests at once adds to the way there and back, seen from a read."""
     return max((many.median - one.median) // max(in_flight - 1, 1), 1)
 
 
