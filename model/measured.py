@@ -79,6 +79,8 @@ class Measured:
     """From asking for the write to the event at another client."""
     expiry: Distribution
     """From the end of the timeout to the event at an observer."""
+    sessions: int
+    """How many of them were silent at once."""
     after_tick: Distribution
     """The same from the end of the tick in which the timeout ended."""
 
@@ -204,6 +206,7 @@ def measured(
         distribution(samples.watch, "a watch"),
         distribution(samples.write_to_watch, "a watch"),
         distribution((end - sign - timeout_us for sign, end in ends), "the end of a session"),
+        sizes.sessions,
         distribution(((end - origin_us) % tick_us for end in moments), "the end of a session"),
     )
 

@@ -110,6 +110,9 @@ class Procedure:
         for turn in range(sizes.warm):
             await zk.get(f"{home}/{turn % ZNODES}")
             await zk.set(f"{home}/{turn % ZNODES}", DATA)
+            if turn % 4 == 0:
+                await zk.create(f"{home}/new", DATA)
+                await zk.multi([zk.delete(f"{home}/new"), zk.set(f"{home}/0", DATA)])
         await tell(PHASE, what="round trip")
         for turn in range(sizes.singles):
             await zk.get(f"{home}/{turn % ZNODES}")

@@ -85,6 +85,12 @@ class Reader:
     def __enter__(self) -> Reader:
         try:
             self.client.start(timeout=self.access.timeout_s)
+        except NoAuthError:
+            self.close()
+            raise EnvironmentProblem(
+                f"the chroot of {self.access.hosts} may not be looked at by this client; give "
+                "its credentials by --auth"
+            ) from None
         except (KazooTimeoutError, KazooException, OSError, ValueError) as error:
             self.close()
             why = "it refuses the credentials" if isinstance(error, AuthFailedError) else error
