@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -151,6 +152,7 @@ def _measure(
 ) -> Calibration:
     from real.calibrating import calibrate, version_of
 
+    warnings.filterwarnings("ignore", "No chroot path exists")  # an error says it, in a sentence
     with _Progress() as progress, auditing.reader(request) as opened:
         known = version or version_of(opened.client)
         measured = calibrate(place, opened.client, sizes, progress.tell)
