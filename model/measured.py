@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from model.measuring import ASKER, ASLEEP, PHASE, SLEEPER, WATCHED, WATCHER, Sizes
+from model.measuring import ASKER, ASLEEP, PHASE, SLEEPER, WARM_UP, WATCHED, WATCHER, Sizes
 from model.trace import Row
 
 LEVELS = (0, 1, 2, 5, 10, 25, 50, 75, 90, 95, 98, 99, 99.9, 100)
@@ -153,7 +153,7 @@ class Samples:
             self._written[path] = asked_us, t_us
         elif phase == "round trip":
             self.singles.setdefault(ROUND_TRIPS.get(word, SMALL_MULTI), []).append(took_us)
-        elif word in ("pipelined", "multi") and phase:
+        elif word in ("pipelined", "multi") and phase not in ("", WARM_UP):
             self.batches.setdefault(phase, []).append(took_us)
 
     def _heard(self, node: str, t_us: int, detail: Mapping[str, object]) -> None:

@@ -20,6 +20,9 @@ from model.program import Ended
 ASKER, WATCHER, SLEEPER, OBSERVER = "asker", "watcher", "sleeper", "observer"
 """The roles, which are groups too: `sleeper/3` is the fourth of them."""
 
+WARM_UP = "warm up"
+"""What it is at before anything counts."""
+
 PHASE = "measures"
 """The kind of event by which the asker says what it is at."""
 
@@ -106,7 +109,7 @@ class Procedure:
         await zk.create(home)
         for at in range(ZNODES):
             await zk.create(f"{home}/{at}", DATA)
-        await tell(PHASE, what="warm up")
+        await tell(PHASE, what=WARM_UP)
         for turn in range(sizes.warm):
             await zk.get(f"{home}/{turn % ZNODES}")
             await zk.set(f"{home}/{turn % ZNODES}", DATA)

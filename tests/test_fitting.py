@@ -138,6 +138,11 @@ def test_times_are_read_from_a_trace() -> None:
     """From asking to the answer; a watch from the answer of the write that fires it."""
     samples = Samples(
         [  # type: ignore[list-item]
+            row(0, "asker/0", PHASE, what="warm up"),
+            row(0, "asker/0", "asks", op="get", path="/a"),
+            row(1, "asker/0", "answers", op="get"),
+            row(1, "asker/0", "asks", op="multi"),
+            row(1, "asker/0", "answers", op="multi"),
             row(1, "asker/0", PHASE, what="round trip"),
             row(10, "asker/0", "asks", op="get", path="/a"),
             row(30, "asker/0", "answers", op="get"),
@@ -152,6 +157,7 @@ def test_times_are_read_from_a_trace() -> None:
     )
 
     assert samples.singles == {"read": [20]}
+    assert samples.batches == {}
     assert samples.watch == [-5]
     assert samples.write_to_watch == [30]
     assert (samples.signs_us, samples.ends_us) == ({"/asleep-0": 80}, {"/asleep-0": 900})

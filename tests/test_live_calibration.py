@@ -97,6 +97,10 @@ def test_an_embedded_zookeeper_is_measured_and_simulated(
     assert section.measured.expiry.number == QUICK.sessions
     assert all(us > 0 for _, us in section.measured.round_trips["write"].quantiles)
     assert "election" in section.defaults
+    assert set(section.measured.batches) == {
+        *("pipelined read", "pipelined write", "multi of 10", "multi of 100"),
+        *("unwatched crowd", "watched crowd"),
+    }
     result = simulate("consumer-crash", profile=path)
     assert result.holds, result
     again = simulated(profile_of(path).latencies, servers=1, tick_us=500_000, sizes=TINY)
