@@ -192,7 +192,12 @@ def measured(
     `phase_us` is when a tick ends, on the clock of the trace; None where that is not known
     and has to be seen from the moments at which sessions ended.
     """
-    ends = [(samples.signs_us[path], end) for path, end in samples.ends_us.items()]
+    # A simulated sleeper may be killed before it has its answer; its last sign is not known.
+    ends = [
+        (samples.signs_us[path], end)
+        for path, end in samples.ends_us.items()
+        if path in samples.signs_us
+    ]
     moments = [end for _, end in ends]
     origin_us = first_of_cycle(moments, tick_us) if phase_us is None else phase_us
     return Measured(

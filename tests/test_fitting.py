@@ -103,6 +103,15 @@ def test_a_fit_is_the_same_each_time() -> None:
     assert fit(of(SLOW, 1)) == found("slow", 1)
 
 
+def test_a_slow_disk_can_be_measured() -> None:
+    """Even if some session falls silent before its first write is answered."""
+    disk = quantiles([(0, 1000), (90, 60_000), (100, 400_000)])
+    few = replace(SIZES, singles=60, others=6, batches=6, multis=6, watched=6, crowds=6)
+    found = simulated(replace(DEFAULT, sync=disk), servers=1, tick_us=TICK_US, sizes=few)
+
+    assert 0 < found.after_tick.number < 6 * SIZES.sessions
+
+
 def test_what_is_not_measured_stays() -> None:
     """And is named."""
     profile = found("slow", 1).profile
