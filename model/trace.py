@@ -130,11 +130,19 @@ class Header:
     versions: Mapping[str, str] = field(default_factory=dict)
     partial: bool = False
     """True when the run was interrupted."""
+    profile: str = ""
+    """The digest of the latencies it was simulated with; empty for those that come along."""
 
     @property
     def run_id(self) -> str:
         """The name of the run."""
-        return f"{self.scenario}-{self.variant}-{self.world}-{self.seed}"
+        return named_run(self.scenario, self.variant, self.world, self.seed, self.profile)
+
+
+def named_run(scenario: str, variant: str, world: str, seed: int, profile: str = "") -> str:
+    """The name of a run: what has to be the same for its events to be the same."""
+    name = f"{scenario}-{variant}-{world}-{seed}"
+    return f"{name}-{profile}" if profile else name
 
 
 class Trace:
@@ -186,6 +194,7 @@ class Trace:
         header = self.header
         yield _line(
             {
+                **({"profile": header.profile} if header.profile else {}),
                 "watchkeeper": "trace",
                 "scenario": header.scenario,
                 "variant": header.variant,
@@ -236,6 +245,7 @@ def _header(value: Any) -> Header:
         value["seed"],
         value["versions"],
         value["partial"],
+        value.get("profile", ""),
     )
 
 

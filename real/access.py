@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import AuthFailedError, KazooException
+from kazoo.exceptions import AuthFailedError, KazooException, NoAuthError
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.hosts import collect_hosts
 
@@ -48,6 +48,11 @@ class Access:
         """The znode below which everything is; empty for all of the tree."""
         _, slash, path = self.hosts.partition("/")
         return f"/{path.strip('/')}" if slash and path.strip("/") else ""
+
+    @property
+    def to_show(self) -> tuple[tuple[str, Any], ...]:
+        """The credentials as kazoo's options; nothing of TLS."""
+        return (("auth_data", list(self.auth)),) if self.auth else ()
 
     def not_an_address(self, error: Exception) -> EnvironmentProblem:
         """What is said of hosts that nobody can connect to."""
@@ -92,6 +97,13 @@ def connect(client: KazooClient, access: Access) -> None:
     """Connect a client, or say why nobody answers."""
     try:
         client.start(timeout=access.timeout_s)
+    except NoAuthError:
+        client.stop()
+        client.close()
+        raise EnvironmentProblem(
+            f"the chroot of {access.hosts} may not be looked at by this client; give its "
+            "credentials by --auth"
+        ) from None
     except (KazooTimeoutError, KazooException, OSError, ValueError) as error:
         client.stop()
         client.close()

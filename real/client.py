@@ -16,9 +16,11 @@ Why a lock
 from __future__ import annotations
 
 import logging
+import socket
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any, Literal, NamedTuple
 
 from kazoo.client import KazooClient
@@ -147,6 +149,19 @@ class Client:
             **(options or {}),
         )
         self._kazoo.add_listener(self._changed)
+        self.granted_ms = 0
+        """The session timeout that the server has granted; 0 before there was a session."""
+        self._kazoo._connection._connect = self._listening(self._kazoo._connection._connect)
+
+    def _listening(self, connect: Callable[..., Any]) -> Callable[..., Any]:
+        """kazoo's way to connect, which knows the timeout granted and tells two thirds of it."""
+
+        def listening(*where: Any) -> Any:
+            timeouts = connect(*where)
+            self.granted_ms = round(timeouts[0] * 3 / 2)
+            return timeouts
+
+        return listening
 
     @property
     def session(self) -> int:
@@ -161,6 +176,19 @@ class Client:
         """End the session and every thread."""
         self._kazoo.stop()
         self._kazoo.close()
+        self.state = "closed"
+
+    def abandon(self) -> None:
+        """Leave as a process does that is killed: the session goes on until it expires."""
+        if self.state == "closed":
+            return
+        self._kazoo._stopped.set()
+        connection = self._kazoo._connection
+        if connection._socket is not None:
+            with suppress(OSError):  # it was not connected
+                connection._socket.shutdown(socket.SHUT_RDWR)
+        if connection.connection_stopped.wait(LONGEST_RETRY_S):
+            self._kazoo.close()
         self.state = "closed"
 
     def make_chroot(self) -> bool:

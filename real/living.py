@@ -120,7 +120,7 @@ class Member:
         self._error: Exception | None = None
         self._is_ready = Event()
         self._is_over = Event()
-        addresses, chroot = _hosts_and_chroot(hosts)
+        addresses, chroot = hosts_and_chroot(hosts)
 
         def connect(hear: Callable[[Said], None]) -> Client:
             return Client(addresses, chroot, session_timeout_ms, hear, kazoo)
@@ -292,7 +292,7 @@ class Member:
         await self.aclose()
 
 
-def _hosts_and_chroot(hosts: str) -> tuple[str, str]:
+def hosts_and_chroot(hosts: str) -> tuple[str, str]:
     """The addresses, and the path below which everything is."""
     addresses, _, chroot = hosts.partition("/")
     chroot = chroot.strip("/")

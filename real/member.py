@@ -53,8 +53,8 @@ class Job:
     armed: tuple[tuple[str, str], ...] = ()
     """(before or after, purpose) of the steps at which to report and wait."""
     skew_ms: int = 0
-    auth: tuple[tuple[str, str], ...] = ()
-    """Scheme and credential, as `addauth` takes them."""
+    kazoo: tuple[tuple[str, Any], ...] = ()
+    """What kazoo needs to be let in."""
 
 
 def encoded(job: Job) -> bytes:
@@ -113,8 +113,9 @@ def main() -> None:
     clients: list[Client] = []
 
     def connect(hear: Callable[[Said], None]) -> Client:
-        options = {"auth_data": list(job.auth)} if job.auth else {}
-        clients.append(Client(job.hosts, job.chroot, job.session_timeout_ms, hear, options))
+        clients.append(
+            Client(job.hosts, job.chroot, job.session_timeout_ms, hear, dict(job.kazoo))
+        )
         return clients[0]
 
     fetcher = None

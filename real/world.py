@@ -227,7 +227,7 @@ class World:
             {},
             armed=self.nemesis.steps_of(node),
             skew_ms=self.skews.get(node, 0),
-            auth=cluster.service.access.auth,
+            kazoo=cluster.service.access.to_show,
         )
 
     def _run(self, job: Job) -> None:

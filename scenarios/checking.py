@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from types import UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
@@ -13,23 +13,32 @@ from scenarios.problems import Problem, ScenarioError, did_you_mean, either, nea
 from scenarios.reading import Document, Path
 from scenarios.schema import ScenarioModel
 
+Form = TypeVar("Form", bound=BaseModel)
+
 MOST_ERRORS = 200
 MOST_SPELLED = 6
 
 
 def validated(document: Document) -> ScenarioModel:
     """The scenario a document holds; ScenarioError lists what is wrong with its form."""
+    return checked(document, ScenarioModel)
+
+
+def checked(document: Document, form: type[Form]) -> Form:
+    """What a document holds, in this form; ScenarioError lists what is wrong with it."""
     try:
-        return ScenarioModel.model_validate(document.data)
+        return form.model_validate(document.data)
     except ValidationError as error:
         found = error.errors(include_url=False)[:MOST_ERRORS]
-        raise ScenarioError(document.name, _problems(document, found)) from None
+        raise ScenarioError(document.name, _problems(document, form, found)) from None
     except RecursionError:
         said = "is nested too deep"
         raise ScenarioError(document.name, [Problem("", said, 1)]) from None
 
 
-def _problems(document: Document, errors: Sequence[Any]) -> Iterator[Problem]:
+def _problems(
+    document: Document, form: type[BaseModel], errors: Sequence[Any]
+) -> Iterator[Problem]:
     """A sentence for each error; one for all the forms that a value might have had.
 
     Where a value may have several forms, each that does not fit is an error. If one form
@@ -41,21 +50,21 @@ def _problems(document: Document, errors: Sequence[Any]) -> Iterator[Problem]:
         path = _path_in(document, error["loc"])
         inside.update(path[:length] for length in range(len(path)))
         if error["type"] in ("missing", "extra_forbidden"):
-            yield document.problem(path, _about_field(document, path, error))
+            yield document.problem(path, _about_field(document, form, path, error))
             inside.update([path] if error["type"] == "missing" else [])
         else:
             is_key = error["loc"][-1] == "[key]"
             misfits.setdefault((path, is_key), []).append(error)
     for (path, _), found in misfits.items():
         if path not in inside:
-            yield document.problem(path, _about_value(path, found))
+            yield document.problem(path, _about_value(form, path, found))
 
 
-def _about_field(document: Document, path: Path, error: Any) -> str:
+def _about_field(document: Document, form: type[BaseModel], path: Path, error: Any) -> str:
     if error["type"] == "extra_forbidden":
-        fields = _fields_of_entry(document, path[:-1]) or _fields_at(path[:-1])
+        fields = _fields_of_entry(document, path[:-1]) or _fields_at(form, path[:-1])
         return f"is not a field here{nearest(path[-1], fields)}"
-    return f"{'' if path else 'a scenario '}needs `{error['loc'][-1]}`"
+    return f"{'' if path else f'a {document.kind.what} '}needs `{error['loc'][-1]}`"
 
 
 def _fields_of_entry(document: Document, path: Path) -> list[str]:
@@ -67,10 +76,10 @@ def _fields_of_entry(document: Document, path: Path) -> list[str]:
     return ["at", "on", verbs[0], *VERBS[verbs[0]].options] if len(verbs) == 1 else []
 
 
-def _about_value(path: Path, errors: Sequence[Any]) -> str:
+def _about_value(form: type[BaseModel], path: Path, errors: Sequence[Any]) -> str:
     """What is wrong with a value, in each of the forms that it might have had."""
     value = errors[0]["input"]
-    said = [_misfit(path, error) for error in errors]
+    said = [_misfit(form, path, error) for error in errors]
     for one in said:
         if not one.startswith("is not "):
             return f"{shown(value)} {one}"
@@ -92,7 +101,7 @@ def _form(said: str) -> tuple[str, str]:
     return form, semicolon + hint
 
 
-def _misfit(path: Path, error: Any) -> str:
+def _misfit(form: type[BaseModel], path: Path, error: Any) -> str:
     """What a value is not, or what it is that it should not be."""
     kind, limits = error["type"], error.get("ctx", {})
     match kind:
@@ -120,7 +129,7 @@ def _misfit(path: Path, error: Any) -> str:
             is_long = str(error["input"]).isdigit()
             return f"is not a whole number{'; expected at most 15 digits' if is_long else ''}"
         case "model_type":
-            return f"is not a mapping; expected fields such as {_such_as(path)}"
+            return f"is not a mapping; expected fields such as {_such_as(form, path)}"
     return f"is not {_NOUNS[kind]}" if kind in _NOUNS else f"is not right: {error['msg']}"
 
 
@@ -140,8 +149,8 @@ def _words(error: Any) -> list[str]:
     return [word.strip(" '\"") for word in listed]
 
 
-def _such_as(path: Path) -> str:
-    return ", ".join(_fields_at(path)[:3])
+def _such_as(form: type[BaseModel], path: Path) -> str:
+    return ", ".join(_fields_at(form, path)[:3])
 
 
 def _path_in(document: Document, location: tuple[str | int, ...]) -> Path:
@@ -162,9 +171,9 @@ def _holds(value: Any, part: str | int) -> bool:
     return isinstance(value, dict) and part in value
 
 
-def _fields_at(path: Path) -> list[str]:
+def _fields_at(form: type[BaseModel], path: Path) -> list[str]:
     """The names of the fields that may stand at a path."""
-    kinds = [ScenarioModel]
+    kinds: list[Any] = [form]
     for part in path:
         kinds = [inner for kind in kinds for inner in _inside(kind, part)]
     return [

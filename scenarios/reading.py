@@ -24,6 +24,19 @@ _FLOAT = re.compile(r"[-+]?([0-9]{1,15}\.[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,2})?"
 _WORDS: dict[str, Any] = {"true": True, "false": False, "null": None, "~": None, "": None}
 
 
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a file is meant to be, for sentences about one that is not."""
+
+    what: str
+    fields: str
+    """Those that it begins with."""
+    such_as: str
+
+
+SCENARIO = Kind("scenario", "name, about, clusters, groups, timeline", "name and groups")
+
+
 @dataclass(slots=True)
 class Document:
     """What a file holds, and where."""
@@ -31,6 +44,7 @@ class Document:
     name: str
     data: Any
     lines: dict[Path, int] = field(default_factory=dict)
+    kind: Kind = SCENARIO
 
     def line_of(self, path: Path) -> int:
         """The line of a value, or of the nearest thing around it that has one."""
@@ -51,15 +65,15 @@ def field_name(path: Path) -> str:
     return name
 
 
-def read_document(name: str, raw: bytes) -> Document:
+def read_document(name: str, raw: bytes, kind: Kind = SCENARIO) -> Document:
     """Read a file's bytes; ScenarioError says what cannot be read, and where."""
     if len(raw) > LARGEST_FILE:
-        raise ScenarioError(name, [Problem("", "is larger than 1 MiB; no scenario is")])
+        raise ScenarioError(name, [Problem("", f"is larger than 1 MiB; no {kind.what} is")])
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
-        said = f"byte {error.start} is not UTF-8 text; expected a scenario in YAML"
+        said = f"byte {error.start} is not UTF-8 text; expected a {kind.what} in YAML"
         raise ScenarioError(name, [Problem("", said, line)]) from None
     glance(name, text)
     try:
@@ -73,12 +87,12 @@ def read_document(name: str, raw: bytes) -> Document:
         said = f"is nested more than {DEEPEST} deep"
         raise ScenarioError(name, [Problem("", said, 1)]) from None
     if node is None:
-        said = "is empty; expected a scenario: name, about, clusters, groups, timeline"
+        said = f"is empty; expected a {kind.what}: {kind.fields}"
         raise ScenarioError(name, [Problem("", said, 1)])
-    document = Document(name, None)
+    document = Document(name, None, kind=kind)
     document.data = _Builder(document).build(node, (), ())
     if not isinstance(document.data, dict):
-        said = f"holds {shown(document.data)}; expected fields such as name and groups"
+        said = f"holds {shown(document.data)}; expected fields such as {kind.such_as}"
         raise ScenarioError(name, [Problem("", said, 1)])
     return document
 
@@ -128,7 +142,9 @@ class _Builder:
         self.document.lines.setdefault(path, line)
         self.values += 1
         if id(node) in above:
-            self.refuse(path, line, "refers to itself; a scenario cannot be cyclic")
+            self.refuse(
+                path, line, f"refers to itself; a {self.document.kind.what} cannot be cyclic"
+            )
         if len(above) > DEEPEST:
             self.refuse(path[:1], line, f"is nested more than {DEEPEST} deep")
         if self.values > MOST_VALUES:

@@ -8,7 +8,9 @@ last sign of life.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import json
+from dataclasses import asdict, dataclass
+from hashlib import sha256
 
 from sim.streams import Quantiles, quantiles
 
@@ -41,6 +43,14 @@ class Profile:
     fetch: Quantiles
     """A fetch request, there and back, without its data."""
     bytes_per_ms: int
+
+    @property
+    def digest(self) -> str:
+        """A short name that another profile has not: the beginning of its SHA-256."""
+        return sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:DIGITS]
+
+
+DIGITS = 12
 
 
 DEFAULT = Profile(

@@ -27,7 +27,7 @@ from sim.kernel import Kernel, Network
 from sim.logs import Logs
 from sim.nemesis import Nemesis
 from sim.node import Node
-from sim.profile import DEFAULT
+from sim.profile import DEFAULT, Profile
 from sim.streams import Streams
 
 WORLD = "sim"
@@ -70,10 +70,10 @@ class Cluster:
 class World:
     """Everything there is in a run."""
 
-    def __init__(self, plan: Plan, seed: int) -> None:
+    def __init__(self, plan: Plan, seed: int, profile: Profile = DEFAULT) -> None:
         self.plan = plan
         streams = Streams(seed)
-        self.kernel = Kernel(streams, DEFAULT)
+        self.kernel = Kernel(streams, profile)
         self.network = Network(self.kernel)
         self.clusters = {
             one.name: Cluster(self, one, number) for number, one in enumerate(plan.clusters)
@@ -256,14 +256,22 @@ def simulate(
     *,
     versions: Mapping[str, str] | None = None,
     tell: Tell | None = None,
+    profile: Profile = DEFAULT,
 ) -> Simulated:
-    """Run a plan in simulation.
+    """Run a plan in simulation, with the latencies of a profile; the trace names its digest.
 
     Raises NotAnAsk or ProgramLoops for a user's program that breaks the rules, and
     Interrupted, with what there is so far, when the user has had enough.
     """
-    world = World(plan, seed)
-    header = Header(plan.name, plan.variant, WORLD, seed, versions or {})
+    world = World(plan, seed, profile)
+    header = Header(
+        plan.name,
+        plan.variant,
+        WORLD,
+        seed,
+        versions or {},
+        profile="" if profile == DEFAULT else profile.digest,
+    )
     # The collector would look through everything again and again and find nothing: a world
     # holds on to itself while it runs, and is taken apart when it has run.
     was_enabled = gc.isenabled()

@@ -12,7 +12,10 @@ from typing import Any
 import pytest
 
 BENCH = Path(__file__).resolve().parent.parent / "bench"
-COMMANDS = ("agree", "assignors", "conformance", "fingerprints", "herd", "operations", "seeds")
+COMMANDS = (
+    *("agree", "assignors", "calibration", "conformance", "fingerprints", "herd", "operations"),
+    "seeds",
+)
 SMALL = {
     "assignors": ["--partitions", "2000", "--streams", "7", "--rounds", "1"],
     "fingerprints": [

@@ -14,6 +14,7 @@ from scenarios import Scenario, from_text, load
 from scenarios.glancing import DEEPEST
 from scenarios.problems import shown
 from scenarios.reading import Path, field_name
+from watchkeeper.profiles import NamedProfile, profile_of
 
 Source = str | os.PathLike[str] | Mapping[str, Any] | Scenario
 
@@ -69,6 +70,17 @@ def _key(key: Any, path: Path) -> str:
 
 def _described(value: Any) -> str:
     return "None" if value is None else f"{shown(value)} of type {type(value).__name__}"
+
+
+def checked_profile(profile: Any) -> NamedProfile | None:
+    """The profile of that name, if one is given."""
+    if profile is None or isinstance(profile, NamedProfile):
+        return profile
+    if not isinstance(profile, str | os.PathLike):
+        raise TypeError(
+            f"profile is {_described(profile)}; expected the path of a profile file or None"
+        )
+    return profile_of(os.fspath(profile))
 
 
 def check_choices(seed: Any, variant: Any, consumer: Any) -> None:

@@ -98,6 +98,17 @@ def reader(request: Request) -> Iterator[Reader]:
         raise Stop(UNKNOWN, str(error)) from None
 
 
+def credentials(auth: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """What `--auth` says, each a scheme and its credential; Stop says what is not understood."""
+    found = []
+    for text in auth:
+        scheme, colon, credential = text.partition(":")
+        if not colon or not credential:
+            raise Stop(USAGE, "--auth is written scheme:credential, as in digest:user:password")
+        found.append((scheme, credential))
+    return tuple(found)
+
+
 def look(opened: Reader, request: Request) -> Audited:
     """Audit once."""
     snapshot = opened.read(request.group)

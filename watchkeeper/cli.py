@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from watchkeeper import options
+from watchkeeper.cli_live import LIVE_COMMANDS
 from watchkeeper.endings import HOLDS, UNKNOWN, USAGE, VIOLATED, Stop, defect, print_json, tell
 from watchkeeper.interrupts import INTERRUPTED, INTERRUPTS
 from watchkeeper.outlets import OutputLost, patient
-from watchkeeper.reaching import credentials_in, elsewhere, reaching
 
 if TYPE_CHECKING:
     from watchkeeper.result import Result
@@ -74,18 +75,12 @@ def _run(arguments: list[str]) -> int:
     return done if isinstance(done, int) else HOLDS
 
 
-MANY = click.IntRange(1)
-as_json = click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON value only, of an error too."
-)
-
-
 # --- run -------------------------------------------------------------------------------
 
 
 @app.command()
 @click.argument("scenario")
-@click.option("--variant", help="The version of the protocol; the scenario's own unless given.")
+@options.variant
 @click.option("--seed", default=0, show_default=True, help="What chance begins with.")
 @click.option(
     "--world",
@@ -94,17 +89,12 @@ as_json = click.option(
     type=click.Choice(["sim", "live"]),
     help="Simulate, or run for real: processes and an embedded ZooKeeper.",
 )
-@click.option(
-    "--out",
-    default="runs",
-    show_default=True,
-    type=click.Path(path_type=Path),
-    help="Where the folders of runs are made.",
-)
+@options.out
 @click.option("--pictures/--no-pictures", default=True, help="Draw pictures and pages.")
 @click.option("--check-determinism", is_flag=True, help="Run twice; name the first difference.")
-@elsewhere
-@as_json
+@options.profile
+@options.elsewhere
+@options.as_json
 def run(
     scenario: str,
     variant: str | None,
@@ -113,6 +103,7 @@ def run(
     out: Path,
     pictures: bool,
     check_determinism: bool,
+    profile: Path | None,
     as_json: bool,
     **live: Any,
 ) -> int:
@@ -130,7 +121,8 @@ def run(
         world=world,
         pictures=pictures,
         twice=check_determinism,
-        where=commands.where(world, credentials_in(live), **live),
+        where=commands.where(world, options.credentials_in(live), **live),
+        profile=profile,
     )
     if as_json:
         print_json(ran.result.to_json(ran.files))
@@ -140,50 +132,6 @@ def run(
         print(ran.said_of_missing, file=sys.stderr)
         return UNKNOWN
     return ran.result.exit_code
-
-
-@app.command()
-@click.argument("scenario")
-@click.option("--variant", help="The version of the protocol; the scenario's own unless given.")
-@click.option(
-    "--seeds", default=10, show_default=True, type=click.IntRange(1), help="Simulated runs."
-)
-@click.option("--runs", default=1, show_default=True, type=click.IntRange(1), help="Live runs.")
-@click.option(
-    "--out",
-    default="runs",
-    show_default=True,
-    type=click.Path(path_type=Path),
-    help="Where the folders of runs are made.",
-)
-@elsewhere
-@as_json
-def compare(
-    scenario: str,
-    variant: str | None,
-    seeds: int,
-    runs: int,
-    out: Path,
-    as_json: bool,
-    **live: Any,
-) -> int:
-    """Run SCENARIO in simulation and live, and lay them side by side.
-
-    \b
-    Exit codes: 0 the verdicts agree, or the scenario says why they need not;
-    1 they differ; 2 interrupted; 4 usage or environment.
-    """
-    from watchkeeper import commands, comparing_worlds
-
-    where = commands.where("live", credentials_in(live), **live)
-    done = comparing_worlds.compare(scenario, variant, out, seeds=seeds, runs=runs, where=where)
-    if as_json:
-        print_json(done.to_json())
-    else:
-        from watchkeeper.printing import console
-
-        comparing_worlds.show(done, console())
-    return done.comparison.exit_code
 
 
 def _show(result: Result, files: list[str]) -> None:
@@ -196,7 +144,7 @@ def _show(result: Result, files: list[str]) -> None:
 
 
 @app.command()
-@as_json
+@options.as_json
 def scenarios(as_json: bool) -> None:
     """List the scenarios that come with watchkeeper."""
     from watchkeeper import commands
@@ -211,7 +159,7 @@ def scenarios(as_json: bool) -> None:
 
 
 @app.command()
-@as_json
+@options.as_json
 def variants(as_json: bool) -> None:
     """List the versions of the protocol."""
     from watchkeeper import commands
@@ -226,7 +174,7 @@ def variants(as_json: bool) -> None:
 
 
 @app.command()
-@as_json
+@options.as_json
 def schema(as_json: bool) -> None:
     """Print the JSON Schema of a scenario file, for editors."""
     from scenarios import json_schema
@@ -239,7 +187,7 @@ def schema(as_json: bool) -> None:
 
 @app.command()
 @click.argument("folder", type=click.Path(path_type=Path))
-@as_json
+@options.as_json
 def report(folder: Path, as_json: bool) -> None:
     """Draw the pictures and pages of the run in FOLDER again, from its trace."""
     from watchkeeper import commands
@@ -255,7 +203,7 @@ def report(folder: Path, as_json: bool) -> None:
 @app.command()
 @click.argument("one", type=click.Path(path_type=Path))
 @click.argument("other", type=click.Path(path_type=Path))
-@as_json
+@options.as_json
 def diff(one: Path, other: Path, as_json: bool) -> int:
     """Show where two runs part, and what followed from it; exit 1 if they do.
 
@@ -273,60 +221,8 @@ def diff(one: Path, other: Path, as_json: bool) -> int:
     return HOLDS if parting is None else VIOLATED
 
 
-# --- clusters that are live -----------------------------------------------------------
-
-
 @app.command()
-@click.argument("hosts")
-@click.option("--group", help="Audit this group alone.")
-@click.option("--without", multiple=True, help="What if broker/ID or consumer/ID were gone.")
-@click.option("--with", "joining", multiple=True, help="What if 'N consumers' came.")
-@click.option("--watch", type=click.FloatRange(0.1), help="Repeat every so many seconds.")
-@click.option("--assignor", default="range", show_default=True, help="How the group deals.")
-@click.option("--session-timeout-ms", type=click.IntRange(1), help="[default: 6000]")
-@click.option("--retries", type=click.IntRange(1), help="Attempts of a rebalance. [default: 4]")
-@click.option("--backoff-ms", type=click.IntRange(1), help="Pause after one. [default: 2000]")
-@click.option("--lag", is_flag=True, help="Ask the brokers, if they are watchkeeper's own.")
-@reaching
-@as_json
-def audit(as_json: bool, watch: float | None, **options: Any) -> int:
-    """Read the registry at HOSTS[/chroot] and report what is amiss; write nothing.
-
-    \b
-    Exit codes: 0 nothing found; 1 findings; 2 not all could be read, or it
-    changed while it was read; 4 usage or environment.
-    """
-    from watchkeeper import auditing
-
-    asked = auditing.request(credentials=credentials_in(options), **options)
-    return auditing.run(asked, as_json=as_json, every_s=watch)
-
-
-@app.command()
-@click.argument("hosts")
-@click.argument("what", type=click.Choice(["export", "reset"]))
-@click.argument("file", type=click.Path(path_type=Path))
-@click.option("--group", required=True, help="Whose offsets.")
-@reaching
-@as_json
-def offsets(what: str, file: Path, as_json: bool, **options: Any) -> int:
-    """Export the offsets of a group at HOSTS[/chroot] to FILE, or reset them to FILE's.
-
-    A reset is refused, in the transaction that would make it, while any member of
-    the group is registered. FILE is JSON, as export writes it.
-    """
-    from watchkeeper import auditing, offsets
-
-    act = offsets.export if what == "export" else offsets.reset
-    done = act(auditing.request(credentials=credentials_in(options), **options), file)
-    if as_json:
-        print_json(done)
-        return HOLDS
-    return offsets.show(done)
-
-
-@app.command()
-@as_json
+@options.as_json
 def version(as_json: bool) -> None:
     """Print the version."""
     from watchkeeper import __version__
@@ -335,3 +231,7 @@ def version(as_json: bool) -> None:
         print_json({"watchkeeper": __version__})
     else:
         print(__version__)
+
+
+for command in LIVE_COMMANDS:
+    app.add_command(command)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from model.plan import Plan
-from model.trace import Event, Trace
+from model.trace import Event, Trace, named_run
 from model.variants import VARIANTS
 from scenarios import Scenario, ScenarioError, load, shipped
 from scenarios.problems import expected
@@ -21,9 +21,10 @@ from watchkeeper.comparing import Parting, compare
 from watchkeeper.endings import NOT_DETERMINISTIC, USAGE, Stop
 from watchkeeper.interrupts import INTERRUPTED, INTERRUPTS
 from watchkeeper.living import HERE, Where, run_live
+from watchkeeper.profiles import NamedProfile, digest_of, profile_of
 from watchkeeper.reaching import NONE, Credentials
 from watchkeeper.result import Result
-from watchkeeper.running import first_difference, judged, versions
+from watchkeeper.running import first_difference, judged, latencies_of, versions
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,7 @@ def run(
     pictures: bool,
     twice: bool,
     where: Where = HERE,
+    profile: Path | None = None,
 ) -> Ran:
     """Run a scenario and fill its folder.
 
@@ -64,16 +66,19 @@ def run(
         raise Stop(
             USAGE, "--check-determinism is for simulated runs: no two live runs are the same"
         )
+    if profile is not None and world != "sim":
+        raise Stop(USAGE, "--profile is for simulated runs: a live run takes as long as it takes")
     scenario, plan = planned(name, variant)
-    run_id = f"{plan.name}-{plan.variant}-{world}-{seed}"
+    named = read_profile(profile)
+    run_id = named_run(plan.name, plan.variant, world, seed, digest_of(named))
     try:
         home = folder.prepare(out, run_id)
         if world == "sim":
-            result = simulate(scenario, plan, seed)
+            result = simulate(scenario, plan, seed, named)
         else:
             result = live(scenario, plan, seed, abortable(where, home))
         if twice and not result.trace.header.partial:
-            _check_determinism(scenario, plan, seed, result.trace)
+            _check_determinism(result)
             result = replace(result, is_repeated=True)
         return fill(home, result, pictures=pictures)
     except (folder.CannotWrite, NotAnAsk, ProgramLoops) as error:
@@ -110,21 +115,39 @@ def planned(name: str, variant: str | None) -> tuple[Scenario, Plan]:
         scenario = load(name)
         return scenario, scenario.plan(variant)
     except ScenarioError as error:
-        problems = [
-            {"file": error.name, "line": one.line or None, "field": one.field, "said": one.said}
-            for one in error.problems
-        ]
-        raise Stop(USAGE, str(error), problems) from None
+        raise _stopped_by(error) from None
 
 
-def simulate(scenario: Scenario, plan: Plan, seed: int) -> Result:
+def read_profile(file: Path | None) -> NamedProfile | None:
+    """The latencies in a file, if one is named; Stop says what is wrong with it."""
+    try:
+        return None if file is None else profile_of(file)
+    except ScenarioError as error:
+        raise _stopped_by(error) from None
+
+
+def _stopped_by(error: ScenarioError) -> Stop:
+    """What is said of a file that is wrong."""
+    problems = [
+        {"file": error.name, "line": one.line or None, "field": one.field, "said": one.said}
+        for one in error.problems
+    ]
+    return Stop(USAGE, str(error), problems)
+
+
+def simulate(
+    scenario: Scenario, plan: Plan, seed: int, profile: NamedProfile | None = None
+) -> Result:
     """Run a plan in simulation, and judge it."""
+    took = latencies_of(profile)
     with _Progress(plan.name) as progress:
         try:
-            done = simulate_plan(plan, seed, versions=versions(), tell=progress.tell)
+            done = simulate_plan(
+                plan, seed, versions=versions(), tell=progress.tell, profile=took
+            )
         except Interrupted as interrupted:
             done = interrupted.so_far
-    return judged(scenario, plan, seed, done)
+    return judged(scenario, plan, seed, done, profile)
 
 
 def live(scenario: Scenario, plan: Plan, seed: int, where: Where) -> Result:
@@ -144,12 +167,14 @@ def abortable(where: Where, home: Path) -> Where:
     return where
 
 
-def _check_determinism(scenario: Scenario, plan: Plan, seed: int, trace: Trace) -> None:
+def _check_determinism(result: Result) -> None:
+    plan = result.scenario.plan(result.plan.variant)
+    took = latencies_of(result.profile)
     try:
-        again = simulate_plan(scenario.plan(plan.variant), seed, versions=versions()).trace
+        again = simulate_plan(plan, result.seed, versions=versions(), profile=took).trace
     except Interrupted:
         raise KeyboardInterrupt from None
-    difference = first_difference(trace, again)
+    difference = first_difference(result.trace, again)
     if difference is not None:
         first, second = difference
         raise Stop(

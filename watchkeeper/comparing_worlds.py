@@ -10,12 +10,14 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from model.trace import named_run
 from model.verdicts import Verdict
 from watchkeeper import commands, folder
 from watchkeeper.endings import USAGE, Stop
 from watchkeeper.interrupts import INTERRUPTS
 from watchkeeper.living import Where
 from watchkeeper.printing import STYLES, plain_table, show_table
+from watchkeeper.profiles import digest_of
 from watchkeeper.result import Result
 from watchkeeper.side_by_side import Comparison, Side, Spread, ranged, told
 
@@ -44,19 +46,32 @@ class Compared:
 
 
 def compare(
-    name: str, variant: str | None, out: Path, *, seeds: int, runs: int, where: Where
+    name: str,
+    variant: str | None,
+    out: Path,
+    *,
+    seeds: int,
+    runs: int,
+    where: Where,
+    profile: Path | None = None,
 ) -> Compared:
     """Run a scenario so often in both worlds; Stop, with a sentence, where that cannot be."""
     INTERRUPTS.raise_from_now_on()
     scenario, plan = commands.planned(name, variant)
-    run_ids = [f"{plan.name}-{plan.variant}-{world}-0" for world in ("sim", "live")]
+    named = commands.read_profile(profile)
+    run_ids = [
+        named_run(plan.name, plan.variant, "sim", 0, digest_of(named)),
+        named_run(plan.name, plan.variant, "live", 0, ""),
+    ]
     try:
         homes = (folder.prepare(out, run_ids[0]), folder.prepare(out, run_ids[1]))
         where = commands.abortable(where, homes[1])
         live = []
         for seed in range(runs):  # first, since they may be impossible
             live.append(_whole(commands.live(scenario, plan, seed, where)))
-        simulated = [_whole(commands.simulate(scenario, plan, seed)) for seed in range(seeds)]
+        simulated = [
+            _whole(commands.simulate(scenario, plan, seed, named)) for seed in range(seeds)
+        ]
         for home, results in zip(homes, (simulated, live), strict=True):
             commands.fill(home, results[0], pictures=False)
     except folder.CannotWrite as error:

@@ -63,6 +63,9 @@ def report(result: Result, to: Console, files: list[str] | None = None) -> None:
     for failing in _failing(result):
         to.print(Text.assemble(("failing ", "dim"), failing), soft_wrap=True)
     to.print(Text.assemble(("again   ", "dim"), result.command), soft_wrap=True)
+    if result.profile is not None:
+        said = f"{result.profile.source}, digest {result.profile.digest}"
+        to.print(Text.assemble(("profile ", "dim"), said), soft_wrap=True)
     twice = ", the same when run twice" if result.is_repeated else ""
     said = f"sha256 {result.fingerprint}{twice}"
     to.print(Text.assemble(("trace   ", "dim"), said), soft_wrap=True)

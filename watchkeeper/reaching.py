@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import click
 
 from watchkeeper.endings import USAGE, Stop
 
 if TYPE_CHECKING:
     from real.access import Access
-
-Command = Callable[..., Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,54 +55,3 @@ def _pair(text: str) -> tuple[str, str]:
     if not colon or not credential:
         raise Stop(USAGE, "--auth is written scheme:credential, as in digest:user:password")
     return scheme, credential
-
-
-OPTIONS = (
-    click.option("--auth", multiple=True, help="scheme:credential, as ZooKeeper's addauth."),
-    click.option("--tls-ca", help="Connect by TLS, and trust the certificates in this file."),
-    click.option("--tls-cert", help="Show the certificate in this file."),
-    click.option("--tls-key", help="Its key, if it is in another file."),
-)
-
-LIVE_OPTIONS = (
-    click.option(
-        "--zookeeper", metavar="HOSTS[/CHROOT]", help="Live: use this one, and start none."
-    ),
-    click.option(
-        "--allow-faults-on",
-        multiple=True,
-        metavar="HOST",
-        help="Live: faults may befall sessions at this host of --zookeeper.",
-    ),
-    click.option(
-        "--abort-file",
-        type=click.Path(path_type=Path),
-        help="Live: end as soon as this file is there. [default: ABORT in the run's folder]",
-    ),
-)
-
-
-def reaching(command: Command) -> Command:
-    """Give a command the options that say how to come to a ZooKeeper."""
-    return _with(OPTIONS, command)
-
-
-def elsewhere(command: Command) -> Command:
-    """Give a command the options of live runs on a ZooKeeper that runs already."""
-    return _with(LIVE_OPTIONS + OPTIONS, command)
-
-
-def _with(options: tuple[Callable[[Command], Command], ...], command: Command) -> Command:
-    for option in reversed(options):
-        command = option(command)
-    return command
-
-
-def credentials_in(options: dict[str, Any]) -> Credentials:
-    """Take those options out of what a command was given."""
-    return Credentials(
-        tuple(options.pop("auth")),
-        options.pop("tls_ca"),
-        options.pop("tls_cert"),
-        options.pop("tls_key"),
-    )

@@ -13,6 +13,7 @@ from model.trace import Trace
 from model.verdicts import Finding, Verdict
 from scenarios import Scenario
 from scenarios.schema import Expectation, ViolatedModel
+from watchkeeper.profiles import NamedProfile
 
 STEADFAST = frozenset({"sometimes", "end"})
 """Kinds of claim that, while unknown, leave it open whether an expectation is met."""
@@ -33,6 +34,8 @@ class Result:
     """Whether it was run twice, and was the same."""
     options: tuple[str, ...] = ()
     """Further options of the command that made it."""
+    profile: NamedProfile | None = None
+    """With whose latencies it was simulated; None for those that come along."""
 
     @property
     def verdict(self) -> Verdict:
@@ -103,10 +106,13 @@ class Result:
             world = self.trace.header.world
             where = "" if world == "sim" else f" --world {world}"
             what = f"{shlex.quote(source)} --variant {variant}{where}"
-            return " ".join([f"watchkeeper run {what} --seed {self.seed}", *self.options])
+            more = [f"--profile {shlex.quote(self.profile.source)}"] if self.profile else []
+            command = f"watchkeeper run {what} --seed {self.seed}"
+            return " ".join([command, *more, *self.options])
         what = repr(source) if source else f"<the fields of {self.scenario.name!r}>"
         own = ", consumer=..." if self.plan.has_own_program else ""
-        return f"simulate({what}, seed={self.seed}, variant={variant!r}{own})"
+        took = f", profile={self.profile.source!r}" if self.profile else ""
+        return f"simulate({what}, seed={self.seed}, variant={variant!r}{own}{took})"
 
     def check(self) -> None:
         """Raise AssertionError, with the report, unless the run is as it should be.
@@ -137,6 +143,7 @@ class Result:
             "variant": self.plan.variant,
             "world": self.trace.header.world,
             "seed": self.seed,
+            **({"profile": self.profile.to_json()} if self.profile else {}),
             "verdict": self.verdict.value,
             "properties": [
                 {

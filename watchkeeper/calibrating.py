@@ -1,0 +1,241 @@
+"""The command `calibrate`: measure a ZooKeeper, find the latencies, write and show them."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import TYPE_CHECKING, Any
+
+from model.measured import Distribution, Measured, NoMeasurement
+from model.measuring import QUICK, THOROUGH, Sizes
+from scenarios.profiles import ProfileModel, SimulationModel, quantile_name, save_profile
+from sim.fitting import fit
+from watchkeeper import auditing
+from watchkeeper.endings import UNKNOWN, USAGE, Stop, print_json
+from watchkeeper.interrupts import INTERRUPTS
+from watchkeeper.profiles import latencies, profile_model
+from watchkeeper.reaching import NONE, Credentials
+
+if TYPE_CHECKING:
+    from real.calibrating import Place
+
+TICK_MS = 500
+"""Of the embedded ZooKeeper, as scenarios have it."""
+SHOWN = (0, 10, 50, 90, 98, 99.9, 100)
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What was measured, and the file made of it."""
+
+    measured: Measured
+    profile: ProfileModel
+
+    @property
+    def simulation(self) -> SimulationModel:
+        """The latencies that were found."""
+        assert self.profile.zookeeper is not None, "a calibration is of ZooKeeper"
+        return self.profile.zookeeper.simulation
+
+    @property
+    def digest(self) -> str:
+        """What tells the latencies from others."""
+        return latencies(self.simulation).digest
+
+
+def run(
+    hosts: str | None,
+    *,
+    servers: str,
+    out: Path,
+    quick: bool,
+    credentials: Credentials,
+    as_json: bool,
+) -> None:
+    """Measure, write the file, and print what was measured."""
+    INTERRUPTS.raise_from_now_on()
+    if not out.parent.is_dir():
+        raise Stop(USAGE, f"--out {out}: there is no folder {out.parent}; make it first")
+    sizes = QUICK if quick else THOROUGH
+    with _ended_like_interrupted():
+        done = calibrated(hosts, int(servers), sizes, credentials)
+    try:
+        save_profile(done.profile, out)
+    except OSError as error:
+        raise Stop(USAGE, f"{out} cannot be written: {error.strerror or error}") from None
+    if as_json:
+        profile = done.profile.model_dump(mode="json", exclude_none=True)
+        print_json({"file": str(out), "digest": done.digest, "profile": profile})
+    else:
+        show(done, out)
+
+
+@contextmanager
+def _ended_like_interrupted() -> Iterator[None]:
+    """Let a request to end be like Ctrl-C, so that what was written goes."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def calibrated(
+    hosts: str | None,
+    servers: int,
+    sizes: Sizes,
+    credentials: Credentials = NONE,
+) -> Calibration:
+    """Measure a ZooKeeper, the embedded one if no hosts are named; Stop says what is amiss."""
+    try:
+        if hosts is not None:
+            return _of_hosts(hosts, sizes, credentials)
+        return _of_embedded(servers, sizes)
+    except NoMeasurement as error:
+        raise Stop(UNKNOWN, str(error)) from None
+
+
+def _of_embedded(servers: int, sizes: Sizes) -> Calibration:
+    from real.ensemble import Ensemble
+    from real.problems import EnvironmentProblem
+    from real.settings import Settings
+
+    try:
+        with Ensemble(servers, settings=Settings(tick_ms=TICK_MS)) as ensemble:
+            place = _place(ensemble.hosts, {}, TICK_MS, knows_phase=True)
+            request = auditing.request(ensemble.hosts, None)
+            return _measure(place, request, sizes, "embedded", ensemble.version)
+    except EnvironmentProblem as problem:
+        raise Stop(USAGE, str(problem)) from None
+
+
+def _of_hosts(hosts: str, sizes: Sizes, credentials: Credentials) -> Calibration:
+    request = auditing.request(hosts, None, credentials=credentials)
+    access = credentials.access(hosts)
+    options = {**dict(access.tls), **dict(access.to_show)}
+    place = _place(hosts, options, None, knows_phase=False)
+    return _measure(place, request, sizes, hosts, "")
+
+
+def _place(
+    hosts: str, options: dict[str, Any], tick_ms: int | None, *, knows_phase: bool
+) -> Place:
+    try:
+        from real.calibrating import Place
+        from real.living import hosts_and_chroot
+    except ImportError as error:
+        raise Stop(
+            USAGE, f"{error.name} is not installed; pip install 'watchkeeper[live]' brings it"
+        ) from None
+    try:
+        addresses, chroot = hosts_and_chroot(hosts)
+    except ValueError as error:
+        raise Stop(USAGE, str(error)) from None
+    return Place(tuple(addresses.split(",")), chroot, options, tick_ms, knows_phase)
+
+
+def _measure(
+    place: Place, request: auditing.Request, sizes: Sizes, where: str, version: str
+) -> Calibration:
+    from real.calibrating import calibrate, version_of
+
+    warnings.filterwarnings("ignore", "No chroot path exists")  # an error says it, in a sentence
+    with _Progress() as progress, auditing.reader(request) as opened:
+        known = version or version_of(opened.client)
+        measured = calibrate(place, opened.client, sizes, progress.tell)
+        progress.tell("finding the latencies")
+        fitted = fit(measured)
+    return Calibration(measured, profile_model(measured, fitted, where, known))
+
+
+class _Progress:
+    """Says on a terminal what is being measured."""
+
+    def __init__(self) -> None:
+        self.is_shown = sys.stderr.isatty()
+
+    def __enter__(self) -> _Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.is_shown:
+            print("\r\033[K", end="", file=sys.stderr, flush=True)
+
+    def tell(self, what: str) -> None:
+        """Say it."""
+        if self.is_shown:
+            print(f"\r\033[K{what}", end="", file=sys.stderr, flush=True)
+
+
+# --- for people ------------------------------------------------------------------------
+
+
+def show(done: Calibration, out: Path) -> None:
+    """Print what was measured and what follows from it."""
+    from watchkeeper.printing import console, plain_table, show_table
+
+    to = console()
+    measured = done.measured
+    section = done.profile.zookeeper
+    assert section is not None, "it is a profile of ZooKeeper"
+    assert section.measured is not None, "it has just been measured"
+    servers = "1 server" if measured.servers == 1 else f"{measured.servers} servers"
+    to.print(
+        f"ZooKeeper {section.measured.version}, {section.measured.where}, {servers}, tick "
+        f"{measured.tick_us // 1000} ms; times in milliseconds",
+        soft_wrap=True,
+    )
+    table = plain_table("", "times", *(quantile_name(level) for level in SHOWN))
+    for name, one in _rows(measured):
+        table.add_row(name, str(one.number), *(f"{one.at(level) / 1000:.2f}" for level in SHOWN))
+    show_table(table, to)
+    rates = plain_table("many at once", "operations a second")
+    for name, per_second in throughput(measured).items():
+        rates.add_row(name, f"{per_second:,}")
+    to.print()
+    show_table(rates, to)
+    to.print()
+    to.print(
+        f"simulated as a read of {done.simulation.read_us} us at the server, a write of "
+        f"{done.simulation.write_us} us, {done.simulation.fire_us} us for each watch that "
+        f"fires; not measured, and as ever: {', '.join(section.defaults)}",
+        soft_wrap=True,
+    )
+    to.print(f"profile {out}, digest {done.digest}", soft_wrap=True)
+
+
+def _rows(measured: Measured) -> Iterator[tuple[str, Distribution]]:
+    yield from measured.round_trips.items()
+    yield "watch, after the answer", measured.watch
+    yield "watch, after asking", measured.write_to_watch
+    yield "expiry, after the timeout", measured.expiry
+    yield "expiry, after the tick", measured.after_tick
+
+
+def throughput(measured: Measured) -> dict[str, int]:
+    """Kind of batch -> operations a second, by the median of the batches."""
+    return {
+        name: size * 1_000_000 // max(measured.batches[name].median, 1)
+        for name, size in batch_sizes(measured).items()
+    }
+
+
+def batch_sizes(measured: Measured) -> dict[str, int]:
+    """Kind of batch -> how many operations it holds."""
+    multis = [name for name in measured.batches if name.startswith("multi of ")]
+    sizes = {name: int(name.removeprefix("multi of ")) for name in multis}
+    return {
+        "pipelined read": measured.in_flight,
+        "pipelined write": measured.in_flight,
+        **sizes,
+    }
