@@ -295,14 +295,20 @@ def live(
     *,
     versions: Mapping[str, str] | None = None,
     tell: Tell | None = None,
+    look: Callable[[World], None] | None = None,
 ) -> Lived:
-    """Run a plan against a real ZooKeeper that is started for it."""
+    """Run a plan against a real ZooKeeper that is started for it.
+
+    `look` is called at the end of the run, while everybody is still there.
+    """
     folder = Path(tempfile.mkdtemp(prefix="watchkeeper-live-"))
     world = World(plan, folder)
     header = Header(plan.name, plan.variant, WORLD, seed, versions or {})
     try:
         try:
             world.run(tell)
+            if look is not None:
+                look(world)
         except KeyboardInterrupt:
             world.write("", "run ends")
             header = replace(header, partial=True)
