@@ -253,13 +253,16 @@ class Group(ABC):
         if len(held) != self.partitions:
             return f"{self.partitions - len(held)} partitions are not held by exactly one"
         counts = Counter(held.values())
+        known = {notes.last.session for notes in self.notes.values() if notes.last}
+        if strangers := counts.keys() - known:
+            return f"session 0x{min(strangers):x} holds some, and is no member's"
         for node, notes in self.notes.items():
             session = notes.last.session if notes.last else 0
             if counts[session] != notes.owns:
                 return f"{node} says that it holds {notes.owns}, and holds {counts[session]}"
             if counts[session] - self.partitions // len(self.notes) not in (0, 1):
                 return f"{node} holds {counts[session]}, which is not its share"
-        return ""  # the shares of all members are all there is, so nobody else holds any
+        return ""
 
 
 def change_of(before: Held, after: Held) -> Change:

@@ -67,7 +67,6 @@ SECOND_SERVER = 0.15
 SECOND_DOWN_S = (0.3, 0.9)
 REJOINS_S = 4.0
 """How long a server is left alone after it has come back."""
-SETTLE_S = 20.0
 PATIENCE_S = 10.0
 PS = shutil.which("ps") or "/bin/ps"
 
@@ -134,7 +133,7 @@ def milliseconds(at_s: float) -> str:
     return f"{round(at_s * 1000)}ms"
 
 
-def fields_of(timeline: Timeline, layout: str) -> dict[str, Any]:
+def fields_of(timeline: Timeline, layout: str, settle_s: float) -> dict[str, Any]:
     """The scenario of a round."""
     load = {"at": "1s", "produce": "clicks", "rate": "100/s"}
     return {
@@ -162,7 +161,7 @@ def fields_of(timeline: Timeline, layout: str) -> dict[str, Any]:
             }
         },
         "timeline": [load, *sorted(timeline.entries, key=lambda one: int(one["at"][:-2]))],
-        "settle": milliseconds(SETTLE_S),
+        "settle": milliseconds(settle_s),
     }
 
 
@@ -279,7 +278,7 @@ def lived(number: int, kills: int, options: Namespace) -> Round:
     layout = layouts[number % len(layouts)]
     timeline = Timeline(Random(seed))
     timeline.draw(kills)
-    scenario = scenario_of(fields_of(timeline, layout))
+    scenario = scenario_of(fields_of(timeline, layout, options.settle))
     look = Look()
     result = run(scenario, seed, options.variant, look)
     wrong = [*said_of(result), *look.wrong, *left_behind(before, look.ports)]
@@ -388,6 +387,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--kills", type=int, default=200, help="in all rounds together (200)")
     parser.add_argument("--a-round", type=int, default=25, help="kills of a round (25)")
     parser.add_argument("--seed", type=int, default=0, help="of all that is drawn (0)")
+    parser.add_argument(
+        "--settle", type=float, default=20.0, help="seconds of a round's end (20)"
+    )
     parser.add_argument("--variant", default="hardened", help="of the consumers (hardened)")
     parser.add_argument("--layouts", default="0.7,0.8", help="of the rounds in turn (0.7,0.8)")
     parser.add_argument(
