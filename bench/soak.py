@@ -49,8 +49,9 @@ from real.ports import is_free
 from real.world import World, live
 from scenarios import Scenario
 from sim.world import Simulated
+from watchkeeper.arguments import scenario_of
 from watchkeeper.result import Result
-from watchkeeper.running import judged, scenario_of, versions
+from watchkeeper.running import judged, versions
 
 CONSUMERS, BROKERS, SERVERS = 5, 3, 3
 GROUP = "billing"
