@@ -27,8 +27,8 @@ from kazoo.client import KazooClient
 
 LOOK_S = 0.05
 """How often the sizes of the diaries are looked at."""
-STILL_S = 0.3
-"""How long no diary may have grown before anything is read."""
+STILL_LOOKS = 6
+"""How many looks in a row must find that no diary has grown, before anything is read."""
 PATIENCE_S = 60.0
 
 Held = Mapping[str, int]
@@ -68,6 +68,8 @@ class Notes:
 
     def read(self) -> None:
         """Read what has come since."""
+        if not self.path.exists():  # its process has not begun
+            return
         with self.path.open("rb") as file:
             file.seek(self._at)
             said = file.read()
@@ -192,7 +194,7 @@ class Group(ABC):
         before = self.held
         for notes in self.notes.values():
             notes.begin()
-        time.sleep(STILL_S)
+        time.sleep(STILL_LOOKS * LOOK_S)
         self._begin(node, prepared)
         self.wait_for_rest()
         rows = self.notes[node].rows
@@ -239,14 +241,17 @@ class Group(ABC):
         return why
 
     def _until_still(self, ends: float) -> None:
-        """Wait until no diary has grown for a while."""
+        """Wait until no diary has grown for a while.
+
+        Looks are counted, not seconds: a machine at work may not let us look for long.
+        """
         before: list[int] = []
-        since = time.monotonic()
-        while (now := time.monotonic()) < min(since + STILL_S, ends) or not before:
-            sizes = [notes.size for notes in self.notes.values()]
-            if sizes != before or 0 in sizes:
-                before, since = sizes, now
+        looks = 0
+        while looks < STILL_LOOKS and time.monotonic() < ends:
             time.sleep(LOOK_S)
+            sizes = [notes.size for notes in self.notes.values()]
+            looks = looks + 1 if sizes == before and 0 not in sizes else 0
+            before = sizes
 
     def _what_is_wrong(self, held: Held) -> str:
         """Why these claims are not those of a group at rest; empty if they are."""
