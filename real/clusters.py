@@ -5,9 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from pathlib import Path
+from time import monotonic
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException
+from kazoo.exceptions import KazooException, NoNodeError
+from kazoo.handlers.threading import KazooTimeoutError
 
 from model.asks import Partition
 from model.payloads import PartitionState
@@ -20,6 +22,8 @@ from real.settings import Settings
 
 ROOT = "/watchkeeper"
 """Everything that a run creates stands below this znode."""
+LEADERS_WITHIN_S = 0.5
+"""How long reading the leaders may take."""
 
 
 class Cluster:
@@ -62,16 +66,30 @@ class Cluster:
         self.ensemble.stop()
 
 
-def leaders_of(cluster: Cluster) -> dict[str, int]:
-    """0.8: who leads each partition, by the registry; what cannot be read is left out."""
+def leaders_of(cluster: Cluster) -> dict[str, int] | None:
+    """0.8: who leads each partition, by the registry; None while it cannot be read.
+
+    Whoever runs the world must not wait for ZooKeeper: the timeline would stand still, and
+    with it what is to start the servers again.
+    """
+    if not cluster.operator.connected:
+        return None
+    ends = monotonic() + LEADERS_WITHIN_S
+    partitions = [
+        Partition(topic, str(index))
+        for topic, homes in cluster.data.homes.items()
+        for index in homes
+    ]
+    asked = [cluster.operator.get_async(f"{ROOT}{partition_state(one)}") for one in partitions]
     leaders: dict[str, int] = {}
-    for topic, homes in cluster.data.homes.items():
-        for index in homes:
-            partition = Partition(topic, str(index))
-            path = partition_state(partition)
-            try:
-                data, _ = cluster.operator.get(f"{ROOT}{path}")
-                leaders[str(partition)] = PartitionState.decode(path, data).leader
-            except (KazooException, BadPayload):
-                continue
+    for partition, answer in zip(partitions, asked, strict=True):
+        try:
+            data, _ = answer.get(timeout=max(ends - monotonic(), 0))
+            leaders[str(partition)] = PartitionState.decode(
+                partition_state(partition), data
+            ).leader
+        except (NoNodeError, BadPayload):
+            continue
+        except (KazooException, KazooTimeoutError):
+            return None
     return leaders

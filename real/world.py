@@ -137,7 +137,9 @@ class World:
                 self.write(cluster.leader, "leader lost")
             cluster.leader = "" if leader is None else leader.name
             if cluster.plan.layout == "0.8":
-                cluster.data.lead(leaders_of(cluster))
+                leaders = leaders_of(cluster)
+                if leaders is not None:
+                    cluster.data.lead(leaders)
         self.at(self.now_us() + LOOK_US, self._look_who_leads)
 
     # --- processes ---------------------------------------------------------------------

@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
+from kazoo.client import KazooClient
 
+from model.asks import Partition
 from model.faults import VERBS
+from model.payloads import PartitionState
+from model.registry import partition_state
 from model.verdicts import Verdict
 from real.capabilities import LACKING, lacking
+from real.clusters import ROOT, leaders_of
+from real.ensemble import Ensemble
 from real.nemesis import DEEDS
 from scenarios import from_text, load, shipped
-from tests.live import skip_without_zookeeper
+from tests.live import OFTEN, PATIENCE_S, skip_without_zookeeper, until
 from watchkeeper import simulate
 from watchkeeper.living import run_live
 from watchkeeper.result import Result
@@ -93,6 +100,43 @@ def test_nothing_is_left_of_a_live_run(tmp_path: Path, monkeypatch: pytest.Monke
 
     assert result.trace.header.world == "live"
     assert os.listdir(tmp_path) == []
+
+
+class Homes:
+    """A data plane of one topic with two partitions."""
+
+    homes: ClassVar = {"clicks": {0: (0,), 1: (0,)}}
+
+
+class Readable:
+    """A cluster, as far as its leaders are read."""
+
+    def __init__(self, operator: KazooClient) -> None:
+        self.operator = operator
+        self.data = Homes()
+
+
+def test_a_world_goes_on_while_its_zookeeper_is_down(zookeeper: Ensemble) -> None:
+    """Who waited for an answer would never start the servers again that could give it."""
+    operator = KazooClient(zookeeper.hosts, timeout=4.0, connection_retry=OFTEN)
+    operator.start()
+    cluster: Any = Readable(operator)
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            state = PartitionState(7, (7,)).encode()
+            operator.create(
+                f"{ROOT}{partition_state(Partition('clicks', '1'))}", state, makepath=True
+            )
+            assert pool.submit(leaders_of, cluster).result(PATIENCE_S) == {"clicks/1": 7}
+
+            zookeeper.servers[0].kill()
+            assert pool.submit(leaders_of, cluster).result(PATIENCE_S) is None
+            until(lambda: not operator.connected)
+            assert pool.submit(leaders_of, cluster).result(PATIENCE_S) is None
+        finally:
+            zookeeper.servers[0].start()
+            operator.stop()
+            operator.close()
 
 
 # --- what cannot be done ---------------------------------------------------------------
