@@ -33,6 +33,7 @@ from kazoo.retry import KazooRetry
 from model.answers import Fired, Happening
 from model.errors import ConnectionLoss, Failure, SessionExpired
 from model.operations import Operation
+from real.connection import Connection, ready, send
 from real.requests import Answers, UnknownError, request_for
 
 State = Literal["new", "connected", "suspended", "expired", "closed"]
@@ -108,12 +109,41 @@ class OneThread(SequentialThreadingHandler):  # type: ignore[misc]
         """End; there is nothing to stop."""
         self._running = False
 
+    def select(
+        self, reading: list[Any], writing: list[Any], _: list[Any], timeout: float | None = None
+    ) -> tuple[list[Any], list[Any], list[Any]]:
+        """Wait for sockets."""
+        return *ready(reading, writing, timeout), []
+
     def dispatch_callback(self, callback: Callback) -> None:
         """Call a watcher; one that had two watches at a path hears of one event once."""
         (event,) = callback.args
         if event is not self._last_event:
             self._last_event = event
             callback.func(event)
+
+
+class Asked:
+    """Takes the answer to a request from kazoo, and says it."""
+
+    __slots__ = ("answers", "client", "life", "operation", "ticket")
+
+    def __init__(self, client: Client, operation: Operation[Any], answers: Answers) -> None:
+        self.client = client
+        self.operation = operation
+        self.answers = answers
+        self.life = client.life
+        self.ticket = client.next_ticket()
+
+    def set(self, response: Any) -> None:
+        """Take what a server has answered."""
+        try:
+            answer = self.answers.of(self.operation, response)
+        except UnknownError as error:  # for the program's thread; this one is kazoo's
+            answer = error
+        self.client.say(Reply(self.ticket, answer, self.client.last_zxid), self.life)
+
+    set_exception = set
 
 
 class Client:
@@ -148,25 +178,23 @@ class Client:
             logger=logger,
             **(options or {}),
         )
+        self._connection = Connection(self._kazoo)
         self._kazoo.add_listener(self._changed)
-        self.granted_ms = 0
+
+    @property
+    def granted_ms(self) -> int:
         """The session timeout that the server has granted; 0 before there was a session."""
-        self._kazoo._connection._connect = self._listening(self._kazoo._connection._connect)
-
-    def _listening(self, connect: Callable[..., Any]) -> Callable[..., Any]:
-        """kazoo's way to connect, which knows the timeout granted and tells two thirds of it."""
-
-        def listening(*where: Any) -> Any:
-            timeouts = connect(*where)
-            self.granted_ms = round(timeouts[0] * 3 / 2)
-            return timeouts
-
-        return listening
+        return self._connection.granted_ms
 
     @property
     def session(self) -> int:
         """The session, as ZooKeeper numbers it; 0 for none."""
         return int(self._kazoo._session_id or 0)
+
+    @property
+    def last_zxid(self) -> int:
+        """The number of the last write that a server has told of."""
+        return int(self._kazoo.last_zxid)
 
     def start(self) -> None:
         """Begin to connect."""
@@ -183,7 +211,7 @@ class Client:
         if self.state == "closed":
             return
         self._kazoo._stopped.set()
-        connection = self._kazoo._connection
+        connection = self._connection
         if connection._socket is not None:
             with suppress(OSError):  # it was not connected
                 connection._socket.shutdown(socket.SHUT_RDWR)
@@ -210,28 +238,22 @@ class Client:
             if self.state != "connected":
                 return Failure(ConnectionLoss, path, sent=False)
             answers = Answers(self.prefix, self.session)
-            return [self._call(operation, answers) for operation in operations]
+            requests = [
+                (request_for(one, self.prefix, self._fired), Asked(self, one, answers))
+                for one in operations
+            ]
+            send(self._kazoo, requests)
+            return [asked.ticket for _, asked in requests]
 
-    def _call(self, operation: Operation[Any], answers: Answers) -> int:
+    def next_ticket(self) -> int:
+        """A number for a request that no other has had."""
         self._tickets += 1
-        ticket, life = self._tickets, self.life
-        result = self._kazoo.handler.async_result()
-
-        def done(outcome: Any) -> None:
-            response = outcome.exception or outcome.value
-            try:
-                answer = answers.of(operation, response)
-            except UnknownError as error:  # for the program's thread; this one is kazoo's
-                answer = error
-            self._say(Reply(ticket, answer, self._kazoo.last_zxid), life)
-
-        result.rawlink(done)
-        self._kazoo._call(request_for(operation, self.prefix, self._fired), result)
-        return ticket
+        return self._tickets
 
     # --- hearing: in kazoo's thread -----------------------------------------------------
 
-    def _say(self, what: Any, life: int) -> None:
+    def say(self, what: Any, life: int) -> None:
+        """Say what has come, of the session of this number."""
         now = time.monotonic_ns()
         self.hear(Said(now, life, what))
         self.slowest_ns = max(self.slowest_ns, time.monotonic_ns() - now)
@@ -239,7 +261,7 @@ class Client:
     def _fired(self, event: WatchedEvent) -> None:
         if event.type in HAPPENINGS:
             path = event.path[len(self.prefix) :] if self.prefix else event.path
-            self._say(Fired(HAPPENINGS[event.type], path or "/"), self.life)
+            self.say(Fired(HAPPENINGS[event.type], path or "/"), self.life)
 
     def _changed(self, state: str) -> None:
         with self._lock:
@@ -254,7 +276,7 @@ class Client:
                 self._refuse_queued()
             else:
                 self.state = "expired"
-            self._say(self.state, self.life)
+            self.say(self.state, self.life)
 
     def _refuse_queued(self) -> None:
         """Requests that kazoo took in the last moment must not wait for the next connection."""

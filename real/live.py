@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -37,11 +37,13 @@ def live(
     abort_file: Path | None = None,
     versions: Mapping[str, str] | None = None,
     tell: Tell | None = None,
+    look: Callable[[World], None] | None = None,
 ) -> Lived:
     """Run a plan against a real ZooKeeper: one started for it, or one that runs already.
 
     Whoever creates the abort file ends the run within a tenth of a second: nothing strikes
-    any more, and what was held up is let go.
+    any more, and what was held up is let go. `look` is called at the end of the run, while
+    everybody is still there.
     """
     folder = Path(tempfile.mkdtemp(prefix="watchkeeper-live-"))
     world = World(plan, folder, access=access, abort_file=abort_file)
@@ -49,6 +51,8 @@ def live(
     try:
         try:
             world.run(tell)
+            if look is not None:
+                look(world)
         except (KeyboardInterrupt, Aborted):
             world.write("", "run ends")
             header = replace(header, partial=True)

@@ -11,11 +11,15 @@ from typing import Any
 
 import pytest
 
+from tests.live import skip_without_zookeeper
+
 BENCH = Path(__file__).resolve().parent.parent / "bench"
 COMMANDS = (
-    *("agree", "assignors", "calibration", "conformance", "fingerprints", "herd", "operations"),
-    "seeds",
+    *("agree", "assignors", "calibration", "conformance", "fingerprints", "herd", "live"),
+    *("operations", "seeds", "soak"),
 )
+SHARED = {"contenders", "joins", "measuring", "recipe"}
+"""Modules that are no commands."""
 SMALL = {
     "assignors": ["--partitions", "2000", "--streams", "7", "--rounds", "1"],
     "fingerprints": [
@@ -23,8 +27,10 @@ SMALL = {
         *("--scenarios", "consumer-crash", "--variants", "hardened,kafka_08", "--seeds", "1"),
     ],
     "herd": ["--members", "3,5"],
+    "live": ["--sizes", "2x8", "--repeat", "1"],
     "operations": ["--operations", "60", "--rounds", "1"],
     "seeds": ["--seeds", "2", "--rounds", "1"],
+    "soak": ["--kills", "6", "--a-round", "3", "--settle", "10"],
 }
 
 
@@ -49,7 +55,7 @@ def figures(name: str, *arguments: str) -> dict[str, Any]:
 
 def test_every_command_is_known_here() -> None:
     """A bench that is added is run here and stands in the README."""
-    files = {path.stem for path in BENCH.glob("*.py")} - {"measuring"}
+    files = {path.stem for path in BENCH.glob("*.py")} - SHARED
     page = (BENCH / "README.md").read_text()
 
     assert files == set(COMMANDS)
@@ -113,6 +119,34 @@ def test_assignors() -> None:
 
     assert len(said["runs"]) == 5 * 2 * 2
     assert [bar["bar"] for bar in said["bars"]] == [1.0] * 5
+
+
+def test_live() -> None:
+    """Every contender is clocked, and has asked for what the floor says at least."""
+    skip_without_zookeeper()
+    said = figures("live")
+
+    runs = {run["contender"]: run for run in said["runs"]}
+    assert set(runs) == {"hardened", "kafka_08", "recipe 0.2", "recipe 0"}
+    assert [run["failures"] for run in runs.values()] == [[]] * 4
+    (hardened,), (kafka_08,) = runs["hardened"]["joins"], runs["kafka_08"]["joins"]
+    assert hardened["cost"]["operations"] >= hardened["floor"]
+    assert kafka_08["cost"]["operations"] >= kafka_08["floor"]
+    assert min(hardened["cost"]["trips"], kafka_08["cost"]["trips"]) >= 5
+    assert runs["recipe 0.2"]["joins"][0]["seconds"] > 0.2
+    assert all(run["joins"][0]["change"]["moved"] >= 2 for run in runs.values())
+    assert len(said["bars"]) == 2
+
+
+def test_soak() -> None:
+    """Members and servers are killed in both layouts, and nothing is amiss."""
+    skip_without_zookeeper()
+    said = figures("soak")
+
+    assert [one["wrong"] for one in said["rounds"]] == [[], []]
+    assert [one["layout"] for one in said["rounds"]] == ["0.7", "0.8"]
+    assert [sum(one["kills"].values()) for one in said["rounds"]] == [3, 3]
+    assert [bar["verdict"] for bar in said["bars"]] == ["met", "met"]
 
 
 def test_fingerprints() -> None:

@@ -1,0 +1,370 @@
+"""The groups that `live.py` compares: variants of ours, and kazoo's recipe."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from joins import Cost, Group, Held, Row
+from kazoo.client import KazooClient
+from kazoo.exceptions import NoNodeError
+from recipe import Task
+
+from model import registry
+from model.administrator import Administrator, administrator
+from model.answers import LEAVE
+from model.assignment import sort_partitions
+from model.payloads import TopicAssignment
+from model.plan import Plan
+from model.program import Program
+from model.programs import broker_program, consumer_program
+from real.dataplane import DataPlane
+from real.member import Job
+from real.ports import free_ports
+from real.process import MemberProcess
+from scenarios import from_text
+
+TOPIC = "clicks"
+GROUP = "billing"
+BROKERS = 4
+SESSION_TIMEOUT_MS = 6000
+PATIENCE_S = 60.0
+
+
+def plan_of(variant: str, layout: str, members: int, partitions: int) -> Plan:
+    """A group of so many members, and one that starts only when it is told to."""
+    fields = {
+        "name": "join",
+        "about": "One more member joins a group.",
+        "clusters": {
+            "main": {
+                "layout": layout,
+                "brokers": BROKERS,
+                "topics": {TOPIC: {"partitions_per_broker": partitions // BROKERS}},
+            }
+        },
+        "groups": {
+            GROUP: {
+                "consumers": members + 1,
+                "streams": {TOPIC: 1},
+                "config": {"zookeeper.session.timeout.ms": SESSION_TIMEOUT_MS},
+            }
+        },
+        "timeline": [],
+        "settle": "1s",
+    }
+    return from_text("join.yaml", json.dumps(fields)).plan(variant)
+
+
+class OurProcess(MemberProcess):
+    """A process of ours."""
+
+    def leave(self) -> None:
+        """Ask it to leave its group and end."""
+        self.deliver(LEAVE)
+
+
+class Ours(Group):
+    """A variant of ours: members, brokers and, for 0.8, an administrator, as live runs have."""
+
+    rests = frozenset({"waits"})
+
+    def __init__(
+        self,
+        name: str,
+        operator: KazooClient,
+        plan: Plan,
+        folder: Path,
+        begin_ns: int,
+        fetch_every_s: float,
+    ) -> None:
+        self.cluster = plan.clusters[0]
+        super().__init__(name, operator, sum(n for _, n in self.cluster.topics[0].by_broker))
+        self.plans = {plan.node: plan for _, plan in plan.consumers()}
+        self.folder = folder
+        self.begin_ns = begin_ns
+        self.fetch_every_s = fetch_every_s
+        self.chroot = f"/{name}"
+        self.others: list[OurProcess] = []
+        self._started = 0
+        folder.mkdir()
+        operator.ensure_path(self.chroot)
+        self.data = DataPlane(self.cluster, folder / "cluster", lambda: 0, lambda *_: None)
+        self.owned = [
+            f"{self.chroot}{registry.owner(GROUP, one)}"
+            for one in sort_partitions(self._all_partitions(), self.cluster.layout)
+        ]
+
+    def _all_partitions(self) -> list[Any]:
+        found = [self.data.partitions_of(plan.broker_id) for plan in self.cluster.brokers]
+        return [one for some in found for one in some]
+
+    def _start(self, process: OurProcess, node: str, program: Program, **more: Any) -> Path:
+        self._started += 1
+        diary = self.folder / f"{node.replace('/', '-')}.{self._started}.jsonl"
+        hosts = ",".join(f"{host}:{port}" for host, port in self.operator.hosts)
+        job = Job(
+            node,
+            GROUP if node in self.plans else "",
+            program,
+            hosts,
+            self.chroot,
+            SESSION_TIMEOUT_MS,
+            str(diary),
+            str(self.data.file.path),
+            self.begin_ns,
+            {},
+            **more,
+        )
+        process.begin(job)
+        return diary
+
+    def form(self, nodes: list[str]) -> None:
+        """Start brokers, the administrator, and then the members."""
+        for plan, port in zip(self.cluster.brokers, free_ports(BROKERS), strict=True):
+            on_disk = self.data.disks.get(plan.broker_id, {})
+            self.data.open(plan.broker_id, plan.node, f"{plan.host}:{port}")
+            program = broker_program(self.cluster, plan, on_disk)
+            self._start_other(plan.node, program, serves=(plan.broker_id, port))
+        if self.cluster.layout == "0.8":
+            homes = self.data.homes[TOPIC]
+            self.data.lead({f"{TOPIC}/{one}": brokers[0] for one, brokers in homes.items()})
+            topics = ((TOPIC, TopicAssignment(tuple(sorted(homes.items())))),)
+            program = administrator(Administrator("administrator", topics))
+            self._start_other("administrator", program)
+        super().form(nodes)
+
+    def _start_other(self, node: str, program: Program, **more: Any) -> None:
+        process = self.prepare()
+        self.others.append(process)
+        self._start(process, node, program, **more)
+
+    def prepare(self) -> OurProcess:
+        """Start a process, and wait until it is ready."""
+        process = OurProcess(self.folder / "errors", lambda *_: None)
+        process.is_ready.wait(PATIENCE_S)
+        return process
+
+    def start(self, node: str, prepared: OurProcess) -> Path:
+        """Let it be this member."""
+        plan = self.plans[node]
+        program = consumer_program(self.cluster, GROUP, plan, life=1, new_id=False)
+        return self._start(
+            prepared,
+            node,
+            program,
+            fetch_every_s=self.fetch_every_s,
+            ends_on_error=plan.variant.fetch_errors == "end the fetcher",
+        )
+
+    def read_registry(self) -> Held:
+        """Who holds what: a claim is one znode, so nothing can be held twice."""
+        asked = [(path, self.operator.exists_async(path)) for path in self.owned]
+        seen = [(path, result.get()) for path, result in asked]
+        return {path: stat.ephemeralOwner for path, stat in seen if stat is not None}
+
+    def registers(self, row: Row) -> bool:
+        """Whether this row says that a member asks to be registered."""
+        return row.kind == "asks" and row.detail["for"] == "register"
+
+    def cost(self, newcomer: str) -> Cost:
+        """What the rows of a join say that it has cost."""
+        rows = {node: notes.rows for node, notes in self.notes.items()}
+        asked = [row for some in rows.values() for row in some if row.kind == "asks"]
+        operations = sum(operations_of(row) for row in asked)
+        return Cost(operations, *critical_path(rows, newcomer))
+
+    def close(self) -> None:
+        """End every process."""
+        super().close()
+        for other in self.others:
+            other.close()
+
+
+def operations_of(row: Row) -> int:
+    """How many requests an ask is."""
+    return int(row.detail["number"]) if row.detail["op"] == "pipelined" else 1
+
+
+def critical_path(rows: Mapping[str, list[Row]], newcomer: str) -> tuple[int, float]:
+    """The way to the moment of rest, from its end: its round trips, and seconds of sleep.
+
+    It goes back along what the member that rested last has asked for. Where that member was
+    idle, something woke it: a claim that went away, so the way goes on with whoever asked
+    for a release last before that; or the newcomer, whose registration is where it begins.
+    """
+    node = max(rows, key=lambda one: rows[one][-1].at_us if rows[one] else -1)
+    at = len(rows[node])
+    trips, slept_ms = 0, 0
+    while at > 0:
+        at -= 1
+        row = rows[node][at]
+        slept_ms += row.detail["ms"] if row.kind == "sleeps" else 0
+        if row.kind == "asks":
+            trips += 1
+            if node == newcomer and row.detail["for"] == "register":
+                break
+        if row.kind == "wakes":
+            heard = _last_before(rows[node][:at], "hears")
+            if heard is not None:
+                node, at = _cause(rows, node, newcomer, heard)
+    return trips, slept_ms / 1000
+
+
+def _last_before(rows: list[Row], kind: str) -> Row | None:
+    return next((row for row in reversed(rows) if row.kind == kind), None)
+
+
+def _cause(
+    rows: Mapping[str, list[Row]], woken: str, newcomer: str, heard: Row
+) -> tuple[str, int]:
+    """Who wrote what a member has heard of, and the number of the row after it."""
+    purpose = "release" if heard.detail["what"] == "deleted" else "register"
+    causes = [
+        (row.at_us, node, at + 1)
+        for node, some in rows.items()
+        if node != woken and (purpose == "release" or node == newcomer)
+        for at, row in enumerate(some)
+        if row.kind == "asks" and row.detail["for"] == purpose and row.at_us < heard.at_us
+    ]
+    _, node, at = max(causes, default=(0, newcomer, 0))
+    return node, at
+
+
+# --- kazoo's recipe --------------------------------------------------------------------
+
+
+class RecipeProcess:
+    """A process that takes part in kazoo's recipe."""
+
+    def __init__(self, errors: Path) -> None:
+        home = str(Path(__file__).resolve().parent)
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([home, *sys.path])}
+        with errors.open("ab") as file:
+            self._process = subprocess.Popen(
+                [sys.executable, str(Path(home) / "recipe.py")],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=file,
+                env=environment,
+                text=True,
+            )
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it is there."""
+        return self._process.poll() is None
+
+    def wait(self) -> None:
+        """Wait until its imports are done."""
+        assert self._process.stdout is not None, "it was started with a pipe"
+        self._process.stdout.readline()
+
+    def tell(self, line: str) -> None:
+        """Give it its task, or an order."""
+        assert self._process.stdin is not None, "it was started with a pipe"
+        self._process.stdin.write(f"{line}\n")
+        self._process.stdin.flush()
+
+    def leave(self) -> None:
+        """Ask it to leave its group and end."""
+        self.tell("leave")
+
+    def close(self) -> None:
+        """Let nothing of it be left."""
+        if self.is_alive:
+            self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout):
+            if pipe is not None:
+                pipe.close()
+
+
+class Recipe(Group):
+    """kazoo's SetPartitioner."""
+
+    rests = frozenset({"acquired"})
+
+    def __init__(
+        self,
+        name: str,
+        operator: KazooClient,
+        partitions: list[str],
+        folder: Path,
+        begin_ns: int,
+        settle_s: float,
+    ) -> None:
+        super().__init__(name, operator, len(partitions))
+        self.names = partitions
+        self.folder = folder
+        self.begin_ns = begin_ns
+        self.settle_s = settle_s
+        self.path = f"/{name}"
+        self._before: dict[str, int] = {}
+        self._started = 0
+        folder.mkdir()
+
+    def prepare(self) -> RecipeProcess:
+        """Start a process, and wait until it is ready."""
+        process = RecipeProcess(self.folder / "errors")
+        process.wait()
+        return process
+
+    def start(self, node: str, prepared: RecipeProcess) -> Path:
+        """Let it be this member."""
+        self._started += 1
+        self._before = {
+            one: notes.last.detail["requests"] for one, notes in self.notes.items() if notes.last
+        }
+        diary = self.folder / f"{node.replace('/', '-')}.{self._started}.jsonl"
+        hosts = ",".join(f"{host}:{port}" for host, port in self.operator.hosts)
+        task = Task(
+            node.replace("/", "-"),
+            hosts,
+            self.path,
+            self.names,
+            self.settle_s,
+            SESSION_TIMEOUT_MS,
+            str(diary),
+            self.begin_ns,
+        )
+        prepared.tell(json.dumps(task._asdict()))
+        return diary
+
+    def read_registry(self) -> Held:
+        """Who holds what: a lock is held by the only one that stands in its line."""
+        folders = [f"{self.path}/locks/{name}" for name in self.names]
+        asked = [(path, self.operator.get_children_async(path)) for path in folders]
+        lines = [(path, self._line(result)) for path, result in asked]
+        alone = [(path, f"{path}/{line[0]}") for path, line in lines if len(line) == 1]
+        looked = [(path, self.operator.exists_async(lock)) for path, lock in alone]
+        seen = [(path, result.get()) for path, result in looked]
+        return {path: stat.ephemeralOwner for path, stat in seen if stat is not None}
+
+    def _line(self, result: Any) -> list[str]:
+        try:
+            names: list[str] = result.get()
+        except NoNodeError:
+            return []
+        return names
+
+    def registers(self, row: Row) -> bool:
+        """Whether this row says that a member asks to be registered."""
+        return row.kind == "registers"
+
+    def cost(self, newcomer: str) -> Cost:
+        """What the members have counted; each asks one thing after the other."""
+        before = dict(self._before)
+        rows = self.notes[newcomer].rows
+        before[newcomer] = next(row.detail["requests"] for row in rows if row.kind == "registers")
+        counts = [
+            notes.last.detail["requests"] - before[node]
+            for node, notes in self.notes.items()
+            if notes.last is not None
+        ]
+        return Cost(sum(counts), max(counts))

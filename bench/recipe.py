@@ -1,0 +1,142 @@
+"""A member of a group that shares a set by kazoo's own recipe, `SetPartitioner`.
+
+    python bench/recipe.py
+
+One process, one member, as `python -m real.member` is for ours. Its job comes as a line of
+JSON on standard input; `leave` lets it go, and the end of the input ends it at once. What
+happens to it goes into a diary of the same form as ours, a few rows a rebalance: it
+registers, lets go of what it has, has acquired its share. The last tells what it holds,
+and how many requests it has sent so far.
+
+It takes part as the recipe's documentation has it, but it waits for a change of the state
+where the documentation looks again and again: nothing could react sooner.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from functools import partial
+from pathlib import Path
+from threading import Thread
+from typing import Any, NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from kazoo.client import KazooClient
+from kazoo.recipe.partitioner import SetPartitioner
+from kazoo.recipe.party import ShallowParty
+
+from real.diary import Diary
+
+
+class Task(NamedTuple):
+    """What a member is to share, and with whom."""
+
+    node: str
+    hosts: str
+    path: str
+    """The partitioner's own folder."""
+    partitions: list[str]
+    settle_s: float
+    """The recipe's `time_boundary`: how long the members must be the same ones."""
+    session_timeout_ms: int
+    diary: str
+    begin_ns: int
+
+
+class CountingClient(KazooClient):  # type: ignore[misc]
+    """A client that counts its requests; pings and connecting do not count."""
+
+    requests = 0
+
+    def _call(self, request: Any, result: Any) -> Any:
+        self.requests += 1
+        return super()._call(request, result)
+
+
+class ClockedParty(ShallowParty):  # type: ignore[misc]
+    """The recipe's register of members; tells when a member asks to be in it."""
+
+    def __init__(self, client: Any, path: str, *, identifier: str, diary: Diary) -> None:
+        super().__init__(client, path, identifier=identifier)
+        self.diary = diary
+
+    def join(self) -> Any:
+        """Register."""
+        self._ensure_parent()
+        self.diary.write("registers", {"requests": self.client.requests})
+        return super().join()
+
+
+class Sharer:
+    """A member at work."""
+
+    def __init__(self, task: Task) -> None:
+        self.diary = Diary(Path(task.diary), task.node, "", task.begin_ns)
+        self.is_leaving = False
+        logging.getLogger("kazoo").setLevel(logging.ERROR)
+        self.client = CountingClient(task.hosts, timeout=task.session_timeout_ms / 1000)
+        self.client.start()
+        self.client.ShallowParty = partial(ClockedParty, self.client, diary=self.diary)
+        self.changed = self.client.handler.event_object()
+        self.partitioner = SetPartitioner(
+            self.client,
+            task.path,
+            task.partitions,
+            identifier=task.node,
+            time_boundary=task.settle_s,
+            state_change_event=self.changed,
+        )
+
+    def share(self) -> None:
+        """Take part until told to leave."""
+        while not self.is_leaving:
+            self.changed.clear()  # before the state is looked at: no change can be missed
+            if self.partitioner.release:
+                self._write("lets go")
+                self.partitioner.release_set()
+                continue
+            if self.partitioner.failed:
+                self._write("fails")
+                break
+            if self.partitioner.acquired:
+                self._write("acquired", holds=list(self.partitioner))
+            self.changed.wait()
+        self.partitioner.finish()
+        self.client.stop()
+        self._write("ends")
+
+    def _write(self, kind: str, **detail: Any) -> None:
+        session = 0 if self.client.client_id is None else self.client.client_id[0]
+        detail["requests"] = self.client.requests
+        self.diary.write(kind, detail, session=session)
+
+    def leave(self) -> None:
+        """Let go and be gone."""
+        self.is_leaving = True
+        self.changed.set()
+
+
+def main() -> None:
+    """Say that the imports are done, read the task, and do it."""
+    print(json.dumps({"ready": os.getpid()}), flush=True)
+    line = sys.stdin.readline()
+    if not line:
+        return
+    sharer = Sharer(Task(**json.loads(line)))
+
+    def obey() -> None:
+        for order in sys.stdin:
+            assert order.strip() == "leave", "there is no other order"
+            sharer.leave()
+        os._exit(0)
+
+    Thread(target=obey, daemon=True).start()
+    sharer.share()
+
+
+if __name__ == "__main__":
+    main()

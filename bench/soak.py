@@ -1,0 +1,412 @@
+"""A soak: so many members and servers of a live world are killed, and nothing may be left amiss.
+
+    python bench/soak.py [--kills 200] [--a-round 25] [--seed 0] [--json]
+
+A group of five consumers, three brokers and an ensemble of three servers, all of them
+processes, lives through rounds of kills. Whom a kill strikes, when, and for how long it is
+down follows from the seed: consumers, brokers and servers, with SIGKILL; a consumer comes
+back under its own id or a new one, before its session has ended or after. One server is
+down at a time, now and then a second one for less than a second, and whichever it is leads
+in a third of all cases. At the end of each round everything is alive again and has come
+to rest, and then these are checked:
+
+  the run      every property of the project, judged on the merged trace: no partition was
+               ever fetched by two members with live sessions, none is without a reader
+               at rest, nobody deleted what was another's, and so on; every kill had its effect
+  the registry every ephemeral znode below the run's root belongs to the session that a
+               live process has now, and every consumer and broker has one
+  this machine no process, thread, open file, listening port or folder is left of the round
+
+Rounds alternate between the layouts of 0.7 and 0.8. The exit code is 1 if anything was
+amiss; with `--out` the trace of such a round is kept there.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from argparse import Namespace
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from random import Random
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from measuring import Bar, Report, once, parser_of
+
+from model.verdicts import Verdict
+from real.embedded import ROOT
+from real.live import live
+from real.ports import is_free
+from real.world import World
+from scenarios import Scenario
+from sim.world import Simulated
+from watchkeeper.arguments import scenario_of
+from watchkeeper.result import Result
+from watchkeeper.running import judged, versions
+
+CONSUMERS, BROKERS, SERVERS = 5, 3, 3
+GROUP = "billing"
+SESSION_MS = 2000
+FORMED_S = 4.0
+"""When the first kill may come: the group has formed by then."""
+PAUSES_S = (0.8, 3.6)
+"""From one kill to the next."""
+DOWN_S = {"consumer": (0.3, 6.0), "broker": (0.3, 6.0), "server": (0.5, 3.0)}
+"""How long each stays down: consumers and brokers for less than a session or for more."""
+WEIGHTS = {"consumer": 5, "broker": 2, "server": 3}
+SECOND_SERVER = 0.15
+"""How often a second server is killed while one is down."""
+SECOND_DOWN_S = (0.3, 0.9)
+REJOINS_S = 4.0
+"""How long a server is left alone after it has come back."""
+PATIENCE_S = 10.0
+PS = shutil.which("ps") or "/bin/ps"
+
+
+# --- whom, and when --------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Timeline:
+    """Kills and returns, drawn one after the other."""
+
+    chance: Random
+    entries: list[dict[str, Any]] = field(default_factory=list)
+    kills: Counter[str] = field(default_factory=Counter)
+    free_at_s: dict[str, float] = field(default_factory=dict)
+    """When each may be struck again."""
+    ends_s: float = FORMED_S
+
+    def draw(self, number: int) -> None:
+        """Draw so many kills."""
+        at_s = FORMED_S
+        while self.kills.total() < number:
+            at_s += self.chance.uniform(*PAUSES_S)
+            kind = self.chance.choices([*WEIGHTS], [*WEIGHTS.values()])[0]
+            free = [one for one in names_of(kind) if self.free_at_s.get(one, 0) <= at_s]
+            if kind == "server":
+                self._kill_servers(at_s, free, number)
+            elif len(free) > 1:  # one consumer and one broker at least stay up
+                self._kill(kind, self.chance.choice(free), at_s, DOWN_S[kind])
+
+    def _kill_servers(self, at_s: float, free: list[str], number: int) -> None:
+        if len(free) < SERVERS:
+            return
+        first, second = self.chance.sample(free, 2)
+        down_s = self._kill("server", first, at_s, DOWN_S["server"])
+        if self.chance.random() < SECOND_SERVER and self.kills.total() < number and down_s > 1:
+            self._kill("server", second, at_s + 0.5, SECOND_DOWN_S)
+
+    def _kill(self, kind: str, name: str, at_s: float, range_s: tuple[float, float]) -> float:
+        """Kill one, and bring it back; how long it is down."""
+        down_s = self.chance.uniform(*range_s)
+        back_s = at_s + down_s
+        again = {"at": milliseconds(back_s), "restart": name}
+        if kind == "consumer" and self.chance.random() < 0.3:
+            again["as"] = "new id"
+        self.entries += [{"at": milliseconds(at_s), "crash": name}, again]
+        self.kills[kind] += 1
+        self.free_at_s[name] = back_s + (REJOINS_S if kind == "server" else 0.5)
+        self.ends_s = max(self.ends_s, back_s)
+        return down_s
+
+
+def names_of(kind: str) -> list[str]:
+    """Everybody who can be struck."""
+    if kind == "server":
+        return [f"zookeeper/{number}" for number in range(1, SERVERS + 1)]
+    if kind == "broker":
+        return [f"broker/{number}" for number in range(BROKERS)]
+    return [f"{GROUP}/{number}" for number in range(CONSUMERS)]
+
+
+def milliseconds(at_s: float) -> str:
+    """A moment as a scenario writes it."""
+    return f"{round(at_s * 1000)}ms"
+
+
+def fields_of(timeline: Timeline, layout: str, settle_s: float) -> dict[str, Any]:
+    """The scenario of a round."""
+    load = {"at": "1s", "produce": "clicks", "rate": "100/s"}
+    return {
+        "name": "soak",
+        "about": "Members and servers are killed and come back, over and over.",
+        "clusters": {
+            "main": {
+                "zookeeper": {"servers": SERVERS, "tick": "200ms"},
+                "session_timeout": milliseconds(SESSION_MS / 1000),
+                "layout": layout,
+                "brokers": BROKERS,
+                "topics": {"clicks": {"partitions_per_broker": 4}},
+            }
+        },
+        "groups": {
+            GROUP: {
+                "consumers": CONSUMERS,
+                "streams": {"clicks": 1},
+                "apart": "100ms",
+                "fetch_every": "200ms",
+                "config": {
+                    "zookeeper.session.timeout.ms": SESSION_MS,
+                    "auto.commit.interval.ms": 1000,
+                },
+            }
+        },
+        "timeline": [load, *sorted(timeline.entries, key=lambda one: int(one["at"][:-2]))],
+        "settle": milliseconds(settle_s),
+    }
+
+
+# --- what a round must not leave -------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Here:
+    """What of this process there is on this machine."""
+
+    processes: int
+    threads: int
+    files: int
+    folders: int
+
+    def beyond(self, before: Here) -> list[str]:
+        """What there is more of than before, in words."""
+        now, then = asdict(self), asdict(before)
+        return [f"{now[one] - then[one]} {one}" for one in now if now[one] > then[one]]
+
+
+def here() -> Here:
+    """What there is now."""
+    files = Path("/proc/self/fd")
+    return Here(
+        processes=len(descendants()),
+        threads=threading.active_count(),
+        files=len(os.listdir(files)) if files.exists() else 0,
+        folders=len(list(Path(tempfile.gettempdir()).glob("watchkeeper-*"))),
+    )
+
+
+def descendants() -> set[int]:
+    """Every process that stems from this one."""
+    listing = subprocess.Popen([PS, "-A", "-o", "pid=,ppid="], stdout=subprocess.PIPE, text=True)
+    said, _ = listing.communicate()
+    pairs = [tuple(map(int, line.split())) for line in said.splitlines()]
+    found = {os.getpid()}
+    while more := {child for child, parent in pairs if parent in found} - found:
+        found |= more
+    return found - {os.getpid(), listing.pid}
+
+
+@dataclass(slots=True)
+class Look:
+    """What is seen of a world at the end of its run, while everybody still lives."""
+
+    ports: list[int] = field(default_factory=list)
+    wrong: list[str] = field(default_factory=list)
+
+    def __call__(self, world: World) -> None:
+        """Look at it."""
+        (cluster,) = world.clusters.values()
+        for server in cluster.service.servers:
+            self.ports += server.ports.by_use.values()
+            if server.state != "running":
+                self.wrong.append(f"{server.name} is {server.state}")
+        names = [*world.consumers, *world.brokers]
+        for name in names:
+            addresses = cluster.proxy.hosts_of(name).split(",")
+            self.ports += [int(one.rpartition(":")[2]) for one in addresses]
+        self.ports += [broker.port for _, broker in world.brokers.values()]
+        self._look_at_sessions(world, cluster, names)
+
+    def _look_at_sessions(self, world: World, cluster: Any, names: list[str]) -> None:
+        alive: dict[int, str] = {}
+        for name in names:
+            session = cluster.proxy.session_of(name) if world.running(name) else None
+            if session is None:
+                self.wrong.append(f"{name} has no session")
+            else:
+                alive[session.number] = name
+        owners = Counter(owner for _, owner in ephemerals(cluster.operator, ROOT))
+        self.wrong += [
+            f"{number} znodes below {ROOT} belong to session 0x{owner:x}, which is nobody's"
+            for owner, number in owners.items()
+            if owner not in alive
+        ]
+        idle = [name for owner, name in alive.items() if not owners[owner]]
+        self.wrong += [f"{name} has registered nothing" for name in idle]
+
+
+def ephemerals(client: Any, path: str) -> list[tuple[str, int]]:
+    """The ephemeral znodes from a path on, each with its session."""
+    children, stat = client.get_children(path, include_data=True)
+    found = [(path, stat.ephemeralOwner)] if stat.ephemeralOwner else []
+    return found + [one for child in children for one in ephemerals(client, f"{path}/{child}")]
+
+
+# --- a round ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One round, and what was amiss."""
+
+    number: int
+    seed: int
+    layout: str
+    kills: dict[str, int]
+    leaders: int
+    """How many of the servers led when they were killed."""
+    took_s: float
+    events: int
+    verdict: str
+    wrong: list[str]
+
+
+def lived(number: int, kills: int, options: Namespace) -> Round:
+    """Let a world live through a round, and judge what it has left."""
+    began, before = time.monotonic(), here()
+    seed = options.seed * 1000 + number
+    layouts = options.layouts.split(",")
+    layout = layouts[number % len(layouts)]
+    timeline = Timeline(Random(seed))
+    timeline.draw(kills)
+    scenario = scenario_of(fields_of(timeline, layout, options.settle))
+    look = Look()
+    result = run(scenario, seed, options.variant, look)
+    wrong = [*said_of(result), *look.wrong, *left_behind(before, look.ports)]
+    if wrong and options.out is not None:
+        options.out.mkdir(parents=True, exist_ok=True)
+        (options.out / f"round-{number}.jsonl").write_bytes(b"".join(result.trace.lines()))
+    return Round(
+        number,
+        seed,
+        layout,
+        dict(timeline.kills),
+        leaders_killed(result),
+        time.monotonic() - began,
+        len(result.trace),
+        result.verdict.value,
+        wrong,
+    )
+
+
+def run(scenario: Scenario, seed: int, variant: str, look: Look) -> Result:
+    """Run it for real, and judge it."""
+    plan = scenario.plan(variant)
+
+    done = live(plan, seed, versions=versions(), look=look)
+    return judged(scenario, plan, seed, Simulated(done.trace, done.effects, done.operations))
+
+
+def said_of(result: Result) -> list[str]:
+    """What does not hold."""
+    if result.verdict is Verdict.HOLDS:
+        return []
+    return [
+        f"{one.claim.name} {one.verdict.value}: {one.evidence}"
+        for one in result.findings
+        if one.counts and one.verdict is not Verdict.HOLDS
+    ]
+
+
+def leaders_killed(result: Result) -> int:
+    """How many servers led when they were killed."""
+    leader, found = "", 0
+    for event in result.trace:
+        if event.kind == "leads":
+            leader = event.node
+        elif event.kind == "fault" and event.detail["verb"] == "crash":
+            found += event.node == leader
+    return found
+
+
+def left_behind(before: Here, ports: list[int]) -> list[str]:
+    """What of a round is still there, after a while of patience."""
+    gc.collect()
+    ends = time.monotonic() + PATIENCE_S
+    while (found := _left(before, ports)) and time.monotonic() < ends:
+        time.sleep(0.1)
+    return found
+
+
+def _left(before: Here, ports: list[int]) -> list[str]:
+    busy = [port for port in ports if not is_free(port)]
+    taken = [f"{len(busy)} ports, {busy[0]} among them"] if busy else []
+    return [f"left behind: {one}" for one in [*here().beyond(before), *taken]]
+
+
+# --- what is said ----------------------------------------------------------------------
+
+
+def report_of(rounds: list[Round], wanted: int) -> Report:
+    """The table of the rounds."""
+    killed: Counter[str] = Counter()
+    for one in rounds:
+        killed.update(one.kills)
+    report = Report(
+        f"{killed.total()} kills in {sum(one.took_s for one in rounds):.0f} s: "
+        f"{', '.join(f'{number} {kind}s' for kind, number in sorted(killed.items()))}; "
+        f"{sum(one.leaders for one in rounds)} servers led",
+        ("round", "seed", "layout", *WEIGHTS, "leaders", "events", "seconds", "verdict", ""),
+        data={"rounds": [asdict(one) for one in rounds]},
+    )
+    report.rows = [
+        [
+            str(one.number),
+            str(one.seed),
+            one.layout,
+            *(str(one.kills.get(kind, 0)) for kind in WEIGHTS),
+            str(one.leaders),
+            f"{one.events:,}",
+            f"{one.took_s:.0f}",
+            one.verdict,
+            f"{len(one.wrong)} amiss" if one.wrong else "nothing amiss",
+        ]
+        for one in rounds
+    ]
+    amiss = sum(len(one.wrong) for one in rounds)
+    report.bars = [
+        Bar("kills", "at least", wanted, "kills", once(killed.total())),
+        Bar("what was amiss", "at most", 0, "things", once(amiss)),
+    ]
+    report.notes = [f"round {one.number}: {said}" for one in rounds for said in one.wrong]
+    return report
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Live through the rounds, print."""
+    parser = parser_of(__doc__, clock=False)
+    parser.add_argument("--kills", type=int, default=200, help="in all rounds together (200)")
+    parser.add_argument("--a-round", type=int, default=25, help="kills of a round (25)")
+    parser.add_argument("--seed", type=int, default=0, help="of all that is drawn (0)")
+    parser.add_argument(
+        "--settle", type=float, default=20.0, help="seconds of a round's end (20)"
+    )
+    parser.add_argument("--variant", default="hardened", help="of the consumers (hardened)")
+    parser.add_argument("--layouts", default="0.7,0.8", help="of the rounds in turn (0.7,0.8)")
+    parser.add_argument(
+        "--out", type=Path, help="a folder for rounds in which something was amiss"
+    )
+    options = parser.parse_args(arguments)
+    rounds: list[Round] = []
+    left = options.kills
+    while left > 0:
+        rounds.append(lived(len(rounds), min(left, options.a_round), options))
+        print(rounds[-1], file=sys.stderr)
+        left -= options.a_round
+    report_of(rounds, options.kills).show(as_json=options.json)
+    sys.exit(1 if any(one.wrong for one in rounds) else 0)
+
+
+if __name__ == "__main__":
+    main()
