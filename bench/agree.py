@@ -4,7 +4,8 @@
 
 A scenario is run once in simulation and so often for real, with the same variant. The
 verdict of the run has to be the same each time, and so has what is violated. Exit code 1
-where it is not; what a live world cannot do is listed with the reason.
+where it is not, unless the scenario says why; the traces of runs that differ are kept.
+What a live world cannot do is listed with the reason.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from real.capabilities import lacking
 from scenarios import load, shipped
-from watchkeeper import simulate
+from watchkeeper import folder, simulate
 from watchkeeper.living import run_live
 from watchkeeper.result import Result
 from watchkeeper.running import judged
@@ -31,7 +32,10 @@ def main() -> None:
     names = arguments.scenarios or shipped()
     out = sys.stderr if arguments.json else sys.stdout
     print(f"{'scenario':30} {'simulated':10} live", file=out)
-    agreeing = {name: compare(name, arguments.variant, arguments.repeat, out) for name in names}
+    agreeing = {
+        name: compare(name, arguments.variant, arguments.repeat, arguments.keep, out)
+        for name in names
+    }
     differing = [name for name, agree in agreeing.items() if not agree]
     if arguments.json:
         print(json.dumps({"agree": agreeing, "repeat": arguments.repeat}))
@@ -45,11 +49,12 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--variant", default="hardened")
     parser.add_argument("--json", action="store_true", help="print one JSON value")
+    parser.add_argument("--keep", type=Path, default=Path("runs"), help="for runs that differ")
     parser.add_argument("scenarios", nargs="*")
     return parser.parse_args()
 
 
-def compare(name: str, variant: str, repeat: int, out: TextIO) -> bool:
+def compare(name: str, variant: str, repeat: int, keep: Path, out: TextIO) -> bool:
     """Run one scenario in both worlds and print a line; whether they agree."""
     scenario = load(name)
     plan = scenario.plan(variant)
@@ -64,10 +69,23 @@ def compare(name: str, variant: str, repeat: int, out: TextIO) -> bool:
         _, done = run_live(scenario.plan(variant), seed, lambda now_us, end_us: None)
         result = judged(scenario, plan, seed, done)
         same = agree(simulated, result)
-        agreeing = agreeing and same
-        print("same" if same else f"DIFFERS ({said_of(result)})", end=" ", flush=True, file=out)
+        agreeing = agreeing and (same or scenario.live_differs is not None)
+        print(word_for(result, same=same, keep=keep), end=" ", flush=True, file=out)
     print(file=out)
     return agreeing
+
+
+def word_for(result: Result, *, same: bool, keep: Path) -> str:
+    """What is printed of a live run; the trace of one that differs is kept."""
+    if same:
+        return "same"
+    home = folder.prepare(keep, result.trace.header.run_id)
+    folder.write_trace(home, result.trace)
+    folder.write_verdict(home, result.to_json([]))
+    declared = result.scenario.live_differs
+    if declared is not None:
+        return f"differs, as declared: {declared} ({home})"
+    return f"DIFFERS ({said_of(result)}; {home})"
 
 
 def said_of(result: Result) -> str:
