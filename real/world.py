@@ -241,8 +241,16 @@ class World:
     def _hear(self, member: MemberProcess, message: dict[str, Any]) -> None:
         if "step" in message:
             self.nemesis.at_step(member, message["step"], message["purpose"])
-        elif "gone" in message:
-            self._bury(member)
+        elif "gone" in message and self.members.get(member.node) is member:
+            self._gone(member, message["gone"])
+
+    def _gone(self, member: MemberProcess, code: int) -> None:
+        """A process is there no longer; one that died by itself could not say so."""
+        if code and not member.was_killed:
+            how = f"signal {-code}" if code < 0 else f"exit code {code}"
+            detail = {"why": f"its process ended with {how}", "failed": True}
+            self.write(member.node, "ends", detail, group=member.group)
+        self._bury(member)
 
     def kill(self, member: MemberProcess) -> None:
         """Kill a process."""

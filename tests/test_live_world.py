@@ -20,6 +20,7 @@ from real.capabilities import LACKING, lacking
 from real.clusters import ROOT, leaders_of
 from real.ensemble import Ensemble
 from real.nemesis import DEEDS
+from real.world import World
 from scenarios import from_text, load, shipped
 from tests.live import OFTEN, PATIENCE_S, skip_without_zookeeper, until
 from watchkeeper import simulate
@@ -137,6 +138,37 @@ def test_a_world_goes_on_while_its_zookeeper_is_down(zookeeper: Ensemble) -> Non
             zookeeper.servers[0].start()
             operator.stop()
             operator.close()
+
+
+class Gone:
+    """A member's process that is over."""
+
+    def __init__(self, *, was_killed: bool) -> None:
+        self.node, self.group, self.was_killed = "group/0", "group", was_killed
+
+
+@pytest.mark.parametrize(
+    ("code", "was_killed", "why"),
+    [
+        (-11, False, "its process ended with signal 11"),
+        (1, False, "its process ended with exit code 1"),
+        (-9, True, None),
+        (0, False, None),
+    ],
+)
+def test_a_process_that_dies_by_itself_is_told_of(
+    tmp_path: Path, code: int, was_killed: bool, why: str | None
+) -> None:
+    """Whoever was killed is told of by who killed it, whoever is over by itself."""
+    world = World(scenario_of(scenario()).plan(), tmp_path)
+    member: Any = Gone(was_killed=was_killed)
+    earlier: Any = Gone(was_killed=False)
+    world.members[member.node] = member
+
+    world._hear(earlier, {"gone": -11})
+    world._hear(member, {"gone": code})
+
+    assert [row[8]["why"] for row in world.rows if row[2] == "ends"] == ([why] if why else [])
 
 
 # --- what cannot be done ---------------------------------------------------------------
