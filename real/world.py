@@ -221,6 +221,9 @@ class World:
     def _run(self, job: Job) -> None:
         process = self._idle.pop() if self._idle else self._make_process()
         self.members[job.node] = process
+        self.write(
+            job.node, "starts", job.about, group=job.group
+        )  # it is not at rest from now on
         process.begin(job)
 
     def _make_process(self) -> MemberProcess:

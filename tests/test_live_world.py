@@ -12,13 +12,16 @@ import pytest
 from kazoo.client import KazooClient
 
 from model.asks import Partition
+from model.consumer import turn
 from model.faults import VERBS
 from model.payloads import PartitionState
+from model.program import Program
 from model.registry import partition_state
 from model.verdicts import Verdict
 from real.capabilities import LACKING, lacking
 from real.clusters import ROOT, leaders_of
 from real.ensemble import Ensemble
+from real.member import Job
 from real.nemesis import DEEDS
 from real.world import World
 from scenarios import from_text, load, shipped
@@ -138,6 +141,30 @@ def test_a_world_goes_on_while_its_zookeeper_is_down(zookeeper: Ensemble) -> Non
             zookeeper.servers[0].start()
             operator.stop()
             operator.close()
+
+
+class Prepared:
+    """A process that takes its time to begin."""
+
+    is_alive = True
+
+    def begin(self, job: Job) -> None:
+        """Do nothing yet."""
+
+
+def test_a_process_is_at_work_from_the_moment_it_is_started(tmp_path: Path) -> None:
+    """Else a group counts as at rest while a broker that is back has yet to register."""
+    world = World(scenario_of(scenario()).plan(), tmp_path)
+    prepared: Any = Prepared()
+    world._idle.append(prepared)
+    program = Program(turn, None, None)
+    job = Job("broker/0", "", program, "", "", 1000, "", "", world.begin_ns, {"address": "a:1"})
+
+    world._run(job)
+
+    assert [(row[1], row[2], row[8]) for row in world.rows] == [
+        ("broker/0", "starts", {"address": "a:1"})
+    ]
 
 
 class Gone:
