@@ -19,13 +19,12 @@ from model import registry
 from model.administrator import Administrator, administrator
 from model.answers import LEAVE
 from model.assignment import sort_partitions
-from model.payloads import TopicAssignment
 from model.plan import Plan
 from model.program import Program
 from model.programs import broker_program, consumer_program
 from real.dataplane import DataPlane
 from real.member import Job
-from real.ports import free_ports
+from real.ports import HOST, free_ports
 from real.process import MemberProcess
 from scenarios import from_text
 
@@ -128,13 +127,13 @@ class Ours(Group):
         """Start brokers, the administrator, and then the members."""
         for plan, port in zip(self.cluster.brokers, free_ports(BROKERS), strict=True):
             on_disk = self.data.disks.get(plan.broker_id, {})
-            self.data.open(plan.broker_id, plan.node, f"{plan.host}:{port}")
+            self.data.open(plan, f"{HOST}:{port}")
             program = broker_program(self.cluster, plan, on_disk)
-            self._start_other(plan.node, program, serves=(plan.broker_id, port))
+            self._start_other(plan.node, program, port=port)
         if self.cluster.layout == "0.8":
             homes = self.data.homes[TOPIC]
-            self.data.lead({f"{TOPIC}/{one}": brokers[0] for one, brokers in homes.items()})
-            topics = ((TOPIC, TopicAssignment(tuple(sorted(homes.items())))),)
+            self.data.lead({f"{TOPIC}/{one}": brokers[0] for one, brokers in homes.replicas})
+            topics = tuple(sorted(self.data.homes.items()))
             program = administrator(Administrator("administrator", topics))
             self._start_other("administrator", program)
         super().form(nodes)

@@ -24,6 +24,7 @@ amiss; with `--out` the trace of such a round is kept there.
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 import shutil
 import subprocess
@@ -33,10 +34,11 @@ import threading
 import time
 from argparse import Namespace
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from random import Random
+from tempfile import TemporaryDirectory
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -383,6 +385,18 @@ def report_of(rounds: list[Round], wanted: int) -> Report:
     return report
 
 
+def all_rounds(options: Namespace) -> Iterator[Round]:
+    """Live through one round after the other until there were enough kills."""
+    left = options.kills
+    for number in itertools.count():
+        if left <= 0:
+            return
+        one = lived(number, min(left, options.a_round), options)
+        print(one, file=sys.stderr)
+        yield one
+        left -= options.a_round
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Live through the rounds, print."""
     parser = parser_of(__doc__, clock=False)
@@ -398,12 +412,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--out", type=Path, help="a folder for rounds in which something was amiss"
     )
     options = parser.parse_args(arguments)
-    rounds: list[Round] = []
-    left = options.kills
-    while left > 0:
-        rounds.append(lived(len(rounds), min(left, options.a_round), options))
-        print(rounds[-1], file=sys.stderr)
-        left -= options.a_round
+    with TemporaryDirectory(prefix="soak-") as home:
+        tempfile.tempdir = home  # what others make in the usual place is not ours
+        rounds = list(all_rounds(options))
+    tempfile.tempdir = None
     report_of(rounds, options.kills).show(as_json=options.json)
     sys.exit(1 if any(one.wrong for one in rounds) else 0)
 

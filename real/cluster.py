@@ -46,6 +46,11 @@ class ClusterState(Struct, frozen=True):
     """Address -> where that is on this machine; nobody listens there once a broker is gone."""
 
 
+DECODER = msgspec.json.Decoder(ClusterState)
+"""Made here, in one thread: two threads that decode a type for the first time at the same moment
+bring the process down."""
+
+
 class ClusterFile:
     """The file, written by one process and read by many."""
 
@@ -65,6 +70,6 @@ class ClusterFile:
         status = self.path.stat()
         seen = (status.st_mtime_ns, status.st_ino)
         if seen != self._seen:
-            self._state = msgspec.json.decode(self.path.read_bytes(), type=ClusterState)
+            self._state = DECODER.decode(self.path.read_bytes())
             self._seen = seen
         return self._state

@@ -130,7 +130,6 @@ def main() -> None:
     if job.port:
         DataServer(job.port, job.node, cluster, diary.t_us)
     driver = Driver(job.program, diary, connect, fetcher, channel, job.skew_ms)
-    diary.write("starts", job.about)
     Thread(target=channel.listen, args=(driver.queue.put, driver), daemon=True).start()
     ended = driver.run()
     say(ended=ended.reason, failed=ended.failed, slowest_us=clients[0].slowest_ns // 1000)

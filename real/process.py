@@ -33,6 +33,7 @@ class MemberProcess:
         self.is_ready = Event()
         self.is_alive = True
         self.is_paused = False
+        self.was_killed = False
         self._lock = Lock()
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HOME), *sys.path])}
         with errors.open("ab") as file:
@@ -118,6 +119,7 @@ class MemberProcess:
     def kill(self) -> bool:
         """Kill it with SIGKILL; whether it was there."""
         was_there = self.is_alive
+        self.was_killed = True
         self._process.kill()
         self._process.wait()
         self.is_alive = False

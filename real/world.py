@@ -233,6 +233,8 @@ class World:
     def _run(self, job: Job) -> None:
         process = self._idle.pop() if self._idle else self._make_process()
         self.members[job.node] = process
+        # From now on nobody is at rest, though the process takes a while to begin.
+        self.write(job.node, "starts", job.about, group=job.group)
         process.begin(job)
 
     def _make_process(self) -> MemberProcess:
@@ -254,8 +256,16 @@ class World:
         if "step" in message:
             self.nemesis.at_step(member, message["step"], message["purpose"])
         elif "gone" in message:
-            self._bury(member)
-            self._succeed(member)
+            self._gone(member, message["gone"])
+
+    def _gone(self, member: MemberProcess, code: int) -> None:
+        """A process is there no longer; one that died by itself could not say so."""
+        if self.members.get(member.node) is member and code and not member.was_killed:
+            how = f"signal {-code}" if code < 0 else f"exit code {code}"
+            detail = {"why": f"its process ended with {how}", "failed": True}
+            self.write(member.node, "ends", detail, group=member.group)
+        self._bury(member)
+        self._succeed(member)
 
     def kill(self, member: MemberProcess) -> None:
         """Kill a process."""

@@ -9,10 +9,14 @@ from typing import Any
 
 import pytest
 
+from model.consumer import turn
 from model.faults import VERBS
+from model.program import Program
 from model.verdicts import Verdict
 from real.capabilities import LACKING, lacking
+from real.member import Job
 from real.nemesis import DEEDS
+from real.world import World
 from scenarios import from_text, load, shipped
 from tests.live import skip_without_zookeeper
 from watchkeeper import simulate
@@ -94,6 +98,61 @@ def test_nothing_is_left_of_a_live_run(tmp_path: Path, monkeypatch: pytest.Monke
 
     assert result.trace.header.world == "live"
     assert os.listdir(tmp_path) == []
+
+
+class Prepared:
+    """A process that takes its time to begin."""
+
+    is_alive = True
+
+    def begin(self, job: Job) -> None:
+        """Do nothing yet."""
+
+
+def test_a_process_is_at_work_from_the_moment_it_is_started(tmp_path: Path) -> None:
+    """Else a group counts as at rest while a broker that is back has yet to register."""
+    world = World(scenario_of(scenario()).plan(), tmp_path)
+    prepared: Any = Prepared()
+    world._idle.append(prepared)
+    program = Program(turn, None, None)
+    job = Job("broker/0", "", program, "", "", 1000, "", "", world.begin_ns, {"address": "a:1"})
+
+    world._run(job)
+
+    assert [(row[1], row[2], row[8]) for row in world.rows] == [
+        ("broker/0", "starts", {"address": "a:1"})
+    ]
+
+
+class Gone:
+    """A member's process that is over."""
+
+    def __init__(self, *, was_killed: bool) -> None:
+        self.node, self.group, self.was_killed = "group/0", "group", was_killed
+
+
+@pytest.mark.parametrize(
+    ("code", "was_killed", "why"),
+    [
+        (-11, False, "its process ended with signal 11"),
+        (1, False, "its process ended with exit code 1"),
+        (-9, True, None),
+        (0, False, None),
+    ],
+)
+def test_a_process_that_dies_by_itself_is_told_of(
+    tmp_path: Path, code: int, was_killed: bool, why: str | None
+) -> None:
+    """Whoever was killed is told of by who killed it, whoever is over by itself."""
+    world = World(scenario_of(scenario()).plan(), tmp_path)
+    member: Any = Gone(was_killed=was_killed)
+    earlier: Any = Gone(was_killed=False)
+    world.members[member.node] = member
+
+    world._hear(earlier, {"gone": -11})
+    world._hear(member, {"gone": code})
+
+    assert [row[8]["why"] for row in world.rows if row[2] == "ends"] == ([why] if why else [])
 
 
 # --- what cannot be done ---------------------------------------------------------------
