@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from real.capabilities import lacking
 from scenarios import load, shipped
 from watchkeeper import folder, simulate
-from watchkeeper.living import run_live
+from watchkeeper.living import run_plan_live
 from watchkeeper.result import Result
 from watchkeeper.running import judged
 from watchkeeper.side_by_side import agree
@@ -66,7 +66,7 @@ def compare(name: str, variant: str, repeat: int, keep: Path, out: TextIO) -> bo
     print(f"{name:30} {simulated.verdict.value:10} ", end="", flush=True, file=out)
     agreeing = True
     for seed in range(repeat):
-        _, done = run_live(scenario.plan(variant), seed, lambda now_us, end_us: None)
+        _, done = run_plan_live(scenario.plan(variant), seed, lambda now_us, end_us: None)
         result = judged(scenario, plan, seed, done)
         same = agree(simulated, result)
         agreeing = agreeing and (same or scenario.live_differs is not None)

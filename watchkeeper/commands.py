@@ -20,7 +20,7 @@ from watchkeeper import folder
 from watchkeeper.comparing import Parting, compare
 from watchkeeper.endings import NOT_DETERMINISTIC, USAGE, Stop
 from watchkeeper.interrupts import INTERRUPTED, INTERRUPTS
-from watchkeeper.living import HERE, Where, run_live
+from watchkeeper.living import HERE, Where, run_plan_live
 from watchkeeper.profiles import NamedProfile, digest_of, profile_of
 from watchkeeper.reaching import NONE, Credentials
 from watchkeeper.result import Result
@@ -153,7 +153,7 @@ def simulate(
 def live(scenario: Scenario, plan: Plan, seed: int, where: Where) -> Result:
     """Run a plan for real, and judge it."""
     with _Progress(plan.name) as progress:
-        plan, done = run_live(plan, seed, progress.tell, where)
+        plan, done = run_plan_live(plan, seed, progress.tell, where)
     return replace(judged(scenario, plan, seed, done), options=where.options)
 
 

@@ -39,7 +39,7 @@ class Where:
 HERE = Where()
 
 
-def run_live(
+def run_plan_live(
     plan: Plan, seed: int, tell: Callable[[int, int], None], where: Where = HERE
 ) -> tuple[Plan, Simulated]:
     """Run a plan live; the plan as it was run, and what it left.
