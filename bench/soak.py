@@ -191,7 +191,7 @@ def here() -> Here:
         processes=len(descendants()),
         threads=threading.active_count(),
         files=len(os.listdir(files)) if files.exists() else 0,
-        folders=len(list(Path(tempfile.gettempdir()).glob("watchkeeper-*"))),
+        folders=len(os.listdir(tempfile.gettempdir())),
     )
 
 
@@ -382,6 +382,17 @@ def report_of(rounds: list[Round], wanted: int) -> Report:
     return report
 
 
+def soaked(options: Namespace) -> list[Round]:
+    """Live through the rounds."""
+    rounds: list[Round] = []
+    left = options.kills
+    while left > 0:
+        rounds.append(lived(len(rounds), min(left, options.a_round), options))
+        print(rounds[-1], file=sys.stderr)
+        left -= options.a_round
+    return rounds
+
+
 def main(arguments: Sequence[str] | None = None) -> None:
     """Live through the rounds, print."""
     parser = parser_of(__doc__, clock=False)
@@ -397,12 +408,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--out", type=Path, help="a folder for rounds in which something was amiss"
     )
     options = parser.parse_args(arguments)
-    rounds: list[Round] = []
-    left = options.kills
-    while left > 0:
-        rounds.append(lived(len(rounds), min(left, options.a_round), options))
-        print(rounds[-1], file=sys.stderr)
-        left -= options.a_round
+    with tempfile.TemporaryDirectory(prefix="watchkeeper-soak-") as ours:
+        tempfile.tempdir = ours  # what others leave in the common one is none of our business
+        rounds = soaked(options)
     report_of(rounds, options.kills).show(as_json=options.json)
     sys.exit(1 if any(one.wrong for one in rounds) else 0)
 
