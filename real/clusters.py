@@ -31,7 +31,7 @@ class Cluster:
         """Start a ZooKeeper, or go to the one that runs at `access`."""
         self.plan = plan
         self.prefix = prefix
-        self.service = _service(plan, f"{prefix}zookeeper", access)
+        self.service = _service(plan, f"{prefix}zookeeper", access, folder.parent)
         self.operator = self.service.start()
         leader = self.service.leader
         self.leader = "" if leader is None else leader.name
@@ -56,7 +56,9 @@ class Cluster:
         self.service.stop()
 
 
-def _service(plan: ClusterPlan, name: str, access: Access | None) -> Embedded | Existing:
+def _service(
+    plan: ClusterPlan, name: str, access: Access | None, folder: Path
+) -> Embedded | Existing:
     if access is not None:
         return Existing(access, name)
-    return Embedded(plan.zookeeper.servers, plan.zookeeper.tick_us // 1000, name)
+    return Embedded(plan.zookeeper.servers, plan.zookeeper.tick_us // 1000, name, folder)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 from kazoo.client import KazooClient
 
@@ -24,8 +25,10 @@ class Embedded:
     """Everything that a run creates stands below this znode."""
     tls = None
 
-    def __init__(self, servers: int, tick_ms: int, name: str) -> None:
-        self.ensemble = Ensemble(servers, settings=Settings(tick_ms=tick_ms), name=name)
+    def __init__(self, servers: int, tick_ms: int, name: str, folder: Path) -> None:
+        """`folder` is the run's; if this process is killed, it goes with the servers."""
+        settings = Settings(tick_ms=tick_ms)
+        self.ensemble = Ensemble(servers, settings=settings, name=name, inside=folder)
         self.tap = Tap()
         self.access = Access(self.ensemble.hosts)
         self.addresses = self.ensemble.addresses

@@ -37,8 +37,13 @@ class Ensemble:
         name: str = "zookeeper",
         ports: tuple[Ports, ...] = (),
         folder: Path | None = None,
+        inside: Path | None = None,
     ) -> None:
-        """Prepare servers that are down. A folder that is given is kept, else removed."""
+        """Prepare servers that are down. A folder that is given is kept, else removed.
+
+        One that is not given is made `inside` another, all of which goes if this process
+        is killed.
+        """
         if servers < 1 or servers % 2 == 0:
             raise ValueError(f"an ensemble has an odd number of servers, not {servers}")
         if ports and len(ports) != servers:
@@ -48,7 +53,10 @@ class Ensemble:
         self.version = zookeeper_version(jars)
         places = ports or _places(servers)
         self._is_temporary = folder is None
-        self.folder = folder or Path(tempfile.mkdtemp(prefix="watchkeeper-zookeeper-"))
+        self.folder = folder or Path(
+            tempfile.mkdtemp(prefix="watchkeeper-zookeeper-", dir=inside)
+        )
+        self._goes = inside or self.folder
         self.servers = tuple(
             self._server(number, f"{name}/{number}", places, java, jars)
             for number in range(1, servers + 1)
@@ -69,7 +77,7 @@ class Ensemble:
             home,
             places[number - 1],
             command(java, jars, home, self.settings),
-            remove=self.folder if self._is_temporary else None,
+            remove=self._goes if self._is_temporary else None,
         )
 
     def __enter__(self) -> Ensemble:

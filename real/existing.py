@@ -11,9 +11,10 @@ import secrets
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from time import monotonic
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException
+from kazoo.exceptions import KazooException, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 
 from real.access import Access, client_of, connect
@@ -23,6 +24,8 @@ from real.problems import EnvironmentProblem
 from real.server import Server
 from real.tap import Seen, Tap
 
+REMOVED_WITHIN_S = 10.0
+"""How long the end of a run waits for a ZooKeeper that may be gone."""
 LATE_NS = 1_000_000_000
 """How long after the answer to its request a deletion may be seen."""
 
@@ -43,6 +46,7 @@ class Existing:
     def __init__(self, access: Access, name: str) -> None:
         self.access = Access(access.servers, access.auth, access.tls, access.timeout_s)
         self.name = name
+        self.chroot = access.chroot
         self.root = f"{access.chroot}/watchkeeper-{secrets.token_hex(4)}"
         self.addresses = access.addresses
         self.tls = access.tls_context()
@@ -64,8 +68,8 @@ class Existing:
         """Connect, make the root, and begin to look."""
         connect(self.operator, self.access)
         try:
-            self.operator.ensure_path(self.root)
-            self.observer.start()
+            self._check_chroot()
+            self.operator.create(self.root)
         except KazooException as error:
             self._close()
             raise EnvironmentProblem(
@@ -73,14 +77,26 @@ class Existing:
                 "give --auth, or a chroot below which this client may create znodes"
             ) from None
         except EnvironmentProblem:
+            self._close()
+            raise
+        try:
+            self.observer.start()
+        except EnvironmentProblem:
             self.stop()
             raise
         return self.operator
 
+    def _check_chroot(self) -> None:
+        if self.chroot and self.operator.exists(self.chroot) is None:
+            raise EnvironmentProblem(
+                f"there is no znode {self.chroot} at {self.access.hosts}; create it, or leave "
+                "the chroot out"
+            )
+
     def stop(self) -> None:
         """Remove everything that the run has made."""
         try:
-            self.operator.delete(self.root, recursive=True)
+            removed(self.operator, self.root, monotonic() + REMOVED_WITHIN_S)
         except (KazooException, KazooTimeoutError) as error:
             print(
                 f"{self.root} could not be removed from {self.access.hosts} "
@@ -122,6 +138,21 @@ class Existing:
                 zxid += 1  # the end of a session is a write too
                 did = ledger.ended(session)
                 yield Agreed(zxid, session, at_us, "session expired", {"did": did})
+
+
+def removed(client: KazooClient, path: str, ends: float) -> None:
+    """Remove a znode and all below it; KazooTimeoutError if that is not done in time."""
+    try:
+        names = client.get_children_async(path).get(timeout=_left(ends))
+        for name in names:
+            removed(client, f"{path}/{name}", ends)
+        client.delete_async(path).get(timeout=_left(ends))
+    except NoNodeError:
+        return
+
+
+def _left(ends: float) -> float:
+    return max(ends - monotonic(), 0.0)
 
 
 def _unasked(

@@ -28,18 +28,26 @@ def without_leave(plan: Plan, access: Access, allowed: Iterable[str]) -> list[st
     return sorted(hosts - named)
 
 
+def unknown_hosts(access: Access, allowed: Iterable[str]) -> list[str]:
+    """What was allowed though it is no host of this ZooKeeper."""
+    known = {address.rpartition(":")[0] for address in access.addresses} | set(access.addresses)
+    return sorted(set(allowed) - known)
+
+
 def fitted(plan: Plan, access: Access) -> Plan:
     """The same plan with the tick of the ZooKeeper that runs already.
 
     Raises EnvironmentProblem where it would grant another session timeout than asked for.
     """
-    bounds = granted_bounds_ms(access.addresses, access.tls_context(), access.timeout_s)
-    if bounds is None:
-        raise EnvironmentProblem(
-            f"no ZooKeeper answers at {access.hosts} within {access.timeout_s:g} s; check the "
-            "address, and that a majority of its servers runs"
+    try:
+        shortest, longest = granted_bounds_ms(
+            access.addresses, access.tls_context(), access.timeout_s
         )
-    shortest, longest = bounds
+    except OSError as error:
+        raise EnvironmentProblem(
+            f"no ZooKeeper answers at {access.hosts} ({error}); check the address, and that a "
+            "majority of its servers runs"
+        ) from None
     for who, timeout_ms in _timeouts(plan):
         if not shortest <= timeout_ms <= longest:
             raise EnvironmentProblem(

@@ -20,17 +20,20 @@ SHORTEST_MS, LONGEST_MS = 1, 2**31 - 1
 
 def granted_bounds_ms(
     addresses: tuple[str, ...], tls: ssl.SSLContext | None, patience_s: float
-) -> tuple[int, int] | None:
-    """The shortest and the longest session timeout; None if nobody says."""
+) -> tuple[int, int]:
+    """The shortest and the longest session timeout; OSError, the last one, if nobody says."""
+    problem = OSError("no address was given")
     for address in addresses:
         try:
             return (
                 _granted_ms(address, SHORTEST_MS, tls, patience_s),
                 _granted_ms(address, LONGEST_MS, tls, patience_s),
             )
-        except (OSError, struct.error):
-            continue
-    return None
+        except struct.error:
+            problem = OSError("what answers is no ZooKeeper")
+        except OSError as error:
+            problem = error
+    raise problem
 
 
 def _granted_ms(

@@ -35,10 +35,11 @@ class MemberProcess:
         self.is_paused = False
         self.was_killed = False
         self._lock = Lock()
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HOME), *sys.path])}
+        path = [str(HOME), *(place or os.getcwd() for place in sys.path)]
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
         with errors.open("ab") as file:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "real.member"],
+                [sys.executable, "-P", "-m", "real.member"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=file,

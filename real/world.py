@@ -27,6 +27,7 @@ from real.clusters import Cluster
 from real.member import Job
 from real.nemesis import Nemesis
 from real.ports import HOST, free_ports
+from real.problems import EnvironmentProblem
 from real.process import MemberProcess
 
 STARTING = frozenset({"start", "restart", "move"})
@@ -264,8 +265,18 @@ class World:
             how = f"signal {-code}" if code < 0 else f"exit code {code}"
             detail = {"why": f"its process ended with {how}", "failed": True}
             self.write(member.node, "ends", detail, group=member.group)
+            raise EnvironmentProblem(
+                f"the process of {member.node} ended with {how}, which no fault has asked for; "
+                f"its last line was: {self._last_error()}"
+            )
         self._bury(member)
         self._succeed(member)
+
+    def _last_error(self) -> str:
+        """The last line that any member wrote to its standard error."""
+        errors = self.folder / "errors"
+        lines = errors.read_text(errors="replace").strip() if errors.exists() else ""
+        return lines.rpartition("\n")[2] or "(none)"
 
     def kill(self, member: MemberProcess) -> None:
         """Kill a process."""

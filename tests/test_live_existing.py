@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
 from typing import Any
@@ -18,10 +23,14 @@ from kazoo.security import make_digest_acl
 from model.trace import parse
 from real.ensemble import Ensemble
 from real.ledger import Agreed
+from real.settings import Settings
 from real.transactions import agreed_upon, all_transactions
+from tests.live import PS, is_there, until
+from tests.test_house import HOME
 from tests.test_live_world import scenario
 from tests.tls_front import CERTIFICATE, TlsFront
 from watchkeeper.cli import run_command
+from watchkeeper.folder import held
 
 pytestmark = pytest.mark.usefixtures("nothing_left_behind")
 HERE = ("--allow-faults-on", "127.0.0.1")
@@ -77,7 +86,10 @@ def test_what_was_put_together_is_what_the_server_has_logged(
     ]
     ends = sum(row.kind == "session expired" for row in seen)
     assert ends >= 2
-    assert told(seen) == told(logged)[: len(seen)]
+    known = told(logged)
+    for session, events in told(seen).items():
+        assert events == known[session][: len(events)]
+        assert [kind for kind, _ in known[session][len(events) :]] in ([], ["session expired"])
     assert operator.get_children("/") == ["zookeeper"]
 
 
@@ -105,16 +117,17 @@ def root_in(folders: list[Path]) -> str:
     raise AssertionError("no run has made a root")
 
 
-def told(rows: list[Any] | list[Agreed]) -> list[Any]:
-    """What happened to each session, in order; sorted by session, for opening has no zxid.
+def told(rows: list[Any] | list[Agreed]) -> dict[int, list[tuple[str, list[Any]]]]:
+    """Session -> what happened to it, in order; some end when the run is over.
 
     A session that the nemesis closes looks like one that expired to whoever only watches.
     """
-    told = [
-        (row.session, row.kind.replace("closed", "expired"), sorted(row.detail.get("did", ())))
-        for row in rows
-    ]
-    return sorted(told, key=lambda one: one[0])
+    found: dict[int, list[tuple[str, list[Any]]]] = {}
+    for row in rows:
+        did = sorted(row.detail.get("did", ()))
+        kind = row.kind.replace("closed", "expired")
+        found.setdefault(row.session, []).append((kind, did))
+    return found
 
 
 def test_a_run_stays_below_its_chroot(
@@ -166,11 +179,11 @@ def test_a_file_ends_the_run_at_once(
     """What was to come does not come, and the verdict is unknown."""
     fields = scenario(
         {"at": "2s", "pause": "group/0", "for": "60s"},
-        {"at": "30s", "crash": "group/1"},
+        {"at": "40s", "crash": "group/1"},
         settle="60s",
     )
     abort = tmp_path / "enough"
-    timer = threading.Timer(6.0, abort.touch)
+    timer = threading.Timer(12.0, abort.touch)
     timer.start()
     began = monotonic()
 
@@ -178,7 +191,7 @@ def test_a_file_ends_the_run_at_once(
 
     timer.join()
     assert code == 2
-    assert monotonic() - began < 30
+    assert monotonic() - began < 50
     faults = [row.detail["verb"] for row in rows_of(tmp_path) if row.kind == "fault"]
     assert faults == ["pause"]
     assert operator.get_children("/") == ["zookeeper"]
@@ -217,6 +230,141 @@ def test_credentials_and_certificates_let_a_run_in(
     operator.add_auth(*ADMISSION.split(":", 1))
     assert operator.get_children("/closed") == []
     operator.delete("/closed")
+
+
+def test_a_zookeeper_that_goes_down_leaves_the_trace(
+    tmp_path: Path, needs_zookeeper: None, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody waits for it for ever, and what was seen is kept."""
+    with Ensemble(settings=Settings(tick_ms=200)) as doomed:
+        timer = threading.Timer(8.0, doomed.servers[0].kill)
+        timer.start()
+        began = monotonic()
+
+        code = ran(tmp_path, scenario(settle="12s"), doomed.hosts)
+
+        timer.join()
+    assert code in (1, 2)
+    assert monotonic() - began < 60
+    assert "remove it by hand" in capsys.readouterr().err
+    assert any(row.kind == "leader lost" for row in rows_of(tmp_path))
+
+
+def test_a_chroot_has_to_be_there(
+    tmp_path: Path,
+    zookeeper: Ensemble,
+    operator: KazooClient,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """A name that was mistyped is not made on somebody else's server."""
+    assert ran(tmp_path, scenario(), f"{zookeeper.hosts}/mistyped") == 4
+    assert "there is no znode /mistyped" in capsys.readouterr().err
+    assert operator.get_children("/") == ["zookeeper"]
+
+
+def test_a_second_live_run_is_kept_out_of_a_folder(
+    tmp_path: Path, zookeeper: Ensemble, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Else one trace would overwrite the other, and one file would end both."""
+    home = tmp_path / "runs" / "short-hardened-live-0"
+    home.mkdir(parents=True)
+
+    with held(home):
+        assert ran(tmp_path, scenario(), zookeeper.hosts) == 4
+
+    assert "another live run is under way" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("what", [signal.SIGTERM, signal.SIGINT])
+def test_a_request_to_end_is_obeyed_in_good_order(
+    what: signal.Signals, tmp_path: Path, zookeeper: Ensemble, operator: KazooClient
+) -> None:
+    """A verdict of what was seen, and nothing left on the server."""
+    with started(tmp_path, scenario(settle="60s"), zookeeper.hosts) as process:
+        until(lambda: consumers_below(operator), 30)
+        process.send_signal(what)
+
+        assert process.wait(30) == 2
+
+    assert operator.get_children("/") == ["zookeeper"]
+    assert rows_of(tmp_path)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends a process that stands still")
+def test_members_go_with_a_run_that_is_killed_even_if_they_stand_still(
+    tmp_path: Path, zookeeper: Ensemble, operator: KazooClient
+) -> None:
+    """A process that was stopped cannot see that nobody is there any longer."""
+    fields = scenario({"at": "2s", "pause": "group/0", "for": "60s"}, settle="60s")
+    with started(tmp_path, fields, zookeeper.hosts, *HERE) as process:
+        until(lambda: stopped_below(process.pid), 30)
+        members = children_of(process.pid)
+        process.kill()
+        process.wait()
+        until(lambda: not any(map(is_there, members)))
+
+    for name in operator.get_children("/"):
+        if name != "zookeeper":
+            operator.delete(f"/{name}", recursive=True)
+
+
+@contextmanager
+def started(
+    folder: Path, fields: Mapping[str, Any], hosts: str, *options: str
+) -> Iterator[subprocess.Popen[bytes]]:
+    """The command in a process of its own."""
+    file = folder / "short.yaml"
+    file.write_text(yaml.safe_dump(dict(fields)))
+    command = [sys.executable, "-m", "watchkeeper", "run", str(file), "--world", "live"]
+    command += ["--zookeeper", hosts, "--no-pictures", "--out", str(folder / "runs"), *options]
+    environment = {**os.environ, "TMPDIR": str(folder)}
+    process = subprocess.Popen(command, cwd=HOME, env=environment, stdout=subprocess.DEVNULL)
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+
+
+def consumers_below(operator: KazooClient) -> bool:
+    """Whether a member of a run has registered."""
+    roots = [name for name in operator.get_children("/") if name.startswith("watchkeeper-")]
+    return any(operator.exists(f"/{root}/consumers/group/ids") for root in roots)
+
+
+def children_of(pid: int) -> list[int]:
+    """The processes that a process has started."""
+    said = subprocess.run([PS, "-A", "-o", "pid=,ppid="], capture_output=True, text=True).stdout
+    pairs = [tuple(map(int, line.split())) for line in said.splitlines()]
+    return [child for child, parent in pairs if parent == pid]
+
+
+def stopped_below(pid: int) -> bool:
+    """Whether one of them stands still."""
+    done = subprocess.run([PS, "-A", "-o", "ppid=,stat="], capture_output=True, text=True)
+    states = [line.split() for line in done.stdout.splitlines()]
+    return any(int(parent) == pid and state.startswith("T") for parent, state in states)
+
+
+def test_files_of_the_users_folder_are_not_taken_for_ours(
+    tmp_path: Path, zookeeper: Ensemble
+) -> None:
+    """Members import what is installed, wherever the command is called."""
+    (tmp_path / "model.py").write_text("raise SystemExit('not this one')")
+    file = tmp_path / "short.yaml"
+    file.write_text(yaml.safe_dump(scenario()))
+    command = [sys.executable, "-P", "-m", "watchkeeper", "run", str(file), "--world", "live"]
+    environment = {**os.environ, "PYTHONPATH": str(HOME)}
+
+    done = subprocess.run(
+        [*command, "--zookeeper", zookeeper.hosts, "--no-pictures"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+
+    assert "a member began to fetch" in " ".join(done.stdout.split()), done.stderr
 
 
 def test_nobody_there_is_said_before_anything_begins(

@@ -7,6 +7,7 @@ import shlex
 from pathlib import Path
 
 import pytest
+from kazoo.client import KazooClient
 
 from real.ensemble import Ensemble
 from tests.test_house import HOME
@@ -36,6 +37,11 @@ def test_a_shown_command_does_what_is_said(
     here = command.replace(f"{EXAMPLE}:2181", zookeeper.addresses[0])
     words = shlex.split(here.replace(EXAMPLE, "127.0.0.1"))[1:]
     options = ["--no-pictures"] if words[0] == "run" else []
+    operator = KazooClient(zookeeper.hosts)
+    operator.start()
+    operator.ensure_path("/staging")
+    operator.stop()
+    operator.close()
 
     code = run_command([*words, *options, "--out", str(tmp_path)])
 

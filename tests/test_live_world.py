@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from model.verdicts import Verdict
 from real.capabilities import LACKING, lacking
 from real.member import Job
 from real.nemesis import DEEDS
+from real.problems import EnvironmentProblem
 from real.world import World
 from scenarios import from_text, load, shipped
 from tests.live import skip_without_zookeeper
@@ -150,7 +152,8 @@ def test_a_process_that_dies_by_itself_is_told_of(
     world.members[member.node] = member
 
     world._hear(earlier, {"gone": -11})
-    world._hear(member, {"gone": code})
+    with nullcontext() if why is None else pytest.raises(EnvironmentProblem, match=why):
+        world._hear(member, {"gone": code})
 
     assert [row[8]["why"] for row in world.rows if row[2] == "ends"] == ([why] if why else [])
 

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import signal
 import sys
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 from model.measured import Distribution, Measured, NoMeasurement
@@ -63,8 +60,7 @@ def run(
     if not out.parent.is_dir():
         raise Stop(USAGE, f"--out {out}: there is no folder {out.parent}; make it first")
     sizes = QUICK if quick else THOROUGH
-    with _ended_like_interrupted():
-        done = calibrated(hosts, int(servers), sizes, credentials)
+    done = calibrated(hosts, int(servers), sizes, credentials)
     try:
         save_profile(done.profile, out)
     except OSError as error:
@@ -74,20 +70,6 @@ def run(
         print_json({"file": str(out), "digest": done.digest, "profile": profile})
     else:
         show(done, out)
-
-
-@contextmanager
-def _ended_like_interrupted() -> Iterator[None]:
-    """Let a request to end be like Ctrl-C, so that what was written goes."""
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
 
 
 def calibrated(

@@ -76,7 +76,8 @@ def run(
         if world == "sim":
             result = simulate(scenario, plan, seed, named)
         else:
-            result = live(scenario, plan, seed, abortable(where, home))
+            with folder.held(home):
+                result = live(scenario, plan, seed, abortable(where, home))
         if twice and not result.trace.header.partial:
             _check_determinism(result)
             result = replace(result, is_repeated=True)
@@ -162,6 +163,8 @@ def abortable(where: Where, home: Path) -> Where:
     if where.abort_file is None:
         folder.forget_abort(home)
         return replace(where, abort_file=home / folder.ABORT)
+    if not where.abort_file.name or not where.abort_file.parent.is_dir():
+        raise Stop(USAGE, f"--abort-file {where.abort_file}: nobody could create it there")
     if where.abort_file.exists():
         raise Stop(USAGE, f"{where.abort_file} is there, which ends a live run; remove it first")
     return where

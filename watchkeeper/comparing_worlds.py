@@ -65,10 +65,11 @@ def compare(
     ]
     try:
         homes = (folder.prepare(out, run_ids[0]), folder.prepare(out, run_ids[1]))
-        where = commands.abortable(where, homes[1])
-        live = []
-        for seed in range(runs):  # first, since they may be impossible
-            live.append(_whole(commands.live(scenario, plan, seed, where)))
+        with folder.held(homes[1]):
+            where = commands.abortable(where, homes[1])
+            live = [  # first, since they may be impossible
+                _whole(commands.live(scenario, plan, seed, where)) for seed in range(runs)
+            ]
         simulated = [
             _whole(commands.simulate(scenario, plan, seed, named)) for seed in range(seeds)
         ]

@@ -7,10 +7,11 @@ or kills the run, finds files that are whole or none.
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from stat import S_ISREG
 from typing import Any
@@ -20,6 +21,8 @@ from model.trace import BadTrace, Trace, parse
 TRACE = "trace.jsonl"
 VERDICT = "verdict.json"
 PROBE = "probe"
+HELD = ".under-way"
+"""Locked while a live run fills the folder."""
 ABORT = "ABORT"
 """Whoever creates this file ends a live run."""
 PICTURES = ("ownership.png", "ownership.html", "spacetime.html", "connections.png")
@@ -72,6 +75,19 @@ def forget_abort(folder: Path) -> None:
         (folder / ABORT).unlink(missing_ok=True)
     except OSError as error:
         raise CannotWrite(f"{folder / ABORT} cannot be removed: {error.strerror}") from None
+
+
+@contextmanager
+def held(folder: Path) -> Iterator[None]:
+    """Keep a second live run out of a folder: unlike simulated ones, no two are the same."""
+    with (folder / HELD).open("wb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise CannotWrite(
+                f"another live run is under way in {folder}; choose another with --out DIR"
+            ) from None
+        yield
 
 
 def _is_alive(process: str) -> bool:

@@ -1,4 +1,4 @@
-"""Ctrl-C, as the command hears it.
+"""Ctrl-C, as the command hears it; a request to end (SIGTERM) is heard like it.
 
 While modules are loaded nothing has begun that could be spoilt, and libraries make all
 kinds of errors of an exception in the middle of their import: the command ends at once.
@@ -29,6 +29,8 @@ class Interrupts:
         """From now on Ctrl-C ends the command at once, unless the process ignores it."""
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, self._pressed)
+        if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+            signal.signal(signal.SIGTERM, self._pressed)
         self.ends_at_once = True
 
     def raise_from_now_on(self) -> None:

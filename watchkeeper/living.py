@@ -66,6 +66,7 @@ def run_plan_live(
         if access is not None:
             _check_leave(plan, where)
             plan = fitted(plan, access)
+            _print_faults(plan, where)
         done = live(
             plan,
             seed,
@@ -81,10 +82,13 @@ def run_plan_live(
 
 def _check_leave(plan: Plan, where: Where) -> None:
     """Refuse faults that nobody has allowed; print those that will strike."""
-    from real.leave import without_leave
+    from real.leave import unknown_hosts, without_leave
 
     assert where.hosts is not None, "only a ZooKeeper that runs already gives leave"
-    forbidden = without_leave(plan, where.credentials.access(where.hosts), where.allowed)
+    access = where.credentials.access(where.hosts)
+    for host in unknown_hosts(access, where.allowed):
+        raise Stop(USAGE, f"--allow-faults-on {host}: {where.hosts} has no such host")
+    forbidden = without_leave(plan, access, where.allowed)
     if forbidden:
         options = " ".join(f"--allow-faults-on {host}" for host in forbidden)
         raise Stop(
@@ -93,6 +97,9 @@ def _check_leave(plan: Plan, where: Where) -> None:
             "sessions there would expire and connections break (no server would be touched); "
             f"if that is what you want, add {options}",
         )
+
+
+def _print_faults(plan: Plan, where: Where) -> None:
     for line in plan_lines(plan, where):
         print(line, file=sys.stderr)
 

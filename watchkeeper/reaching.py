@@ -42,6 +42,8 @@ class Credentials:
 
     def _tls(self) -> tuple[tuple[str, Any], ...]:
         """The options as kazoo names them."""
+        if self.tls_key is not None and self.tls_cert is None:
+            raise Stop(USAGE, "--tls-key goes with --tls-cert, whose key it is")
         given = {"ca": self.tls_ca, "certfile": self.tls_cert, "keyfile": self.tls_key}
         options = tuple((name, value) for name, value in given.items() if value is not None)
         return (("use_ssl", True), *options) if options else ()
