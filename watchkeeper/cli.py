@@ -111,7 +111,7 @@ def run(
 
     SCENARIO is a file, or the name of a shipped scenario.
     """
-    from watchkeeper import commands
+    from watchkeeper import commands, living
 
     ran = commands.run(
         scenario,
@@ -121,7 +121,7 @@ def run(
         world=world,
         pictures=pictures,
         twice=check_determinism,
-        where=commands.where(world, options.credentials_in(live), **live),
+        where=living.where(world, options.credentials_in(live), **live),
         profile=profile,
     )
     if as_json:

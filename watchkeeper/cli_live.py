@@ -36,9 +36,9 @@ def compare(
     Exit codes: 0 the verdicts agree, or the scenario says why they need not;
     1 they differ; 2 interrupted; 4 usage or environment.
     """
-    from watchkeeper import commands, comparing_worlds
+    from watchkeeper import comparing_worlds, living
 
-    where = commands.where("live", options.credentials_in(live), **live)
+    where = living.where("live", options.credentials_in(live), **live)
     done = comparing_worlds.compare(
         scenario, variant, out, seeds=seeds, runs=runs, where=where, profile=profile
     )

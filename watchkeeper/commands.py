@@ -22,7 +22,6 @@ from watchkeeper.endings import NOT_DETERMINISTIC, USAGE, Stop
 from watchkeeper.interrupts import INTERRUPTED, INTERRUPTS
 from watchkeeper.living import HERE, Where, run_plan_live
 from watchkeeper.profiles import NamedProfile, digest_of, profile_of
-from watchkeeper.reaching import NONE, Credentials
 from watchkeeper.result import Result
 from watchkeeper.running import first_difference, judged, latencies_of, versions
 
@@ -86,27 +85,6 @@ def run(
         raise Stop(USAGE, str(error)) from None
 
 
-def where(
-    world: str,
-    credentials: Credentials,
-    *,
-    zookeeper: str | None,
-    allow_faults_on: tuple[str, ...],
-    abort_file: Path | None,
-) -> Where:
-    """Where the command line wants a run to take place; Stop where it contradicts itself."""
-    found = Where(zookeeper, credentials, allow_faults_on, abort_file)
-    if world == "sim" and found != HERE:
-        raise Stop(
-            USAGE,
-            "--zookeeper, --allow-faults-on, --abort-file, --auth and --tls-... are for live "
-            "runs; add --world live",
-        )
-    if zookeeper is None and (allow_faults_on or credentials != NONE):
-        raise Stop(USAGE, "--allow-faults-on, --auth and --tls-... go with --zookeeper HOSTS")
-    return found
-
-
 def planned(name: str, variant: str | None) -> tuple[Scenario, Plan]:
     """A scenario, and what to run of it."""
     if variant is not None and variant not in VARIANTS:
@@ -156,18 +134,6 @@ def live(scenario: Scenario, plan: Plan, seed: int, where: Where) -> Result:
     with _Progress(plan.name) as progress:
         plan, done = run_plan_live(plan, seed, progress.tell, where)
     return replace(judged(scenario, plan, seed, done), options=where.options)
-
-
-def abortable(where: Where, home: Path) -> Where:
-    """The same, with a file that ends the run. What ended an earlier run is removed."""
-    if where.abort_file is None:
-        folder.forget_abort(home)
-        return replace(where, abort_file=home / folder.ABORT)
-    if not where.abort_file.name or not where.abort_file.parent.is_dir():
-        raise Stop(USAGE, f"--abort-file {where.abort_file}: nobody could create it there")
-    if where.abort_file.exists():
-        raise Stop(USAGE, f"{where.abort_file} is there, which ends a live run; remove it first")
-    return where
 
 
 def _check_determinism(result: Result) -> None:

@@ -15,7 +15,7 @@ from model.verdicts import Verdict
 from watchkeeper import commands, folder
 from watchkeeper.endings import USAGE, Stop
 from watchkeeper.interrupts import INTERRUPTS
-from watchkeeper.living import Where
+from watchkeeper.living import Where, abortable
 from watchkeeper.printing import STYLES, plain_table, show_table
 from watchkeeper.profiles import digest_of
 from watchkeeper.result import Result
@@ -66,7 +66,7 @@ def compare(
     try:
         homes = (folder.prepare(out, run_ids[0]), folder.prepare(out, run_ids[1]))
         with folder.held(homes[1]):
-            where = commands.abortable(where, homes[1])
+            where = abortable(where, homes[1])
             live = [  # first, since they may be impossible
                 _whole(commands.live(scenario, plan, seed, where)) for seed in range(runs)
             ]

@@ -5,12 +5,13 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from model.plan import Plan
 from scenarios.units import duration_text
 from sim.world import Simulated
+from watchkeeper import folder
 from watchkeeper.endings import USAGE, Stop
 from watchkeeper.reaching import NONE, Credentials
 from watchkeeper.running import versions
@@ -37,6 +38,39 @@ class Where:
 
 
 HERE = Where()
+
+
+def where(
+    world: str,
+    credentials: Credentials,
+    *,
+    zookeeper: str | None,
+    allow_faults_on: tuple[str, ...],
+    abort_file: Path | None,
+) -> Where:
+    """Where the command line wants a run to take place; Stop where it contradicts itself."""
+    found = Where(zookeeper, credentials, allow_faults_on, abort_file)
+    if world == "sim" and found != HERE:
+        raise Stop(
+            USAGE,
+            "--zookeeper, --allow-faults-on, --abort-file, --auth and --tls-... are for live "
+            "runs; add --world live",
+        )
+    if zookeeper is None and (allow_faults_on or credentials != NONE):
+        raise Stop(USAGE, "--allow-faults-on, --auth and --tls-... go with --zookeeper HOSTS")
+    return found
+
+
+def abortable(where: Where, home: Path) -> Where:
+    """The same, with a file that ends the run. What ended an earlier run is removed."""
+    if where.abort_file is None:
+        folder.forget_abort(home)
+        return replace(where, abort_file=home / folder.ABORT)
+    if not where.abort_file.name or not where.abort_file.parent.is_dir():
+        raise Stop(USAGE, f"--abort-file {where.abort_file}: nobody could create it there")
+    if where.abort_file.exists():
+        raise Stop(USAGE, f"{where.abort_file} is there, which ends a live run; remove it first")
+    return where
 
 
 def run_plan_live(
