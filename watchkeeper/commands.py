@@ -20,7 +20,7 @@ from watchkeeper import folder
 from watchkeeper.comparing import Parting, compare
 from watchkeeper.endings import NOT_DETERMINISTIC, USAGE, Stop
 from watchkeeper.interrupts import INTERRUPTED, INTERRUPTS
-from watchkeeper.living import HERE, Where, run_plan_live
+from watchkeeper.living import HERE, Where, abortable, run_plan_live
 from watchkeeper.profiles import NamedProfile, digest_of, profile_of
 from watchkeeper.result import Result
 from watchkeeper.running import first_difference, judged, latencies_of, versions
