@@ -73,6 +73,8 @@ class ProgressJudge:
 
     plan: Plan
     calm_us: int
+    after: str = "the last action"
+    """What was over then."""
     work: dict[str, WorkOf] = field(default_factory=dict)
     _asked: dict[str, int] = field(default_factory=dict)
     _leaderless: dict[str, None] = field(default_factory=dict)
@@ -238,12 +240,12 @@ class ProgressJudge:
                         PROGRESS,
                         Verdict.UNKNOWN,
                         f"{name} was not at rest when the run ended, {duration(waited)} after "
-                        f"the last action; it may take {duration(bound)}, so settle for longer",
+                        f"{self.after}; it may take {duration(bound)}, so settle for longer",
                     )
                 return Finding(
                     PROGRESS,
                     Verdict.VIOLATED,
-                    f"{name} was not at rest {duration(waited)} after the last action; "
+                    f"{name} was not at rest {duration(waited)} after {self.after}; "
                     f"{_restless(tracker)}; the bound is {duration(bound)}",
                     end_us,
                 )
@@ -252,14 +254,14 @@ class ProgressJudge:
                 return Finding(
                     PROGRESS,
                     Verdict.VIOLATED,
-                    f"{name} came to rest {duration(took)} after the last action; the bound "
-                    f"is {duration(bound)}",
+                    f"{name} came to rest {duration(took)} after {self.after}; the bound is "
+                    f"{duration(bound)}",
                     rest.begins_us,
                 )
             if took > longest:
                 longest = took
                 slowest = (
-                    f"{name} was at rest {duration(took)} after the last action, at "
+                    f"{name} was at rest {duration(took)} after {self.after}, at "
                     f"{seconds(self.calm_us)}; the bound is {duration(bound)}"
                 )
         return Finding(PROGRESS, Verdict.HOLDS, slowest)

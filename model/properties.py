@@ -72,12 +72,12 @@ class Judgement:
 
 def judge(plan: Plan, trace: Trace, effects: Sequence[Effect]) -> Judgement:
     """Judge a run."""
-    calm_us = _calm_us(trace, effects)
+    calm_us, after = _calm_us(trace, effects)
     end_us = trace.end_us
     history = History(plan)
     ownership = OwnershipJudge()
     calm = CalmJudge(plan)
-    progress = ProgressJudge(plan, calm_us)
+    progress = ProgressJudge(plan, calm_us, after)
     trackers = rests_of(plan)
     watch = _Watch(history, ownership, calm, progress, trackers)
     watch.all_of(trace)
@@ -126,11 +126,20 @@ def _failed_turns(trace: Trace) -> dict[str, FailedTurns]:
     return failed
 
 
-def _calm_us(trace: Trace, effects: Sequence[Effect]) -> int:
-    """When the last action was over, everybody had started and the service was there."""
+def _calm_us(trace: Trace, effects: Sequence[Effect]) -> tuple[int, str]:
+    """When the last action was over, everybody had started and the service was there.
+
+    Live, a busy machine breaks connections of its own accord; nobody owes a rest before the
+    last of them. In simulation only actions do that.
+    """
     over_us = [effect.until_us or 0 for effect in effects]
     there_us = [event.t_us for event in trace.of_kind("starts", "leads", "server")]
-    return max(over_us + there_us, default=0)
+    calm_us = max(over_us + there_us, default=0)
+    if trace.header.world == "live":
+        broken_us = max((event.t_us for event in trace.of_kind("suspended")), default=0)
+        if broken_us > calm_us:
+            return broken_us, "a connection broke by itself"
+    return calm_us, "the last action"
 
 
 class _Watch:

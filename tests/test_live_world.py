@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import pytest
 from model.consumer import turn
 from model.faults import VERBS
 from model.program import Program
+from model.properties import judge
+from model.trace import Trace
 from model.verdicts import Verdict
 from real.capabilities import LACKING, lacking
 from real.member import Job
@@ -152,7 +155,8 @@ def test_a_process_that_dies_by_itself_is_told_of(
     world.members[member.node] = member
 
     world._hear(earlier, {"gone": -11})
-    with nullcontext() if why is None else pytest.raises(EnvironmentProblem, match=why):
+    said = (why or "").removeprefix("its process ")
+    with pytest.raises(EnvironmentProblem, match=said) if why else nullcontext():
         world._hear(member, {"gone": code})
 
     assert [row[8]["why"] for row in world.rows if row[2] == "ends"] == ([why] if why else [])
@@ -216,3 +220,18 @@ def test_every_watch_that_fired_is_told_with_its_cause() -> None:
     )
     left = next(one for one in result.judgement.changes if one.what == "group_c1 left")
     assert left.skew_us is not None
+
+
+@pytest.mark.parametrize(("world", "verdict"), [("sim", "violated"), ("live", "holds")])
+def test_a_connection_that_broke_by_itself_is_not_held_against_a_group(
+    world: str, verdict: str
+) -> None:
+    """A busy machine breaks connections for real; in simulation only actions do."""
+    done = simulate(scenario({"at": "20s", "disconnect": "group/0", "for": "200ms"}))
+    plan = scenario_of(scenario()).plan()
+    header = replace(done.trace.header, world=world)
+    rows = [row for row in done.trace.rows if row[2] not in ("fault", "fault ends")]
+
+    judgement = judge(plan, Trace(header, rows), done.effects[:1])
+
+    assert judgement.finding("progress").verdict.value == verdict
