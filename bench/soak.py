@@ -48,7 +48,7 @@ from measuring import Bar, Report, once, parser_of
 from model.verdicts import Verdict
 from real.embedded import ROOT
 from real.live import live
-from real.ports import is_free
+from real.ports import is_free, open_sockets
 from real.world import World
 from scenarios import Scenario
 from sim.world import Simulated
@@ -193,7 +193,7 @@ def here() -> Here:
     return Here(
         processes=len(descendants()),
         threads=threading.active_count(),
-        files=len(os.listdir(files)) if files.exists() else 0,
+        files=len(os.listdir(files)) - open_sockets() if files.exists() else 0,
         folders=len(list(Path(tempfile.gettempdir()).glob("watchkeeper-*"))),
     )
 

@@ -37,6 +37,11 @@ class _Blocks:
         """Ports in the order in which they are looked at; one that was looked at goes last."""
         self._looked = 0
 
+    @property
+    def number(self) -> int:
+        """How many there are."""
+        return len(self._locks)
+
     def next_port(self) -> int | None:
         """A port to look at; None if there is none left on this machine."""
         if len(self._locks) < ENOUGH and self._looked >= len(self._left):
@@ -77,6 +82,11 @@ def free_ports(number: int) -> tuple[int, ...]:
             "free; end some of the processes that listen"
         )
     return found
+
+
+def open_sockets() -> int:
+    """How many sockets this process keeps open so that no other takes its ports."""
+    return _blocks.number
 
 
 def _candidates() -> Iterator[int]:
