@@ -26,8 +26,6 @@ from __future__ import annotations
 import gc
 import itertools
 import os
-import shutil
-import subprocess
 import sys
 import tempfile
 import threading
@@ -52,6 +50,7 @@ from real.ports import is_free, open_sockets
 from real.world import World
 from scenarios import Scenario
 from sim.world import Simulated
+from tests.live import descendants
 from watchkeeper.arguments import scenario_of
 from watchkeeper.result import Result
 from watchkeeper.running import judged, versions
@@ -72,7 +71,6 @@ SECOND_DOWN_S = (0.3, 0.9)
 REJOINS_S = 4.0
 """How long a server is left alone after it has come back."""
 PATIENCE_S = 10.0
-PS = shutil.which("ps") or "/bin/ps"
 
 
 # --- whom, and when --------------------------------------------------------------------
@@ -196,17 +194,6 @@ def here() -> Here:
         files=len(os.listdir(files)) - open_sockets() if files.exists() else 0,
         folders=len(list(Path(tempfile.gettempdir()).glob("watchkeeper-*"))),
     )
-
-
-def descendants() -> set[int]:
-    """Every process that stems from this one."""
-    listing = subprocess.Popen([PS, "-A", "-o", "pid=,ppid="], stdout=subprocess.PIPE, text=True)
-    said, _ = listing.communicate()
-    pairs = [tuple(map(int, line.split())) for line in said.splitlines()]
-    found = {os.getpid()}
-    while more := {child for child, parent in pairs if parent in found} - found:
-        found |= more
-    return found - {os.getpid(), listing.pid}
 
 
 @dataclass(slots=True)

@@ -54,6 +54,11 @@ class Access:
         """The credentials as kazoo's options; nothing of TLS."""
         return (("auth_data", list(self.auth)),) if self.auth else ()
 
+    @property
+    def options(self) -> tuple[tuple[str, Any], ...]:
+        """Credentials and certificates as kazoo's options."""
+        return (*self.to_show, *self.tls)
+
     def not_an_address(self, error: Exception) -> EnvironmentProblem:
         """What is said of hosts that nobody can connect to."""
         return EnvironmentProblem(
@@ -85,9 +90,8 @@ def client_of(access: Access, **options: Any) -> KazooClient:
     try:
         return KazooClient(
             access.hosts,
-            auth_data=list(access.auth) or None,
             logger=logger,
-            **{"timeout": access.timeout_s, **dict(access.tls), **options},
+            **{"timeout": access.timeout_s, **dict(access.options), **options},
         )
     except (ValueError, TypeError, KazooException) as error:
         raise access.not_an_address(error) from None

@@ -24,11 +24,12 @@ from model.measuring import ASKER, OBSERVER, SLEEPER, WATCHER, Procedure, Sizes
 from model.program import Program
 from model.trace import Row
 from real.client import Client
+from real.diary import Notes
 from real.member import Job
 from real.problems import EnvironmentProblem
 from real.process import MemberProcess
 from real.scratch import own_znode, undisturbed
-from real.silent import Guest, Hear, Notebook
+from real.silent import Guest, Hear
 
 NAME = "watchkeeper-calibration"
 TIMEOUT_MS = 10_000
@@ -236,7 +237,7 @@ class _Run:
             hosts = ",".join(self.place.addresses)
             return Client(hosts, self.chroot, SHORT_MS, hear, self.place.options)
 
-        guest = Guest(program, Notebook(node, self.begin_ns, rows), connect)
+        guest = Guest(program, Notes(node, "", self.begin_ns, rows.append), connect)
         self.guests.append(guest)
         return guest
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from model.answers import LEAVE, Ordered
 from model.asks import Partition
 from model.faults import Action, Effect
+from model.load import Load
 from model.topics import CHANGES
 from real.damage import server_of
-from real.dataplane import Load
 from real.ports import free_ports
 
 if TYPE_CHECKING:
@@ -122,9 +122,8 @@ def produce(world: World, action: Action, effect: Effect) -> None:
     """Messages are written, at a rate."""
     topic = action.target
     data = _cluster_of(world, action).data
-    load = Load(int(action.option("rate")), int(action.option("size", 100)), effect)
-    detail = {"rate_per_1000_s": load.rate_per_1000_s, "size": load.size_bytes}
-    world.write(topic, "produces", detail, topic=topic)
+    load = Load.of(action, effect)
+    world.write(topic, "produces", load.detail, topic=topic)
     data.produce(topic, load)
     if action.for_us:
         world.nemesis.later(effect, action.for_us, lambda: data.cease(topic, load))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from model.asks import Partition
-from model.faults import Effect
+from model.load import Load
 from model.payloads import TopicAssignment
 from model.plan import BrokerPlan, ClusterPlan
 from model.registry import partition_07
@@ -20,21 +20,6 @@ from real.cluster import ClusterFile, ClusterState, LogState
 
 Say = Callable[[str, str, Partition], None]
 """Called with a broker's node, `begins` or `ceases`, and the partition."""
-
-
-class Load:
-    """What is produced to a topic."""
-
-    def __init__(self, rate_per_1000_s: int, size_bytes: int, effect: Effect) -> None:
-        self.rate_per_1000_s = rate_per_1000_s
-        self.size_bytes = size_bytes
-        self._effect: Effect | None = effect
-
-    def flows(self) -> None:
-        """Somebody serves the topic, so that messages are really written."""
-        if self._effect is not None:
-            self._effect.add("messages a second", max(self.rate_per_1000_s // 1000, 1))
-            self._effect = None
 
 
 class Up(NamedTuple):

@@ -8,7 +8,7 @@ since the run began; that clock is the same for every process of the machine.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from threading import Lock
 from typing import Any, Protocol
@@ -37,15 +37,16 @@ class Writes(Protocol):
         """Take down an event."""
 
 
-class Diary:
-    """One process's part of the trace."""
+class Notes:
+    """Makes rows of what happens to one process, and keeps them somewhere."""
 
-    def __init__(self, path: Path, node: str, group: str, begin_ns: int) -> None:
+    def __init__(
+        self, node: str, group: str, begin_ns: int, keep: Callable[[Row], object]
+    ) -> None:
         self.node = node
         self.group = group
         self.begin_ns = begin_ns
-        self._file = path.open("ab", buffering=0)
-        self._lock = Lock()
+        self.keep = keep
 
     def t_us(self, at_ns: int | None = None) -> int:
         """A moment of the machine's clock, or now, as a moment of the run."""
@@ -62,18 +63,20 @@ class Diary:
         zxid: int = 0,
         at_ns: int | None = None,
     ) -> None:
-        """Write an event."""
-        row: Row = (
-            self.t_us(at_ns),
-            self.node,
-            kind,
-            session,
-            self.group,
-            topic,
-            partition,
-            zxid,
-            detail,
-        )
+        """Take down an event."""
+        t_us = self.t_us(at_ns)
+        self.keep((t_us, self.node, kind, session, self.group, topic, partition, zxid, detail))
+
+
+class Diary(Notes):
+    """One process's part of the trace, in a file."""
+
+    def __init__(self, path: Path, node: str, group: str, begin_ns: int) -> None:
+        super().__init__(node, group, begin_ns, self._append)
+        self._file = path.open("ab", buffering=0)
+        self._lock = Lock()
+
+    def _append(self, row: Row) -> None:
         with self._lock:
             self._file.write(ENCODER.encode(row) + b"\n")
 

@@ -10,22 +10,20 @@ from __future__ import annotations
 import secrets
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
-from time import monotonic
+from dataclasses import dataclass, replace
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException, NoNodeError
+from kazoo.exceptions import KazooException
 from kazoo.handlers.threading import KazooTimeoutError
 
 from real.access import Access, client_of, connect
 from real.ledger import Agreed, Ledger
 from real.observer import Observer
 from real.problems import EnvironmentProblem
+from real.scratch import remove
 from real.server import Server
 from real.tap import Seen, Tap
 
-REMOVED_WITHIN_S = 10.0
-"""How long the end of a run waits for a ZooKeeper that may be gone."""
 LATE_NS = 1_000_000_000
 """How long after the answer to its request a deletion may be seen."""
 
@@ -44,7 +42,7 @@ class Existing:
     """None of them is ours to stop."""
 
     def __init__(self, access: Access, name: str) -> None:
-        self.access = Access(access.servers, access.auth, access.tls, access.timeout_s)
+        self.access = replace(access, hosts=access.servers)
         self.name = name
         self.chroot = access.chroot
         self.root = f"{access.chroot}/watchkeeper-{secrets.token_hex(4)}"
@@ -96,7 +94,7 @@ class Existing:
     def stop(self) -> None:
         """Remove everything that the run has made."""
         try:
-            removed(self.operator, self.root, monotonic() + REMOVED_WITHIN_S)
+            remove(self.operator, self.root)
         except (KazooException, KazooTimeoutError) as error:
             print(
                 f"{self.root} could not be removed from {self.access.hosts} "
@@ -138,21 +136,6 @@ class Existing:
                 zxid += 1  # the end of a session is a write too
                 did = ledger.ended(session)
                 yield Agreed(zxid, session, at_us, "session expired", {"did": did})
-
-
-def removed(client: KazooClient, path: str, ends: float) -> None:
-    """Remove a znode and all below it; KazooTimeoutError if that is not done in time."""
-    try:
-        names = client.get_children_async(path).get(timeout=_left(ends))
-        for name in names:
-            removed(client, f"{path}/{name}", ends)
-        client.delete_async(path).get(timeout=_left(ends))
-    except NoNodeError:
-        return
-
-
-def _left(ends: float) -> float:
-    return max(ends - monotonic(), 0.0)
 
 
 def _unasked(

@@ -19,15 +19,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from real.wire import CLOSE_SESSION, CREATE_SESSION
+
 MAGIC = b"ZKLG"
 FILE_HEADER = struct.Struct(">4siq")
 RECORD = struct.Struct(">qi")
 TRANSACTION = struct.Struct(">qiqqi")
 TIMEOUT = struct.Struct(">i")
 END_OF_RECORD = b"B"
-
-CREATE_SESSION = -10
-CLOSE_SESSION = -11
 
 
 @dataclass(frozen=True, slots=True, order=True)

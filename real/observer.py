@@ -36,7 +36,7 @@ class Observer:
         self._refused: Failure | None = None
         self._is_there = Event()
         self._queue: SimpleQueue[Said | None] = SimpleQueue()
-        options = {"auth_data": list(access.auth) or None, **dict(access.tls)}
+        options = dict(access.options)
         self._client = Client(access.servers, root, TIMEOUT_MS, self._queue.put, options)
         self._thread = Thread(target=self._listen, name="observer", daemon=True)
 

@@ -9,12 +9,11 @@ import socket
 import ssl
 import struct
 
-from real.wire import CONNECTED, LENGTH
+from real.wire import CLOSE_SESSION, CONNECTED, LENGTH
 
 CONNECT = struct.Struct(">iqiqi16s?")
 """Version, last zxid, timeout, session, password with its length, read-only."""
 FAREWELL = struct.Struct(">ii")
-CLOSE_SESSION = -11
 SHORTEST_MS, LONGEST_MS = 1, 2**31 - 1
 
 

@@ -7,15 +7,19 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 from uuid import uuid4
 
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException, NoNodeError
+from kazoo.handlers.threading import KazooTimeoutError
+from kazoo.interfaces import IAsyncResult
 
 from real.problems import EnvironmentProblem
 
 LOOK_S = 0.1
 ATTEMPTS = 5
+REMOVED_WITHIN_S = 10.0
 ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
@@ -39,7 +43,7 @@ def own_znode(operator: KazooClient, prefix: str) -> Iterator[str]:
         yield name
     finally:
         with undisturbed():
-            _remove(operator, f"/{name}")
+            _clear(operator, f"/{name}")
 
 
 @contextmanager
@@ -56,18 +60,40 @@ def undisturbed() -> Iterator[None]:
             signal.signal(one, handler)
 
 
-def _remove(operator: KazooClient, path: str) -> None:
-    """Remove a znode and all below it; sessions that are still alive may add to it meanwhile."""
+def _clear(operator: KazooClient, path: str) -> None:
+    try:
+        remove(operator, path)
+    except (KazooException, KazooTimeoutError) as error:
+        raise EnvironmentProblem(
+            f"the znode {operator.chroot}{path} could not be removed "
+            f"({type(error).__name__}); remove it with all that is below it"
+        ) from None
+
+
+def remove(client: KazooClient, path: str) -> None:
+    """Remove a znode and all below it; sessions that are still alive may add to it meanwhile.
+
+    Raises the last error of kazoo's where that is not done in time: nobody waits for ever
+    for a ZooKeeper that is gone.
+    """
+    ends = time.monotonic() + REMOVED_WITHIN_S
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            operator.retry(operator.delete, path, recursive=True)
+            _remove_all(client, path, ends)
             return
-        except NoNodeError:
-            return
-        except KazooException as error:
-            if attempt == ATTEMPTS:
-                raise EnvironmentProblem(
-                    f"the znode {operator.chroot}{path} could not be removed "
-                    f"({type(error).__name__}); remove it with all that is below it"
-                ) from None
+        except (KazooException, KazooTimeoutError):
+            if attempt == ATTEMPTS or time.monotonic() > ends:
+                raise
             time.sleep(LOOK_S)
+
+
+def _remove_all(client: KazooClient, path: str, ends: float) -> None:
+    def answer(asked: IAsyncResult) -> Any:
+        return asked.get(timeout=max(ends - time.monotonic(), 0))
+
+    try:
+        for name in answer(client.get_children_async(path)):
+            _remove_all(client, f"{path}/{name}", ends)
+        answer(client.delete_async(path))
+    except NoNodeError:
+        return

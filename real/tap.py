@@ -11,7 +11,6 @@ the zxid of the change.
 
 from __future__ import annotations
 
-import struct
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,16 +18,29 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from model.trace import Row
 from real.ledger import Ledger
-from real.wire import HEAD, REPLY, REQUEST, Fields, Session, reply_of, request_of
+from real.wire import (
+    CLOSE_SESSION,
+    CREATE,
+    CREATE_2,
+    DELETE,
+    ERROR,
+    MULTI,
+    REPLY,
+    REQUEST,
+    SET_DATA,
+    WORDS,
+    Fields,
+    Session,
+    reply_of,
+    request_of,
+    zxid_of,
+)
 
 if TYPE_CHECKING:
     from real.link import Link
 
-CREATES = frozenset({1, 15, 19, 21})
-DELETE, SET_DATA, MULTI, CLOSE_SESSION, ERROR = 2, 5, 14, -11, -1
+CREATES = frozenset({CREATE, CREATE_2, 19, 21})
 EPHEMERAL = 1
-WORDS = {DELETE: "delete", SET_DATA: "set", 7: "set acl", MULTI: "multi"}
-ZXID = struct.Struct(">q")
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +174,7 @@ class Tap:
         head = reply_of(frame)
         if head is None or link.session is None:
             return
-        zxid = ZXID.unpack_from(frame, HEAD.size)[0]
+        zxid = zxid_of(frame)
         if head[0] == EVENT:
             self._note_event(link, link.session, zxid, Fields(frame[REPLY.size :]))
         else:

@@ -14,19 +14,19 @@ from pathlib import Path
 from typing import Any
 
 from real.ledger import Agreed, Ledger
-from real.moments import CLOSE_SESSION, CREATE_SESSION, TRANSACTION, how_it_ended, records_of
-from real.wire import Fields
-
-CREATE, DELETE, SET_DATA, SET_ACL, MULTI, CREATE_2, FAILED = 1, 2, 5, 7, 14, 15, -1
-WORDS = {
-    CREATE: "create",
-    CREATE_2: "create",
-    DELETE: "delete",
-    SET_DATA: "set",
-    SET_ACL: "set acl",
-    MULTI: "multi",
-    FAILED: "failed",
-}
+from real.moments import TRANSACTION, how_it_ended, records_of
+from real.wire import (
+    CLOSE_SESSION,
+    CREATE,
+    CREATE_2,
+    CREATE_SESSION,
+    DELETE,
+    ERROR,
+    MULTI,
+    SET_DATA,
+    WORDS,
+    Fields,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def _told(one: Transaction, ledger: Ledger) -> tuple[str, dict[str, Any]]:
         return "session opened", {}
     if one.kind == CLOSE_SESSION:
         return how_it_ended(one.xid), {"did": ledger.ended(one.session)}
-    if one.kind == FAILED or (one.kind == MULTI and _is_refused(one.body)):
+    if one.kind == ERROR or (one.kind == MULTI and _is_refused(one.body)):
         return "refused", {"op": WORDS[one.kind]}
     did = list(_done(one.kind, one.session, one.body, ledger))
     return "applied", {"op": WORDS.get(one.kind, "other"), "did": did}
@@ -86,7 +86,7 @@ def _is_refused(body: bytes) -> bool:
     for _ in range(fields.number()):
         kinds.append(fields.number())
         fields.buffer()
-    return FAILED in kinds
+    return ERROR in kinds
 
 
 def _done(kind: int, session: int, body: bytes, ledger: Ledger) -> Iterator[list[Any]]:

@@ -14,15 +14,25 @@ from dataclasses import dataclass
 LENGTH = struct.Struct(">i")
 REQUEST = struct.Struct(">iii")
 REPLY = struct.Struct(">iiqi")
-HEAD = struct.Struct(">ii")
-"""A length and a number: what stands before the zxid of a reply."""
 CONNECTED = struct.Struct(">iiiqi")
 
 LONGEST = 64 * 1024 * 1024
 """No frame is longer; what claims to be, a four-letter word for one, is not a frame."""
 
-WRITES = frozenset({1, 2, 5, 7, 14, 15, 16, 19, 20, 21})
+CREATE, DELETE, SET_DATA, SET_ACL, MULTI, CREATE_2 = 1, 2, 5, 7, 14, 15
+CREATE_SESSION, CLOSE_SESSION, ERROR = -10, -11, -1
+WRITES = frozenset({CREATE, DELETE, SET_DATA, SET_ACL, MULTI, CREATE_2, 16, 19, 20, 21})
 """The kinds of request that change something."""
+WORDS = {
+    CREATE: "create",
+    CREATE_2: "create",
+    DELETE: "delete",
+    SET_DATA: "set",
+    SET_ACL: "set acl",
+    MULTI: "multi",
+    ERROR: "failed",
+}
+"""What a trace calls them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +75,11 @@ def reply_of(frame: bytes) -> tuple[int, int] | None:
         return None
     _, xid, _, error = REPLY.unpack_from(frame)
     return xid, error
+
+
+def zxid_of(reply: bytes) -> int:
+    """The last zxid that a server had applied when it replied."""
+    return int(REPLY.unpack_from(reply)[2])
 
 
 def renumbered(frame: bytes, xid: int) -> bytes:

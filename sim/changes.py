@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from model.answers import LEAVE, Ordered
 from model.asks import Partition
 from model.faults import Action, Effect
+from model.load import Load
 from model.topics import CHANGES
-from sim.logs import Load
 from sim.node import Node
 
 if TYPE_CHECKING:
@@ -145,14 +145,9 @@ def _cluster_of(world: World, action: Action) -> Cluster:
 def produce(world: World, action: Action, effect: Effect) -> None:
     """Messages are written, at a rate."""
     cluster = _cluster_of(world, action)
-    load = Load(int(action.option("rate")), int(action.option("size", 100)), effect)
+    load = Load.of(action, effect)
     topic = action.target
-    world.kernel.write(
-        topic,
-        "produces",
-        {"rate_per_1000_s": load.rate_per_1000_s, "size": load.size_bytes},
-        topic=topic,
-    )
+    world.kernel.write(topic, "produces", load.detail, topic=topic)
     cluster.logs.produce(topic, load)
     if action.for_us:
         world.nemesis.later(effect, action.for_us, lambda: cluster.logs.cease(topic, load))

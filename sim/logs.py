@@ -12,7 +12,7 @@ from collections.abc import Iterable
 
 from model import registry
 from model.asks import Partition
-from model.faults import Effect
+from model.load import Load
 from model.payloads import PartitionState
 from model.plan import BrokerPlan
 from model.registry import BadPayload, Layout
@@ -41,23 +41,6 @@ class Log:
         self._base = self.end(now_us)
         self._since_us = now_us
         self.rate_per_1000_s = rate_per_1000_s
-
-
-class Load:
-    """What is produced to a topic."""
-
-    __slots__ = ("_effect", "rate_per_1000_s", "size_bytes")
-
-    def __init__(self, rate_per_1000_s: int, size_bytes: int, effect: Effect) -> None:
-        self.rate_per_1000_s = rate_per_1000_s
-        self.size_bytes = size_bytes
-        self._effect: Effect | None = effect
-
-    def flows(self) -> None:
-        """Somebody serves the topic, so that messages are really written."""
-        if self._effect is not None:
-            self._effect.add("messages a second", max(self.rate_per_1000_s // 1000, 1))
-            self._effect = None
 
 
 class Logs:

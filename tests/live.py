@@ -69,15 +69,16 @@ def is_there(pid: int) -> bool:
     return done.stdout.strip()[:1] not in ("", "Z")
 
 
-def descendants() -> set[int]:
-    """Every process that stems from this one."""
+def descendants(of: int | None = None) -> set[int]:
+    """Every process that stems from that one, or from this."""
+    root = os.getpid() if of is None else of
     listing = subprocess.Popen([PS, "-A", "-o", "pid=,ppid="], stdout=subprocess.PIPE, text=True)
     said, _ = listing.communicate()
     pairs = [tuple(map(int, line.split())) for line in said.splitlines()]
-    found = {os.getpid()}
+    found = {root}
     while more := {child for child, parent in pairs if parent in found} - found:
         found |= more
-    return found - {os.getpid(), listing.pid}
+    return found - {root, listing.pid}
 
 
 def what_is_there() -> tuple[int, set[threading.Thread], set[Path]]:

@@ -25,7 +25,7 @@ from real.ensemble import Ensemble
 from real.ledger import Agreed
 from real.settings import Settings
 from real.transactions import agreed_upon, all_transactions
-from tests.live import PS, is_there, until
+from tests.live import PS, descendants, is_there, until
 from tests.test_house import HOME
 from tests.test_live_world import scenario
 from tests.tls_front import CERTIFICATE, TlsFront
@@ -298,7 +298,8 @@ def test_members_go_with_a_run_that_is_killed_even_if_they_stand_still(
     fields = scenario({"at": "2s", "pause": "group/0", "for": "60s"}, settle="60s")
     with started(tmp_path, fields, zookeeper.hosts, *HERE) as process:
         until(lambda: stopped_below(process.pid), 30)
-        members = children_of(process.pid)
+        members = descendants(process.pid)
+        assert members
         process.kill()
         process.wait()
         until(lambda: not any(map(is_there, members)))
@@ -330,13 +331,6 @@ def consumers_below(operator: KazooClient) -> bool:
     """Whether a member of a run has registered."""
     roots = [name for name in operator.get_children("/") if name.startswith("watchkeeper-")]
     return any(operator.exists(f"/{root}/consumers/group/ids") for root in roots)
-
-
-def children_of(pid: int) -> list[int]:
-    """The processes that a process has started."""
-    said = subprocess.run([PS, "-A", "-o", "pid=,ppid="], capture_output=True, text=True).stdout
-    pairs = [tuple(map(int, line.split())) for line in said.splitlines()]
-    return [child for child, parent in pairs if parent == pid]
 
 
 def stopped_below(pid: int) -> bool:

@@ -103,8 +103,7 @@ def _of_embedded(servers: int, sizes: Sizes) -> Calibration:
 
 def _of_hosts(hosts: str, sizes: Sizes, credentials: Credentials) -> Calibration:
     request = auditing.request(hosts, None, credentials=credentials)
-    access = credentials.access(hosts)
-    options = {**dict(access.tls), **dict(access.to_show)}
+    options = dict(credentials.access(hosts).options)
     place = _place(hosts, options, None, knows_phase=False)
     return _measure(place, request, sizes, hosts, "")
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from model.plan import Plan
 from scenarios.units import duration_text
@@ -15,6 +16,9 @@ from watchkeeper import folder
 from watchkeeper.endings import USAGE, Stop
 from watchkeeper.reaching import NONE, Credentials
 from watchkeeper.running import versions
+
+if TYPE_CHECKING:
+    from real.access import Access
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +102,7 @@ def run_plan_live(
     access = None if where.hosts is None else where.credentials.access(where.hosts)
     try:
         if access is not None:
-            _check_leave(plan, where)
+            _check_leave(plan, where, access)
             plan = fitted(plan, access)
             _print_faults(plan, where)
         done = live(
@@ -114,12 +118,10 @@ def run_plan_live(
     return plan, Simulated(done.trace, done.effects, done.operations)
 
 
-def _check_leave(plan: Plan, where: Where) -> None:
-    """Refuse faults that nobody has allowed; print those that will strike."""
+def _check_leave(plan: Plan, where: Where, access: Access) -> None:
+    """Refuse faults that nobody has allowed."""
     from real.leave import unknown_hosts, without_leave
 
-    assert where.hosts is not None, "only a ZooKeeper that runs already gives leave"
-    access = where.credentials.access(where.hosts)
     for host in unknown_hosts(access, where.allowed):
         raise Stop(USAGE, f"--allow-faults-on {host}: {where.hosts} has no such host")
     forbidden = without_leave(plan, access, where.allowed)
