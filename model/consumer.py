@@ -149,11 +149,17 @@ async def _fired(me: Consumer, memory: Memory, requests: Requests, note: Fired) 
 
 
 def _claim_changed(memory: Memory, note: Fired, partition: Partition) -> Memory:
-    """A claim that I watched has come or gone; only one that has gone is of use to me."""
-    if note.what is not Happening.DELETED or partition in memory.owned:
+    """A claim that I watched has come or gone; only one that has gone is of use to me.
+
+    One that was only renamed, for another stream of its owner, stands in my way as before;
+    but the watch is used up, and nothing would tell me when it goes.
+    """
+    if note.what is Happening.CREATED or partition in memory.owned:
         return memory
     if partition not in (planned for planned, _, _ in memory.plan):
         return memory
+    if note.what is Happening.CHANGED:
+        return replace(memory, is_dirty=True)
     return replace(memory, freed=(*memory.freed, partition))
 
 
