@@ -65,7 +65,7 @@ def test_many_requests_at_once_are_answered_in_order(zookeeper: Ensemble) -> Non
 def test_a_client_goes_on_after_its_server_was_killed(zookeeper: Ensemble) -> None:
     """Nothing that was read of the broken connection is taken for a part of the next."""
     heard: SimpleQueue[Said] = SimpleQueue()
-    client = Client(zookeeper.hosts, "", 6000, heard.put)
+    client = Client(zookeeper.hosts, "", 20_000, heard.put)
     client.start()
     try:
         assert heard.get(timeout=PATIENCE_S).what == "connected"
