@@ -58,6 +58,7 @@ ARROWS = {
     "model": {"model"},
     "sim": {"sim", "model"},
     "real": {"real", "model"},
+    "explore": {"explore", "model"},
     "scenarios": {"scenarios", "model"},
     "reports": {"reports", "model"},
     "watchkeeper": set(OURS),
@@ -70,6 +71,7 @@ AT_HOME = {
     "networkx": {"reports"},
     "pydantic": {"scenarios"},
     "kazoo": {"real"},
+    "numpy": {"explore"},
     "pyspark": set(),
 }
 """Library -> the packages that may import it."""

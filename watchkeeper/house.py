@@ -11,7 +11,7 @@ from pathlib import Path
 EXTRAS = {"kazoo": "live", "hypothesis": "test"}
 """Library -> the extra that installs it."""
 
-HOUSE = ("model", "sim", "real", "scenarios", "reports")
+HOUSE = ("model", "sim", "real", "explore", "scenarios", "reports")
 
 
 class Shadowed(ImportError):

@@ -1,0 +1,7 @@
+"""Exploration: every order of operations, notifications and faults that a bound allows.
+
+Reading order: `system` (what can be searched), `search` (how), `unfolding` (how a coroutine
+becomes a graph), `local` and `moves` (what one process can do next), `cluster` (how a plan
+becomes a system), `judging` and `liveness` (what is asked of the states), `story` (how a
+path is told).
+"""

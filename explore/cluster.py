@@ -1,0 +1,344 @@
+"""A cluster of a plan as a system to be searched.
+
+The actors are the consumers, the brokers and, in the 0.8 layout, the administrator; the
+shared value is the tree of znodes. Brokers and administrator have come to rest before the
+search begins, one after the other, without a fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from explore.bounds import Bounds
+from explore.local import Cast, Local, hears
+from explore.moves import Moves, Step
+from explore.numbering import Numbering
+from explore.process import Process
+from explore.regions import Regions
+from explore.rests import RestJudge
+from explore.service import Service
+from explore.system import FREE, IDLE, Budget, Move
+from explore.unfolding import Unfolding
+from model import registry
+from model.administrator import Administrator, administrator
+from model.asks import Partition
+from model.ownership import MONOTONE, OWN_NODES, SINGLE, STRICT, TRUTHFUL
+from model.payloads import TopicAssignment
+from model.plan import ConsumerPlan, GroupPlan, Plan
+from model.program import Program
+from model.programs import broker_program, consumer_program
+from model.zookeeper.znodes import Znode
+
+MOST_BITS = 64
+SESSIONS_EACH = 8
+MOST_STEPS_TO_REST = 100_000
+
+
+class CannotExplore(Exception):
+    """A plan that the search cannot take; the text says why."""
+
+
+class Member:
+    """One actor: its moves, its group if it is a consumer, and its local values by number."""
+
+    def __init__(self, name: str, moves: Moves, group: GroupPlan | None, begins: bool) -> None:
+        self.name = name
+        self.moves = moves
+        self.group = group
+        self.begins = begins
+        """Whether it runs from the beginning."""
+        self.locals: Numbering[Local] = Numbering()
+
+
+class ClusterSystem:
+    """One cluster of a plan, with its groups."""
+
+    def __init__(self, plan: Plan, bounds: Bounds, *, folds: bool = True) -> None:
+        if len(plan.clusters) != 1:
+            raise CannotExplore("a search takes one cluster; this scenario has several")
+        self.plan = plan
+        self.bounds = bounds
+        self.folds = folds
+        self._brokers_stay = not bounds.of_process(is_broker=True)
+        self.cluster = plan.clusters[0]
+        self.regions = Regions(messages=bounds.messages)
+        self.budget = Budget(bounds.faults, bounds.together)
+        count = len(self.cluster.brokers) + sum(len(one.consumers) for one in plan.groups) + 1
+        self.service = Service(range(1, 1 + SESSIONS_EACH * count), _is_offset)
+        self.members = list(self._members())
+        self.actors = tuple(member.name for member in self.members)
+        self.exclusive_name = STRICT.name if plan.strict_ownership else SINGLE.name
+        self._casts: Numbering[Cast] = Numbering()
+        assert self._casts.of(()) == 0, "nothing is cast by the number 0"
+        self._claims: dict[tuple[str, Partition], int] = {}
+        self._rests = RestJudge(plan)
+        self._judged: dict[tuple[int, ...], str] = {}
+
+    # --- who there is ------------------------------------------------------------------
+
+    def _members(self) -> Iterator[Member]:
+        number = 0
+
+        def sessions() -> tuple[int, ...]:
+            nonlocal number
+            number += 1
+            return tuple(range(1 + SESSIONS_EACH * (number - 1), 1 + SESSIONS_EACH * number))
+
+        for group in self.plan.groups:
+            joins = self.bounds.faults.get("join", 0)
+            later = {one.node for one in group.consumers if one.starts_us is None}
+            first = [one for one in group.consumers if one.node not in later]
+            late = max(joins - len(later), 0)
+            later |= {one.node for one in first[len(first) - late :]}
+            for consumer in group.consumers:
+                yield self._consumer(group, consumer, sessions(), consumer.node not in later)
+        for broker in self.cluster.brokers:
+            on_disk = {
+                topic.name: dict(topic.by_broker)[broker.broker_id]
+                for topic in self.cluster.topics
+                if broker.broker_id in dict(topic.by_broker)
+            }
+            program = broker_program(self.cluster, broker, on_disk)
+            faults = self.bounds.of_process(is_broker=True)
+            yield self._actor(broker.node, program, sessions(), faults, resends=True)
+        if self.cluster.layout == "0.8":
+            homes = tuple(
+                sorted((one.name, TopicAssignment(one.replicas)) for one in self.cluster.topics)
+            )
+            program = administrator(Administrator("administrator", homes))
+            yield self._actor("administrator", program, sessions(), frozenset(), resends=False)
+
+    def _consumer(
+        self, group: GroupPlan, plan: ConsumerPlan, sessions: tuple[int, ...], begins: bool
+    ) -> Member:
+        program = consumer_program(self.cluster, group.name, plan, life=1, new_id=False)
+        faults = self.bounds.of_process(is_broker=False)
+        if begins:
+            faults -= {"join"}
+        member = self._actor(
+            plan.node,
+            program,
+            sessions,
+            faults,
+            resends=plan.variant.client_resends_watches,
+            messages=self.bounds.messages,
+        )
+        member.group, member.begins = group, begins
+        return member
+
+    def _actor(
+        self,
+        name: str,
+        program: Program,
+        sessions: tuple[int, ...],
+        faults: frozenset[str],
+        *,
+        resends: bool,
+        messages: int = 0,
+    ) -> Member:
+        process = Process(name, Unfolding(program, name), sessions)
+        moves = Moves(
+            process,
+            self.service,
+            faults,
+            resends=resends,
+            messages=messages,
+            is_settled=self._is_settled if self.folds else None,
+        )
+        return Member(name, moves, None, True)
+
+    def _is_settled(self, path: str) -> bool:
+        """Whether nobody writes there once the search has begun."""
+        if path.startswith("/brokers/"):
+            return self._brokers_stay
+        return _is_offset(path) and not self.bounds.messages
+
+    # --- the beginning -----------------------------------------------------------------
+
+    def initial(self) -> tuple[int, ...]:
+        """The registry with its brokers at rest, and the consumers that begin."""
+        tree = self.service.first
+        locals_ = [Local() for _ in self.members]
+        for is_consumer in (False, True):
+            for at, member in enumerate(self.members):
+                if (member.group is not None) == is_consumer and member.begins:
+                    locals_[at] = member.moves.process.begun(Local(), 0)
+            if not is_consumer or self.bounds.begin == "settled":
+                tree = self._come_to_rest(tree, locals_)
+        numbers = [
+            member.locals.of(local) for member, local in zip(self.members, locals_, strict=True)
+        ]
+        return (tree, *numbers)
+
+    def _come_to_rest(self, tree: int, locals_: list[Local]) -> int:
+        """Let one after the other do what it has to, until nobody has."""
+        for _ in range(MOST_STEPS_TO_REST):
+            step, at = self._first_step(tree, locals_)
+            if step is None:
+                return tree
+            tree = step.tree
+            locals_[at] = step.local
+            for other, local in enumerate(locals_):
+                if other != at:
+                    locals_[other] = hears(local, step.cast)
+        raise CannotExplore(
+            "the cluster does not come to rest by itself before the search begins"
+        )
+
+    def _first_step(self, tree: int, locals_: list[Local]) -> tuple[Step | None, int]:
+        for at, member in enumerate(self.members):
+            for step in member.moves.all(tree, locals_[at]):
+                if not step.fault and not step.is_idle and step.does != "hears nothing yet":
+                    return step, at
+        return None, -1
+
+    # --- moves -------------------------------------------------------------------------
+
+    def steps(self, actor: int, shared: int, local: int) -> list[Step]:
+        """An actor's moves, by values."""
+        member = self.members[actor]
+        return list(member.moves.all(shared, member.locals[local]))
+
+    def moves(self, actor: int, shared: int, local: int) -> Iterator[Move]:
+        """An actor's moves, by numbers."""
+        member = self.members[actor]
+        for step in member.moves.all(shared, member.locals[local]):
+            kind = IDLE if step.is_idle else FREE
+            if step.fault:
+                kind = self.budget.kind(self._budgeted(member, step.fault))
+                if kind < 0:
+                    continue
+            yield Move(
+                step.does,
+                step.tree,
+                member.locals.of(step.local),
+                self._casts.of(step.cast),
+                kind,
+                self._broken_by(member.locals[local], shared, step),
+            )
+
+    def account_after(self, actor: int, step: Step, account: int) -> int:
+        """The account after a step; -1 where there is no budget for it."""
+        if not step.fault:
+            return account
+        kind = self.budget.kind(self._budgeted(self.members[actor], step.fault))
+        return int(self.budget.after[account, kind]) if kind >= 0 else -1
+
+    def number_of(self, cast: Cast) -> int:
+        """The number of what others learn."""
+        return self._casts.of(cast)
+
+    def _budgeted(self, member: Member, fault: str) -> str:
+        return fault if member.group is not None else f"broker_{fault}"
+
+    def hear(self, actor: int, local: int, cast: int) -> int:
+        """What becomes of an actor when something has changed."""
+        member = self.members[actor]
+        return member.locals.of(hears(member.locals[local], self._casts[cast]))
+
+    # --- what is wrong -----------------------------------------------------------------
+
+    def _broken_by(self, local: Local, tree: int, step: Step) -> str:
+        """What is violated by a step itself."""
+        if step.about is None or not step.cast:
+            return ""
+        if any(owner and owner not in _own(local) for _, owner in step.deleted):
+            return OWN_NODES.name
+        before, after = self.service.trees[tree].nodes, self.service.trees[step.tree].nodes
+        for path in (change.path for change in step.cast if _is_offset(change.path)):
+            if path in before and path in after and _number(after[path]) < _number(before[path]):
+                return MONOTONE.name
+        return ""
+
+    def wrong(self, actor: int, shared: int, local: int) -> str:
+        """Whether somebody fetches under a live session what that session has not claimed."""
+        member = self.members[actor]
+        value = member.locals[local]
+        if member.group is None or not value.is_alive:
+            return ""
+        nodes = self.service.trees[shared].nodes
+        for one in value.fetching:
+            claim = nodes.get(registry.owner(member.group.name, one.partition))
+            if claim is None or claim.owner != value.session:
+                return TRUTHFUL.name
+        return ""
+
+    def exclusive(self, actor: int, local: int) -> int:
+        """A bit for each partition that is fetched under a live session."""
+        member = self.members[actor]
+        value = member.locals[local]
+        if member.group is None or not (value.is_alive or self.plan.strict_ownership):
+            return 0
+        bits = 0
+        for one in value.fetching:
+            claim = (member.group.name, one.partition)
+            bit = self._claims.setdefault(claim, len(self._claims))
+            if bit >= MOST_BITS:
+                raise CannotExplore(f"a search takes at most {MOST_BITS} partitions")
+            bits |= 1 << bit
+        return bits
+
+    # --- what concerns nobody else -----------------------------------------------------
+
+    def looks_at(self, actor: int, local: int) -> int:
+        """The region in which a process is about to read, if it does nothing else."""
+        member = self.members[actor]
+        value = member.locals[local]
+        if value.orphans or value.ghosts:
+            return 0
+        return self.regions.looked_at(member.moves.process, value)
+
+    def may_write(self, actor: int, local: int) -> int:
+        """The regions to which a process may still write."""
+        member = self.members[actor]
+        is_consumer = member.group is not None
+        value = member.locals[local]
+        return self.regions.may_write(member.moves.process, value, is_consumer=is_consumer)
+
+    def writes(self, cast: int) -> int:
+        """The regions that these changes are in."""
+        return self.regions.of_changes(self._casts[cast])
+
+    def wrong_at_rest(self, state: tuple[int, ...]) -> str:
+        """What is violated while nothing has to come any more."""
+        key = state[1:-1]
+        judged = self._judged.get(key)
+        if judged is None:
+            judged = self._judged[key] = self._rests.judge(self.values(state))
+        return judged
+
+    def findings_at_rest(self, state: tuple[int, ...]) -> list[tuple[str, str]]:
+        """Every property that is violated in a state at rest, and how."""
+        return self._rests.findings(self.values(state))
+
+    def broken_by(self, actor: int, state: tuple[int, ...], step: Step) -> str:
+        """What is violated by a step itself."""
+        return self._broken_by(self.members[actor].locals[state[1 + actor]], state[0], step)
+
+    def is_earlier_claim(self, actor: int, state: tuple[int, ...], partition: Partition) -> bool:
+        """Whether the claim on a partition is not that of the session a member has now."""
+        member = self.members[actor]
+        assert member.group is not None, "only members of a group claim"
+        claim = self.service.trees[state[0]].nodes.get(
+            registry.owner(member.group.name, partition)
+        )
+        return claim is None or claim.owner != member.locals[state[1 + actor]].session
+
+    def values(self, state: tuple[int, ...]) -> dict[str, Local]:
+        """Every process of a state by its name."""
+        return {
+            member.name: member.locals[local]
+            for member, local in zip(self.members, state[1:], strict=False)
+        }
+
+
+def _own(local: Local) -> tuple[int, ...]:
+    return (local.session, *local.orphans)
+
+
+def _number(znode: Znode) -> int:
+    return int(znode.data or b"0")
+
+
+def _is_offset(path: str) -> bool:
+    return registry.parse_offset(path) is not None

@@ -1,0 +1,326 @@
+"""The search: every state that can be reached, the nearest first.
+
+Theory of operation
+  Breadth first, level by level, and within a level in blocks of states that fit into the
+  processor's caches. A block is expanded by one actor at a time: each state's pair (shared,
+  local) names a row of moves, the rows are laid out behind one another, and the successors
+  are made, told to the other actors and looked up in one sweep. No work is done for each
+  state in Python; that is left to pairs that nobody has seen before.
+
+  Once all faults are spent, most of what is left to do is reading, and most of what is read
+  nobody will ever write to again. An actor that is about to look at such a region and at no
+  other does so at once, and the others wait: what they do leads to the same afterwards.
+  That nobody does write there is checked at every move.
+
+  What is violated is noticed when the state that shows it is expanded. States are
+  expanded in order of their distance from the beginning, so the first one found is one of
+  the nearest.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from explore.edges import Edges
+from explore.moves_table import Growing, Known, MovesOf
+from explore.system import EXCLUSIVE, FREE, System
+from explore.visited import Visited
+
+BLOCK = 1 << 16
+NOWHERE = 0xFFFFFFFF
+NOBODY = -1
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """When a search gives up."""
+
+    states: int | None = None
+    seconds: float | None = None
+    bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A state that violates something, or a move from it that does."""
+
+    what: str
+    state: int
+    """Its number."""
+    actor: int = -1
+    move: int = -1
+    """The move that violates it, counted among those of the actor; -1 where the state does."""
+
+
+@dataclass(slots=True)
+class Progress:
+    """How far a search has come."""
+
+    states: int = 0
+    transitions: int = 0
+    depth: int = 0
+    """Levels that are complete."""
+    frontier: int = 0
+    seconds: float = 0.0
+    nbytes: int = 0
+
+
+@dataclass(slots=True)
+class Searched:
+    """What a search has found."""
+
+    progress: Progress
+    violations: list[Violation] = field(default_factory=list)
+    """The first of each property."""
+    stopped: str = ""
+    """Why it gave up; empty where it did not."""
+    rests: int = 0
+    """States in which nothing has to come any more."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every state was expanded."""
+        return not self.stopped
+
+
+class Search:
+    """A search of one system."""
+
+    def __init__(
+        self,
+        system: System,
+        limits: Limits | None = None,
+        *,
+        tell: Callable[[Progress], None] | None = None,
+        keeps_edges: bool = True,
+        goes_on: bool = False,
+        reduces: bool = True,
+    ) -> None:
+        self.system = system
+        self.reduces = reduces
+        self.limits = limits or Limits()
+        self.tell = tell
+        self.goes_on = goes_on
+        """Whether it goes on after the first violation, to find the first of each property."""
+        self.tables = [MovesOf(system, actor) for actor in range(len(system.actors))]
+        self.width = len(system.actors) + 2
+        self.visited = Visited((self.width + 1) // 2)
+        self.writes = Known(system.writes)
+        """Cast -> the regions that are written to."""
+        self.parents = Growing(np.uint32)
+        self.edges = Edges() if keeps_edges else None
+        self.good = Growing(np.bool_)
+        """State -> whether it is at rest and nothing is wrong with it."""
+        self.progress = Progress()
+        self.found: dict[str, Violation] = {}
+        self.rests = 0
+        self._begun = time.monotonic()
+
+    def run(self) -> Searched:
+        """Search until everything is seen, something is violated, or a limit is reached."""
+        row = np.zeros((1, 2 * self.visited.words), np.uint32)
+        row[0, : self.width - 1] = self.system.initial()
+        self._add(row, np.array([NOWHERE]))
+        begin, stopped = 0, ""
+        while begin < len(self.visited) and not stopped:
+            end = len(self.visited)
+            for first in range(begin, end, BLOCK):
+                self._expand(first, min(first + BLOCK, end))
+                stopped = self._stopped()
+                if stopped or (self.found and not self.goes_on):
+                    break
+            else:
+                self.progress.depth += 1
+                begin = end
+                self._note(len(self.visited) - end)
+                continue
+            break
+        self._note(len(self.visited) - begin)
+        found = sorted(self.found.values(), key=lambda one: (one.state, one.what))
+        if found and not self.goes_on:
+            stopped = "a violation was found"
+        return Searched(self.progress, found, stopped, self.rests)
+
+    def _note(self, frontier: int) -> None:
+        self.progress.states = len(self.visited)
+        self.progress.frontier = frontier
+        self.progress.seconds = time.monotonic() - self._begun
+        self.progress.nbytes = self.nbytes
+        if self.tell is not None:
+            self.tell(self.progress)
+
+    @property
+    def nbytes(self) -> int:
+        """What states and edges take of the memory."""
+        edges = self.edges.nbytes if self.edges is not None else 0
+        return self.visited.nbytes + self.parents.values.nbytes + edges
+
+    def _stopped(self) -> str:
+        limits = self.limits
+        if limits.states is not None and len(self.visited) >= limits.states:
+            return f"{limits.states:,} states were seen"
+        if limits.seconds is not None and time.monotonic() - self._begun >= limits.seconds:
+            return f"{limits.seconds:g} s were over"
+        used = self.nbytes + sum(one.nbytes for one in self.tables)
+        if limits.bytes is not None and used >= limits.bytes:
+            return f"{limits.bytes / 2**30:.1f} GiB of memory were used"
+        return ""
+
+    # --- one block ---------------------------------------------------------------------
+
+    def _expand(self, first: int, end: int) -> None:
+        rows = self.visited.rows[first:end].copy().view(np.uint32)
+        columns = np.ascontiguousarray(rows.T)
+        self._look_for_two_of_one(first, columns)
+        alone, settled = self._alone(columns)
+        have_to_come = np.zeros(len(rows), np.int64)
+        for actor, table in enumerate(self.tables):
+            have_to_come += self._expand_by(actor, table, first, rows, columns, alone, settled)
+        self._look_at_rests(first, rows, have_to_come == 0)
+
+    def _alone(self, columns: Array) -> tuple[Array, Array]:
+        """The actor that moves alone in each state, or NOBODY; and the regions that are settled.
+
+        It looks at nothing but what nobody will ever write to again.
+        """
+        alone = np.full(columns.shape[1], NOBODY)
+        settled = np.zeros(columns.shape[1], np.uint64)
+        spent = np.flatnonzero(self.system.budget.is_spent[columns[self.width - 1]])
+        if self.reduces and spent.size:
+            written = np.zeros(len(spent), np.uint64)
+            for actor, table in enumerate(self.tables):
+                written |= table.may_write.of(columns[1 + actor, spent])
+            settled[spent] = ~written
+            for actor in reversed(range(len(self.tables))):
+                looks = self.tables[actor].looks_at.of(columns[1 + actor, spent])
+                alone[spent[(looks != 0) & ((looks & written) == 0)]] = actor
+        return alone, settled
+
+    def _expand_by(
+        self,
+        actor: int,
+        table: MovesOf,
+        first: int,
+        rows: Array,
+        columns: Array,
+        alone: Array,
+        settled: Array,
+    ) -> Array:
+        """Make every move of one actor; how many there are that have to come, by state."""
+        pairs = table.rows(columns[0], columns[1 + actor])
+        wrong = table.is_wrong.values[pairs]
+        if wrong.any():
+            at = int(np.argmax(wrong))
+            self._violated(table.wrong[int(pairs[at])], first + at)
+        may_move = (alone == NOBODY) | (alone == actor)
+        counts = table.count.values[pairs] * may_move
+        source, moves = laid_out(counts, table.first.values[pairs])
+        kinds = table.kind.values[moves]
+        accounts = self.system.budget.after[columns[self.width - 1][source], kinds]
+        if accounts.min(initial=0) < 0:
+            can = accounts >= 0
+            source, moves, kinds, accounts = source[can], moves[can], kinds[can], accounts[can]
+        if table.breaks:
+            self._look_for_breaks(actor, table, first, source, moves)
+        made = rows[source]
+        made[:, 0] = table.shared.values[moves]
+        made[:, 1 + actor] = table.local.values[moves]
+        made[:, self.width - 1] = accounts
+        casts = table.cast.values[moves]
+        self._check_settled(casts, settled[source])
+        self._tell_others(actor, casts, made)
+        numbers = self._add(made, source + first)
+        self.progress.transitions += len(made)
+        is_free = kinds == FREE
+        if self.edges is not None:
+            moves_on = is_free & (numbers != source + first)
+            self.edges.add(first, len(rows), source[moves_on], numbers[moves_on])
+        return np.bincount(source[is_free], minlength=len(rows))
+
+    def _tell_others(self, actor: int, casts: Array, made: Array) -> None:
+        heard = np.flatnonzero(casts)
+        if not heard.size:
+            return
+        told = casts[heard]
+        for other, table in enumerate(self.tables):
+            if other != actor:
+                made[heard, 1 + other] = table.after_hearing(told, made[heard, 1 + other])
+
+    def _check_settled(self, casts: Array, settled: Array) -> None:
+        """Whether somebody has written where nobody should have, which would undo the search."""
+        told = np.flatnonzero(casts)
+        if told.size and settled.any():
+            writes = self.writes.of(casts[told])
+            assert not (writes & settled[told]).any(), "a region is written to that was settled"
+
+    def _add(self, made: Array, parents: Array) -> Array:
+        numbers, fresh = self.visited.insert(made.view(np.uint64))
+        self.parents.extend(parents[fresh])
+        return numbers
+
+    # --- what is wrong -----------------------------------------------------------------
+
+    def _violated(self, what: str, state: int, actor: int = -1, move: int = -1) -> None:
+        before = self.found.get(what)
+        if before is None or state < before.state:
+            self.found[what] = Violation(what, state, actor, move)
+
+    def _look_for_breaks(
+        self, actor: int, table: MovesOf, first: int, source: Array, moves: Array
+    ) -> None:
+        breaking = np.isin(moves, np.fromiter(table.breaks, np.int64))
+        for at in np.flatnonzero(breaking)[:1]:
+            move = int(moves[at])
+            self._violated(table.breaks[move], first + int(source[at]), actor, move)
+
+    def _look_for_two_of_one(self, first: int, columns: Array) -> None:
+        seen = np.zeros(columns.shape[1], np.uint64)
+        twice = np.zeros(columns.shape[1], np.uint64)
+        for actor, table in enumerate(self.tables):
+            bits = table.exclusive.of(columns[1 + actor])
+            twice |= seen & bits
+            seen |= bits
+        if twice.any():
+            self._violated(EXCLUSIVE, first + int(np.argmax(twice != 0)))
+
+    def _look_at_rests(self, first: int, rows: Array, at_rest: Array) -> None:
+        good = np.zeros(len(rows), np.bool_)
+        for at in np.flatnonzero(at_rest).tolist():
+            self.rests += 1
+            wrong = self.system.wrong_at_rest(tuple(rows[at, : self.width - 1].tolist()))
+            if wrong:
+                self._violated(wrong, first + at)
+            else:
+                good[at] = True
+        self.good.extend(good)
+
+    # --- the way there -----------------------------------------------------------------
+
+    def state(self, number: int) -> tuple[int, ...]:
+        """A state: the shared value, the local values, the account."""
+        row = self.visited.rows[number].view(np.uint32)
+        return tuple(row[: self.width].tolist())
+
+    def path(self, number: int) -> list[int]:
+        """The states on a shortest way to this one, from the beginning."""
+        parents = self.parents.values
+        way = [number]
+        while parents[way[-1]] != NOWHERE:
+            way.append(int(parents[way[-1]]))
+        return way[::-1]
+
+
+def laid_out(counts: Array, firsts: Array) -> tuple[Array, Array]:
+    """For runs of so many from there on: the run each item is in, and the item."""
+    source = np.repeat(np.arange(len(counts)), counts)
+    begins = np.cumsum(counts) - counts
+    items = np.arange(len(source)) + np.repeat(firsts - begins, counts)
+    return source, items

@@ -1,0 +1,209 @@
+"""Tells a counterexample: each step, how all stand after it, and why it is one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from explore.cluster import ClusterSystem
+from explore.local import Local
+from explore.search import Search, Violation
+from explore.way import State, Taken, way_to
+from model import registry
+from model.answers import Fired, Note, Ordered
+from model.asks import NextNote, Partition
+from model.describe import described_answer, described_operation
+from model.operations import Operation, Pipelined
+from model.ownership import MONOTONE, OWN_NODES, SINGLE, STRICT, TRUTHFUL
+from model.program import Ended
+from model.story import Deed, Stand, Story, StoryStep
+
+
+def story_of(system: ClusterSystem, search: Search, violation: Violation) -> Story:
+    """The story of a violation."""
+    taken = way_to(system, search, violation)
+    steps = tuple(
+        StoryStep(
+            number,
+            deed_of(system, one),
+            _stands(system, one.after),
+            _owners(system, one.after),
+        )
+        for number, one in enumerate(taken, 1)
+    )
+    return Story(
+        scenario=system.plan.name,
+        variant=system.plan.variant,
+        violates=violation.what,
+        proof=_proof(system, taken, search.state(violation.state), violation),
+        bound=str(system.budget),
+        nodes=system.actors,
+        steps=steps,
+    )
+
+
+def deed_of(system: ClusterSystem, taken: Taken) -> Deed:
+    """What was done in a step."""
+    step = taken.step
+    return Deed(
+        node=system.actors[taken.actor],
+        does=step.does,
+        fault=step.fault,
+        operation=_about(step.about),
+        answer=described_answer(step.answer) if isinstance(step.about, Operation) else None,
+        reads=tuple(
+            (_about(operation), described_answer(answer))
+            for operation, answer in step.followed_by
+        ),
+    )
+
+
+def _about(about: Any) -> str:
+    if about is None:
+        return ""
+    if isinstance(about, Fired):
+        return f"{about.path} {about.what.value}"
+    if isinstance(about, Partition):
+        return str(about)
+    described = described_operation(about)
+    if "parts" in described:
+        parts = ", ".join(f"{word} {path}" for word, path in described["parts"])
+        return f"{described['op']} ({parts})"
+    return f"{described['op']} {described['path']}"
+
+
+# --- how all stand ---------------------------------------------------------------------
+
+
+def _stands(system: ClusterSystem, state: State) -> dict[str, Stand]:
+    return {
+        member.name: _stand(member.locals[number], member.moves.process.ask)
+        for member, number in zip(system.members, state[1:], strict=False)
+    }
+
+
+def _stand(local: Local, ask_of: Any) -> Stand:
+    return Stand(
+        phase=local.phase,
+        waits_for=_waits_for(ask_of(local)) if local.phase == "running" else "",
+        session=_session(local),
+        fetching=tuple(str(one.partition) for one in local.fetching),
+        notes=tuple(_note(note) for note in (*local.inbox, *local.channel)),
+    )
+
+
+def _waits_for(ask: Any) -> str:
+    if isinstance(ask, Ended):
+        return ""
+    if isinstance(ask, NextNote):
+        return "a note" if ask.timeout_ms != 0 else "a look at its notes"
+    if isinstance(ask, Operation | Pipelined):
+        return f"{ask.purpose}: {_about(ask)}"
+    return type(ask).__name__
+
+
+def _session(local: Local) -> str:
+    if local.link == "none" or not local.session:
+        return "none"
+    if local.is_alive:
+        return "alive" if local.link == "up" else "alive, not connected"
+    return "dead" if local.link == "expired" else "dead, and it does not know"
+
+
+def _note(note: Note) -> str:
+    if isinstance(note, Fired):
+        return _about(note)
+    return note.order.value if isinstance(note, Ordered) else note.value
+
+
+def _owners(system: ClusterSystem, state: State) -> dict[str, str]:
+    names = {
+        session: member.name
+        for member in system.members
+        for session in member.moves.process.sessions
+    }
+    owners = {}
+    for path, znode in sorted(system.service.trees[state[0]].nodes.items()):
+        claim = registry.parse_owner(path)
+        if claim is not None:
+            owners[str(claim[1])] = names.get(znode.owner, "nobody")
+    return owners
+
+
+# --- why it is one ---------------------------------------------------------------------
+
+
+def _proof(system: ClusterSystem, taken: list[Taken], state: State, violation: Violation) -> str:
+    """One sentence that says what is wrong, with the steps that show it."""
+    what = violation.what
+    if what in (SINGLE.name, STRICT.name):
+        return _two_owners(system, taken, what)
+    if what == TRUTHFUL.name:
+        return _untruthful(system, taken)
+    if what in (OWN_NODES.name, MONOTONE.name):
+        return _bad_deed(system, taken, what)
+    found = dict(system.findings_at_rest(state))
+    said = found.get(what, what)
+    return f"after step {len(taken)} nothing has to come any more: {_without_time(said)}"
+
+
+def _without_time(said: str) -> str:
+    return said.partition(", ")[2] if said.startswith("at rest at") else said
+
+
+def _fetching(system: ClusterSystem, state: State, actor: int) -> set[Partition]:
+    local = system.members[actor].locals[state[1 + actor]]
+    return {one.partition for one in local.fetching}
+
+
+def _since(system: ClusterSystem, taken: list[Taken], actor: int, partition: Partition) -> int:
+    """The step in which a member began to fetch a partition for the last time."""
+    since = len(taken)
+    for number in range(len(taken), 0, -1):
+        if partition not in _fetching(system, taken[number - 1].after, actor):
+            break
+        since = number
+    return since
+
+
+def _two_owners(system: ClusterSystem, taken: list[Taken], what: str) -> str:
+    state = taken[-1].after
+    for one in range(len(system.members)):
+        for other in range(one):
+            both = _fetching(system, state, one) & _fetching(system, state, other)
+            same_group = system.members[one].group is system.members[other].group
+            for partition in sorted(both) if same_group else ():
+                pair = sorted((_since(system, taken, at, partition), at) for at in (one, other))
+                (begun, first), (begins, second) = pair
+                how = "both sessions are alive" if what == SINGLE.name else "both processes run"
+                return (
+                    f"{system.actors[first]} has fetched {partition} since step {begun}; "
+                    f"{system.actors[second]} begins at step {begins}; {how}: two owners"
+                )
+    raise AssertionError("two owners are two that fetch one partition")
+
+
+def _untruthful(system: ClusterSystem, taken: list[Taken]) -> str:
+    state = taken[-1].after
+    owners = _owners(system, state)
+    for actor, member in enumerate(system.members):
+        if system.wrong(actor, state[0], state[1 + actor]):
+            for partition in sorted(_fetching(system, state, actor)):
+                whose = owners.get(str(partition), "nobody")
+                if whose != member.name or system.is_earlier_claim(actor, state, partition):
+                    whose = f"an earlier session of {whose}" if whose == member.name else whose
+                    begun = _since(system, taken, actor, partition)
+                    return (
+                        f"{member.name} has fetched {partition} since step {begun}, its session "
+                        f"is alive, and after step {len(taken)} the claim is {whose}'s"
+                    )
+    raise AssertionError("somebody fetches what it has not claimed")
+
+
+def _bad_deed(system: ClusterSystem, taken: list[Taken], what: str) -> str:
+    last = deed_of(system, taken[-1])
+    if what == MONOTONE.name:
+        return f"in step {len(taken)} {last.node} commits a lower offset: {last.operation}"
+    return (
+        f"in step {len(taken)} {last.node} deletes a znode of another session that is alive: "
+        f"{last.operation}"
+    )

@@ -1,0 +1,168 @@
+"""How a coroutine becomes a graph.
+
+Theory of operation
+  A coroutine can be neither copied nor compared. But one that is deterministic *is* the
+  sequence of answers it was given. So a *node* here is a memory, with which a turn begins,
+  and the answers since; it is numbered, and what follows from a node and an answer is found
+  once, by running the turn again from its memory with these answers, and remembered.
+
+  Where a turn ends, its memory begins the next: turns that end with equal memories meet in
+  one node. That is a promise of the programmer's, and it is checked. Every new node is run
+  twice, and what is asked has to be the same. A memory that equals an earlier one, but does
+  not look like it, is kept beside that one, and from then on both are run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from msgspec import Struct
+
+from explore.promises import (
+    KeepsOnAsking,
+    MemoryLies,
+    NotHashable,
+    NotTheSame,
+    guarded,
+    place_of,
+    refuse_unless_ask,
+)
+from model.errors import ZooKeeperError
+from model.operations import ZooKeeper
+from model.program import Ended, Program
+
+ZOOKEEPER = ZooKeeper()
+LONGEST_TURN = 100_000
+
+
+class Node(Struct, frozen=True):
+    """Where a program stands: its memory when the turn began, and what it was told since."""
+
+    memory: Any
+    answers: tuple[Any, ...]
+    ask: Any
+    """What it asks now; or that it has Ended."""
+    failed: str = ""
+    """The error that ended the turn before this one, if one did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Came:
+    """What running a turn came to."""
+
+    ask: Any = None
+    memory: Any = None
+    is_over: bool = False
+    failed: str = ""
+
+
+class Unfolding:
+    """Everything that one program can come to."""
+
+    def __init__(self, program: Program, name: str) -> None:
+        self.program = program
+        self.name = name
+        self.nodes: list[Node] = []
+        self.runs = 0
+        """How often a turn was run."""
+        self._roots: dict[Any, int] = {}
+        self._lookalikes: dict[Any, Any] = {}
+        """Memory -> another that equals it and looks different."""
+        self._after: dict[tuple[int, Any], int] = {}
+        self._by_history: dict[tuple[Any, tuple[Any, ...]], int] = {}
+
+    def root(self, memory: Any, failed: str = "") -> int:
+        """The node in which a turn begins with this memory."""
+        try:
+            number = self._roots.get(memory)
+        except TypeError as error:
+            raise NotHashable(self.name, memory, error) from None
+        if number is not None:
+            self._compare_looks(number, memory)
+            return number
+        return self._add(memory, (), failed)
+
+    def after(self, number: int, answer: Any) -> int:
+        """The node after an answer."""
+        key = (number, answer)
+        after = self._after.get(key)
+        if after is None:
+            node = self.nodes[number]
+            after = self._after[key] = self._add(node.memory, (*node.answers, answer))
+        return after
+
+    def _add(self, memory: Any, answers: tuple[Any, ...], failed: str = "") -> int:
+        came = self._run_twice(memory, answers)
+        if came.is_over:
+            if isinstance(came.memory, Ended):
+                return self._keep(Node(memory, answers, came.memory))
+            return self.root(came.memory, came.failed)
+        return self._keep(Node(memory, answers, came.ask, failed))
+
+    def _keep(self, node: Node) -> int:
+        number = len(self.nodes)
+        self.nodes.append(node)
+        if not node.answers:
+            self._roots[node.memory] = number
+        return number
+
+    # --- running -----------------------------------------------------------------------
+
+    def _run_twice(self, memory: Any, answers: tuple[Any, ...]) -> Came:
+        came = self._run(memory, answers)
+        again = self._run(memory, answers)
+        if came != again:
+            raise NotTheSame(self.name, self._line(memory, answers), came, again)
+        other = self._lookalikes.get(memory)
+        if other is not None:
+            differs = self._run(other, answers)
+            if differs != came:
+                raise MemoryLies(self.name, memory, other, answers, came, differs)
+        return came
+
+    def _run(self, memory: Any, answers: tuple[Any, ...]) -> Came:
+        """Run a turn with these answers; what it asks then, or how it ends."""
+        self.runs += 1
+        coroutine: Any = self.program.turn(ZOOKEEPER, self.program.me, memory)
+        given = iter((None, *answers))
+        try:
+            with guarded(self.name, coroutine):
+                for asked, answer in enumerate(given):
+                    if asked > LONGEST_TURN:
+                        raise KeepsOnAsking(self.name, place_of(coroutine), LONGEST_TURN)
+                    ask = coroutine.send(answer)
+            refuse_unless_ask(self.name, ask, coroutine)
+            return Came(ask)
+        except StopIteration as done:
+            return Came(memory=done.value, is_over=True)
+        except ZooKeeperError as error:
+            return Came(memory=memory, is_over=True, failed=str(error))
+        finally:
+            coroutine.close()
+
+    def _line(self, memory: Any, answers: tuple[Any, ...]) -> str:
+        """Where a turn stands after these answers."""
+        coroutine: Any = self.program.turn(ZOOKEEPER, self.program.me, memory)
+        try:
+            for answer in (None, *answers):
+                coroutine.send(answer)
+            return place_of(coroutine)
+        except (StopIteration, ZooKeeperError):
+            return "at its end"
+        finally:
+            coroutine.close()
+
+    # --- memories that are equal and look different ------------------------------------
+
+    def _compare_looks(self, number: int, memory: Any) -> None:
+        """An equal memory that looks different has to behave alike, from here on."""
+        known = self.nodes[number].memory
+        if memory is known or known in self._lookalikes or repr(memory) == repr(known):
+            return
+        self._lookalikes[known] = memory
+        for node in list(self.nodes):
+            if node.memory == known:
+                came, other = self._run(known, node.answers), self._run(memory, node.answers)
+                if came != other:
+                    raise MemoryLies(self.name, known, memory, node.answers, came, other)
