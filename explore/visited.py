@@ -64,10 +64,12 @@ class Visited:
             held = self._slots[at].astype(np.int64) - 1
             is_free = held < 0
             if is_free.any():
-                # Whoever is named last has the slot; names begin where the numbers end.
+                # Names begin where the numbers end. Whoever writes last has the slot, so they
+                # write from the last to the first.
                 wanting = open_[is_free]
-                self._slots[at[is_free]] = first + 1 + wanting
-                has_it = self._slots[at[is_free]] == first + 1 + wanting
+                names, where = first + 1 + wanting, at[is_free]
+                self._slots[where[::-1]] = names[::-1]
+                has_it = self._slots[where] == names
                 fresh.append(wanting[has_it])
                 open_ = np.concatenate((open_[~is_free], wanting[~has_it]))
                 at = slots[open_]
