@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from explore.bounds import Bounds
 from explore.local import Cast, Local, hears
 from explore.moves import Moves, Step
 from explore.numbering import Numbering
@@ -22,6 +21,7 @@ from explore.unfolding import Unfolding
 from model import registry
 from model.administrator import Administrator, administrator
 from model.asks import Partition
+from model.bounds import Bounds
 from model.ownership import MONOTONE, OWN_NODES, SINGLE, STRICT, TRUTHFUL
 from model.payloads import TopicAssignment
 from model.plan import ConsumerPlan, GroupPlan, Plan

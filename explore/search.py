@@ -241,8 +241,7 @@ class Search:
         self.progress.transitions += len(made)
         is_free = kinds == FREE
         if self.edges is not None:
-            moves_on = is_free & (numbers != source + first)
-            self.edges.add(first, len(rows), source[moves_on], numbers[moves_on])
+            self.edges.add(actor, first, source[is_free], numbers[is_free])
         return np.bincount(source[is_free], minlength=len(rows))
 
     def _tell_others(self, actor: int, casts: Array, made: Array) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from explore.cluster import ClusterSystem
 from explore.local import Local
 from explore.search import Search, Violation
-from explore.way import State, Taken, way_to
+from explore.way import State, Taken, Walked, way_to
 from model import registry
 from model.answers import Fired, Note, Ordered
 from model.asks import NextNote, Partition
@@ -25,7 +25,7 @@ def story_of(system: ClusterSystem, search: Search, violation: Violation) -> Sto
         StoryStep(
             number,
             deed_of(system, one),
-            _stands(system, one.after),
+            stands_of(system, one.after),
             _owners(system, one.after),
         )
         for number, one in enumerate(taken, 1)
@@ -41,7 +41,7 @@ def story_of(system: ClusterSystem, search: Search, violation: Violation) -> Sto
     )
 
 
-def deed_of(system: ClusterSystem, taken: Taken) -> Deed:
+def deed_of(system: Walked, taken: Taken) -> Deed:
     """What was done in a step."""
     step = taken.step
     return Deed(
@@ -74,7 +74,8 @@ def _about(about: Any) -> str:
 # --- how all stand ---------------------------------------------------------------------
 
 
-def _stands(system: ClusterSystem, state: State) -> dict[str, Stand]:
+def stands_of(system: Walked, state: State) -> dict[str, Stand]:
+    """Where every process stands."""
     return {
         member.name: _stand(member.locals[number], member.moves.process.ask)
         for member, number in zip(system.members, state[1:], strict=False)

@@ -41,8 +41,12 @@ class Move(NamedTuple):
 class System(Protocol):
     """What a search needs to know."""
 
-    actors: Sequence[str]
     budget: Budget
+
+    @property
+    def actors(self) -> Sequence[str]:
+        """Their names."""
+        ...
 
     def initial(self) -> tuple[int, ...]:
         """The shared value and each actor's local value in the beginning."""

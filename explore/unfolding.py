@@ -6,6 +6,7 @@ Theory of operation
   and the answers since; it is numbered, and what follows from a node and an answer is found
   once, by running the turn again from its memory with these answers, and remembered.
 
+  A loop within a turn that comes back to where it was comes back to its node (`pictures`).
   Where a turn ends, its memory begins the next: turns that end with equal memories meet in
   one node. That is a promise of the programmer's, and it is checked. Every new node is run
   twice, and what is asked has to be the same. A memory that equals an earlier one, but does
@@ -14,11 +15,14 @@ Theory of operation
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
 from msgspec import Struct
 
+from explore.pictures import Picture, picture_of
 from explore.promises import (
     KeepsOnAsking,
     MemoryLies,
@@ -70,7 +74,9 @@ class Unfolding:
         self._lookalikes: dict[Any, Any] = {}
         """Memory -> another that equals it and looks different."""
         self._after: dict[tuple[int, Any], int] = {}
-        self._by_history: dict[tuple[Any, tuple[Any, ...]], int] = {}
+        self._pictures: dict[int, Picture] = {}
+        self._before: list[int] = []
+        """Node -> the node one answer earlier in the same turn; -1 for the first."""
 
     def root(self, memory: Any, failed: str = "") -> int:
         """The node in which a turn begins with this memory."""
@@ -89,20 +95,39 @@ class Unfolding:
         after = self._after.get(key)
         if after is None:
             node = self.nodes[number]
-            after = self._after[key] = self._add(node.memory, (*node.answers, answer))
+            after = self._add(node.memory, (*node.answers, answer), before=number)
+            self._after[key] = after
         return after
 
-    def _add(self, memory: Any, answers: tuple[Any, ...], failed: str = "") -> int:
+    def _add(
+        self, memory: Any, answers: tuple[Any, ...], failed: str = "", *, before: int = -1
+    ) -> int:
         came = self._run_twice(memory, answers)
         if came.is_over:
             if isinstance(came.memory, Ended):
                 return self._keep(Node(memory, answers, came.memory))
             return self.root(came.memory, came.failed)
-        return self._keep(Node(memory, answers, came.ask, failed))
+        node = Node(memory, answers, came.ask, failed)
+        same = self._where_it_was(node, before)
+        return same if same >= 0 else self._keep(node, before)
 
-    def _keep(self, node: Node) -> int:
+    def _where_it_was(self, node: Node, before: int) -> int:
+        """The node of this turn to which a loop has come back; -1 for none."""
+        picture: Picture = ()
+        while before >= 0:
+            if self.nodes[before].ask == node.ask:
+                picture = picture or self._picture(node)
+                if before not in self._pictures:
+                    self._pictures[before] = self._picture(self.nodes[before])
+                if self._pictures[before] == picture:
+                    return before
+            before = self._before[before]
+        return -1
+
+    def _keep(self, node: Node, before: int = -1) -> int:
         number = len(self.nodes)
         self.nodes.append(node)
+        self._before.append(before)
         if not node.answers:
             self._roots[node.memory] = number
         return number
@@ -141,15 +166,25 @@ class Unfolding:
         finally:
             coroutine.close()
 
+    def _picture(self, node: Node) -> Picture:
+        """How the coroutine looks in a node."""
+        with self._suspended(node.memory, node.answers) as coroutine:
+            return picture_of(coroutine)
+
     def _line(self, memory: Any, answers: tuple[Any, ...]) -> str:
         """Where a turn stands after these answers."""
+        with self._suspended(memory, answers) as coroutine:
+            return place_of(coroutine) or "at its end"
+
+    @contextmanager
+    def _suspended(self, memory: Any, answers: tuple[Any, ...]) -> Iterator[Any]:
+        """A turn that was given these answers."""
         coroutine: Any = self.program.turn(ZOOKEEPER, self.program.me, memory)
         try:
-            for answer in (None, *answers):
-                coroutine.send(answer)
-            return place_of(coroutine)
-        except (StopIteration, ZooKeeperError):
-            return "at its end"
+            with suppress(StopIteration, ZooKeeperError):
+                for answer in (None, *answers):
+                    coroutine.send(answer)
+            yield coroutine
         finally:
             coroutine.close()
 

@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path as FilePath
 from stat import S_ISDIR, S_ISREG
+from typing import Any
 
+from model.bounds import KINDS, Bounds
 from model.plan import Plan
 from model.program import Program
 from model.variants import VARIANTS
@@ -63,6 +65,15 @@ class Scenario:
     def live_differs(self) -> str | None:
         """Why live runs may come to another verdict than simulated ones; None if they may not."""
         return self.model.worlds.live.differs
+
+    def bounds(self) -> Bounds | None:
+        """What it says a search of every interleaving may try; None where it says nothing."""
+        given = self.model.bounds
+        if given is None:
+            return None
+        values: dict[str, Any] = given.model_dump()
+        faults = {kind: values.pop(kind) for kind in KINDS}
+        return Bounds({kind: number for kind, number in faults.items() if number}, **values)
 
     def plan(self, variant: str | None = None, *, program: Program | None = None) -> Plan:
         """What to run for a variant; ScenarioError where the two do not go together.

@@ -19,6 +19,7 @@ from pydantic import (
     create_model,
 )
 
+from model.bounds import KINDS
 from model.faults import VERBS, Option
 from model.operations import Purpose
 from model.registry import Layout
@@ -222,6 +223,35 @@ def _entry_model() -> type[EntryBase]:
 Entry = _entry_model()
 
 
+def _bounds_model() -> type[Model]:
+    """How large a search may be, and how many faults of each kind it may try."""
+    some = Annotated[int, Field(ge=0, le=MOST_FAULTS)]
+    fields: dict[str, Any] = {
+        kind: (some, Field(0, description="how many in a search")) for kind in KINDS
+    }
+    fields |= {
+        "together": (some | None, Field(None, description="how many faults in all")),
+        "messages": (some, Field(0, description="in each partition, to be read and committed")),
+        "begin": (
+            Literal["fresh", "settled"],
+            Field("fresh", description="whether consumers start in the search or before it"),
+        ),
+        "consumers": (
+            Annotated[int, Field(ge=1)] | None,
+            Field(None, description="of each group at most"),
+        ),
+        "partitions": (
+            Annotated[int, Field(ge=1)] | None,
+            Field(None, description="of all topics together at most"),
+        ),
+    }
+    return create_model("Bounds", __base__=Model, **fields)
+
+
+MOST_FAULTS = 8
+BoundsModel = _bounds_model()
+
+
 # --- the whole -------------------------------------------------------------------------
 
 
@@ -291,6 +321,9 @@ class ScenarioModel(Model):
         None, description="the bound of progress, if not the computed one"
     )
     work_factor: int = Field(4, ge=1, le=1_000, description="the factor of the work bound")
+    bounds: BoundsModel | None = Field(  # type: ignore[valid-type]
+        None, description="of a search of every interleaving"
+    )
     worlds: WorldsModel = Field(WorldsModel(), description="where worlds cannot agree, and why")
 
 

@@ -33,9 +33,7 @@ def test_a_search_that_gives_up_says_why_and_how_deep_it_was() -> None:
     st.integers(1, 3).flatmap(
         lambda words: st.tuples(
             st.just(words),
-            st.lists(
-                st.lists(st.tuples(*[st.integers(0, 5)] * words), max_size=40), max_size=6
-            ),
+            st.lists(st.lists(st.tuples(*[st.integers(0, 5)] * words), max_size=40), max_size=6),
         )
     )
 )

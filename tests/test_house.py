@@ -68,7 +68,7 @@ ARROWS = {
 AT_HOME = {
     "simpy": {"sim"},
     "matplotlib": {"reports"},
-    "networkx": {"reports"},
+    "networkx": {"reports", "explore"},
     "pydantic": {"scenarios"},
     "kazoo": {"real"},
     "numpy": {"explore"},

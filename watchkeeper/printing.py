@@ -49,7 +49,7 @@ def plain_report(result: Result) -> str:
 def report(result: Result, to: Console, files: list[str] | None = None) -> None:
     """Print the report of a run."""
     to.print(_headline(result), soft_wrap=True)
-    show_table(_property_table(result.findings), to)
+    show_table(property_table(result.findings), to)
     if not all(one.counts for one in result.findings):
         to.print(Text("in parentheses: shown, but no part of the verdict", "dim"))
     to.print()
@@ -134,7 +134,8 @@ def plain_table(*columns: str) -> Table:
     return table
 
 
-def _property_table(findings: tuple[Finding, ...]) -> Table:
+def property_table(findings: tuple[Finding, ...]) -> Table:
+    """Each property with its verdict and what speaks for it."""
     table = plain_table("property", "kind", "verdict", "evidence")
     for at in (1, 2):
         table.columns[at].no_wrap = True

@@ -1,0 +1,71 @@
+"""Whether a good state comes, once there are no more faults.
+
+Theory of operation
+  A state is *good* that is at rest with nothing wrong in it. Three things are asked along
+  the moves that have to come:
+
+    can      from every state a good one can be reached
+    will     every way leads to a good one: whatever comes, it comes
+    fair     what does not surely lead there goes round in a circle; a circle counts only
+             if everybody who could go on all the time does go on in it
+
+  `will` is found by going backwards from the good states, taking in a state when all of its
+  moves lead to states that were taken in. What is left has a circle in it; it is cut into
+  the parts within which each state can be reached from each, and a part is a fair circle
+  unless somebody could always make a move in it and never does.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
+
+from explore.edges import Edges
+
+Array = NDArray[Any]
+MOST_IN_A_CIRCLE = 500_000
+"""States that are looked through for circles; beyond that nothing is said of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Liveness:
+    """What was found."""
+
+    stuck: int | None
+    """The nearest state from which no good one can be reached; None for no such state."""
+    is_inevitable: bool
+    """Whether every way leads to a good state."""
+    circle: tuple[int, ...] = ()
+    """States of a fair circle in which no good one is, if there is one."""
+    is_known: bool = True
+    """False where there was too much to look through for circles."""
+
+
+def judge(edges: Edges, good: Array) -> Liveness:
+    """Look at the moves that have to come; `good` has a flag for each state."""
+    can = edges.reaching(good)
+    stuck = int(np.argmin(can)) if not can.all() else None
+    will = edges.leading_to(good)
+    if will.all():
+        return Liveness(None, True)
+    left = np.flatnonzero(~will)
+    if len(left) > MOST_IN_A_CIRCLE:
+        return Liveness(stuck, False, is_known=False)
+    return Liveness(stuck, False, _fair_circle(edges, left))
+
+
+def _fair_circle(edges: Edges, left: Array) -> tuple[int, ...]:
+    """A circle among these states in which everybody moves who always could."""
+    graph = nx.DiGraph()
+    graph.add_nodes_from(left.tolist())
+    graph.add_edges_from(edges.between(left))
+    for part in nx.strongly_connected_components(graph):
+        inner = np.fromiter(sorted(part), np.int64)
+        is_circle = len(inner) > 1 or edges.has_loop(int(inner[0]))
+        if is_circle and edges.is_fair(inner):
+            return tuple(inner.tolist())
+    return ()

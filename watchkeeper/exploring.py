@@ -1,0 +1,237 @@
+"""Explores a scenario: searches every interleaving within its bounds, and says what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from explore import liveness
+from explore.cluster import CannotExplore, ClusterSystem
+from explore.liveness import Liveness
+from explore.promises import BrokenPromise
+from explore.search import Limits, Progress, Search, Searched, Violation
+from explore.story import story_of
+from model.bounds import Bounds, of_timeline, shrunk
+from model.calm import BALANCE, CONSENSUS, COVER
+from model.ownership import MONOTONE, OWN_NODES, SINGLE, STRICT, TRUTHFUL
+from model.plan import Plan
+from model.progress import PROGRESS
+from model.story import Story
+from model.verdicts import Finding, Property, Verdict, overall
+from scenarios import Scenario
+from watchkeeper.endings import HOLDS, UNKNOWN, USAGE, VIOLATED, Stop
+
+ALWAYS = (SINGLE, TRUTHFUL, OWN_NODES, MONOTONE)
+AT_REST = (COVER, CONSENSUS, BALANCE)
+
+Tell = Callable[[Progress], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Explored:
+    """What a search has found."""
+
+    scenario: Scenario
+    plan: Plan
+    """As it was searched: no larger than its bounds."""
+    bounds: Bounds
+    remarks: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    searched: Searched
+    story: Story | None
+    """The nearest counterexample."""
+    others: tuple[Story, ...] = ()
+    """The nearest one of each other property, where the search went on."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """What can be said of the scenario within its bounds."""
+        return overall(self.findings)
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code of the command."""
+        return {Verdict.HOLDS: HOLDS, Verdict.VIOLATED: VIOLATED}.get(self.verdict, UNKNOWN)
+
+    @property
+    def command(self) -> str:
+        """What finds it again."""
+        name = self.scenario.source or self.scenario.name
+        return f"watchkeeper explore {name} --variant {self.plan.variant}"
+
+
+def explore_scenario(
+    scenario: Scenario,
+    variant: str | None = None,
+    *,
+    limits: Limits | None = None,
+    goes_on: bool = False,
+    reduces: bool = True,
+    tell: Tell | None = None,
+) -> Explored:
+    """Search every interleaving of a scenario; Stop where it cannot be searched."""
+    plan = scenario.plan(variant)
+    bounds, remarks = bounds_of(scenario, plan)
+    plan = shrunk(plan, bounds)
+    try:
+        system = ClusterSystem(plan, bounds, folds=reduces)
+        search = Search(system, limits, tell=tell, goes_on=goes_on, reduces=reduces)
+        searched = search.run()
+    except (CannotExplore, BrokenPromise) as error:
+        raise Stop(USAGE, str(error)) from None
+    found = {one.what: one for one in searched.violations}
+    if searched.is_complete:
+        assert search.edges is not None, "edges are kept"
+        live = liveness.judge(search.edges, search.good.values)
+        found |= _stuck(live)
+        remarks += _about(live)
+    stories = [
+        story_of(system, search, one) for one in sorted(found.values(), key=lambda one: one.state)
+    ]
+    return Explored(
+        scenario,
+        plan,
+        bounds,
+        tuple(remarks),
+        _findings(plan, searched, stories),
+        searched,
+        stories[0] if stories else None,
+        tuple(stories[1:]),
+    )
+
+
+def limits(states: int | None, seconds: float | None, gib: float | None) -> Limits:
+    """When a search gives up; by default before it takes the memory that others need."""
+    held = int(gib * 2**30) if gib is not None else _free_memory() * 3 // 4
+    return Limits(states, seconds, held)
+
+
+def _free_memory() -> int:
+    """The memory that is free; where the machine does not say, four gigabytes."""
+    try:
+        with Path("/proc/meminfo").open() as file:
+            lines = dict(line.split(":", 1) for line in file)
+        return int(lines["MemAvailable"].split()[0]) * 1024
+    except (OSError, KeyError, ValueError):
+        return 4 * 2**30
+
+
+def bounds_of(scenario: Scenario, plan: Plan) -> tuple[Bounds, list[str]]:
+    """The bounds of a scenario, its own or what its timeline suggests; and what to say of it."""
+    own = scenario.bounds()
+    if own is not None:
+        return own, []
+    suggested = of_timeline(plan)
+    remarks = [
+        "the scenario has no `bounds:`; one unit for each fault of its timeline is tried, at "
+        f"most {suggested.bounds.together} together, with at most {suggested.bounds.consumers} "
+        f"consumers of a group and {suggested.bounds.partitions} partitions"
+    ]
+    if suggested.left_out:
+        remarks.append(f"not explored: {', '.join(suggested.left_out)}")
+    return suggested.bounds, remarks
+
+
+def _stuck(live: Liveness) -> dict[str, Violation]:
+    """The nearest state from which no good rest comes."""
+    state = live.stuck if live.stuck is not None else min(live.circle, default=None)
+    return {} if state is None else {PROGRESS.name: Violation(PROGRESS.name, state)}
+
+
+def _about(live: Liveness) -> list[str]:
+    """What else is to be said of what comes in the end."""
+    if live.is_inevitable:
+        return ["without further faults every way leads to a good rest"]
+    if not live.is_known:
+        return ["a good rest can be reached; whether it must come was too much to look through"]
+    if live.stuck is None and not live.circle:
+        return ["only ways on which somebody is passed over for ever never come to rest"]
+    return []
+
+
+def _findings(plan: Plan, searched: Searched, stories: list[Story]) -> tuple[Finding, ...]:
+    proofs = {story.violates: story.proof for story in stories}
+    claims = [*ALWAYS, *AT_REST, PROGRESS]
+    if plan.strict_ownership:
+        claims.insert(1, STRICT)
+    return tuple(_finding(claim, searched, proofs) for claim in claims)
+
+
+def _finding(claim: Property, searched: Searched, proofs: dict[str, str]) -> Finding:
+    if claim.name in proofs:
+        return Finding(claim, Verdict.VIOLATED, proofs[claim.name])
+    if not searched.is_complete:
+        depth = searched.progress.depth
+        said = f"not in the first {depth} steps; the search ended when {searched.stopped}"
+        return Finding(claim, Verdict.UNKNOWN, said)
+    return Finding(claim, Verdict.HOLDS, _held(claim, searched))
+
+
+def _held(claim: Property, searched: Searched) -> str:
+    states, rests = f"{searched.progress.states:,}", f"{searched.rests:,}"
+    if claim in AT_REST:
+        return f"in each of {rests} states at rest"
+    if claim is PROGRESS:
+        return f"from each of {states} states a good rest can be reached without further faults"
+    return f"in each of {states} states"
+
+
+def to_json(explored: Explored, files: list[str]) -> dict[str, Any]:
+    """What `--json` prints."""
+    progress = explored.searched.progress
+    return {
+        "scenario": explored.plan.name,
+        "variant": explored.plan.variant,
+        "world": "explore",
+        "verdict": explored.verdict.value,
+        "bound": bound_in_words(explored),
+        "complete": explored.searched.is_complete,
+        "stopped": explored.searched.stopped,
+        "states": progress.states,
+        "transitions": progress.transitions,
+        "depth": progress.depth,
+        "seconds": round(progress.seconds, 3),
+        "bytes_per_state": progress.nbytes // max(progress.states, 1),
+        "properties": [
+            {
+                "name": one.claim.name,
+                "kind": one.claim.kind,
+                "verdict": one.verdict.value,
+                "evidence": one.evidence,
+            }
+            for one in explored.findings
+        ],
+        "remarks": list(explored.remarks),
+        "steps": len(explored.story.steps) if explored.story is not None else None,
+        "command": explored.command,
+        "files": files,
+    }
+
+
+def bound_in_words(explored: Explored) -> str:
+    """The bound of a search."""
+    plan, bounds = explored.plan, explored.bounds
+    consumers = sum(len(group.consumers) for group in plan.groups)
+    cluster = plan.clusters[0]
+    partitions = sum(
+        sum(count for _, count in topic.by_broker) or len(topic.replicas)
+        for topic in cluster.topics
+    )
+    parts = [
+        _many(consumers, "consumer"),
+        f"{_many(partitions, 'partition')} of {_many(len(cluster.topics), 'topic')}",
+        _many(len(cluster.brokers), "broker"),
+        "settled in the beginning" if bounds.begin == "settled" else "from the start",
+        *(f"{number} {kind.replace('_', ' ')}" for kind, number in bounds.faults.items()),
+    ]
+    if bounds.together is not None and bounds.together < sum(bounds.faults.values()):
+        parts.append(f"at most {bounds.together} together")
+    if bounds.messages:
+        parts.append(f"{bounds.messages} messages a partition")
+    return ", ".join(parts)
+
+
+def _many(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
