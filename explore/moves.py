@@ -109,9 +109,7 @@ class Moves:
             ask = self.process.ask(step.local)
             for fault in self._befalling(step.tree, step.local):
                 if fault.fault not in ("crash", "leave"):
-                    yield fault._replace(
-                        does=f"{step.does}, then {fault.does}", cast=(*step.cast, *fault.cast)
-                    )
+                    yield _then(step, fault)
             read = self._operates(step.tree, step.local, ask)
             step = step._replace(
                 local=read.local, followed_by=(*step.followed_by, (read.about, read.answer))
@@ -325,6 +323,16 @@ class Moves:
         if type(done.answer) is not Failure:
             cut = self._cut(hears(local, done.cast))
             yield _done("loses a reply", done, cut, operation)._replace(fault=fault)
+
+
+def _then(step: Step, fault: Step) -> Step:
+    """A step with a fault at its heels; what was answered before that is told as reads."""
+    first = ((step.about, step.answer),) if isinstance(step.about, Operation) else ()
+    return fault._replace(
+        does=f"{step.does}, then {fault.does}",
+        cast=(*step.cast, *fault.cast),
+        followed_by=(*first, *step.followed_by),
+    )
 
 
 def _next_of(local: Local, ask: Any) -> Operation[Any]:
