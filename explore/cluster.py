@@ -301,7 +301,7 @@ class ClusterSystem:
 
     def wrong_at_rest(self, state: tuple[int, ...]) -> str:
         """What is violated while nothing has to come any more."""
-        key = state[1:-1]
+        key = state[1:]
         judged = self._judged.get(key)
         if judged is None:
             judged = self._judged[key] = self._rests.judge(self.values(state))
