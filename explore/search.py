@@ -122,6 +122,10 @@ class Search:
         self.progress = Progress()
         self.found: dict[str, Violation] = {}
         self.rests = 0
+        self._wrong_state: Callable[[tuple[int, ...]], str] | None = getattr(
+            system, "wrong_state", None
+        )
+        """Says what is violated in a whole state, where a system declares it."""
         self._begun = time.monotonic()
 
     def run(self) -> Searched:
@@ -180,6 +184,8 @@ class Search:
         rows = self.visited.rows[first:end].copy().view(np.uint32)
         columns = np.ascontiguousarray(rows.T)
         self._look_for_two_of_one(first, columns)
+        if self._wrong_state is not None:
+            self._look_at_states(first, rows, self._wrong_state)
         alone, settled = self._alone(columns)
         have_to_come = np.zeros(len(rows), np.int64)
         for actor, table in enumerate(self.tables):
@@ -289,6 +295,14 @@ class Search:
             seen |= bits
         if twice.any():
             self._violated(EXCLUSIVE, first + int(np.argmax(twice != 0)))
+
+    def _look_at_states(
+        self, first: int, rows: Array, wrong_state: Callable[[tuple[int, ...]], str]
+    ) -> None:
+        for at, state in enumerate(rows[:, : self.width - 1].tolist()):
+            wrong = wrong_state(tuple(state))
+            if wrong:
+                self._violated(wrong, first + at)
 
     def _look_at_rests(self, first: int, rows: Array, at_rest: Array) -> None:
         good = np.zeros(len(rows), np.bool_)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -66,3 +68,41 @@ def test_a_set_of_rows_grows() -> None:
 
     assert (len(visited), len(fresh)) == (100_000, 0)
     assert numbers.tolist() == list(range(100_000))
+
+
+class Judged(TwoPhaseCommit):
+    """The same, of which something is claimed in whole states."""
+
+    def __init__(self, managers: int, is_wrong: Callable[[tuple[int, ...]], bool]) -> None:
+        super().__init__(managers)
+        self.is_wrong = is_wrong
+        self.seen: list[tuple[int, ...]] = []
+
+    def wrong_state(self, state: tuple[int, ...]) -> str:
+        self.seen.append(state)
+        return "two have moved" if self.is_wrong(state) else ""
+
+
+def test_a_system_that_judges_whole_states_is_asked_of_each_of_them_once() -> None:
+    system = Judged(3, lambda state: False)
+
+    searched = Search(system).run()
+
+    assert (len(system.seen), len(set(system.seen))) == (288, 288)
+    assert searched.violations == []
+
+
+def test_the_nearest_state_that_is_wrong_as_a_whole_is_found() -> None:
+    first = TwoPhaseCommit(3).initial()
+
+    def two_have_moved(state: tuple[int, ...]) -> bool:
+        return sum(one != other for one, other in zip(first[1:], state[1:], strict=True)) >= 2
+
+    system = Judged(3, two_have_moved)
+    search = Search(system)
+    searched = search.run()
+
+    (violation,) = searched.violations
+    assert violation.what == "two have moved"
+    assert two_have_moved(search.state(violation.state)[:-1])
+    assert len(search.path(violation.state)) == 3
