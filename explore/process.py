@@ -46,11 +46,20 @@ WAITS = object()
 class Process:
     """One program, which may be run again and again, and the numbers of its sessions."""
 
-    def __init__(self, name: str, unfolding: Unfolding, sessions: tuple[int, ...]) -> None:
+    def __init__(
+        self,
+        name: str,
+        unfolding: Unfolding,
+        sessions: tuple[int, ...],
+        *,
+        pauses_last: bool = False,
+    ) -> None:
         self.name = name
         self.unfolding = unfolding
         self.sessions = sessions
         """The numbers it may use."""
+        self.pauses_last = pauses_last
+        """Whether others may come in during a pause, and before there is a session."""
 
     def begun(self, local: Local, life: int) -> Local:
         """A process of this program starts."""
@@ -133,7 +142,7 @@ class Process:
 
     def _sleep(self, local: Local, ask: Sleep) -> tuple[Local, Any]:
         """A pause is over whenever it likes: whoever is late is late at what follows."""
-        return local, None
+        return local, WAITS if self.pauses_last else None
 
     def _connected(self, local: Local, ask: Connected) -> tuple[Local, Any]:
         if local.link == "up":
@@ -146,23 +155,24 @@ class Process:
         """There is a session at once; nobody but its owner can see that there is one."""
         if local.link == "up":
             return local, None
-        if local.link == "down":
+        if local.link == "down" or self.pauses_last:
             return local, WAITS
+        return self.with_session(local), None
+
+    def with_session(self, local: Local) -> Local:
+        """A process that has got a session of its own."""
         taken = {*local.orphans, *(session for session, _ in local.ghosts)}
         session = next(one for one in self.sessions if one not in taken)
         kept = tuple(n for n in local.inbox if not isinstance(n, Fired | SessionNote))
-        return (
-            replace(
-                local,
-                link="up",
-                session=session,
-                is_alive=True,
-                inbox=kept,
-                channel=(),
-                watches=frozenset(),
-                touched=frozenset(),
-            ),
-            None,
+        return replace(
+            local,
+            link="up",
+            session=session,
+            is_alive=True,
+            inbox=kept,
+            channel=(),
+            watches=frozenset(),
+            touched=frozenset(),
         )
 
     def _close_session(self, local: Local, ask: CloseSession) -> tuple[Local, Any]:

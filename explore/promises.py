@@ -7,15 +7,15 @@ version. Memories that are equal behave alike.
 
 from __future__ import annotations
 
-import random
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, NoReturn
+from typing import Any
 
+from msgspec import NODEFAULT
+from msgspec.structs import fields
+
+from explore.own_lines import is_library, own_line_of
 from model.answers import Stat
-from model.operations import Ask
+from model.operations import AddWatch, Ask, Pipelined, RemoveWatches
 from model.program import Ended
 
 
@@ -59,6 +59,10 @@ class MemoryLies(BrokenPromise):
         )
 
 
+class OrderOfSet(BrokenPromise):
+    """A program goes through a set, whose order differs from one process to the next."""
+
+
 class KeepsOnAsking(BrokenPromise):
     """A turn never ends."""
 
@@ -82,20 +86,70 @@ class Busy(BrokenPromise):
 def told(came: Any) -> str:
     """What running a turn came to, in words."""
     if not came.is_over:
-        return repr(came.ask)
+        return _said(came.ask)
     if isinstance(came.memory, Ended):
         return f"its end, {came.memory.reason!r}"
     return f"the end of the turn, with {came.memory!r}"
 
 
+def _said(ask: Any) -> str:
+    """What is asked for, without what goes without saying."""
+    if not isinstance(ask, Ask):
+        return repr(ask)
+    told = []
+    for one in fields(ask):
+        value = getattr(ask, one.name)
+        if one.default is NODEFAULT or value != one.default:
+            told.append(f"{one.name}={value!r}")
+    return f"{type(ask).__name__}({', '.join(told)})"
+
+
+def refuse_unless_coroutine(name: str, turn: Any, made: Any) -> None:
+    """Say so where a turn is no coroutine."""
+    if not hasattr(made, "send") or not hasattr(made, "close"):
+        raise Forbidden(
+            f"the turn of {name}, {turn!r}, has to be a coroutine function (async def); it "
+            f"gives {made!r}"
+        )
+
+
 def refuse_unless_ask(name: str, ask: Any, coroutine: Any) -> None:
-    """Say so where something is awaited that no world can answer."""
+    """Say so where something is awaited that no world, or no search, can answer."""
     if not isinstance(ask, Ask):
         raise Forbidden(
             f"{name} awaits {type(ask).__name__!r} {place_of(coroutine)}, which is not an "
             "operation; protocol code may only await what model.operations and model.asks "
             "provide"
         )
+    for one in ask.operations if isinstance(ask, Pipelined) else (ask,):
+        if isinstance(one, NOT_EXPLORED):
+            raise Forbidden(
+                f"{name} asks for {type(one).__name__} {place_of(coroutine)}, which cannot be "
+                "explored: watches that stay are not modelled; leave one with each read"
+            )
+
+
+NOT_EXPLORED = (AddWatch, RemoveWatches)
+
+
+def refuse_or_note(name: str, memory: Any, answers: tuple[Any, ...], error: Exception) -> None:
+    """What an error that is none of ZooKeeper's says of a program; notes go with the others."""
+    if isinstance(error, BrokenPromise):
+        return
+    said = str(error)
+    if (isinstance(error, TypeError) and "await" in said) or said == NO_LOOP:
+        raise Forbidden(
+            f"{name} awaits at {own_line_of(error)} what is not an operation ({said}); protocol "
+            "code may only await what model.operations and model.asks provide"
+        ) from error
+    error.add_note(f"in a turn of {name}, at {own_line_of(error)}")
+    error.add_note(
+        f"begun with {memory!r}" + (f", after the answers {answers!r}" if answers else "")
+    )
+
+
+NO_LOOP = "no running event loop"
+"""What asyncio says of its own awaitables where it does not run."""
 
 
 def place_of(coroutine: Any) -> str:
@@ -105,41 +159,10 @@ def place_of(coroutine: Any) -> str:
         frame = getattr(coroutine, "cr_frame", None)
         if frame is None or frame.f_code.co_name == "__await__":
             break
-        found = f"{frame.f_code.co_filename}:{frame.f_lineno}"
+        if not found or not is_library(frame.f_code.co_filename):
+            found = f"{frame.f_code.co_filename}:{frame.f_lineno}"
         coroutine = getattr(coroutine, "cr_await", None)
     return f"at {found}" if found else ""
-
-
-# --- the clock and the dice ------------------------------------------------------------
-
-CLOCKS = ("time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns")
-DICE = ("random", "randint", "randrange", "choice", "shuffle", "uniform", "getrandbits")
-
-
-@contextmanager
-def guarded(name: str, coroutine: Any) -> Iterator[None]:
-    """While a turn runs, the machine's clock and dice are out of its reach."""
-    hidden: list[tuple[Any, str, Any]] = []
-    for module, words in ((time, CLOCKS), (random, DICE)):
-        for word in words:
-            hidden.append((module, word, getattr(module, word)))
-            setattr(module, word, _refusing(name, f"{module.__name__}.{word}"))
-    try:
-        yield
-    finally:
-        for module, word, own in hidden:
-            setattr(module, word, own)
-
-
-def _refusing(name: str, what: str) -> Any:
-    def refuse(*given: Any, **named: Any) -> NoReturn:
-        frame = sys._getframe(1)
-        raise Forbidden(
-            f"{name} calls {what}() at {frame.f_code.co_filename}:{frame.f_lineno}; protocol "
-            "code asks its world instead: now_ms(), fresh_id()"
-        )
-
-    return refuse
 
 
 class _Unread:

@@ -16,21 +16,24 @@ Theory of operation
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
 
 from msgspec import Struct
 
+from explore.guards import guarded, watched
 from explore.pictures import Picture, picture_of
 from explore.promises import (
+    Busy,
     KeepsOnAsking,
     MemoryLies,
     NotHashable,
     NotTheSame,
-    guarded,
     place_of,
+    refuse_or_note,
     refuse_unless_ask,
+    refuse_unless_coroutine,
 )
 from model.errors import ZooKeeperError
 from model.operations import ZooKeeper
@@ -38,6 +41,7 @@ from model.program import Ended, Program
 
 ZOOKEEPER = ZooKeeper()
 LONGEST_TURN = 100_000
+MOST_SILENT_TURNS = 200
 
 
 class Node(Struct, frozen=True):
@@ -68,6 +72,8 @@ class Unfolding:
         self.program = program
         self.name = name
         self.nodes: list[Node] = []
+        self._is_foreign = not getattr(program.turn, "__module__", "").startswith("model.")
+        """Whether nobody has seen to it that it knows no clock; of the model a test does."""
         self.runs = 0
         """How often a turn was run."""
         self._roots: dict[Any, int] = {}
@@ -79,15 +85,22 @@ class Unfolding:
         """Node -> the node one answer earlier in the same turn; -1 for the first."""
 
     def root(self, memory: Any, failed: str = "") -> int:
-        """The node in which a turn begins with this memory."""
-        try:
-            number = self._roots.get(memory)
-        except TypeError as error:
-            raise NotHashable(self.name, memory, error) from None
-        if number is not None:
-            self._compare_looks(number, memory)
-            return number
-        return self._add(memory, (), failed)
+        """The node in which a turn begins with this memory; turns that ask nothing are taken."""
+        for _ in range(MOST_SILENT_TURNS):
+            try:
+                number = self._roots.get(memory)
+            except TypeError as error:
+                raise NotHashable(self.name, memory, error) from None
+            if number is not None:
+                self._compare_looks(number, memory)
+                return number
+            came = self._run_twice(memory, ())
+            if not came.is_over:
+                return self._keep(Node(memory, (), came.ask, failed))
+            if isinstance(came.memory, Ended):
+                return self._keep(Node(memory, (), came.memory))
+            memory, failed = came.memory, came.failed
+        raise Busy(self.name, f"in turns that ask for nothing, with {memory!r},")
 
     def after(self, number: int, answer: Any) -> int:
         """The node after an answer."""
@@ -95,19 +108,17 @@ class Unfolding:
         after = self._after.get(key)
         if after is None:
             node = self.nodes[number]
-            after = self._add(node.memory, (*node.answers, answer), before=number)
+            after = self._add(node.memory, (*node.answers, answer), number)
             self._after[key] = after
         return after
 
-    def _add(
-        self, memory: Any, answers: tuple[Any, ...], failed: str = "", *, before: int = -1
-    ) -> int:
+    def _add(self, memory: Any, answers: tuple[Any, ...], before: int) -> int:
         came = self._run_twice(memory, answers)
         if came.is_over:
             if isinstance(came.memory, Ended):
                 return self._keep(Node(memory, answers, came.memory))
             return self.root(came.memory, came.failed)
-        node = Node(memory, answers, came.ask, failed)
+        node = Node(memory, answers, came.ask)
         same = self._where_it_was(node, before)
         return same if same >= 0 else self._keep(node, before)
 
@@ -136,7 +147,8 @@ class Unfolding:
 
     def _run_twice(self, memory: Any, answers: tuple[Any, ...]) -> Came:
         came = self._run(memory, answers)
-        again = self._run(memory, answers)
+        with watched(self.name) if self._is_foreign else nullcontext():
+            again = self._run(memory, answers)
         if came != again:
             raise NotTheSame(self.name, self._line(memory, answers), came, again)
         other = self._lookalikes.get(memory)
@@ -150,9 +162,10 @@ class Unfolding:
         """Run a turn with these answers; what it asks then, or how it ends."""
         self.runs += 1
         coroutine: Any = self.program.turn(ZOOKEEPER, self.program.me, memory)
+        refuse_unless_coroutine(self.name, self.program.turn, coroutine)
         given = iter((None, *answers))
         try:
-            with guarded(self.name, coroutine):
+            with guarded(self.name):
                 for asked, answer in enumerate(given):
                     if asked > LONGEST_TURN:
                         raise KeepsOnAsking(self.name, place_of(coroutine), LONGEST_TURN)
@@ -163,6 +176,9 @@ class Unfolding:
             return Came(memory=done.value, is_over=True)
         except ZooKeeperError as error:
             return Came(memory=memory, is_over=True, failed=str(error))
+        except Exception as error:
+            refuse_or_note(self.name, memory, answers, error)
+            raise
         finally:
             coroutine.close()
 
@@ -174,7 +190,12 @@ class Unfolding:
     def _line(self, memory: Any, answers: tuple[Any, ...]) -> str:
         """Where a turn stands after these answers."""
         with self._suspended(memory, answers) as coroutine:
-            return place_of(coroutine) or "at its end"
+            return place_of(coroutine) or f"at its end, {self._begins()}"
+
+    def _begins(self) -> str:
+        """Where the turn begins, for turns that are over."""
+        code = getattr(self.program.turn, "__code__", None)
+        return "" if code is None else f"in the turn at {code.co_filename}:{code.co_firstlineno}"
 
     @contextmanager
     def _suspended(self, memory: Any, answers: tuple[Any, ...]) -> Iterator[Any]:
@@ -187,6 +208,29 @@ class Unfolding:
             yield coroutine
         finally:
             coroutine.close()
+
+    def run_again(self) -> None:
+        """Run everything once more, and see that it comes to what it came to.
+
+        What a program keeps beside its memory may change while the search goes on. Then what
+        it did in the beginning it does not do any more.
+        """
+        for memory, number in list(self._roots.items()):
+            self._compare(memory, (), number)
+        for (number, answer), after in list(self._after.items()):
+            node = self.nodes[number]
+            self._compare(node.memory, (*node.answers, answer), after)
+
+    def _compare(self, memory: Any, answers: tuple[Any, ...], number: int) -> None:
+        came = self._run(memory, answers)
+        if came.is_over and not isinstance(came.memory, Ended):
+            is_same = self.root(came.memory, came.failed) == number
+        else:
+            is_same = self.nodes[number].ask == (came.memory if came.is_over else came.ask)
+        if not is_same:
+            node = self.nodes[number]
+            first = Came(node.ask) if answers == node.answers else Came(None, node.memory, True)
+            raise NotTheSame(self.name, self._line(memory, answers), first, came)
 
     # --- memories that are equal and look different ------------------------------------
 

@@ -2,12 +2,13 @@
 
 The door for users' own code:
 
-    from watchkeeper import simulate, properties, strategies
+    from watchkeeper import explore, simulate, properties, strategies
 
     result = simulate("consumer-crash", seed=7)
     assert result.holds, result
 
 `simulate` runs a scenario and judges it; `properties` are the claims it is judged by;
+`explore` searches every interleaving of programs of your own, and says what it has `Found`;
 `strategies` draws scenarios for Hypothesis. `Consumer` and `Broker` put a live member into
 an application, over a real ZooKeeper; `run_live` runs a program of your own there. What a
 program may ask of its world stands in `model.operations` and `model.asks`.
@@ -26,6 +27,8 @@ __version__ = "0.1.0"
 
 _DOOR = {
     "simulate": ("watchkeeper.running", "simulate"),
+    "explore": ("explore.own", "explore"),
+    "Found": ("explore.own", "Found"),
     "Result": ("watchkeeper.result", "Result"),
     "load": ("scenarios", "load"),
     "Scenario": ("scenarios", "Scenario"),
@@ -50,6 +53,7 @@ __all__ = [
     "Claim",
     "Consumer",
     "Ended",
+    "Found",
     "NotOwned",
     "Partition",
     "Program",
@@ -58,6 +62,7 @@ __all__ = [
     "ScenarioError",
     "Verdict",
     "__version__",
+    "explore",
     "load",
     "properties",
     "run_live",
@@ -67,6 +72,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     import watchkeeper.strategies as strategies
+    from explore.own import Found, explore
     from model import properties
     from model.asks import Partition
     from model.program import Ended, Program

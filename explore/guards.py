@@ -1,0 +1,105 @@
+"""Keeps the machine's clock and dice out of a turn's reach, and says where one reached for them.
+
+`guarded` is quick: it takes the functions that are called most out of their modules.
+`watched` sees every call of a function that is not written in Python, by whatever name it
+was imported, and is slow; so of the two runs that every history gets, it watches one.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, NoReturn
+
+from explore.own_lines import is_library, own_frame
+from explore.promises import Forbidden
+
+CLOCKS = ("time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns")
+DICE = ("random", "randint", "randrange", "choice", "shuffle", "uniform", "getrandbits")
+
+WATCHED = {
+    **{("time", name): f"time.{name}" for name in CLOCKS},
+    ("time", "localtime"): "time.localtime",
+    ("time", "gmtime"): "time.gmtime",
+    ("time", "ctime"): "time.ctime",
+    ("time", "process_time"): "time.process_time",
+    ("time", "sleep"): "time.sleep",
+    ("datetime", "now"): "datetime.now",
+    ("datetime", "utcnow"): "datetime.utcnow",
+    ("datetime", "today"): "datetime.today",
+    ("date", "today"): "date.today",
+    ("Random", "random"): "random.random",
+    ("Random", "getrandbits"): "random.getrandbits",
+    ("posix", "urandom"): "os.urandom",
+    ("nt", "urandom"): "os.urandom",
+    ("_uuid", "generate_time_safe"): "uuid.uuid1",
+}
+"""Module or class, and name -> what a program has called, by the name it knows."""
+DIFFERS = {("builtins", "id"): "id", ("builtins", "hash"): "hash"}
+"""The same, of what gives another number in each process; libraries may well call it."""
+
+
+@contextmanager
+def guarded(name: str) -> Iterator[None]:
+    """While a turn runs, the clock and the dice are not where they used to be."""
+    hidden: list[tuple[Any, str, Any]] = []
+    for module, words in ((time, CLOCKS), (random, DICE)):
+        for word in words:
+            hidden.append((module, word, getattr(module, word)))
+            setattr(module, word, _refusing(name, f"{module.__name__}.{word}"))
+    try:
+        yield
+    finally:
+        for module, word, own in hidden:
+            setattr(module, word, own)
+
+
+def _refusing(name: str, what: str) -> Any:
+    def refuse(*given: Any, **named: Any) -> NoReturn:
+        raise refusal(name, what, sys._getframe(1))
+
+    return refuse
+
+
+def refusal(name: str, what: str, frame: FrameType) -> Forbidden:
+    """What is said of a call; `frame` is where it was made, or somewhere below."""
+    own = own_frame(frame)
+    instead = "protocol code asks its world instead: now_ms(), sleep(), fresh_id()"
+    if what in DIFFERS.values():
+        instead = "its answer differs from one process to the next"
+    return Forbidden(
+        f"{name} calls {what}() at {own.f_code.co_filename}:{own.f_lineno}; {instead}"
+    )
+
+
+@contextmanager
+def watched(name: str) -> Iterator[None]:
+    """While a turn runs, every call out of Python is looked at."""
+    refused: list[Forbidden] = []
+
+    def look(frame: FrameType, event: str, called: Any) -> None:
+        if event != "c_call":
+            return
+        owner = str(getattr(called, "__module__", None) or getattr(called, "__qualname__", ""))
+        word = (owner.partition(".")[0], called.__name__)
+        what = WATCHED.get(word)
+        if what is None and word in DIFFERS:
+            code = frame.f_code
+            if code.co_name != "__hash__" and not is_library(code.co_filename):
+                what = DIFFERS[word]
+        if what is not None:
+            refused.append(refusal(name, what, frame))
+            raise refused[0]
+
+    before = sys.getprofile()
+    sys.setprofile(look)
+    try:
+        yield
+    finally:
+        sys.setprofile(before)
+    if refused:
+        raise refused[0]
