@@ -74,7 +74,8 @@ def page(title: str, *parts: str) -> str:
 def variants_page() -> str:
     """The variants' table: a row for each question, a column for each variant."""
     names = list(VARIANTS)
-    questions = [field.name for field in fields(Variant) if field.name not in ("name", "about")]
+    no_question = ("name", "about", "flaw")
+    questions = [field.name for field in fields(Variant) if field.name not in no_question]
     rows = (
         [field.replace("_", " "), *(cell(getattr(VARIANTS[name], field)) for name in names)]
         for field in questions

@@ -40,12 +40,13 @@ async def release_all(attempt: Attempt) -> None:
     """Step 8, as shipped: delete every claim I remember, whoever made what stands there."""
     await forget(None)
     for partition in attempt.memory.owned:
-        await _delete(attempt, partition)
+        await delete_claim(attempt, partition)
     attempt.remember(owned=())
 
 
-async def _delete(attempt: Attempt, partition: Partition) -> None:
-    path = registry.owner(attempt.me.group, partition)
+async def delete_claim(attempt: Attempt, partition: Partition) -> None:
+    """Delete the claim on a partition, whoever made it."""
+    path = attempt.owner_path(partition)
     try:
         await attempt.requests(Delete(path, purpose="release"))
     except NoNode:
@@ -56,21 +57,23 @@ async def release_by_name(attempt: Attempt) -> None:
     """Step 8, to the letter: delete the entries of these topics that hold my id."""
     mine = attempt.memory.consumer_id.encode()
     for topic in attempt.topics:
-        for partition in await _claimed(attempt, topic):
-            if await _holds(attempt, registry.owner(attempt.me.group, partition), mine):
-                await _delete(attempt, partition)
+        for partition in await claimed_in(attempt, topic):
+            if await holds(attempt, attempt.owner_path(partition), mine):
+                await delete_claim(attempt, partition)
     kept = tuple(one for one in attempt.memory.owned if one.topic not in attempt.topics)
     attempt.remember(owned=kept)
 
 
-async def _holds(attempt: Attempt, path: str, value: bytes) -> bool:
+async def holds(attempt: Attempt, path: str, value: bytes) -> bool:
+    """Whether a znode is there and holds this value."""
     try:
         return (await attempt.requests(GetData(path, False, "read claims"))).data == value
     except NoNode:
         return False
 
 
-async def _claimed(attempt: Attempt, topic: str) -> list[Partition]:
+async def claimed_in(attempt: Attempt, topic: str) -> list[Partition]:
+    """The partitions of a topic that somebody has claimed."""
     try:
         path = registry.topic_owners(attempt.me.group, topic)
         names = await attempt.requests(GetChildren(path, False, "read claims"))
@@ -88,16 +91,22 @@ async def release_lost(attempt: Attempt) -> None:
     lost = attempt.lost()
     if not lost:
         return
-    await forget(lost)
-    deletes = [Delete(registry.owner(attempt.me.group, partition)) for partition in lost]
-    await _fenced(attempt, deletes, "release")
+    await _let_go(attempt, lost)
+    deletes = [Delete(attempt.owner_path(partition)) for partition in lost]
+    await fenced(attempt, deletes, "release")
     if not attempt.stopped:
         wants = attempt.wants()
         attempt.held = tuple(partition for partition in attempt.held if partition in wants)
         attempt.remember(owned=attempt.held)
 
 
-async def _fenced(
+async def _let_go(attempt: Attempt, partitions: Sequence[Partition]) -> None:
+    """Forget where I stood in what is, or may have been, in another's hands."""
+    if attempt.me.variant.flaw != "positions outlive a hand-over":
+        await forget(partitions)
+
+
+async def fenced(
     attempt: Attempt, writes: Sequence[Delete | Create | SetData], purpose: Purpose
 ) -> None:
     """Do these writes if my registration is still the one I know; stop the attempt if not."""
@@ -127,9 +136,10 @@ async def _met_another(attempt: Attempt, failed: TransactionFailed, purpose: Pur
 # --- 9: add the newly assigned entries -------------------------------------------------
 
 
-def _claim(attempt: Attempt, partition: Partition, stream: int) -> Create:
+def claim_on(attempt: Attempt, partition: Partition, stream: int) -> Create:
+    """A claim on a partition for one of my streams."""
     return Create(
-        registry.owner(attempt.me.group, partition),
+        attempt.owner_path(partition),
         owner_value(attempt.me, attempt.memory.consumer_id, stream),
         ephemeral=True,
         purpose="claim",
@@ -144,23 +154,24 @@ async def claim_one_by_one(attempt: Attempt) -> None:
     claimed: list[Partition] = []
     conflicts: list[Partition] = []
     for partition, stream in attempt.wanted:
-        created = await _create_or_recognise(attempt, _claim(attempt, partition, stream))
+        created = await create_or_recognise(attempt, claim_on(attempt, partition, stream))
         (claimed if created else conflicts).append(partition)
     attempt.held = tuple(claimed)
     if conflicts:
         names = [str(partition) for partition in conflicts]
         await tell("conflict", topic=conflicts[0].topic, partitions=names)
         for partition in claimed:
-            await _delete(attempt, partition)
+            await delete_claim(attempt, partition)
         attempt.stopped = f"{conflicts[0]} is claimed by another"
 
 
-async def _create_or_recognise(attempt: Attempt, claim: Create) -> bool:
+async def create_or_recognise(attempt: Attempt, claim: Create) -> bool:
+    """Whether a claim is mine now: it was made, or it stands and holds my name."""
     try:
         await create_with_parents(attempt.requests, claim)
         return True
     except NodeExists:
-        return await _holds(attempt, claim.path, claim.data or b"")
+        return await holds(attempt, claim.path, claim.data or b"")
 
 
 async def claim_until_released(attempt: Attempt) -> None:
@@ -169,7 +180,7 @@ async def claim_until_released(attempt: Attempt) -> None:
     There is no bound, and what was read is not read again.
     """
     for partition, stream in attempt.wanted:
-        claim = _claim(attempt, partition, stream)
+        claim = claim_on(attempt, partition, stream)
         while not await _created(attempt, claim):
             await tell("conflict", topic=partition.topic, partitions=[str(partition)])
             await sleep(attempt.me.settings.rebalance_backoff_ms)
@@ -193,11 +204,11 @@ async def claim_free(attempt: Attempt) -> None:
     held = frozenset(attempt.held)
     missing = [pair for pair in attempt.wanted if pair[0] not in held]
     free = await _free(attempt, missing)
-    writes: list[Delete | Create | SetData] = [_claim(attempt, *pair) for pair in free]
+    writes: list[Delete | Create | SetData] = [claim_on(attempt, *pair) for pair in free]
     writes.extend(_renamed(attempt, held))
     if not writes:
         return
-    await _fenced(attempt, writes, "claim")
+    await fenced(attempt, writes, "claim")
     if not attempt.stopped:
         attempt.held = (*attempt.held, *(partition for partition, _ in free))
         attempt.remember(owned=attempt.held)
@@ -209,9 +220,8 @@ async def _free(
     """Those that nobody has claimed; the claims on the others are watched from now on."""
     if not missing:
         return []
-    await forget(partition for partition, _ in missing)
-    group = attempt.me.group
-    looks = (Exists(registry.owner(group, one), True, "await owner") for one, _ in missing)
+    await _let_go(attempt, [partition for partition, _ in missing])
+    looks = (Exists(attempt.owner_path(one), True, "await owner") for one, _ in missing)
     seen = await attempt.requests(Pipelined(tuple(looks)))
     return [pair for pair, owner in zip(missing, seen, strict=True) if owner is None]
 
@@ -221,7 +231,7 @@ def _renamed(attempt: Attempt, held: frozenset[Partition]) -> Iterator[SetData]:
     known = {partition: stream for partition, stream, _ in attempt.memory.plan}
     for partition, stream in attempt.wanted:
         if partition in held and known.get(partition) != stream:
-            claim = _claim(attempt, partition, stream)
+            claim = claim_on(attempt, partition, stream)
             yield SetData(claim.path, claim.data)
 
 
@@ -234,9 +244,9 @@ async def claim_freed(attempt: Attempt) -> None:
     freed = frozenset(attempt.memory.freed)
     mine = [pair for pair in attempt.wanted if pair[0] in freed]
     attempt.remember(freed=())
-    await forget(partition for partition, _ in mine)
-    claims = [_claim(attempt, partition, stream) for partition, stream in mine]
-    await _fenced(attempt, claims, "claim")
+    await _let_go(attempt, [partition for partition, _ in mine])
+    claims = [claim_on(attempt, partition, stream) for partition, stream in mine]
+    await fenced(attempt, claims, "claim")
     if not attempt.stopped:
         attempt.held = (*attempt.held, *(partition for partition, _ in mine))
         attempt.remember(owned=attempt.held)

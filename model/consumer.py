@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from model import registry
+from model import flaws, registry
 from model.answers import LEAVE, Fired, Happening, Note, SessionNote
 from model.asks import (
     Partition,
@@ -105,7 +105,7 @@ async def _take(me: Consumer, memory: Memory, requests: Requests, note: Note | N
     if note is None or note is SessionNote.SUSPENDED:
         return await _suspended(me, memory) if note is not None else memory
     if note is SessionNote.CONNECTED:
-        return _connected_again(me, memory)
+        return await _connected_again(me, memory, requests)
     if note is SessionNote.EXPIRED:
         return await _after_expiry(me, memory)
     if note == LEAVE:
@@ -121,10 +121,12 @@ async def _suspended(me: Consumer, memory: Memory) -> Memory:
     return replace(memory, is_connected=False)
 
 
-def _connected_again(me: Consumer, memory: Memory) -> Memory:
+async def _connected_again(me: Consumer, memory: Memory, requests: Requests) -> Memory:
     """The connection is back. Whoever keeps no watches over a break must look at everything."""
     if me.variant.client_resends_watches:
         return memory
+    if me.variant.flaw == "goes on after a break as before" and not memory.is_dirty:
+        return await flaws.resumed(me, memory, requests)
     return replace(memory, is_connected=True, is_blocked=False, is_dirty=True)
 
 
@@ -185,9 +187,21 @@ async def _rebalance(me: Consumer, memory: Memory, requests: Requests) -> Memory
     if done.succeeded:
         watching = done.memory.is_watching and not _must_watch_brokers(memory, done.memory)
         await tell("rebalance ends", attempt=memory.attempt + 1, owns=len(done.memory.owned))
-        return replace(done.memory, attempt=0, is_watching=watching)
+        after = replace(done.memory, attempt=0, is_watching=watching)
+        if me.variant.flaw == "notes that come during a rebalance are dropped":
+            return await _without_notes(me, after, requests)
+        return after
     await tell("rebalance fails", attempt=memory.attempt + 1, why=done.stopped)
+    if me.variant.flaw == "a failed attempt leaves no memory":
+        done.memory = memory
     return await _after_failure(me, done, requests)
+
+
+async def _without_notes(me: Consumer, memory: Memory, requests: Requests) -> Memory:
+    """Drop what watches have told meanwhile; only a flawed variant does."""
+    while isinstance(note := await next_note(0), Fired):
+        pass
+    return await _take(me, memory, requests, note)
 
 
 def _must_watch_brokers(before: Memory, after: Memory) -> bool:
@@ -228,6 +242,8 @@ async def _claim_freed(me: Consumer, memory: Memory, requests: Requests) -> Memo
 async def _after_failure(me: Consumer, done: Attempt, requests: Requests) -> Memory:
     memory = done.memory
     if me.variant.after_failure == "wait for a watch":
+        if me.variant.flaw == "gives up what is claimed":
+            return flaws.given_up(me, memory)
         return replace(memory, is_dirty=not done.is_final)
     if me.variant.after_failure == "try again":
         return replace(memory, is_dirty=True)
@@ -267,7 +283,8 @@ async def _after_connection_loss(me: Consumer, memory: Memory) -> Memory:
     """The connection broke under a request, which may still take effect."""
     if me.variant.when_suspended == "stop fetching":
         await fetch_exactly(())
-        return replace(memory, is_connected=False, guard=None, is_dirty=True, plan=())
+        kept = memory.guard if me.variant.flaw == "the fence is not raised" else None
+        return replace(memory, is_connected=False, guard=kept, is_dirty=True, plan=())
     try:
         await connected()
     except SessionExpired:
@@ -285,9 +302,12 @@ async def _after_expiry(me: Consumer, memory: Memory) -> Memory:
         await fetch_exactly(())
         await forget(None)
     await new_session()
+    outlives = me.variant.flaw == "claims outlive their session"
     return Memory(
         consumer_id=memory.consumer_id,
         has_session=True,
+        owned=memory.owned if outlives else (),
+        plan=memory.plan if outlives else (),
         is_leaving=memory.is_leaving,
         sees_no_brokers=memory.sees_no_brokers,
         topics=memory.topics,

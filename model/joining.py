@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from model import registry
+from model import flaws, registry
 from model.asks import now_ms, sleep
 from model.errors import NodeExists, NoNode
 from model.filters import topic_filter
@@ -28,6 +28,8 @@ async def register(me: Consumer, memory: Memory, requests: Requests) -> Memory |
     """Step 1: register the own id."""
     path = id_path(me, memory)
     data = registration(me, await now_ms())
+    if me.variant.flaw == "filters are not escaped":
+        data = flaws.unescaped(data)
     registered = replace(memory, is_registered=True, is_dirty=True, guard=0)
     try:
         await create_with_parents(
@@ -49,7 +51,8 @@ async def _id_in_use(
         seen = await requests(Exists(path, True, "register"))
         if seen is None:
             return memory
-        return registered if seen.mine else replace(memory, is_blocked=True)
+        is_mine = seen.mine or me.variant.flaw == "what bears my name is mine"
+        return registered if is_mine else replace(memory, is_blocked=True)
     try:
         there = await requests(GetData(path, False, "register"))
     except NoNode:

@@ -58,7 +58,8 @@ async def look(attempt: Attempt) -> None:
 
 def _name_reads(attempt: Attempt) -> Iterable[Operation[Any]]:
     """The members; my own claims; the topics, if a filter has to choose among them."""
-    yield GetChildren(registry.members(attempt.me.group), True, "read members")
+    watch = attempt.me.variant.flaw != "watches after it has read"
+    yield GetChildren(registry.members(attempt.me.group), watch, "read members")
     yield GetEphemerals(registry.owners(attempt.me.group), "read claims")
     if attempt.me.subscription.is_filter:
         yield GetChildren(registry.TOPICS, True, "read partitions")
@@ -67,9 +68,10 @@ def _name_reads(attempt: Attempt) -> Iterable[Operation[Any]]:
 def _topic_reads(attempt: Attempt) -> list[Operation[Any]]:
     """What says where the partitions of a topic are found."""
     paths = [registry.topic(topic) for topic in attempt.topics]
+    watch = attempt.me.variant.flaw != "nothing tells of new partitions"
     if attempt.me.layout == "0.7":
-        return [GetChildren(path, True, "read partitions") for path in paths]
-    return [GetData(path, True, "read partitions") for path in paths]
+        return [GetChildren(path, watch, "read partitions") for path in paths]
+    return [GetData(path, watch, "read partitions") for path in paths]
 
 
 def _data_reads(attempt: Attempt, members: list[str], names: Answers) -> list[Operation[Any]]:

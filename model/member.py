@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from model.asks import Fetch, Partition
 from model.assignment import Assignor, View
-from model.registry import Layout, member
+from model.registry import Layout, member, owner
 from model.requests import Requests
 from model.settings import ConsumerSettings
 from model.subscriptions import Subscription, encode_consumer
@@ -74,6 +74,8 @@ class Memory(Struct, frozen=True):
     """What of it others have let go of since."""
     topics: tuple[str, ...] | None = None
     """What a filter allowed when the topics were last looked at."""
+    cache: tuple[tuple[str, tuple[Partition, ...]], ...] = ()
+    """Topic -> its partitions when they were first read; only a flawed variant keeps that."""
 
 
 @dataclass(slots=True)
@@ -103,6 +105,8 @@ class Attempt:
     """What falls to me, with the number of the stream that gets it."""
     held: tuple[Partition, ...] = ()
     """What I have claimed: by the registry, or by memory where a variant trusts it."""
+    places: dict[Partition, Partition] = field(default_factory=dict)
+    """Under what other name a partition is claimed; only a flawed variant has any."""
     offsets: dict[Partition, int] = field(default_factory=dict)
     stopped: str = ""
     """Why it ended before its last step; empty while it goes on."""
@@ -132,6 +136,10 @@ class Attempt:
         """What I have claimed and is to be another's."""
         wants = self.wants()
         return tuple(partition for partition in self.held if partition not in wants)
+
+    def owner_path(self, partition: Partition) -> str:
+        """Where a partition is claimed."""
+        return owner(self.me.group, self.places.get(partition, partition))
 
     def fetches(self, partitions: Collection[Partition]) -> tuple[Fetch, ...]:
         """How to fetch these of my partitions, in the order they were assigned."""

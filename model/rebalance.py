@@ -30,7 +30,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from functools import lru_cache
 
-from model import claims, look, views
+from model import claims, flaws, look, views
 from model.asks import Fetch, Partition, fetch_exactly, forget, known_positions, now_ms
 from model.assignment import UnequalSubscriptions
 from model.errors import ConnectionLoss, NoNode, SessionExpired, TransactionFailed, ZooKeeperError
@@ -38,7 +38,7 @@ from model.member import Attempt, id_path, registration
 from model.offsets import commit_blindly, commit_fenced, read_offsets, to_commit
 from model.operations import SetData
 from model.registry import BadPayload
-from model.variants import Step
+from model.variants import Flaw, Step
 
 ATTEMPT_ERRORS = (ZooKeeperError, BadPayload, UnequalSubscriptions)
 """What fails an attempt without ending the turn: the shipped code caught everything."""
@@ -48,7 +48,7 @@ async def make(attempt: Attempt, steps: tuple[Step, ...]) -> None:
     """Take these steps in order until one of them ends the attempt."""
     for name in steps:
         try:
-            await STEPS[name](attempt)
+            await _form_of(name, attempt.me.variant.flaw)(attempt)
         except (ConnectionLoss, SessionExpired):
             raise
         except ATTEMPT_ERRORS as error:
@@ -60,6 +60,13 @@ async def make(attempt: Attempt, steps: tuple[Step, ...]) -> None:
         if attempt.is_over:
             return
     attempt.succeeded = True
+
+
+def _form_of(name: Step, flaw: Flaw | None) -> Callable[[Attempt], Awaitable[None]]:
+    """How a step is done; a flaw may do it in its own way."""
+    if flaw is None:
+        return STEPS[name]
+    return flaws.FORMS.get((flaw, name), STEPS[name])
 
 
 def _is_final(attempt: Attempt, name: Step) -> bool:

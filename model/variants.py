@@ -43,6 +43,32 @@ Step = Literal[
 ]
 """The steps an attempt is made of. The numbers are those of the design pages."""
 
+Flaw = Literal[
+    "the last claim decides",
+    "what a failed attempt claimed is forgotten",
+    "notes that come during a rebalance are dropped",
+    "partitions are taken as listed",
+    "partitions are read once",
+    "nothing tells of new partitions",
+    "no brokers is a failure",
+    "gives up what is claimed",
+    "what bears my name is mine",
+    "claims go by the place in a list",
+    "claims outlive their session",
+    "claims are known by memory",
+    "goes on after a break as before",
+    "commits are not fenced",
+    "the fence is not raised",
+    "a failed attempt leaves no memory",
+    "a batch is judged by its first answer",
+    "positions outlive a hand-over",
+    "claims of strangers are cleared away",
+    "watches after it has read",
+    "everybody has a share in every topic",
+    "filters are not escaped",
+]
+"""The mistakes that can be planted; `zoo` says where each was made."""
+
 
 @dataclass(frozen=True, slots=True)
 class Variant:
@@ -98,6 +124,10 @@ class Variant:
         "sleep and try again if it is my address",
         "wait for it to go if it is my address",
     ]
+
+    # For the zoo alone
+    flaw: Flaw | None = None
+    """The one mistake that was planted in it; none in the variants below."""
 
     def broker_form(self, layout: Layout) -> BrokerForm:
         """How a broker registers in this layout."""

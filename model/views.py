@@ -136,9 +136,17 @@ async def assign_shares(attempt: Attempt) -> None:
         )
         for topic in attempt.topics
     )
+    await take_share(attempt)
+
+
+async def take_share(attempt: Attempt) -> None:
+    """Steps 6 and 7: what falls to me by what I have seen."""
+    me = attempt.me
     consumer_id = attempt.memory.consumer_id
     unit = me.variant.unit
-    most = max(dict(members).get(consumer_id, {}).values(), default=0)
+    mine = [wanted for name, wanted in attempt.members if name == consumer_id]
+    counts = [count for wanted in mine for count in _streams_by_topic(attempt, wanted).values()]
+    most = max(counts, default=0)
     shares = share(me.assignor, attempt.view, stream_ids(unit, consumer_id, most))
     attempt.wanted = tuple(
         (partition, stream_number(unit, consumer_id, stream))
