@@ -24,7 +24,7 @@ from explore.numbering import Numbering
 from explore.promises import UNREAD
 from model.answers import Seen
 from model.errors import Failure
-from model.operations import WRITES, Create, GetChildren, Multi, Operation, Sync
+from model.operations import WRITES, Create, Exists, GetChildren, Multi, Operation, Sync
 from model.zookeeper import writes
 from model.zookeeper.reads import READS
 from model.zookeeper.tree import Session, Tree, empty_tree
@@ -97,7 +97,8 @@ class Service:
             )
         answer = read(tree, session, operation)
         if type(answer) is Seen:
-            answer = Seen(answer.data, answer.version, answer.mine, UNREAD)
+            data = None if kind is Exists else answer.data  # no server tells it
+            answer = Seen(data, answer.version, answer.mine, UNREAD)
         elif kind is GetChildren and type(answer) is tuple:
             answer = tuple(sorted(answer, key=_shuffled))
         return Done(number, answer)

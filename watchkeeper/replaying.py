@@ -1,0 +1,117 @@
+"""Replays what was explored: in the simulation, and on a real ZooKeeper.
+
+A schedule is a plan, the bounds it was found within, and deeds. Replayed in the simulation
+it has to reach the same violation. Live, one operation at a time is let through, and every
+answer, every event and the znodes in the end are compared with what the exploration says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from random import Random
+
+from explore.cluster import ClusterSystem
+from explore.story import deed_of
+from explore.way import Taken, successors
+from model.bounds import Bounds
+from model.plan import Plan
+from model.story import Deed
+from real.access import Access
+from real.conducting import CANNOT, Disturbed, Follower
+from watchkeeper.cueing import State, cues_of, first_state, kept_at, way_of
+
+ATTEMPTS = 3
+MOST_DEEDS = 200
+ONE_FAULT_IN = 8
+"""How seldom a random schedule takes a fault where it could do something else."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """What came of a replay."""
+
+    conforms: bool
+    """Whether every step went as the schedule says."""
+    said: str
+    """One sentence: that it conforms, or the first difference."""
+    reached: bool = False
+    """Whether the same property is violated."""
+    limits: str = ""
+    """What this replay cannot show."""
+
+
+@dataclass(frozen=True, slots=True)
+class Conformed:
+    """What came of random schedules on a real ZooKeeper."""
+
+    conforms: bool
+    said: str
+    schedules: int
+    operations: int
+    deeds: tuple[Deed, ...] = ()
+    """The schedule with the first difference."""
+
+
+# --- live ------------------------------------------------------------------------------
+
+
+def replay_live(plan: Plan, bounds: Bounds, deeds: Sequence[Deed], access: Access) -> Replayed:
+    """Follow a schedule on a real ZooKeeper."""
+    system = ClusterSystem(plan, bounds)
+    way = way_of(system, deeds)
+    with Follower(access) as follower:
+        said = _follow(follower, system, way)
+        answers = follower.operations
+    if said:
+        return Replayed(False, said, limits=CANNOT)
+    return Replayed(
+        True,
+        f"conforms: {len(way)} steps, {answers} answers, every event and the znodes in the end",
+        reached=True,
+        limits=CANNOT,
+    )
+
+
+def _follow(follower: Follower, system: ClusterSystem, way: Sequence[Taken]) -> str:
+    """The first difference; a machine that breaks connections by itself has to try again."""
+    state = way[-1].after if way else first_state(system)
+    for _ in range(ATTEMPTS - 1):
+        try:
+            return follower.follow(cues_of(system, way), kept_at(system, state))
+        except Disturbed:
+            continue
+    return follower.follow(cues_of(system, way), kept_at(system, state))
+
+
+def conform(plan: Plan, bounds: Bounds, schedules: int, seed: int, access: Access) -> Conformed:
+    """Follow so many random schedules of the exploration on a real ZooKeeper."""
+    system = ClusterSystem(plan, bounds)
+    with Follower(access) as follower:
+        for number in range(schedules):
+            way = walk(system, Random(f"{seed}/{number}"))
+            said = _follow(follower, system, way)
+            if said:
+                deeds = tuple(deed_of(system, taken) for taken in way)
+                said = f"schedule {number + 1} of {schedules}, seed {seed}: {said}"
+                return Conformed(False, said, number + 1, follower.operations, deeds)
+        answers = follower.operations
+    return Conformed(
+        True, f"{schedules} schedules conform, {answers} answers in all", schedules, answers
+    )
+
+
+def walk(system: ClusterSystem, chance: Random, most: int = MOST_DEEDS) -> list[Taken]:
+    """A random schedule: until nothing has to come any more, or so many deeds long."""
+    state: State = first_state(system)
+    way: list[Taken] = []
+    while len(way) < most:
+        found = successors(system, state)
+        plain = [taken for taken in found if not taken.step.fault]
+        faults = [taken for taken in found if taken.step.fault]
+        if not any(not taken.step.is_idle for taken in plain) and not faults:
+            break
+        chosen = faults if faults and chance.randrange(ONE_FAULT_IN) == 0 else plain or faults
+        way.append(chosen[chance.randrange(len(chosen))])
+        state = way[-1].after
+    return way
