@@ -58,14 +58,13 @@ async def release_by_name(attempt: Attempt) -> None:
     mine = attempt.memory.consumer_id.encode()
     for topic in attempt.topics:
         for partition in await claimed_in(attempt, topic):
-            if await holds(attempt, attempt.owner_path(partition), mine):
+            if await _holds(attempt, attempt.owner_path(partition), mine):
                 await delete_claim(attempt, partition)
     kept = tuple(one for one in attempt.memory.owned if one.topic not in attempt.topics)
     attempt.remember(owned=kept)
 
 
-async def holds(attempt: Attempt, path: str, value: bytes) -> bool:
-    """Whether a znode is there and holds this value."""
+async def _holds(attempt: Attempt, path: str, value: bytes) -> bool:
     try:
         return (await attempt.requests(GetData(path, False, "read claims"))).data == value
     except NoNode:
@@ -154,7 +153,7 @@ async def claim_one_by_one(attempt: Attempt) -> None:
     claimed: list[Partition] = []
     conflicts: list[Partition] = []
     for partition, stream in attempt.wanted:
-        created = await create_or_recognise(attempt, claim_on(attempt, partition, stream))
+        created = await _create_or_recognise(attempt, claim_on(attempt, partition, stream))
         (claimed if created else conflicts).append(partition)
     attempt.held = tuple(claimed)
     if conflicts:
@@ -165,13 +164,12 @@ async def claim_one_by_one(attempt: Attempt) -> None:
         attempt.stopped = f"{conflicts[0]} is claimed by another"
 
 
-async def create_or_recognise(attempt: Attempt, claim: Create) -> bool:
-    """Whether a claim is mine now: it was made, or it stands and holds my name."""
+async def _create_or_recognise(attempt: Attempt, claim: Create) -> bool:
     try:
         await create_with_parents(attempt.requests, claim)
         return True
     except NodeExists:
-        return await holds(attempt, claim.path, claim.data or b"")
+        return await _holds(attempt, claim.path, claim.data or b"")
 
 
 async def claim_until_released(attempt: Attempt) -> None:

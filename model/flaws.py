@@ -17,7 +17,7 @@ from model.assignment import TopicView
 from model.errors import NoNode
 from model.member import Attempt, Consumer, Memory, stream_ids
 from model.operations import Exists, GetChildren, GetData
-from model.requests import Requests
+from model.requests import Requests, ensure_parents
 from model.variants import Flaw, Step
 
 # --- which claims are mine -------------------------------------------------------------
@@ -136,15 +136,17 @@ async def assign_to_everybody(attempt: Attempt) -> None:
 
 async def claim_by_the_last(attempt: Attempt) -> None:
     """Try every claim; whether they are mine is what the last of them says."""
-    is_mine = True
-    for partition, stream in attempt.wanted:
-        claim = claims.claim_on(attempt, partition, stream)
-        is_mine = await claims.create_or_recognise(attempt, claim)
-    attempt.held = tuple(partition for partition, _ in attempt.wanted)
-    if not is_mine:
-        attempt.stopped = f"{attempt.held[-1]} is claimed by another"
-        for partition in attempt.held[:-1]:
-            await claims.delete_claim(attempt, partition)
+    missing = [pair for pair in attempt.wanted if pair[0] not in attempt.held]
+    for pair in missing:
+        claim = claims.claim_on(attempt, *pair)
+        await ensure_parents(attempt.requests, claim)
+        attempt.stopped = ""
+        await claims.fenced(attempt, [claim], "claim")
+        if attempt.memory.guard is None:
+            return
+    if not attempt.stopped:
+        attempt.held = (*attempt.held, *(partition for partition, _ in missing))
+        attempt.remember(owned=attempt.held)
 
 
 async def claim_and_forget(attempt: Attempt) -> None:
@@ -219,7 +221,7 @@ def unescaped(data: bytes) -> bytes:
 
 
 FORMS: dict[tuple[Flaw, Step], Callable[[Attempt], Awaitable[None]]] = {
-    ("the last claim decides", "9 claim one by one"): claim_by_the_last,
+    ("the last claim decides", "9 claim what is free"): claim_by_the_last,
     ("what a failed attempt claimed is forgotten", "2-3 look"): look_by_memory,
     ("what a failed attempt claimed is forgotten", "9 claim what is free"): claim_and_forget,
     ("partitions are taken as listed", "4-7 assign"): assign_as_listed,

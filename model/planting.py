@@ -92,13 +92,18 @@ def scenario_of(plant: Plant) -> Iterator[str]:
     streams = f"streams: {{{wants}}}"
     if one.white_list:
         streams = f"filter: {{white_list: '{one.white_list}'}}"
+    config = ["zookeeper.session.timeout.ms: 2000"]
+    if one.bounds.messages:
+        config.append("auto.commit.interval.ms: 500")
     bounds = [f"{kind}: {number}" for kind, number in one.bounds.faults.items()]
     bounds += [f"begin: {one.bounds.begin}", f"messages: {one.bounds.messages}"]
     yield f"name: {plant.name}"
     yield f"about: Where a search catches that {plant.mechanism}."
     yield f"variant: {plant.name}"
     yield "clusters:"
-    yield f'  main: {{brokers: {one.brokers}, layout: "{one.layout}", topics: {{{topics}}}}}'
+    yield f'  main: {{zookeeper: {{servers: 1}}, brokers: {one.brokers}, layout: "{one.layout}",'
+    yield f"         topics: {{{topics}}}}}"
     yield "groups:"
-    yield f"  group: {{consumers: {f'[{members}]' if members else one.members}, {streams}}}"
+    yield f"  group: {{consumers: {f'[{members}]' if members else one.members}, {streams},"
+    yield f"          config: {{{', '.join(config)}}}}}"
     yield f"bounds: {{{', '.join(bounds)}}}"

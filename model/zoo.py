@@ -12,7 +12,7 @@ from model.calm import CONSENSUS, COVER
 from model.ownership import MONOTONE, OWN_NODES, TRUTHFUL
 from model.planting import Configuration, bounded, planted
 from model.progress import PROGRESS
-from model.variants import DOCUMENTED, KAFKA_07, KAFKA_08, VARIANTS, Variant
+from model.variants import DOCUMENTED, KAFKA_08, VARIANTS, Variant
 
 TWO = Configuration(members=2, brokers=2)
 """Two members that share two partitions."""
@@ -26,8 +26,7 @@ _ROWS = (
         "KAFKA-262: the results of the claims were folded so that only the last one counted",
         "whether its claims succeeded is what the last of them says",
         TRUTHFUL,
-        Configuration(bounded(), members=2, brokers=1, topics=(("clicks", 3),)),
-        KAFKA_07,
+        Configuration(members=2, topics=(("clicks", 3),)),
         flaw="the last claim decides",
     ),
     planted(
@@ -235,7 +234,7 @@ _ROWS = (
     ),
     planted(
         "watches-late",
-        "wvanbergen/kafka#76 and every cache with one read too few",
+        "wvanbergen/kafka#76, Curator: nothing watched between a read and its watch",
         "it watches the members when it has read them",
         CONSENSUS,
         TWO,
@@ -251,7 +250,7 @@ _ROWS = (
     ),
     planted(
         "rounds-down",
-        "the design page to the letter: N = size(PT) / size(CG)",
+        "the design pages to the letter: N = size(PT) / size(CG)",
         "what does not divide is left to nobody",
         COVER,
         Configuration(members=2),
@@ -260,7 +259,7 @@ _ROWS = (
     # this project
     planted(
         "memory-lost",
-        "found by the search in an early version of this protocol",
+        "an early version of this protocol, where a search found it",
         "what a failed attempt has found out is forgotten with it",
         PROGRESS,
         Configuration(bounded(broker_crash=1, disconnect=1, ghost=1)),
@@ -268,7 +267,7 @@ _ROWS = (
     ),
     planted(
         "half-a-batch",
-        "found by the search in an early version of this protocol",
+        "an early version of this protocol, where a search found it",
         "the first failure of a batch counts for all that was asked",
         MONOTONE,
         Configuration(bounded("settled", messages=2, expire=1), brokers=2),

@@ -1,0 +1,104 @@
+"""The page about the zoo: what was planted, where it was made first, and what catches it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from model.planting import Configuration, Plant
+
+MADE = "<!-- made by bench/zoo.py --write docs/zoo.md; edit the code, not this page -->"
+ABOUT = """\
+Mistakes that somebody made, planted one at a time into a variant that does not make them. A
+search of every interleaving has to find each of them, and has to find nothing of the kind in
+the variant it was planted in; `tests/test_zoo.py` fails where one of them is not caught any
+more, or is caught by another property. `model/zoo.py` is the table behind this page, and
+`model/flaws.py` has the code of the mistakes, which no other variant runs."""
+COLUMNS = """\
+*Steps* is the length of the shortest counterexample, and *states* how many the search had seen
+when it had found it. Where *progress* catches it the search has to see all states first, since
+it is about what can never come any more. *Seconds* were measured once, on two cores that did
+other things as well.
+
+*Seeds* is how many of {seeds:,} simulated runs catch it: the same cluster, for some fifteen
+virtual seconds. Members that start at once do so within 200 ms, everything else happens at a
+moment of four seconds that the seed draws, and a lost request is one of the first
+four of its kind.
+A run counts if it violates anything that the base does not violate with the same seed. So a
+search sees in a second what {rare} of {all_} plants show to at most one seed in a hundred, and
+{never} to none at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What was found out about a plant."""
+
+    plant: Plant
+    caught_by: str
+    steps: int
+    states: int
+    seconds: float
+    seeds: int
+    """How many simulated runs catch it."""
+
+    def to_json(self) -> dict[str, Any]:
+        """It as a JSON value."""
+        return {
+            "plant": self.plant.name,
+            "caught_by": self.caught_by,
+            "steps": self.steps,
+            "states": self.states,
+            "seconds": self.seconds,
+            "seeds": self.seeds,
+        }
+
+    def cells(self) -> list[str]:
+        """It as cells of the table."""
+        configuration = in_words(self.plant.configuration)
+        figures = [f"{self.steps}", f"{self.states:,}", f"{self.seconds}", f"{self.seeds:,}"]
+        return [f"`{self.plant.name}`", self.caught_by, configuration, *figures]
+
+
+def zoo_page(rows: Sequence[Row], seeds: int) -> str:
+    """The whole page."""
+    head = ["plant", "caught by", "configuration", "steps", "states", "s", "seeds"]
+    rare = sum(0 < row.seeds * 100 <= seeds for row in rows)
+    never = sum(row.seeds == 0 for row in rows)
+    columns = COLUMNS.format(seeds=seeds, rare=rare + never, never=never, all_=len(rows))
+    parts = [
+        f"# The zoo\n{MADE}",
+        ABOUT,
+        "\n".join(_about(row.plant) for row in rows),
+        "## What catches them",
+        "\n".join(_table(head, [row.cells() for row in rows])),
+        columns,
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _about(plant: Plant) -> str:
+    return f"- `{plant.name}` (in `{plant.base.name}`): {plant.mechanism}. {plant.origin}."
+
+
+def _table(head: list[str], rows: list[list[str]]) -> Iterator[str]:
+    yield f"| {' | '.join(head)} |"
+    yield f"|{' --- |' * len(head)}"
+    for row in rows:
+        yield f"| {' | '.join(row)} |"
+
+
+def in_words(one: Configuration) -> str:
+    """A configuration in a few words."""
+    bounds = one.bounds
+    words = [_many(one.members, "member"), _many(one.partitions, "partition")]
+    words.append(_many(one.brokers, "broker"))
+    if bounds.messages:
+        words.append(f"{_many(bounds.messages, 'message')} each")
+    words += [f"{number} {kind.replace('_', ' ')}" for kind, number in bounds.faults.items()]
+    words.append("at rest before" if bounds.begin == "settled" else "from the start")
+    return ", ".join(words)
+
+
+def _many(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
