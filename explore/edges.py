@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -97,30 +96,32 @@ class Edges:
             grew = bool(new.any())
         return leads
 
-    def between(self, states: Array) -> Iterator[tuple[int, int]]:
-        """The edges among these states, which are in order."""
+    def between(self, states: Array) -> tuple[Array, Array, Array]:
+        """The edges among these states, which are in order: sources, targets, actors."""
+        is_one = np.zeros(int(states[-1]) + 1, np.bool_)
+        is_one[states] = True
+        found: list[tuple[Array, Array, Array]] = []
         for block in self.blocks:
-            yield from self._inner(block, states)
+            counts = np.diff(block.begins, append=len(block.targets))
+            sources = np.repeat(block.sources, counts)
+            near = (
+                np.minimum(sources, len(is_one) - 1),
+                np.minimum(block.targets, len(is_one) - 1),
+            )
+            inner = (near[0] == sources) & (near[1] == block.targets)
+            inner &= is_one[near[0]] & is_one[near[1]]
+            actors = np.full(int(inner.sum()), block.actor, np.uint64)
+            found.append((sources[inner], block.targets[inner].astype(np.int64), actors))
+        return (
+            np.concatenate([one[0] for one in found]),
+            np.concatenate([one[1] for one in found]),
+            np.concatenate([one[2] for one in found]),
+        )
 
-    def _inner(self, block: EdgeBlock, states: Array) -> Iterator[tuple[int, int]]:
-        counts = np.diff(block.begins, append=len(block.targets))
-        sources = np.repeat(block.sources, counts)
-        is_inner = np.isin(sources, states) & np.isin(block.targets, states)
-        yield from zip(sources[is_inner].tolist(), block.targets[is_inner].tolist(), strict=True)
-
-    def has_loop(self, state: int) -> bool:
-        """Whether a move leads from a state to itself."""
-        return any(True for _ in self.between(np.array([state])))
-
-    def is_fair(self, states: Array) -> bool:
-        """Whether everybody who could move in each of these states does so among them."""
-        for actor in sorted({block.actor for block in self.blocks}):
-            blocks = [block for block in self.blocks if block.actor == actor]
-            can = np.zeros(len(states), np.bool_)
-            for block in blocks:
-                can |= np.isin(states, block.sources)
-            if can.all() and not any(
-                True for block in blocks for _ in self._inner(block, states)
-            ):
-                return False
-        return True
+    def movers(self, states: int) -> Array:
+        """For each of so many states, a bit for each actor that can move."""
+        movers = np.zeros(states, np.uint64)
+        for block in self.blocks:
+            sources = block.sources
+            movers[sources[sources < states]] |= np.uint64(1 << block.actor)
+        return movers

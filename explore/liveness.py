@@ -60,12 +60,23 @@ def judge(edges: Edges, good: Array) -> Liveness:
 
 def _fair_circle(edges: Edges, left: Array) -> tuple[int, ...]:
     """A circle among these states in which everybody moves who always could."""
+    sources, targets, actors = edges.between(left)
     graph = nx.DiGraph()
-    graph.add_nodes_from(left.tolist())
-    graph.add_edges_from(edges.between(left))
-    for part in nx.strongly_connected_components(graph):
-        inner = np.fromiter(sorted(part), np.int64)
-        is_circle = len(inner) > 1 or edges.has_loop(int(inner[0]))
-        if is_circle and edges.is_fair(inner):
-            return tuple(inner.tolist())
-    return ()
+    graph.add_edges_from(zip(sources.tolist(), targets.tolist(), strict=True))
+    part_of = np.full(int(left[-1]) + 1, -1)
+    parts = list(nx.strongly_connected_components(graph))
+    for number, part in enumerate(parts):
+        part_of[list(part)] = number
+    is_inner = part_of[sources] == part_of[targets]
+    inside = part_of[sources[is_inner]]
+    moved = np.zeros(len(parts), np.uint64)
+    np.bitwise_or.at(moved, inside, np.uint64(1) << actors[is_inner])
+    always = np.full(len(parts), ~np.uint64(0))
+    can = edges.movers(len(part_of))
+    members = left[part_of[left] >= 0]
+    np.bitwise_and.at(always, part_of[members], can[members])
+    fair = (moved != 0) & ((always & ~moved) == 0)
+    if not fair.any():
+        return ()
+    nearest = min(np.flatnonzero(fair).tolist(), key=lambda number: min(parts[number]))
+    return tuple(sorted(parts[nearest]))

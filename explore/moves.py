@@ -41,18 +41,6 @@ from model.operations import (
     Pipelined,
 )
 
-FAULTS = (
-    "crash",
-    "restart",
-    "join",
-    "leave",
-    "expire",
-    "disconnect",
-    "lost_request",
-    "lost_reply",
-    "ghost",
-)
-
 
 class Step(NamedTuple):
     """A move, by values: what is done, and tree and process afterwards."""
@@ -108,7 +96,7 @@ class Moves:
         while self._reads_what_is_settled(step.local):
             ask = self.process.ask(step.local)
             for fault in self._befalling(step.tree, step.local):
-                if fault.fault not in ("crash", "leave"):
+                if fault.fault != "crash":
                     yield _then(step, fault)
             read = self._operates(step.tree, step.local, ask)
             step = step._replace(

@@ -1,0 +1,162 @@
+"""Clusters are searched: what holds, what does not, and that nothing is passed over."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from explore import liveness
+from explore.cluster import ClusterSystem
+from explore.search import Limits, Search
+from explore.story import story_of
+from model.bounds import Bounds
+from tests.exploring import searched, small, violated
+
+FAULTS: list[dict[str, int]] = [
+    {},
+    {"crash": 1, "restart": 1},
+    {"expire": 1},
+    {"disconnect": 1},
+    {"ghost": 1},
+    {"lost_reply": 1},
+    {"join": 1, "leave": 1},
+]
+VARIANTS: list[tuple[str, Any]] = [
+    ("hardened", "0.7"),
+    ("hardened", "0.8"),
+    ("documented", "0.7"),
+    ("kafka_07", "0.7"),
+]
+
+
+@pytest.mark.parametrize("faults", FAULTS, ids=lambda faults: "-".join(faults) or "none")
+def test_hardened_holds_all_that_a_client_can_hold(faults: dict[str, int]) -> None:
+    _, search, found = searched(small(), faults)
+
+    assert found.is_complete
+    assert violated(found) == []
+    assert found.rests > 0
+    assert search.edges is not None
+    assert liveness.judge(search.edges, search.good.values).is_inevitable
+
+
+PINNED = [
+    ("hardened", {}, 1_565, 3),
+    ("hardened", {"crash": 1}, 3_540, 6),
+    ("documented", {}, 2_222, 3),
+    ("kafka_07", {}, 2_067, 3),
+]
+"""Variant, faults, states, states at rest."""
+
+
+@pytest.mark.parametrize(("variant", "faults", "states", "rests"), PINNED)
+def test_there_are_as_many_states_as_there_were(
+    variant: str, faults: dict[str, int], states: int, rests: int
+) -> None:
+    """A change here is a change of what the search means; it has to be explained."""
+    _, _, found = searched(small(variant), faults)
+
+    assert (found.progress.states, found.rests) == (states, rests)
+
+
+# --- reductions ------------------------------------------------------------------------
+
+
+def rests_of(system: ClusterSystem, search: Search) -> set[Any]:
+    """Every state at rest, by what processes and tree hold, whatever their numbers are."""
+    moves = {int(source) for block in search.edges.blocks for source in block.sources}  # type: ignore[union-attr]
+    rests = set()
+    for number in range(len(search.good.values)):
+        if number not in moves:
+            state = search.state(number)
+            held = system.values(state)
+            nodes = frozenset(system.service.trees[state[0]].nodes.items())
+            rests.add((nodes, tuple((local.fetches, local.plans) for local in held.values())))
+    return rests
+
+
+@pytest.mark.parametrize("faults", FAULTS[:6], ids=lambda faults: "-".join(faults) or "none")
+@pytest.mark.parametrize(("variant", "layout"), VARIANTS)
+def test_reductions_pass_over_nothing_that_matters(
+    variant: str, layout: Any, faults: dict[str, int]
+) -> None:
+    """With and without them the same is violated, and the same states are at rest."""
+    plan = small(variant, layout=layout, partitions=1)
+    plain_system, plain, all_of_it = searched(plan, faults, reduces=False)
+    system, search, found = searched(plan, faults)
+
+    assert all_of_it.is_complete
+    assert found.is_complete
+    assert violated(found) == violated(all_of_it)
+    assert rests_of(system, search) == rests_of(plain_system, plain)
+    assert found.progress.states <= all_of_it.progress.states
+    assert search.edges is not None
+    assert plain.edges is not None
+    reduced = liveness.judge(search.edges, search.good.values)
+    full = liveness.judge(plain.edges, plain.good.values)
+    assert (reduced.stuck is None, reduced.is_inevitable) == (
+        full.stuck is None,
+        full.is_inevitable,
+    )
+
+
+# --- what is violated, and how it is told ------------------------------------------------
+
+
+def test_two_owners_are_told_with_their_steps() -> None:
+    """The pages to the letter release before they stop: two fetch one partition."""
+    system, search, found = searched(small("documented"))
+    [both] = [one for one in found.violations if one.what == "single ownership"]
+
+    story = story_of(system, search, both)
+
+    assert story.violates == "single ownership"
+    assert "two owners" in story.proof
+    last = story.steps[-1].stands
+    fetched = [one for stand in last.values() for one in stand.fetching]
+    assert len(fetched) > len(set(fetched))
+
+
+def test_no_shorter_way_leads_to_it() -> None:
+    """One step less, and the search without reductions finds nothing."""
+    _, search, found = searched(small("documented"), reduces=False, goes_on=False)
+    length = len(search.path(found.violations[0].state))
+
+    shorter = Search(
+        ClusterSystem(small("documented"), Bounds(), folds=False), reduces=False, goes_on=True
+    )
+    shorter.run()
+
+    firsts = [len(shorter.path(one.state)) for one in shorter.found.values()]
+    assert min(firsts) == length
+
+
+def test_the_floor_of_the_pages_leaves_orphans() -> None:
+    """Three partitions for two members, rounded down: one is left to nobody."""
+    _, _, found = searched(small("documented", partitions=3), begin="settled")
+
+    assert "full cover" in violated(found)
+
+
+def test_retries_that_run_out_leave_a_partition_to_nobody() -> None:
+    _, _, found = searched(small("kafka_07"))
+
+    assert violated(found) == ["full cover"]
+
+
+def test_a_search_cut_short_knows_nothing_but_what_it_saw() -> None:
+    search = Search(ClusterSystem(small(), Bounds({"crash": 1})), Limits(states=500))
+
+    found = search.run()
+
+    assert (found.is_complete, violated(found)) == (False, [])
+    assert found.progress.depth > 0
+
+
+def test_a_member_that_stops_and_starts_again_loses_its_place_only_by_a_fault() -> None:
+    """Messages are read and committed, and no offset goes back."""
+    _, _, found = searched(small(partitions=1), {"crash": 1}, messages=1)
+
+    assert violated(found) == []
+    assert found.is_complete
