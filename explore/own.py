@@ -60,7 +60,7 @@ class Found:
         return self.verdict is Verdict.HOLDS
 
     def __str__(self) -> str:
-        seen = f"{self.states:,} states, {self.depth} steps deep, {self.seconds:.1f} s"
+        seen = f"{self.states:,} states, {self.depth} steps deep, in {self.seconds:.2f}s"
         if self.verdict is Verdict.UNKNOWN:
             return f"unknown: {self.stopped} ({seen}; {self.bound})"
         if self.verdict is Verdict.HOLDS:
@@ -159,7 +159,9 @@ def _violated(
     system: OwnSystem, search: Search, searched: Searched, violation: Violation, why: str
 ) -> Found:
     story = story_of(system, search, violation, why)
-    lines = tuple(lines_of(system, story, search.state(violation.state)))
+    is_safety = violation in searched.violations
+    end = search.state(violation.state)
+    lines = tuple(lines_of(system, story, end, goes_on=not is_safety))
     return _found(system, search, Verdict.VIOLATED, "", violation.what, story, lines)
 
 

@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from explore.own_system import IN_VAIN, OwnSystem
 from explore.search import Search, Violation
 from explore.story import deed_of, stands_of
-from explore.way import way_to
+from explore.way import successors, way_to
 from model.story import Deed, Story, StoryStep
 
 State = tuple[int, ...]
 MOST_DATA = 40
+LONGEST_CIRCLE = 60
 
 
 def story_of(system: OwnSystem, search: Search, violation: Violation, why: str) -> Story:
@@ -40,32 +41,57 @@ def _owners(system: OwnSystem, state: State) -> dict[str, str]:
     return {path: one.owner for path, one in znodes.items() if one.owner}
 
 
-def lines_of(system: OwnSystem, story: Story, end: State) -> Iterator[str]:
-    """A story to be read; `end` is the state it leads to."""
-    width = max(len(name) for name in story.nodes)
+def lines_of(system: OwnSystem, story: Story, end: State, *, goes_on: bool) -> Iterator[str]:
+    """A story to be read; `end` is the state it leads to, and after which it may go on."""
     for step in story.steps:
-        yield f"{step.number:4}  {step.deed.node:{width}}  {_said(step.deed)}"
+        yield _line(story, step.number, step.deed)
     yield story.proof
+    width = max(len(name) for name in story.nodes)
     view = system.view(system.key_of(end))
-    for name, stands in view.programs.items():
-        if not stands.is_running:
-            yield f"      {name:{width}}  {stands.phase}"
+    for name, stand in stands_of(system, end).items():
+        if stand.phase != "running":
+            yield f"      {name:{width}}  {stand.phase}"
             continue
-        at = story.steps[-1].stands[name] if story.steps else stands_of(system, end)[name]
-        yield f"      {name:{width}}  {stands.memory!r}"
-        yield f"      {'':{width}}  session {at.session}; waits for {at.waits_for}"
+        yield f"      {name:{width}}  {view[name].memory!r}"
+        yield f"      {'':{width}}  session {stand.session}; waits for {stand.waits_for}"
     for path, znode in view.znodes.items():
         owner = f", of {znode.owner}" if znode.owner else ""
         earlier = "'s earlier session" if owner and not znode.is_current else ""
-        if path != "/":
-            yield f"      {path}{_data(znode.data)}{owner}{earlier}"
+        yield f"      {path}{_data(znode.data)}{owner}{earlier}"
+    if goes_on:
+        yield from _afterwards(system, story, end)
+
+
+def _afterwards(system: OwnSystem, story: Story, state: State) -> Iterator[str]:
+    """What comes then, everybody moving in turn, until all is as it was."""
+    seen = {state: len(story.steps)}
+    for number in range(len(story.steps) + 1, len(story.steps) + LONGEST_CIRCLE):
+        can = [one for one in successors(system, state) if not one.step.fault]
+        if not can:
+            return
+        taken = can[number % len(can)]
+        yield _line(story, number, deed_of(system, taken))
+        state = taken.after
+        if state in seen:
+            yield f"after step {number} all is as it was after step {seen[state]}"
+            return
+        seen[state] = number
+
+
+def _line(story: Story, number: int, deed: Deed) -> str:
+    width = max(len(name) for name in story.nodes)
+    return f"{number:4}  {deed.node:{width}}  {_said(deed)}"
 
 
 def _said(deed: Deed) -> str:
     """What was done, in a line."""
     said = f"{deed.does}: {deed.operation}" if deed.operation else deed.does
-    if deed.answer is not None:
-        said += f" -> {deed.answer}"
+    answer = deed.answer
+    if answer is None and deed.does == "is answered" and deed.operation.startswith("exists "):
+        answer = "there is none"
+    if answer is not None:
+        error = answer.get("error") if isinstance(answer, dict) else None
+        said += f" -> {error or answer}"
     return f"{said}   [{deed.fault}]" if deed.fault else said
 
 

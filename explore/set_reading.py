@@ -32,6 +32,8 @@ class Reading(ast.NodeVisitor):
 
     def __init__(self, function: FunctionType, tree: Any, given: dict[str, Any]) -> None:
         self.file = function.__code__.co_filename
+        self.owner = function.__qualname__.rpartition(".")[0]
+        """The class whose method it is, if it is one."""
         self.globals = function.__globals__
         self.tree = tree
         self.given = given
@@ -56,6 +58,8 @@ class Reading(ast.NodeVisitor):
         every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
         for one in every:
             self._annotated(one.arg, one.annotation)
+        if every and every[0].annotation is None:
+            self.types[every[0].arg] = self.owner
 
     def _annotated(self, name: str, annotation: ast.expr | None) -> None:
         self.sets.pop(name, None)

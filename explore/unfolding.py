@@ -15,7 +15,7 @@ Theory of operation
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -209,17 +209,18 @@ class Unfolding:
         finally:
             coroutine.close()
 
-    def run_again(self) -> None:
+    def run_again(self, equal: Callable[[Any], Any] = lambda memory: memory) -> None:
         """Run everything once more, and see that it comes to what it came to.
 
         What a program keeps beside its memory may change while the search goes on. Then what
-        it did in the beginning it does not do any more.
+        it did in the beginning it does not do any more. `equal` may give another memory that
+        equals this one, to see whether it behaves alike.
         """
         for memory, number in list(self._roots.items()):
-            self._compare(memory, (), number)
+            self._compare(equal(memory), (), number)
         for (number, answer), after in list(self._after.items()):
             node = self.nodes[number]
-            self._compare(node.memory, (*node.answers, answer), after)
+            self._compare(equal(node.memory), (*node.answers, answer), after)
 
     def _compare(self, memory: Any, answers: tuple[Any, ...], number: int) -> None:
         came = self._run(memory, answers)

@@ -52,7 +52,7 @@ class State:
     programs: Mapping[str, Stands]
     """Every program by its name."""
     znodes: Mapping[str, SeenZnode]
-    """Every znode by its path."""
+    """Every znode by its path, but for the root and ZooKeeper's own."""
 
     def __getitem__(self, name: str) -> Stands:
         return self.programs[name]
@@ -84,6 +84,7 @@ def view_of(tree: Tree, looks: Mapping[str, Look], name_of: Mapping[int, str]) -
     znodes = {
         path: SeenZnode(one.data, name_of.get(one.owner, ""), one.owner in current)
         for path, one in sorted(tree.nodes.items())
+        if path != "/" and not path.startswith("/zookeeper")
     }
     return State(
         MappingProxyType({name: stands for name, (stands, _) in looks.items()}),
