@@ -96,6 +96,19 @@ class Fetcher:
         for partition in list(self._positions) if partitions is None else partitions:
             self._positions.pop(partition, None)
 
+    def read_one(self, partition: Partition) -> None:
+        """Read one message more, as if it had come with the last fetch."""
+        before = max(self._positions.get(partition, 0), 0)
+        self._positions[partition] = before + 1
+        self._say(
+            "fetched", {"moved": {f"{partition.topic}/{partition.name}": (before, before + 1)}}
+        )
+
+    def learn_places(self) -> None:
+        """Know every place at once that only a broker knows: nothing was written there yet."""
+        for partition, at in self._positions.items():
+            self._positions[partition] = max(at, 0)
+
     def stop(self) -> None:
         """The process is gone, or its program is over."""
         for partition in (*self.current, *self._stopping):

@@ -70,6 +70,9 @@ class Cluster:
 class World:
     """Everything there is in a run."""
 
+    NODE: type[Node] = Node
+    DRIVER: type[Driver] = Driver
+
     def __init__(self, plan: Plan, seed: int, profile: Profile = DEFAULT) -> None:
         self.plan = plan
         streams = Streams(seed)
@@ -102,7 +105,7 @@ class World:
         """
         for cluster in self.clusters.values():
             cluster.ensemble.election.begin()
-            self._start_administrator(cluster)
+            self.start_administrator(cluster)
         for node, (_, plan) in self.brokers.items():
             if plan.starts_us is not None:
                 self.kernel.after(plan.starts_us, self.start, node)
@@ -150,7 +153,7 @@ class World:
         program = consumer_program(
             cluster.plan, group.name, plan, life=self.lives[plan.node], new_id=new_id
         )
-        node = Node(self.kernel, plan.node, program, group=group.name)
+        node = self.NODE(self.kernel, plan.node, program, group=group.name)
         node.connect_to(
             cluster.ensemble,
             plan.settings.session_timeout_ms,
@@ -169,7 +172,7 @@ class World:
     def _start_broker(self, cluster: Cluster, plan: BrokerPlan) -> Node:
         on_disk = cluster.disks.get(plan.broker_id, {})
         program = broker_program(cluster.plan, plan, on_disk)
-        node = Node(self.kernel, plan.node, program)
+        node = self.NODE(self.kernel, plan.node, program)
         node.connect_to(cluster.ensemble, cluster.plan.session_timeout_ms, resends_watches=True)
         started = self._run(node, None, {"address": f"{plan.host}:{plan.port}"})
         cluster.logs.open_broker(node, plan, self.partitions_of(cluster, plan.broker_id))
@@ -190,17 +193,18 @@ class World:
             if broker_id in brokers
         ]
 
-    def _start_administrator(self, cluster: Cluster) -> None:
+    def start_administrator(self, cluster: Cluster) -> None:
+        """Start what creates the topics, in the layout that needs it."""
         if cluster.plan.layout == "0.7":
             return
         name = f"{cluster.prefix}administrator"
         me = Administrator(name, tuple(sorted(cluster.homes.items())))
-        node = Node(self.kernel, name, administrator(me))
+        node = self.NODE(self.kernel, name, administrator(me))
         node.connect_to(cluster.ensemble, cluster.plan.session_timeout_ms, resends_watches=False)
         self._run(node, None, {})
 
     def _run(self, node: Node, fetcher: Fetcher | None, about: Mapping[str, str]) -> Node:
-        driver = Driver(self.kernel, node, fetcher)
+        driver = self.DRIVER(self.kernel, node, fetcher)
         driver.on_end = lambda ended: self._ended(node, ended)
         self.nodes[node.name] = node
         self.drivers[node.name] = driver

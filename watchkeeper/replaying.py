@@ -8,17 +8,22 @@ answer, every event and the znodes in the end are compared with what the explora
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from explore.cluster import ClusterSystem
+from explore.process import EPOCH_MS
 from explore.story import deed_of
 from explore.way import Taken, successors
 from model.bounds import Bounds
+from model.calm import BALANCE, CONSENSUS, COVER
 from model.plan import Plan
 from model.story import Deed
+from model.verdicts import Verdict
 from real.access import Access
 from real.conducting import CANNOT, Disturbed, Follower
+from sim.conducting import Conductor
+from sim.held import Told
 from watchkeeper.cueing import State, cues_of, first_state, kept_at, way_of
 
 ATTEMPTS = 3
@@ -51,6 +56,40 @@ class Conformed:
     operations: int
     deeds: tuple[Deed, ...] = ()
     """The schedule with the first difference."""
+
+
+# --- in the simulation -----------------------------------------------------------------
+
+AT_REST = frozenset({COVER.name, CONSENSUS.name, BALANCE.name})
+
+
+def replay_sim(
+    plan: Plan, bounds: Bounds, deeds: Sequence[Deed], violates: str, seed: int = 0
+) -> Replayed:
+    """Follow a schedule in the simulation; the same property has to be violated there."""
+    system = ClusterSystem(plan, bounds)
+    way = way_of(system, deeds)
+    plan = replace(plan, timeline=(), sometimes=(), never=())
+    followed = Conductor(plan, _told(system), seed).follow(
+        cues_of(system, way), rests=violates in AT_REST
+    )
+    if followed.differs:
+        return Replayed(False, followed.differs)
+    if not violates:
+        return Replayed(True, f"conforms: {len(way)} steps")
+    finding = followed.judgement.finding(violates)
+    if finding.verdict is Verdict.VIOLATED:
+        return Replayed(True, f"{violates} is violated: {finding.evidence}", reached=True)
+    return Replayed(True, f"{violates} is not violated in the simulation: {finding.evidence}")
+
+
+def _told(system: ClusterSystem) -> Told:
+    """The clocks and the names of the exploration."""
+    first = {member.name: member.moves.process.sessions[0] for member in system.members}
+    return Told(
+        now_ms=lambda node, life: EPOCH_MS + 1000 * life,
+        fresh_id=lambda node, life: f"{first[node]:x}{life:x}".ljust(32, "0"),
+    )
 
 
 # --- live ------------------------------------------------------------------------------
