@@ -80,6 +80,7 @@ class Process:
 
     def settled(self, local: Local) -> Local:
         """Answer all that can be answered at once."""
+        refusal = None
         for _ in range(MOST_STEPS):
             ask = self.ask(local)
             if isinstance(ask, Ended):
@@ -93,8 +94,12 @@ class Process:
             local, answer = _AT_ONCE[type(ask)](self, local, ask)
             if answer is WAITS:
                 return local
+            refusal = answer if type(answer) is Failure else refusal
             local = self._after(local, answer)
-        raise Busy(self.name, "")
+        place = self.unfolding.place(local.node)
+        if refusal is not None:
+            place += f", where every request fails at once with {refusal.name},"
+        raise Busy(self.name, place)
 
     def _over(self, local: Local) -> Local:
         over = Local("over", local.life, local.node, ghosts=local.ghosts)

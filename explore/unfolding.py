@@ -187,6 +187,10 @@ class Unfolding:
         with self._suspended(node.memory, node.answers) as coroutine:
             return picture_of(coroutine)
 
+    def place(self, number: int) -> str:
+        """The line at which a turn stands in a node."""
+        return self._line(self.nodes[number].memory, self.nodes[number].answers)
+
     def _line(self, memory: Any, answers: tuple[Any, ...]) -> str:
         """Where a turn stands after these answers."""
         with self._suspended(memory, answers) as coroutine:

@@ -15,7 +15,7 @@ import pytest
 
 from explore.cluster import ClusterSystem
 from explore.guards import guarded, watched
-from explore.promises import BrokenPromise, Forbidden, MemoryLies, NotTheSame, OrderOfSet
+from explore.promises import BrokenPromise, Busy, Forbidden, MemoryLies, NotTheSame, OrderOfSet
 from explore.search import Limits, Search
 from explore.set_order import orders_of_sets
 from explore.unfolding import Unfolding
@@ -41,7 +41,8 @@ from datetime import date, datetime
 from random import sample
 from time import monotonic as ticks, time as clock
 
-from model.asks import new_session, next_note, sleep
+from model.asks import connected, new_session, next_note, sleep
+from model.errors import ConnectionLoss, NoNode
 from watchkeeper import Ended
 
 SEEN = []
@@ -52,13 +53,15 @@ NAMES = frozenset({"x", "y"})
 """
 
 
-def refusal(turn: str, folder: Path, memory: str = "None") -> tuple[BrokenPromise, str]:
+def refusal(
+    turn: str, folder: Path, memory: str = "None", **faults: int
+) -> tuple[BrokenPromise, str]:
     """What is said of a program, and its line that has a mark `# here`."""
     text = HEAD + turn + f"\n\nFIRST = {memory}\n"
     module = module_of("program", text, folder)
     programs = {name: Program(module.turn, name, module.FIRST) for name in ("one", "two")}
     with pytest.raises(BrokenPromise) as caught:
-        explore(programs, max_states=2_000)
+        explore(programs, faults=faults, max_states=2_000)
     marked = [number for number, line in enumerate(text.splitlines(), 1) if "# here" in line]
     (line,) = marked
     return caught.value, f"{folder / 'program.py'}:{line}"
@@ -186,6 +189,31 @@ async def turn(zk, me, memory):
     error, _ = refusal(turn, tmp_path)
 
     assert "one goes on for ever in turns that ask for nothing" in str(error)
+
+
+@pytest.mark.parametrize("error", ["ConnectionLoss", "SessionExpired"])
+def test_a_program_that_fails_for_ever_is_refused_with_the_line(
+    error: str, tmp_path: Path
+) -> None:
+    """Here either nobody catches the one error, or nobody catches the other."""
+    caught = "ConnectionLoss" if error == "SessionExpired" else "NoNode"
+    turn = f"""\
+async def turn(zk, me, memory):
+    if memory is None:
+        await new_session()
+        return "goes on"
+    try:
+        await zk.exists("/one")  # here
+    except {caught}:
+        await connected()
+    await next_note()
+    return memory
+"""
+    said, line = refusal(turn, tmp_path, expire=1)
+
+    assert isinstance(said, Busy)
+    assert f"where every request fails at once with {error}, without waiting" in str(said)
+    assert line in str(said)
 
 
 def test_another_error_says_of_which_program_it_is(tmp_path: Path) -> None:
