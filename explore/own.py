@@ -23,7 +23,6 @@ from explore.own_arguments import check_arguments
 from explore.own_story import lines_of, story_of, why_not
 from explore.own_system import Claim, Claims, OwnSystem
 from explore.search import Limits, Progress, Search, Searched, Violation
-from explore.set_order import refuse_orders_of_sets
 from model.program import Program
 from model.story import Story
 from model.verdicts import Verdict
@@ -99,8 +98,6 @@ def explore(
     """
     claims = Claims(always or {}, at_rest or {}, eventually or {}, sometimes or {})
     check_arguments(programs, claims, faults or {}, together, max_states, max_seconds)
-    for name, program in programs.items():
-        refuse_orders_of_sets(name, program)
     system = OwnSystem(programs, claims, faults or {}, together)
     search = Search(system, Limits(max_states, max_seconds), tell=tell, reduces=False)
     searched = search.run()

@@ -37,7 +37,7 @@ def orders_of_sets(program: Program) -> Iterator[Where]:
     waiting = [*_functions_of(program.turn), *_methods_of(values)]
     seen: set[Any] = set()
     turn = _inner(program.turn)
-    home = package_of(turn.__code__.co_filename)
+    home = package_of(turn.__code__.co_filename) if isinstance(turn, FunctionType) else ""
     while waiting:
         function = waiting.pop()
         file = function.__code__.co_filename

@@ -35,6 +35,7 @@ from explore.promises import (
     refuse_unless_ask,
     refuse_unless_coroutine,
 )
+from explore.set_order import refuse_orders_of_sets
 from model.errors import ZooKeeperError
 from model.operations import ZooKeeper
 from model.program import Ended, Program
@@ -73,7 +74,9 @@ class Unfolding:
         self.name = name
         self.nodes: list[Node] = []
         self._is_foreign = not getattr(program.turn, "__module__", "").startswith("model.")
-        """Whether nobody has seen to it that it knows no clock; of the model a test does."""
+        """Whether nobody has seen to it that it knows no clock; of the model tests do."""
+        if self._is_foreign:
+            refuse_orders_of_sets(name, program)
         self.runs = 0
         """How often a turn was run."""
         self._roots: dict[Any, int] = {}

@@ -519,6 +519,32 @@ def test_a_consumer_of_ones_own_that_reads_a_stat_is_refused(tmp_path: Path) -> 
         Search(ClusterSystem(plan, BOUNDS)).run()
 
 
+def test_a_consumer_of_ones_own_that_goes_through_a_set_is_refused(tmp_path: Path) -> None:
+    program, line = program_with(ORDERED["a list of it"], tmp_path)
+
+    with pytest.raises(OrderOfSet, match=re.escape(f"billing/0 goes through a set at {line},")):
+        ClusterSystem(small("hardened", program), BOUNDS)
+
+
+@pytest.mark.parametrize("made", ["partial(Turns().turn)", "Turns().turn", "Turns()", "wrapped"])
+def test_a_turn_is_found_under_what_it_is_wrapped_in(made: str, tmp_path: Path) -> None:
+    text = HEAD + (
+        "from functools import partial, wraps\n\n\n"
+        "class Turns:\n"
+        "    async def turn(self, zk, me, memory):\n"
+        "        return [name for name in NAMES]  # here\n\n"
+        "    __call__ = turn\n\n\n"
+        "@wraps(Turns.turn)\n"
+        "async def wrapped(zk, me, memory):\n"
+        "    return await Turns().turn(zk, me, memory)\n"
+    )
+    module = module_of("program", text, tmp_path)
+
+    found = list(orders_of_sets(Program(eval(made, vars(module)), None, None)))
+
+    assert [text.splitlines()[one.line - 1].endswith("# here") for one in found] == [True]
+
+
 def test_an_equal_memory_that_behaves_otherwise_is_found_when_all_is_run_again() -> None:
     """The check of the variants above can fail."""
 
