@@ -25,6 +25,7 @@ from model.trace import COLUMNS, KINDS
 from model.variants import VARIANTS, Variant
 from scenarios import load, shipped
 from scenarios.schema import (
+    BoundsModel,
     BrokerModel,
     ClusterModel,
     ConsumerModel,
@@ -175,6 +176,7 @@ MODELS = (
     ("An entry of the timeline", EntryBase),
     ("A step", TriggerModel),
     ("Something to look for", HappeningModel),
+    ("Bounds", BoundsModel),
     ("Worlds", WorldsModel),
     ("Live runs", LiveModel),
 )

@@ -15,13 +15,23 @@ from tests.live import skip_without_zookeeper
 
 BENCH = Path(__file__).resolve().parent.parent / "bench"
 COMMANDS = (
-    *("agree", "assignors", "calibration", "conformance", "fingerprints", "herd", "live"),
-    *("operations", "seeds", "soak"),
+    *(
+        "agree",
+        "assignors",
+        "calibration",
+        "conformance",
+        "explore",
+        "fingerprints",
+        "herd",
+        "live",
+    ),
+    *("operations", "seeds", "soak", "zoo"),
 )
 SHARED = {"contenders", "joins", "measuring", "recipe"}
 """Modules that are no commands."""
 SMALL = {
     "assignors": ["--partitions", "2000", "--streams", "7", "--rounds", "1"],
+    "explore": ["--only", "four", "--seconds", "1"],
     "fingerprints": [
         *("--pythons", ".".join(map(str, sys.version_info[:2])), "--hash-seeds", "0,1"),
         *("--scenarios", "consumer-crash", "--variants", "hardened,kafka_08", "--seeds", "1"),
@@ -31,6 +41,7 @@ SMALL = {
     "operations": ["--operations", "60", "--rounds", "1"],
     "seeds": ["--seeds", "2", "--rounds", "1"],
     "soak": ["--kills", "6", "--a-round", "3", "--settle", "10"],
+    "zoo": ["--seeds", "3", "--plants", "rounds-down,lost-reply"],
 }
 
 
@@ -69,6 +80,15 @@ def test_help(name: str) -> None:
 
     assert "usage" in said
     assert "--json" in said
+
+
+def test_zoo() -> None:
+    """A plant that every seed catches, and one that takes a search."""
+    plants = figures("zoo")["plants"]
+
+    assert [one["plant"] for one in plants] == ["rounds-down", "lost-reply"]
+    assert [one["seeds"] for one in plants] == [3, 0]
+    assert [one["caught_by"] for one in plants] == ["full cover", "full cover"]
 
 
 def test_seeds() -> None:

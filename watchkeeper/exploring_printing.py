@@ -39,6 +39,7 @@ def report(explored: Explored, to: Console, files: list[str]) -> None:
         to.print()
     _line(to, "bound   ", bound_in_words(explored))
     _line(to, "search  ", searched_in_words(explored))
+    _line(to, "took    ", took_in_words(explored))
     for remark in explored.remarks:
         _line(to, "note    ", remark)
     _line(to, "again   ", explored.command)
@@ -51,15 +52,21 @@ def _line(to: Console, head: str, said: str) -> None:
 
 
 def searched_in_words(explored: Explored) -> str:
-    """How large the search was, and how fast."""
+    """How large the search was."""
     progress = explored.searched.progress
     end = "all of them" if explored.searched.is_complete else explored.searched.stopped
-    seconds = max(progress.seconds, 1e-9)
     return (
         f"{progress.states:,} states and {progress.transitions:,} transitions in "
-        f"{progress.depth} levels, {end}; {progress.seconds:.1f} s, "
-        f"{progress.states / seconds:,.0f} states/s, "
-        f"{progress.nbytes // max(progress.states, 1)} bytes a state"
+        f"{progress.depth} levels, {end}"
+    )
+
+
+def took_in_words(explored: Explored) -> str:
+    """How fast it was."""
+    progress = explored.searched.progress
+    return (
+        f"{progress.seconds:.1f} s, {progress.states / max(progress.seconds, 1e-9):,.0f} "
+        f"states/s, {progress.nbytes // max(progress.states, 1)} bytes a state"
     )
 
 
