@@ -14,13 +14,16 @@ does it, and may leave it only when it has stopped.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from explore.liveness import judge
 from explore.own_arguments import check_arguments
-from explore.own_story import lines_of, story_of, why_not
+from explore.own_story import afterwards, lines_of, story_of, why_not
 from explore.own_system import Claim, Claims, OwnSystem
 from explore.search import Limits, Progress, Search, Searched, Violation
 from model.program import Program
@@ -28,8 +31,10 @@ from model.story import Story
 from model.verdicts import Verdict
 
 COMES_TO_REST = "comes to rest"
-"""What is violated where rest cannot be reached any more; asked if something is claimed of it."""
+"""What is violated where rest does not come; asked if something is claimed of it."""
 MOST_STATES = 5_000_000
+
+Array = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +68,7 @@ class Found:
         if self.verdict is Verdict.UNKNOWN:
             return f"unknown: {self.stopped} ({seen}; {self.bound})"
         if self.verdict is Verdict.HOLDS:
-            return f"holds: all {seen}; {self.bound}"
+            return "\n".join([f"holds: all {seen}; {self.bound}", *self.lines])
         return "\n".join([f"violated: {self.violated} ({seen}; {self.bound})", *self.lines])
 
 
@@ -84,9 +89,9 @@ def explore(
 
     A claim is a function of a state (`explore.view.State`). `always`: it holds in every
     state. `at_rest`: in every state in which nothing has to come any more; then it is
-    asked, too, whether rest can always be reached. `eventually`: from every state, without
-    further faults, one can be reached in which it holds. `sometimes`: there is a state in
-    which it holds, so that the others do not hold of nothing.
+    asked, too, whether rest comes. `eventually`: from every state, without further faults,
+    one comes in which it holds, unless somebody is passed over for ever. `sometimes`: there
+    is a state in which it holds, so that the others do not hold of nothing.
 
     `faults` says how many of which kind there may be (`model.bounds.FAULTS`), `together`
     how many in all; with `join`, the last programs start later, if ever. A search
@@ -109,38 +114,40 @@ def explore(
 def _judged(system: OwnSystem, search: Search, searched: Searched) -> Found:
     if searched.violations:
         violation = searched.violations[0]
-        end = search.state(violation.state)
-        return _violated(
-            system, search, searched, violation, why_not(system, violation.what, end)
-        )
+        why = why_not(system, violation.what, search.state(violation.state))
+        return _violated(system, search, violation, why, None)
     if searched.stopped:
         return _found(system, search, Verdict.UNKNOWN, searched.stopped)
-    claims = system.claims
-    if claims.at_rest:
-        stuck = _stuck(search, search.good.values)
-        if stuck >= 0:
-            why = "nothing that may come leads to rest any more"
-            return _violated(system, search, searched, Violation(COMES_TO_REST, stuck), why)
-    for name, claim in claims.eventually.items():
-        stuck = _stuck(search, _where(system, search, name, claim))
-        if stuck >= 0:
-            why = f"nothing that may come leads to where this holds: {name}"
-            return _violated(system, search, searched, Violation(name, stuck), why)
-    for name, claim in claims.sometimes.items():
+    remarks = []
+    for name, good in _what_has_to_come(system, search):
+        assert search.edges is not None, "the search has kept its edges"
+        live = judge(search.edges, good)
+        where = "rest" if name == COMES_TO_REST else f"where this holds: {name}"
+        if live.stuck is not None:
+            why = f"nothing that may come leads to {where}"
+            return _violated(system, search, Violation(name, live.stuck), why)
+        if live.circle:
+            why = f"all may go on for ever, nobody passed over, and never come to {where}"
+            first = Violation(name, live.circle[0])
+            return _violated(system, search, first, why, live.circle)
+        if not live.is_known:
+            remarks.append(f"all can come to {where}; whether they must was too much to see")
+    for name, claim in system.claims.sometimes.items():
         if not _where(system, search, name, claim).any():
             said = f"in no state does this hold: {name}"
             return _found(system, search, Verdict.VIOLATED, violated=name, lines=(said,))
-    return _found(system, search, Verdict.HOLDS)
+    return _found(system, search, Verdict.HOLDS, lines=tuple(remarks))
 
 
-def _stuck(search: Search, good: np.ndarray) -> int:
-    """The nearest state from which no good one can be reached; -1 for none."""
-    assert search.edges is not None, "the search has kept its edges"
-    can = search.edges.reaching(good)
-    return -1 if can.all() else int(np.argmin(can))
+def _what_has_to_come(system: OwnSystem, search: Search) -> Iterator[tuple[str, Array]]:
+    """By name, the states of which one has to come, wherever one is."""
+    if system.claims.at_rest:
+        yield COMES_TO_REST, search.good.values
+    for name, claim in system.claims.eventually.items():
+        yield name, _where(system, search, name, claim)
 
 
-def _where(system: OwnSystem, search: Search, name: str, claim: Claim) -> np.ndarray:
+def _where(system: OwnSystem, search: Search, name: str, claim: Claim) -> Array:
     """Whether a claim holds, for each state."""
     held: dict[tuple[int, ...], bool] = {}
     holds = np.zeros(len(search.visited), np.bool_)
@@ -153,13 +160,19 @@ def _where(system: OwnSystem, search: Search, name: str, claim: Claim) -> np.nda
 
 
 def _violated(
-    system: OwnSystem, search: Search, searched: Searched, violation: Violation, why: str
+    system: OwnSystem,
+    search: Search,
+    violation: Violation,
+    why: str,
+    circle: tuple[int, ...] | None = (),
 ) -> Found:
+    """`circle` has the states in which all go on; None where nothing goes on."""
     story = story_of(system, search, violation, why)
-    is_safety = violation in searched.violations
-    end = search.state(violation.state)
-    lines = tuple(lines_of(system, story, end, goes_on=not is_safety))
-    return _found(system, search, Verdict.VIOLATED, "", violation.what, story, lines)
+    lines = list(lines_of(system, story, search.state(violation.state)))
+    if circle is not None:
+        within = frozenset(search.state(number) for number in circle)
+        lines += afterwards(system, story, search.state(violation.state), within)
+    return _found(system, search, Verdict.VIOLATED, "", violation.what, story, tuple(lines))
 
 
 def _found(

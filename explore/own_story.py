@@ -41,8 +41,8 @@ def _owners(system: OwnSystem, state: State) -> dict[str, str]:
     return {path: one.owner for path, one in znodes.items() if one.owner}
 
 
-def lines_of(system: OwnSystem, story: Story, end: State, *, goes_on: bool) -> Iterator[str]:
-    """A story to be read; `end` is the state it leads to, and after which it may go on."""
+def lines_of(system: OwnSystem, story: Story, end: State) -> Iterator[str]:
+    """A story to be read; `end` is the state it leads to."""
     for step in story.steps:
         yield _line(story, step.number, step.deed)
     yield story.proof
@@ -58,15 +58,16 @@ def lines_of(system: OwnSystem, story: Story, end: State, *, goes_on: bool) -> I
         owner = f", of {znode.owner}" if znode.owner else ""
         earlier = "'s earlier session" if owner and not znode.is_current else ""
         yield f"      {path}{_data(znode.data)}{owner}{earlier}"
-    if goes_on:
-        yield from _afterwards(system, story, end)
 
 
-def _afterwards(system: OwnSystem, story: Story, state: State) -> Iterator[str]:
-    """What comes then, everybody moving in turn, until all is as it was."""
+def afterwards(
+    system: OwnSystem, story: Story, state: State, within: frozenset[State]
+) -> Iterator[str]:
+    """What may come then, until all is as it was; among these states, if there are any."""
     seen = {state: len(story.steps)}
     for number in range(len(story.steps) + 1, len(story.steps) + LONGEST_CIRCLE):
         can = [one for one in successors(system, state) if not one.step.fault]
+        can = [one for one in can if not within or one.after in within]
         if not can:
             return
         taken = can[number % len(can)]

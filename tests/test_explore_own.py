@@ -215,6 +215,32 @@ def test_a_program_that_goes_round_in_a_circle_does_not_come_to_rest() -> None:
     assert "all is as it was after step" in str(found)
 
 
+async def gives_way(zk: ZooKeeper, me: str, memory: str) -> Any:
+    """Waits for the other at a door, each as polite as the other."""
+    other = "/b" if me == "a" else "/a"
+    if memory == "begin":
+        await new_session()
+        await zk.create(f"/{me}")
+        return "at the door"
+    if await zk.exists(other):
+        await zk.delete(f"/{me}")
+        await sleep(1_000)
+        return "begin"
+    await zk.delete(f"/{me}")
+    return Ended("went through")
+
+
+def test_who_give_way_to_each_other_may_do_so_for_ever() -> None:
+    programs = {name: Program(gives_way, name, "begin") for name in "ab"}
+
+    found = explore(programs, at_rest={"anything": lambda state: True})
+
+    assert found.violated == "comes to rest"
+    assert "nobody passed over" in str(found)
+    assert "all is as it was after step" in str(found)
+    assert explore({"a": programs["a"]}, at_rest={"anything": lambda state: True}).holds
+
+
 def test_what_comes_by_the_clock_is_claimed_of_what_comes_eventually() -> None:
     async def polls(zk: ZooKeeper, me: Any, memory: str) -> Any:
         await new_session()
