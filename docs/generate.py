@@ -35,6 +35,8 @@ from scenarios.schema import (
     HappeningModel,
     LiveModel,
     ScenarioModel,
+    ScheduleModel,
+    StepModel,
     TopicModel,
     TriggerModel,
     WorldsModel,
@@ -177,6 +179,8 @@ MODELS = (
     ("A step", TriggerModel),
     ("Something to look for", HappeningModel),
     ("Bounds", BoundsModel),
+    ("Schedules", ScheduleModel),
+    ("Steps of a schedule", StepModel),
     ("Worlds", WorldsModel),
     ("Live runs", LiveModel),
 )

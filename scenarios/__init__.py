@@ -17,6 +17,7 @@ from typing import Any
 from model.bounds import KINDS, Bounds
 from model.plan import Plan
 from model.program import Program
+from model.story import Deed
 from model.variants import VARIANTS
 from scenarios.building import build
 from scenarios.checking import validated
@@ -74,6 +75,24 @@ class Scenario:
         values: dict[str, Any] = given.model_dump()
         faults = {kind: values.pop(kind) for kind in KINDS}
         return Bounds({kind: number for kind, number in faults.items() if number}, **values)
+
+    def schedule(self) -> tuple[str, tuple[Deed, ...]] | None:
+        """The counterexample it holds: what is violated, and the deeds; None if it holds none."""
+        given = self.model.schedule
+        if given is None:
+            return None
+        deeds = (
+            Deed(
+                step.node,
+                step.does,
+                step.fault,
+                step.operation,
+                step.answer,
+                tuple(step.reads),
+            )
+            for step in given.steps
+        )
+        return given.violates, tuple(deeds)
 
     def plan(self, variant: str | None = None, *, program: Program | None = None) -> Plan:
         """What to run for a variant; ScenarioError where the two do not go together.

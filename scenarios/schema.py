@@ -248,6 +248,26 @@ def _bounds_model() -> type[Model]:
     return create_model("Bounds", __base__=Model, **fields)
 
 
+class StepModel(Model):
+    """A step of a schedule: what a process did, or what befell it."""
+
+    node: Word = Field(description="who")
+    does: Word = Field(description="in the words of the exploration")
+    fault: str = Field("", description="the kind of fault it was drawn from")
+    operation: str = Field("", description="what was asked")
+    answer: Any = Field(None, description="what was answered")
+    reads: list[tuple[str, Any]] = Field(
+        default_factory=list, description="reads that followed in the same step"
+    )
+
+
+class ScheduleModel(Model):
+    """The exact steps of a counterexample."""
+
+    violates: str = Field("", description="the property that it violates")
+    steps: list[StepModel] = Field(description="one after the other")
+
+
 MOST_FAULTS = 8
 BoundsModel = _bounds_model()
 
@@ -323,6 +343,9 @@ class ScenarioModel(Model):
     work_factor: int = Field(4, ge=1, le=1_000, description="the factor of the work bound")
     bounds: BoundsModel | None = Field(  # type: ignore[valid-type]
         None, description="of a search of every interleaving"
+    )
+    schedule: ScheduleModel | None = Field(
+        None, description="the steps of a counterexample, to be replayed"
     )
     worlds: WorldsModel = Field(WorldsModel(), description="where worlds cannot agree, and why")
 

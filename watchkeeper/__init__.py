@@ -44,6 +44,7 @@ _DOOR = {
     "NotOwned": ("real.handover", "NotOwned"),
     "Partition": ("model.asks", "Partition"),
     "run_live": ("real.living", "run_live"),
+    "replay": ("watchkeeper.replaying_files", "replay"),
 }
 """Public name -> module and attribute. They are imported when they are first used, so
 that the command line starts quickly."""
@@ -65,6 +66,7 @@ __all__ = [
     "explore",
     "load",
     "properties",
+    "replay",
     "run_live",
     "simulate",
     "strategies",
@@ -82,6 +84,7 @@ if TYPE_CHECKING:
     from real.living import run_live
     from real.registering import Broker
     from scenarios import Scenario, ScenarioError, load
+    from watchkeeper.replaying_files import replay
     from watchkeeper.result import Result
     from watchkeeper.running import simulate
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from watchkeeper import options
-from watchkeeper.cli_explore import explore
+from watchkeeper.cli_explore import EXPLORE_COMMANDS
 from watchkeeper.cli_live import LIVE_COMMANDS
 from watchkeeper.endings import HOLDS, UNKNOWN, USAGE, VIOLATED, Stop, defect, print_json, tell
 from watchkeeper.interrupts import INTERRUPTED, INTERRUPTS
@@ -234,5 +234,5 @@ def version(as_json: bool) -> None:
         print(__version__)
 
 
-for command in (*LIVE_COMMANDS, explore):
+for command in (*LIVE_COMMANDS, *EXPLORE_COMMANDS):
     app.add_command(command)

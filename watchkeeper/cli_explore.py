@@ -5,12 +5,12 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from watchkeeper import options
-from watchkeeper.endings import print_json
+from watchkeeper.endings import HOLDS, VIOLATED, print_json
 
 if TYPE_CHECKING:
     from explore.search import Progress
@@ -92,3 +92,81 @@ class _Teller:
 
             self.said_s = now
             print(f"\r\x1b[K{progress_line(progress)}", end="", file=sys.stderr, flush=True)
+
+
+@click.command()
+@click.argument("counterexample")
+@click.option(
+    "--world",
+    default="sim",
+    show_default=True,
+    type=click.Choice(["sim", "live"]),
+    help="In the simulation, or on a real ZooKeeper, one operation at a time.",
+)
+@options.zookeeper
+@options.reaching
+@options.as_json
+def replay(
+    counterexample: str, world: str, zookeeper: str | None, as_json: bool, **access: Any
+) -> int:
+    """Follow the schedule of COUNTEREXAMPLE, a file that `explore` has written.
+
+    The simulation follows it and has to reach the same violation. Live, every answer, every
+    event and the znodes in the end are compared with what the exploration says.
+
+    \b
+    Exit codes: 0 the schedule goes as it says, and in the simulation to the same violation;
+    1 it does not; 4 usage or environment.
+    """
+    from watchkeeper import replaying_files
+
+    done = replaying_files.replay_file(
+        counterexample, world, zookeeper, options.credentials_in(access)
+    )
+    if as_json:
+        print_json(replaying_files.to_json(done))
+    else:
+        print(done.said)
+        if done.limits:
+            print(done.limits)
+    return HOLDS if done.conforms and done.reached else VIOLATED
+
+
+@click.command()
+@click.argument("scenario")
+@options.variant
+@click.option("--schedules", default=100, show_default=True, type=options.MANY, help="How many.")
+@click.option("--seed", default=0, show_default=True, help="What chance begins with.")
+@options.zookeeper
+@options.reaching
+@options.as_json
+def conform(
+    scenario: str,
+    variant: str | None,
+    schedules: int,
+    seed: int,
+    zookeeper: str | None,
+    as_json: bool,
+    **access: Any,
+) -> int:
+    """Follow random schedules of SCENARIO on a real ZooKeeper.
+
+    Each is drawn from what a search of it could do; every answer, every event and the znodes
+    in the end are compared with what the exploration says.
+
+    \b
+    Exit codes: 0 all conform, 1 one does not, 4 usage or environment.
+    """
+    from watchkeeper import replaying_files
+
+    done = replaying_files.conform_scenario(
+        scenario, variant, schedules, seed, zookeeper, options.credentials_in(access)
+    )
+    if as_json:
+        print_json(replaying_files.conformed_json(done))
+    else:
+        print(done.said)
+    return HOLDS if done.conforms else VIOLATED
+
+
+EXPLORE_COMMANDS = (explore, replay, conform)

@@ -55,12 +55,12 @@ def prepare(out: Path, run_id: str) -> Path:
     return folder
 
 
-def clear(folder: Path) -> None:
+def clear(folder: Path, files: tuple[str, ...] = (TRACE, *PICTURES)) -> None:
     """Remove what an earlier run of the same name has left: it may be of another mind."""
     try:
-        for name in (VERDICT, TRACE, *PICTURES):
+        for name in (VERDICT, *files):
             (folder / name).unlink(missing_ok=True)
-        for name in (PROBE, VERDICT, TRACE, *PICTURES):
+        for name in (PROBE, VERDICT, *files):
             for left in folder.glob(f".{name}-*"):
                 if not _is_alive(left.name.rpartition("-")[2]):
                     left.unlink(missing_ok=True)
@@ -110,6 +110,11 @@ def write_verdict(folder: Path, verdict: dict[str, Any]) -> str:
     """Write what `--json` prints."""
     text = json.dumps(verdict, indent=2) + "\n"
     return _write(folder / VERDICT, [text.encode()])
+
+
+def write_text(path: Path, text: str) -> str:
+    """Write a file of words."""
+    return _write(path, [text.encode()])
 
 
 def _write(path: Path, lines: Iterable[bytes]) -> str:

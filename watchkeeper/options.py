@@ -39,10 +39,12 @@ OPTIONS = (
     click.option("--tls-key", help="Its key, if it is in another file."),
 )
 
+zookeeper = click.option(
+    "--zookeeper", metavar="HOSTS[/CHROOT]", help="Live: use this one, and start none."
+)
+
 LIVE_OPTIONS = (
-    click.option(
-        "--zookeeper", metavar="HOSTS[/CHROOT]", help="Live: use this one, and start none."
-    ),
+    zookeeper,
     click.option(
         "--allow-faults-on",
         multiple=True,
