@@ -67,7 +67,6 @@ class ClusterSystem:
         self.service = Service(range(1, 1 + SESSIONS_EACH * count), _is_offset)
         self.members = list(self._members())
         self.actors = tuple(member.name for member in self.members)
-        self.exclusive_name = STRICT.name if plan.strict_ownership else SINGLE.name
         self._casts: Numbering[Cast] = Numbering()
         assert self._casts.of(()) == 0, "nothing is cast by the number 0"
         self._claims: dict[tuple[str, Partition], int] = {}
@@ -298,6 +297,19 @@ class ClusterSystem:
     def writes(self, cast: int) -> int:
         """The regions that these changes are in."""
         return self.regions.of_changes(self._casts[cast])
+
+    def shared(self, state: tuple[int, ...]) -> str:
+        """Whether those who fetch one partition are all alive, or one of them is a zombie."""
+        fetched: set[tuple[str, Partition]] = set()
+        for member, number in zip(self.members, state[1:], strict=False):
+            local = member.locals[number]
+            if member.group is not None and local.is_alive:
+                for one in local.fetching:
+                    claim = (member.group.name, one.partition)
+                    if claim in fetched:
+                        return SINGLE.name
+                    fetched.add(claim)
+        return STRICT.name
 
     def wrong_at_rest(self, state: tuple[int, ...]) -> str:
         """What is violated while nothing has to come any more."""

@@ -156,6 +156,10 @@ class OwnSystem:
         """Nothing: claims are about whole states."""
         return 0
 
+    def shared(self, state: tuple[int, ...]) -> str:
+        """Nobody has bits here."""
+        raise AssertionError("nothing is exclusive here")
+
     def looks_at(self, actor: int, local: int) -> int:
         """No region: a claim may see every step."""
         return 0

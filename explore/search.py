@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 
 from explore.edges import Edges
 from explore.moves_table import Growing, Known, MovesOf
-from explore.system import EXCLUSIVE, FREE, System
+from explore.system import FREE, System
 from explore.visited import Visited
 
 BLOCK = 1 << 16
@@ -294,7 +294,8 @@ class Search:
             twice |= seen & bits
             seen |= bits
         if twice.any():
-            self._violated(EXCLUSIVE, first + int(np.argmax(twice != 0)))
+            at = first + int(np.argmax(twice != 0))
+            self._violated(self.system.shared(self.state(at)), at)
 
     def _look_at_states(
         self, first: int, rows: Array, wrong_state: Callable[[tuple[int, ...]], str]

@@ -68,6 +68,10 @@ class System(Protocol):
         """A set of bits; no two actors may have one bit at the same time."""
         ...
 
+    def shared(self, state: tuple[int, ...]) -> str:
+        """What is violated by a state in which two actors have one bit."""
+        ...
+
     def looks_at(self, actor: int, local: int) -> int:
         """The regions that an actor's next moves look at, as bits; 0 where they do more."""
         ...
@@ -83,10 +87,6 @@ class System(Protocol):
     def wrong_at_rest(self, state: tuple[int, ...]) -> str:
         """What is violated in a state in which nothing has to come any more."""
         ...
-
-
-EXCLUSIVE = "single ownership"
-"""What is violated by two actors that have one exclusive bit."""
 
 
 class Budget:

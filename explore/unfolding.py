@@ -129,7 +129,8 @@ class Unfolding:
         """The node of this turn to which a loop has come back; -1 for none."""
         picture: Picture = ()
         while before >= 0:
-            if self.nodes[before].ask == node.ask:
+            round_ = len(node.answers) - len(self.nodes[before].answers)
+            if self.nodes[before].ask == node.ask and _repeats(node.answers, round_):
                 picture = picture or self._picture(node)
                 if before not in self._pictures:
                     self._pictures[before] = self._picture(self.nodes[before])
@@ -253,3 +254,8 @@ class Unfolding:
                 came, other = self._run(known, node.answers), self._run(memory, node.answers)
                 if came != other:
                     raise MemoryLies(self.name, known, memory, node.answers, came, other)
+
+
+def _repeats(answers: tuple[Any, ...], round_: int) -> bool:
+    """Whether the last so many answers were given twice running: a loop has gone round."""
+    return answers[-round_:] == answers[-2 * round_ : -round_]

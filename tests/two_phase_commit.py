@@ -63,6 +63,10 @@ class TwoPhaseCommit:
     def exclusive(self, actor: int, local: int) -> int:
         return 0
 
+    def shared(self, state: tuple[int, ...]) -> str:
+        """Nobody has bits here."""
+        raise AssertionError("nothing is exclusive here")
+
     def looks_at(self, actor: int, local: int) -> int:
         return 0
 

@@ -169,4 +169,29 @@ def conform(
     return HOLDS if done.conforms else VIOLATED
 
 
-EXPLORE_COMMANDS = (explore, replay, conform)
+@click.command()
+@click.option(
+    "--write", type=click.Path(path_type=Path), help="Write the page there, and print nothing."
+)
+@click.option(
+    "--check", type=click.Path(path_type=Path), help="Exit 1 if this page is not what is found."
+)
+def findings(write: Path | None, check: Path | None) -> int:
+    """Search the versions of the protocol fault by fault, and tell what was found.
+
+    \b
+    Exit codes: 0 the page was made, or is true; 1 the page is not true any more.
+    """
+    from watchkeeper import findings_page
+
+    made = findings_page.page(lambda what: print(what, file=sys.stderr))
+    if check is not None:
+        return findings_page.compare(check, made)
+    if write is not None:
+        findings_page.save(write, made)
+    else:
+        print(made, end="")
+    return HOLDS
+
+
+EXPLORE_COMMANDS = (explore, replay, conform, findings)
