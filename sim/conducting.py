@@ -14,7 +14,7 @@ Theory of operation
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from model.answers import LEAVE, Seen
@@ -28,18 +28,18 @@ from model.properties import Judgement, judge
 from model.trace import Header, Trace
 from sim.client import Loss
 from sim.connection import Connection, Request
-from sim.held import CLOSING, HeldDriver, HeldWorld, Told
+from sim.held import CLOSING, HeldDriver, HeldWorld, Told, stretched
 from sim.held_client import HeldClient
 from sim.world import WORLD
 
 QUIET_US = 60_000
 """After this, whatever was on its way has arrived."""
 PATIENCE_US = 600_000_000
-FETCH_EVERY_US = 1 << 50
-"""Messages are read when the schedule says so."""
-TICK_US = 60_000_000
-"""So long that no session ends by itself."""
-REST_US = 60_000_000
+REST_US = 600_000_000
+"""What a group is given to come to rest, when all have been let go, in parts, ..."""
+PART_US = 10_000_000
+MOST_OPERATIONS = 20_000
+"""... unless it asks for more than this meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class Conductor:
 
     def __init__(self, plan: Plan, told: Told, seed: int = 0) -> None:
         self.plan = plan
-        self.world = HeldWorld(_stretched(plan), seed)
+        self.world = HeldWorld(stretched(plan), seed)
         self.kernel = self.world.kernel
         self.cluster = next(iter(self.world.clusters.values()))
         self.told = told
@@ -122,7 +122,24 @@ class Conductor:
         for driver in self.world.held_drivers:
             if driver.node.is_alive:
                 driver.let_go()
-        self.kernel.run_until(self.kernel.now_us + REST_US)
+        timeout_us = self.plan.clusters[0].session_timeout_ms * 1000
+        self.kernel.run_until(self.kernel.now_us + timeout_us)
+        self._end_what_is_left()
+        ends_us, most = self.kernel.now_us + REST_US, self.kernel.operations + MOST_OPERATIONS
+        while self.kernel.now_us < ends_us and self.kernel.operations < most:
+            self.kernel.run_until(self.kernel.now_us + PART_US)
+
+    def _end_what_is_left(self) -> None:
+        """The sessions of processes that are no more end, as they would by themselves."""
+        sessions = self.cluster.ensemble.sessions
+        kept = {
+            node.client.session
+            for node in self.world.nodes.values()
+            if node.is_alive and node.client is not None
+        }
+        for number, lease in list(sessions.leases.items()):
+            if number not in kept and not lease.ending:
+                sessions.end(lease, "session expired")
 
     # --- who is meant ------------------------------------------------------------------
 
@@ -320,16 +337,3 @@ def _asks_another(cue: Cue, driver: HeldDriver) -> str:
 def _effect(cue: Cue) -> Effect:
     """Where a fault of a schedule counts what it did."""
     return Effect(Action(0, VERBS["lose"], cue.node))
-
-
-def _stretched(plan: Plan) -> Plan:
-    """A plan in which nothing happens by itself."""
-    return replace(
-        plan,
-        timeline=(),
-        clusters=tuple(
-            replace(one, zookeeper=replace(one.zookeeper, tick_us=TICK_US))
-            for one in plan.clusters
-        ),
-        groups=tuple(replace(one, fetch_every_us=FETCH_EVERY_US) for one in plan.groups),
-    )

@@ -7,7 +7,7 @@ it has asked for something that only a cue can answer, or when it is no more.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from simpy.events import Event
@@ -26,6 +26,7 @@ from model.describe import described_operation
 from model.errors import ConnectionLoss, Failure, SessionExpired
 from model.inbox import without_older_notes
 from model.operations import Operation, Pipelined
+from model.plan import Plan
 from sim.client import Client
 from sim.driver import REQUESTS, Driver
 from sim.ensemble import Ensemble
@@ -37,6 +38,12 @@ from sim.world import World
 
 TIMEOUT_MS = 1_200_000
 """What every session asks for: during a replay none of them ends by itself."""
+
+
+FETCH_EVERY_US = 1 << 50
+"""Messages are read when the schedule says so."""
+TICK_US = 60_000_000
+"""So long that no session ends by itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,3 +280,16 @@ class HeldWorld(World):
     def held_drivers(self) -> list[HeldDriver]:
         """The drivers of all processes there have been."""
         return [one for one in self.drivers.values() if isinstance(one, HeldDriver)]
+
+
+def stretched(plan: Plan) -> Plan:
+    """A plan in which nothing happens by itself."""
+    return replace(
+        plan,
+        timeline=(),
+        clusters=tuple(
+            replace(one, zookeeper=replace(one.zookeeper, tick_us=TICK_US))
+            for one in plan.clusters
+        ),
+        groups=tuple(replace(one, fetch_every_us=FETCH_EVERY_US) for one in plan.groups),
+    )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from explore.cluster import ClusterSystem
 from explore.search import Limits, Search
 from explore.story import story_of
@@ -32,6 +34,13 @@ def two_topics(variant: str, consumers: int = 2, layout: str = "0.7") -> Plan:
     partitions = "partitions_per_broker: 1" if layout == "0.7" else "partitions: 2"
     text = SMALL.format(layout=layout, partitions=partitions, consumers=consumers)
     return from_text("small.yaml", text).plan(variant)
+
+
+@cache
+def nearest(variant: str) -> tuple[Plan, str, tuple[Deed, ...]]:
+    """What a variant violates with two members and no fault, and how."""
+    plan = two_topics(variant)
+    return (plan, *counterexample(plan, Bounds()))
 
 
 def counterexample(

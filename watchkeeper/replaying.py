@@ -18,6 +18,7 @@ from explore.way import Taken, successors
 from model.bounds import Bounds
 from model.calm import BALANCE, CONSENSUS, COVER
 from model.plan import Plan
+from model.progress import PROGRESS
 from model.story import Deed
 from model.verdicts import Verdict
 from real.access import Access
@@ -28,6 +29,9 @@ from watchkeeper.cueing import State, cues_of, first_state, kept_at, way_of
 
 ATTEMPTS = 3
 MOST_DEEDS = 200
+ROUNDS = 3
+"""How often a circle is gone round, to show that it is one."""
+LONGEST_CIRCLE = 2_000
 ONE_FAULT_IN = 8
 """How seldom a random schedule takes a fault where it could do something else."""
 
@@ -60,7 +64,8 @@ class Conformed:
 
 # --- in the simulation -----------------------------------------------------------------
 
-AT_REST = frozenset({COVER.name, CONSENSUS.name, BALANCE.name})
+AT_REST = frozenset({COVER.name, CONSENSUS.name, BALANCE.name, PROGRESS.name})
+"""What can only be judged when everybody has been let go."""
 
 
 def replay_sim(
@@ -69,18 +74,51 @@ def replay_sim(
     """Follow a schedule in the simulation; the same property has to be violated there."""
     system = ClusterSystem(plan, bounds)
     way = way_of(system, deeds)
+    circle = circle_after(system, way) if violates == PROGRESS.name else None
+    rounds = [*circle.way_in, *circle.round * ROUNDS] if circle is not None else []
     plan = replace(plan, timeline=(), sometimes=(), never=())
     followed = Conductor(plan, _told(system), seed).follow(
-        cues_of(system, way), rests=violates in AT_REST
+        cues_of(system, [*way, *rounds]), rests=violates in AT_REST and circle is None
     )
     if followed.differs:
         return Replayed(False, followed.differs)
     if not violates:
         return Replayed(True, f"conforms: {len(way)} steps")
+    if circle is not None:
+        said = f"{violates} is violated: after {len(way) + len(circle.way_in)} steps it goes "
+        said += f"round and round, {len(circle.round)} steps each time; {ROUNDS} rounds were made"
+        return Replayed(True, said, reached=True)
     finding = followed.judgement.finding(violates)
     if finding.verdict is Verdict.VIOLATED:
         return Replayed(True, f"{violates} is violated: {finding.evidence}", reached=True)
     return Replayed(True, f"{violates} is not violated in the simulation: {finding.evidence}")
+
+
+@dataclass(frozen=True, slots=True)
+class Circle:
+    """How something goes on for ever."""
+
+    way_in: list[Taken]
+    round: list[Taken]
+
+
+def circle_after(system: ClusterSystem, way: Sequence[Taken]) -> Circle | None:
+    """How a schedule goes on without a fault, everybody in turn; None where it ends."""
+    state = way[-1].after if way else first_state(system)
+    turn, taken, seen = 0, list[Taken](), dict[tuple[State, int], int]()
+    while (state, turn) not in seen:
+        if len(taken) >= LONGEST_CIRCLE:
+            return None
+        seen[state, turn] = len(taken)
+        free = [
+            one for one in successors(system, state) if not (one.step.fault or one.step.is_idle)
+        ]
+        if not free:
+            return None
+        taken.append(min(free, key=lambda one: (one.actor - turn) % len(system.members)))
+        state, turn = taken[-1].after, (taken[-1].actor + 1) % len(system.members)
+    begins = seen[state, turn]
+    return Circle(taken[:begins], taken[begins:])
 
 
 def _told(system: ClusterSystem) -> Told:
