@@ -19,6 +19,7 @@ Theory of operation
 
 from __future__ import annotations
 
+import resource
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -138,6 +139,7 @@ class Search:
             end = len(self.visited)
             for first in range(begin, end, BLOCK):
                 self._expand(first, min(first + BLOCK, end))
+                self._note(len(self.visited) - end)
                 stopped = self._stopped()
                 if stopped or (self.found and not self.goes_on):
                     break
@@ -148,6 +150,7 @@ class Search:
                 continue
             break
         self._note(len(self.visited) - begin)
+        self.progress.nbytes = self.nbytes
         found = sorted(self.found.values(), key=lambda one: (one.state, one.what))
         if found and not self.goes_on:
             stopped = "a violation was found"
@@ -157,7 +160,6 @@ class Search:
         self.progress.states = len(self.visited)
         self.progress.frontier = frontier
         self.progress.seconds = time.monotonic() - self._begun
-        self.progress.nbytes = self.nbytes
         if self.tell is not None:
             self.tell(self.progress)
 
@@ -173,8 +175,7 @@ class Search:
             return f"{limits.states:,} states were seen"
         if limits.seconds is not None and time.monotonic() - self._begun >= limits.seconds:
             return f"{limits.seconds:g} s were over"
-        used = self.nbytes + sum(one.nbytes for one in self.tables)
-        if limits.bytes is not None and used >= limits.bytes:
+        if limits.bytes is not None and _resident_bytes() >= limits.bytes:
             return f"{limits.bytes / 2**30:.1f} GiB of memory were used"
         return ""
 
@@ -330,6 +331,15 @@ class Search:
         while parents[way[-1]] != NOWHERE:
             way.append(int(parents[way[-1]]))
         return way[::-1]
+
+
+def _resident_bytes() -> int:
+    """The memory that this process has; where the machine does not say, the most it ever had."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * resource.getpagesize()
+    except OSError:
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 
 def laid_out(counts: Array, firsts: Array) -> tuple[Array, Array]:

@@ -64,9 +64,13 @@ def explore(
 
     named, _ = planned(scenario, variant)
     limits = exploring.limits(max_states, max_seconds, max_memory)
-    explored = exploring.explore_scenario(
-        named, variant, limits=limits, goes_on=goes_on, reduces=reduces, tell=_Teller().tell
-    )
+    teller = _Teller()
+    try:
+        explored = exploring.explore_scenario(
+            named, variant, limits=limits, goes_on=goes_on, reduces=reduces, tell=teller.tell
+        )
+    finally:
+        teller.end()
     files = exploring_files.write(explored, out)
     if as_json:
         print_json(exploring.to_json(explored, files))
@@ -83,6 +87,7 @@ class _Teller:
 
     def __init__(self) -> None:
         self.said_s = time.monotonic()
+        self.has_said = False
 
     def tell(self, progress: Progress) -> None:
         """Say it, if the last time is long ago."""
@@ -92,6 +97,12 @@ class _Teller:
 
             self.said_s = now
             print(f"\r\x1b[K{progress_line(progress)}", end="", file=sys.stderr, flush=True)
+            self.has_said = True
+
+    def end(self) -> None:
+        """Take the line away."""
+        if self.has_said:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
 
 
 @click.command()
