@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from measuring import Report, parser_of
 
-from model.faults import VERBS, Action, Trigger
+from model.faults import VERBS, Action, Option, Trigger
 from model.operations import Purpose
 from model.plan import Plan
 from model.planting import Plant
@@ -36,13 +36,12 @@ from watchkeeper.zoo_page import Row, zoo_page
 
 MS = 1_000
 S = 1_000 * MS
-START = (1_000 * MS, 1_200 * MS)
-"""When members start that all start at once."""
 STRIKE = (1_000 * MS, 5_000 * MS)
-"""When anything else happens."""
-EXTRA = ("settle: 10s",)
-LOADED = (*EXTRA, "timeline: [{at: 0s, produce: clicks, rate: 5/s, size: 100B}]")
-"""What is said of the run, and of one in which there are messages."""
+"""When things happen."""
+AT_ONCE_US = 200 * MS
+"""Within what time members start that start at once."""
+LOAD = "timeline: [{at: 0s, produce: clicks, rate: 5/s, size: 100B}]"
+"""What is said of a run in which there are messages."""
 ASKS: tuple[Purpose, ...] = (
     *("register", "read members", "read claims", "read partitions", "fence", "await owner"),
     *("claim", "release", "commit"),
@@ -64,6 +63,7 @@ class Draw:
         self.nodes = [one.node for one in plan.groups[0].consumers]
         self.brokers = [one.node for one in plan.clusters[0].brokers]
         self.crashed: dict[str, int] = {}
+        self.begins_us = self.dice.randrange(*STRIKE)
 
     def drawn(self) -> Plan:
         """The plan, with everybody's start and every fault at a moment of its own."""
@@ -74,17 +74,10 @@ class Draw:
             replace(one, starts_us=self._start(is_late=at >= first))
             for at, one in enumerate(group.consumers)
         )
-        faults = [
-            fault
-            for kind, number in sorted(bounds.faults.items())
-            for _ in range(number if kind != "join" else 0)
-            for fault in [self._fault(kind)]
-        ]
         timeline = list(self.plan.timeline)
-        for verb, target, at_us, trigger, options in faults:
-            number = len(timeline)
-            action = Action(number, VERBS[verb], target, at_us, trigger, tuple(options.items()))
-            timeline.append(action)
+        for kind, number in sorted(bounds.faults.items()):
+            for _ in range(number if kind != "join" else 0):
+                timeline.append(self._fault(kind, len(timeline)))
         group = replace(group, consumers=members)
         return replace(self.plan, groups=(group,), timeline=tuple(timeline))
 
@@ -92,32 +85,39 @@ class Draw:
         if is_late:
             return self.dice.randrange(*STRIKE)
         is_fresh = self.plant.configuration.bounds.begin == "fresh"
-        return self.dice.randrange(*START) if is_fresh else 0
+        return self.begins_us + self.dice.randrange(AT_ONCE_US) if is_fresh else 0
 
-    def _fault(self, kind: str) -> tuple[str, str, int | None, Trigger | None, dict[Any, Any]]:
-        """One fault of a kind: verb, target, moment, step, options."""
+    def _fault(self, kind: str, number: int) -> Action:
+        """One fault of a kind."""
         dice = self.dice
         if kind in ("ghost", "lost_reply", "lost_request"):
-            asks = dice.choice(WRITES if kind == "ghost" else ASKS)
-            step = Trigger(dice.choice(self.nodes), asks, dice.randrange(1, 5), "before")
-            lands = {"lands_after": dice.randrange(10, 3_000) * MS} if kind == "ghost" else {}
-            return "lose", "reply" if kind == "lost_reply" else "request", None, step, lands
+            return self._loss(kind, number)
+        nodes = self.brokers if kind.startswith("broker_") else self.nodes
         verb = kind.removeprefix("broker_")
-        target = dice.choice(self.brokers if kind.startswith("broker_") else self.nodes)
+        target = dice.choice(nodes)
         at_us = dice.randrange(*STRIKE)
-        options: dict[Any, Any] = {}
+        options: tuple[tuple[Option, Any], ...] = ()
         if verb == "crash":
-            self.crashed[kind.removesuffix("crash")] = at_us
             self.crashed[target] = at_us
         elif verb == "restart":
-            pair = [self.brokers, self.nodes][not kind.startswith("broker_")]
-            target = next(one for one in pair if one in self.crashed)
+            target = next(one for one in nodes if one in self.crashed)
             at_us = self.crashed[target] + dice.randrange(50, 4_000) * MS
         elif verb == "expire" and dice.random() < 0.5:
-            options["unknown"] = dice.randrange(10, 2_000) * MS
+            options = (("unknown", dice.randrange(10, 2_000) * MS),)
         elif verb == "disconnect":
-            options["for"] = dice.randrange(10, 1_500) * MS
-        return verb, target, at_us, None, options
+            options = (("for", dice.randrange(10, 1_500) * MS),)
+        return Action(number, VERBS[verb], target, at_us, None, options)
+
+    def _loss(self, kind: str, number: int) -> Action:
+        """A request or a reply is lost; a ghost lands later."""
+        dice = self.dice
+        asks = dice.choice(WRITES if kind == "ghost" else ASKS)
+        step = Trigger(dice.choice(self.nodes), asks, dice.randrange(1, 9), "before")
+        what = "reply" if kind == "lost_reply" else "request"
+        options: tuple[tuple[Option, Any], ...] = ()
+        if kind == "ghost":
+            options = (("lands_after", dice.randrange(10, 3_000) * MS),)
+        return Action(number, VERBS["lose"], what, None, step, options)
 
 
 # --- counting --------------------------------------------------------------------------
@@ -134,7 +134,9 @@ def violated(plan: Plan, seed: int) -> frozenset[str]:
 
 def seeds_that_catch(plant: Plant, seeds: int) -> int:
     """How many of so many seeds catch a plant."""
-    extra = LOADED if plant.configuration.bounds.messages else EXTRA
+    extra = [f"settle: {15 if plant.base.backs_off else 10}s"]
+    if plant.configuration.bounds.messages:
+        extra.append(LOAD)
     plan, base = plan_of(plant, plant.variant, extra), plan_of(plant, plant.base, extra)
     count = 0
     for seed in range(seeds):

@@ -307,7 +307,6 @@ async def _after_expiry(me: Consumer, memory: Memory) -> Memory:
         consumer_id=memory.consumer_id,
         has_session=True,
         owned=memory.owned if outlives else (),
-        plan=memory.plan if outlives else (),
         is_leaving=memory.is_leaving,
         sees_no_brokers=memory.sees_no_brokers,
         topics=memory.topics,

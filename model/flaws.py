@@ -149,6 +149,12 @@ async def claim_by_the_last(attempt: Attempt) -> None:
         attempt.remember(owned=attempt.held)
 
 
+async def claim_the_rest(attempt: Attempt) -> None:
+    """Claim what is missing, and leave as it is what was believed to be there."""
+    attempt.remember(plan=tuple((partition, stream, "") for partition, stream in attempt.wanted))
+    await claims.claim_free(attempt)
+
+
 async def claim_and_forget(attempt: Attempt) -> None:
     """Claim one after the other; if one is another's, forget those before it."""
     held = attempt.held
@@ -231,6 +237,7 @@ FORMS: dict[tuple[Flaw, Step], Callable[[Attempt], Awaitable[None]]] = {
     ("what bears my name is mine", "2-3 look"): look_by_name,
     ("claims go by the place in a list", "2-3 look"): look_by_place,
     ("claims outlive their session", "2-3 look"): look_by_memory_too,
+    ("claims outlive their session", "9 claim what is free"): claim_the_rest,
     ("claims are known by memory", "2-3 look"): look_by_memory,
     ("claims of strangers are cleared away", "9 claim what is free"): clear_away,
     ("watches after it has read", "2-3 look"): look_then_watch,

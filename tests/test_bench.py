@@ -41,7 +41,7 @@ SMALL = {
     "operations": ["--operations", "60", "--rounds", "1"],
     "seeds": ["--seeds", "2", "--rounds", "1"],
     "soak": ["--kills", "6", "--a-round", "3", "--settle", "10"],
-    "zoo": ["--seeds", "3", "--plants", "rounds-down,lost-reply"],
+    "zoo": ["--seeds", "3", "--plants", "rounds-down,half-a-batch"],
 }
 
 
@@ -86,9 +86,9 @@ def test_zoo() -> None:
     """A plant that every seed catches, and one that takes a search."""
     plants = figures("zoo")["plants"]
 
-    assert [one["plant"] for one in plants] == ["rounds-down", "lost-reply"]
+    assert [one["plant"] for one in plants] == ["rounds-down", "half-a-batch"]
     assert [one["seeds"] for one in plants] == [3, 0]
-    assert [one["caught_by"] for one in plants] == ["full cover", "full cover"]
+    assert [one["caught_by"] for one in plants] == ["full cover", "monotone offsets"]
 
 
 def test_seeds() -> None:

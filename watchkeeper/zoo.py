@@ -13,7 +13,7 @@ from model.plan import Plan
 from model.planting import Plant, scenario_of
 from model.progress import PROGRESS
 from model.story import Story
-from model.variants import Variant
+from model.variants import VARIANTS, Variant
 from scenarios import from_text
 
 LIMITS = Limits(states=400_000, seconds=120)
@@ -39,13 +39,15 @@ class Caught:
 
 
 def plan_of(plant: Plant, variant: Variant, extra: Iterable[str] = ()) -> Plan:
-    """A plant's configuration, run by this variant; `extra` are lines of the scenario."""
+    """A plant's configuration, run by a variant; `extra` are more lines of the scenario."""
     lines = (
-        f"variant: {plant.base.name}" if one == f"variant: {plant.name}" else one
-        for one in scenario_of(plant)
+        f"variant: {plant.base.name}" if line == f"variant: {plant.name}" else line
+        for line in scenario_of(plant)
     )
-    text = "\n".join((*lines, *extra))
-    return with_variant(from_text(f"{plant.name}.yaml", text).plan(plant.base.name), variant)
+    scenario = from_text(f"{plant.name}.yaml", "\n".join((*lines, *extra)))
+    if variant.name in VARIANTS:
+        return scenario.plan(variant.name)
+    return with_variant(scenario.plan(plant.base.name), variant)
 
 
 def with_variant(plan: Plan, variant: Variant) -> Plan:

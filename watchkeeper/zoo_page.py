@@ -16,18 +16,18 @@ the variant it was planted in; `tests/test_zoo.py` fails where one of them is no
 more, or is caught by another property. `model/zoo.py` is the table behind this page, and
 `model/flaws.py` has the code of the mistakes, which no other variant runs."""
 COLUMNS = """\
-*Steps* is the length of the shortest counterexample, and *states* how many the search had seen
-when it had found it. Where *progress* catches it the search has to see all states first, since
-it is about what can never come any more. *Seconds* were measured once, on two cores that did
-other things as well.
+*Steps* is the length of the counterexample, the shortest there is in a search as it runs by
+default, where a read that concerns nobody else is a part of the step before it. *States* is
+how many the search had seen when it had found it; where *progress* catches a plant the search
+has to see all states first, since it is about what can never come any more. *s* is seconds,
+measured once, on two cores that did other things as well.
 
-*Seeds* is how many of {seeds:,} simulated runs catch it: the same cluster, for some fifteen
-virtual seconds. Members that start at once do so within 200 ms, everything else happens at a
-moment of four seconds that the seed draws, and a lost request is one of the first
-four of its kind.
-A run counts if it violates anything that the base does not violate with the same seed. So a
-search sees in a second what {rare} of {all_} plants show to at most one seed in a hundred, and
-{never} to none at all."""
+*Seeds* is how many of {seeds:,} simulated runs catch it: the same cluster, for 15 to 20
+virtual seconds. Members that start at once do so within 200 ms; when, and when everything else
+happens, the seed draws from four seconds, and a lost request is one of the first eight of its
+kind. A run counts if it violates anything that the base does not violate with the same seed.
+Of {all_} plants {rare} show themselves to at most one seed in a hundred, {never} of these to
+none."""
 
 
 @dataclass(frozen=True, slots=True)
