@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from explore.cluster import ClusterSystem
+from explore.impossible import impossible
 from explore.local import Local
 from explore.search import Search, Violation
 from explore.way import State, Taken, Walked, way_to
@@ -27,6 +28,7 @@ def story_of(system: ClusterSystem, search: Search, violation: Violation) -> Sto
             deed_of(system, one),
             stands_of(system, one.after),
             _owners(system, one.after),
+            impossible(system, one.before),
         )
         for number, one in enumerate(taken, 1)
     )

@@ -1,4 +1,4 @@
-"""Pictures and pages, made from a trace and nothing else.
+"""Pictures and pages, made from a trace or a counterexample and nothing else.
 
     from reports import write_all
 
@@ -7,6 +7,12 @@
   ownership.png, ownership.html   who fetched each partition and when; splits, zombies, gaps
   spacetime.html                  who asked ZooKeeper for what, and which watch told whom
   connections.png                 who fetches from which broker at the end
+
+    from reports.story_html import write_story_html
+
+    write_story_html(story, folder)
+
+  counterexample.html             each step of a counterexample, and how all stood after it
 
 Where to begin reading: `spans` and `intervals` say who fetched what, where two did, where
 nobody did; `sessions`, `timeline` and `operations` put together the rest of what is shown.

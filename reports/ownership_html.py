@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from model.trace import Trace
-from reports import palette
+from reports import headings, palette
 from reports.files import write
 from reports.ownership import Board, Row, board, shortened_board
 from reports.page import page
@@ -26,7 +26,8 @@ def write_ownership_html(trace: Trace, folder: Path) -> str:
         board(trace), most_rows=MOST_ROWS, most_marks=MOST_MARKS, most_strips=MOST_STRIPS
     )
     content = page(
-        shown.header,
+        headings.title(shown.header),
+        headings.subtitle(shown.header),
         "ownership",
         lines=[shown.summary],
         banner=shown.banner,

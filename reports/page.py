@@ -16,9 +16,6 @@ from typing import Any
 
 import msgspec
 
-from model.trace import Header
-from reports import headings
-
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 TEMPLATE = """\
 <!doctype html>
@@ -53,24 +50,27 @@ _IN_SCRIPTS = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
 
 def page(
-    header: Header,
+    title: str,
+    subtitle: str,
     what: str,
     *,
     lines: Sequence[str],
     banner: str,
     scripts: Sequence[str],
     data: Any,
+    styles: Sequence[str] = (),
 ) -> bytes:
-    """A page about a run: a heading, a banner if something is left out, and the picture.
+    """A page: a heading, a banner if something is left out, and the picture.
 
-    `scripts` are the names of the page's own scripts in this package, `data` what they draw.
+    `scripts` and `styles` are the names of the page's own files in this package, `data` what
+    they draw.
     """
     text = TEMPLATE.format(
         policy=POLICY,
-        name=escape(headings.title(header)),
-        subtitle=escape(headings.subtitle(header)),
+        name=escape(title),
+        subtitle=escape(subtitle),
         what=escape(what),
-        style=_resource("page.css"),
+        style="\n".join(_resource(name) for name in ("page.css", *styles)),
         lines="\n".join(_paragraphs(lines, banner)),
         data=embedded(data),
         script="\n".join(_resource(name) for name in ("page.js", *scripts)),

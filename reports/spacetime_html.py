@@ -15,6 +15,7 @@ import msgspec
 
 from model.trace import Event, Trace
 from model.verdicts import seconds
+from reports import headings
 from reports.files import write
 from reports.items import Item, items
 from reports.labels import counted
@@ -49,7 +50,8 @@ def write_spacetime_html(
         missing = counted(len(everything) - len(later), "item")
         said.insert(0, f"{missing} before {seconds(from_us)} are not drawn.")
     content = page(
-        trace.header,
+        headings.title(trace.header),
+        headings.subtitle(trace.header),
         "space and time",
         lines=[f"{counted(len(everything), 'item')} of {counted(len(trace), 'event')}."],
         banner=" ".join(filter(None, said)),

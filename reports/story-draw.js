@@ -1,0 +1,225 @@
+// Drawing a counterexample: what was claimed and fetched, and a lane for each process with
+// ZooKeeper in their midst. A row is a step; what is so after it begins in the middle of it.
+
+const ROW = 36;
+const TAIL = 40;
+const HEAD = 92;
+const APART = 96;
+const CLAIM = 5;
+const TRACK = 11;
+const BETWEEN = data.columns.length > 8 ? 8 : 16;
+const COLOURS = { ok: "#2f66b3", error: "#b35900", fault: "#d8121b", firing: "#70407a", other: "#8c959f", zombie: "#1f2328" };
+
+const steps = data.steps;
+const height = steps.length * ROW + TAIL;
+
+function yOf(number) {
+  return number === null ? height - 6 : number < 1 ? 0 : (number - 0.5) * ROW;
+}
+
+function nameOf(node) {
+  return node < 0 ? "nobody" : data.nodes[node][0];
+}
+
+function colourOf(node) {
+  return (node >= 0 && data.nodes[node][1]) || COLOURS.other;
+}
+
+function during(begins, ends) {
+  const from = begins < 1 ? "from the beginning" : "from step " + begins;
+  return from + (ends === null ? " on" : " until step " + ends);
+}
+
+// --- where everything stands -----------------------------------------------------------------
+
+// Columns of partitions, then lanes; half of the lanes on either side of ZooKeeper.
+const columnAt = [];
+const tracksOf = data.columns.map((_, column) => 1 + Math.max(0, ...data.fetched.filter((one) => one[0] === column).map((one) => one[5])));
+let edge = 6;
+for (const tracks of tracksOf) {
+  columnAt.push(edge);
+  edge += CLAIM + 2 + tracks * TRACK + BETWEEN;
+}
+const columnsEnd = edge;
+const places = [...data.lanes];
+const middle = Math.ceil(places.length / 2);
+places.splice(middle, 0, -1);
+const laneAt = new Map(places.map((node, at) => [node, columnsEnd + 24 + (at + 0.5) * APART]));
+const zooKeeper = laneAt.get(-1);
+const width = columnsEnd + 48 + places.length * APART;
+
+function trackAt(column, track) {
+  return columnAt[column] + CLAIM + 2 + track * TRACK;
+}
+
+// --- the names on top ------------------------------------------------------------------------
+
+function drawNames(parent) {
+  const svg = draw(parent, "svg", { width: width + 46, height: HEAD });
+  const group = draw(svg, "g", { transform: "translate(46,0)" });
+  data.columns.forEach(([of, what], column) => {
+    const x = columnAt[column] + (CLAIM + 2 + tracksOf[column] * TRACK) / 2;
+    const name = draw(group, "text", { x: 0, y: 0, class: "up", transform: `translate(${x + 4},${HEAD - 12}) rotate(-55)` }, short(what, 14));
+    tell(name, () => [what, of ? "fetched and claimed in the group " + of : "claimed"]);
+  });
+  for (const [node, x] of laneAt) {
+    const name = node < 0 ? "ZooKeeper" : nameOf(node);
+    const text = draw(group, "text", { x, y: HEAD - 16, "text-anchor": "middle", class: "title" }, short(name, 15));
+    if (name.length > 15) tell(text, () => [name]);
+    draw(group, "rect", { x: x - 34, y: HEAD - 8, width: 68, height: 5, fill: node < 0 ? "#57606a" : colourOf(node) });
+  }
+}
+
+function short(text, most) {
+  return text.length <= most ? text : "…" + text.slice(1 - most);
+}
+
+// --- who claimed, who fetched ----------------------------------------------------------------
+
+function drawColumns(svg) {
+  data.columns.forEach((_, column) => draw(svg, "line", { x1: columnAt[column] + 2, x2: columnAt[column] + 2, y1: 0, y2: height, stroke: "#eceff2", "stroke-width": 2 }));
+  for (const [column, node, begins, ends] of data.claimed) {
+    const bar = draw(svg, "rect", { x: columnAt[column], y: yOf(begins), width: CLAIM - 1, height: yOf(ends) - yOf(begins), fill: colourOf(node) });
+    tell(bar, () => [data.columns[column][1], nameOf(node) + " claims it " + during(begins, ends)]);
+  }
+  for (const [column, node, begins, ends, session, track] of data.fetched) drawFetched(svg, column, node, begins, ends, session, track);
+  for (const [column, begins, ends] of data.shared) {
+    const x = columnAt[column] + CLAIM;
+    const wide = tracksOf[column] * TRACK + 3;
+    draw(svg, "rect", { x, y: yOf(begins) - 3, width: wide, height: yOf(ends) - yOf(begins) + 6, rx: 3, fill: "none", stroke: COLOURS.fault, "stroke-width": 2 });
+  }
+}
+
+function drawFetched(svg, column, node, begins, ends, session, track) {
+  const look = { x: trackAt(column, track), y: yOf(begins), width: TRACK - 2, height: yOf(ends) - yOf(begins), rx: 2, fill: colourOf(node) };
+  if (session === "dead") Object.assign(look, { "fill-opacity": 0.35, stroke: COLOURS.zombie, "stroke-dasharray": "3 2" });
+  const lines = [data.columns[column][1], nameOf(node) + " fetches it " + during(begins, ends)];
+  if (session === "dead") lines.push("its session is dead");
+  tell(draw(svg, "rect", look), () => lines);
+}
+
+// --- lanes -----------------------------------------------------------------------------------
+
+function lookOf([phase, session], colour) {
+  if (phase !== "running") return { stroke: "#d0d7de", "stroke-width": 1, "stroke-dasharray": "1 5" };
+  if (session === "alive") return { stroke: colour, "stroke-width": 2.5 };
+  if (session.startsWith("alive")) return { stroke: colour, "stroke-width": 2.5, "stroke-dasharray": "4 4" };
+  if (session.startsWith("dead,")) return { stroke: COLOURS.zombie, "stroke-width": 4 };
+  return { stroke: colour, "stroke-width": 2.5, "stroke-opacity": 0.35 };
+}
+
+function drawLanes(svg) {
+  draw(svg, "line", { x1: zooKeeper, x2: zooKeeper, y1: 0, y2: yOf(null), stroke: "#57606a", "stroke-width": 4 });
+  for (const node of data.lanes) {
+    const x = laneAt.get(node);
+    const isStarted = steps.length > 0 && steps[0].node === node && steps[0].does.startsWith("starts");
+    if (isStarted) draw(svg, "line", { x1: x, x2: x, y1: 0, y2: yOf(1), ...lookOf(["absent"], "") });
+    let begins = isStarted ? 1 : 0;
+    steps.forEach((step, at) => {
+      const [now, next] = [step.stands[node], steps[at + 1] && steps[at + 1].stands[node]];
+      if (next && next[0] === now[0] && next[1] === now[1]) return;
+      const line = draw(svg, "line", { x1: x, x2: x, y1: yOf(begins), y2: yOf(next ? at + 2 : null), ...lookOf(now, colourOf(node)) });
+      const [from, to] = [begins, next ? at + 2 : null];
+      tell(line, () => [nameOf(node), now[0] + (now[0] === "running" ? ", session " + now[1] : ""), during(from, to)]);
+      begins = at + 2;
+    });
+  }
+}
+
+// --- what was done ---------------------------------------------------------------------------
+
+function arrow(svg, fromX, fromY, toX, toY, colour, dashes = "") {
+  draw(svg, "path", { d: `M${fromX},${fromY} L${toX},${toY}`, stroke: colour, "stroke-width": 1.5, "stroke-dasharray": dashes, fill: "none" });
+  const long = Math.hypot(toX - fromX, toY - fromY) || 1;
+  const [dx, dy] = [(toX - fromX) / long, (toY - fromY) / long];
+  const point = (back, side) => (toX - dx * back - dy * side).toFixed(1) + "," + (toY - dy * back + dx * side).toFixed(1);
+  draw(svg, "path", { d: "M" + point(0, 0) + " L" + point(8, 3.4) + " L" + point(8, -3.4) + " Z", fill: colour });
+}
+
+function cross(svg, x, y, colour, long = 4.5) {
+  draw(svg, "path", { d: `M${x - long},${y - long} l${2 * long},${2 * long} M${x - long},${y + long} l${2 * long},${-2 * long}`, stroke: colour, "stroke-width": 2.2 });
+}
+
+function drawSteps(svg) {
+  steps.forEach((step, at) => {
+    if (!laneAt.has(step.node)) return;
+    const [x, y] = [laneAt.get(step.node), yOf(at + 1)];
+    const parts = step.does.split(", then ");
+    if (step.reads.length && parts.length > 1) drawAsked(svg, x, y - 3, COLOURS.ok);
+    drawDeed(svg, step, parts[parts.length - 1], x, y, at);
+  });
+}
+
+function drawAsked(svg, x, y, colour) {
+  arrow(svg, x, y - 7, zooKeeper, y - 1, colour);
+  arrow(svg, zooKeeper, y + 1, x, y + 7, colour);
+}
+
+// Where a line ends that comes from one place and gets nearly to another.
+function nearly(from, to, share) {
+  return from + (to - from) * share;
+}
+
+function drawDeed(svg, step, does, x, y, at) {
+  const red = COLOURS.fault;
+  if (does === "is answered") return drawAsked(svg, x, y, step.failed ? COLOURS.error : COLOURS.ok);
+  if (does === "hears" || does === "hears nothing yet") return draw(svg, "circle", { cx: x, cy: y, r: 4, fill: "#fff", stroke: COLOURS.firing, "stroke-width": 2 });
+  if (does === "loses a request" || does === "leaves a request behind") {
+    const end = nearly(x, zooKeeper, 0.7);
+    arrow(svg, x, y - 6, end, y, red, "4 3");
+    if (does === "loses a request") return cross(svg, end, y, red);
+    return draw(svg, "circle", { cx: end, cy: y, r: 4, fill: "#fff", stroke: red, "stroke-width": 2 });
+  }
+  if (does === "loses a reply") {
+    arrow(svg, x, y - 7, zooKeeper, y - 1, red);
+    arrow(svg, zooKeeper, y + 1, nearly(zooKeeper, x, 0.7), y + 6, red, "4 3");
+    return cross(svg, nearly(zooKeeper, x, 0.7), y + 6, red);
+  }
+  if (does === "arrives late") return drawLate(svg, step, x, y, at);
+  if (["loses its session", "session ends", "closes its session"].includes(does)) {
+    draw(svg, "path", { d: `M${x},${y} L${zooKeeper},${y}`, stroke: step.fault ? red : COLOURS.other, "stroke-width": 1.5, "stroke-dasharray": "2 3" });
+    draw(svg, "rect", { x: zooKeeper - 6, y: y - 6, width: 12, height: 12, rx: 2, fill: "#fff", stroke: step.fault ? red : "#57606a", "stroke-width": 2 });
+  }
+  if (does === "is killed") return cross(svg, x, y, red, 7);
+  return draw(svg, "circle", { cx: x, cy: y, r: step.fault ? 6 : 4, fill: step.fault ? red : "#fff", stroke: step.fault ? red : "#57606a", "stroke-width": 2 });
+}
+
+// A request that was left behind arrives: a line from where that was.
+function drawLate(svg, step, x, y, at) {
+  const left = steps.slice(0, at).findLastIndex((one) => one.node === step.node && one.does.endsWith("leaves a request behind"));
+  const from = nearly(x, zooKeeper, 0.7);
+  arrow(svg, from, left < 0 ? y - 8 : yOf(left + 1) + 4, zooKeeper, y, COLOURS.fault, "4 3");
+}
+
+// --- events ----------------------------------------------------------------------------------
+
+// An event runs beside the lane of whom it is for until it is heard, several in parallel.
+function drawNotes(svg) {
+  const busy = new Map();
+  for (const [node, what, begins, ends, how] of data.notes) {
+    const lanes = busy.get(node) || busy.set(node, []).get(node);
+    const free = lanes.findIndex((end) => end !== null && end <= begins);
+    const at = free < 0 ? lanes.length : free;
+    lanes[at] = ends;
+    drawNote(svg, node, what, begins, ends, how, Math.min(at, 6));
+  }
+}
+
+function drawNote(svg, node, what, begins, ends, how, at) {
+  const x = laneAt.get(node);
+  const side = x < zooKeeper ? 1 : -1;
+  const beside = x + side * (11 + 5 * at);
+  const [sent, heard] = [yOf(begins) + 3, yOf(ends) - (ends === null ? 8 : 3)];
+  const turn = Math.min(sent + ROW * 0.6, heard - 2);
+  const colour = how === "lost" ? COLOURS.fault : COLOURS.firing;
+  const d = `M${zooKeeper},${sent} L${beside},${turn} L${beside},${heard - 6}`;
+  const group = draw(svg, "g");
+  draw(group, "path", { d, stroke: "#fff", "stroke-opacity": 0, "stroke-width": 8, fill: "none" });
+  draw(group, "path", { d, stroke: colour, "stroke-width": 1.6, "stroke-dasharray": "2 3", fill: "none" });
+  if (how === "heard") arrow(group, beside, heard - 6, x + side * 2, heard, colour);
+  else if (how === "lost") cross(group, beside, heard - 3, colour);
+  else draw(group, "circle", { cx: beside, cy: heard - 3, r: 3.5, fill: "#fff", stroke: colour, "stroke-width": 1.8 });
+  const sentAt = begins < 1 ? "sent before the first step" : "sent in step " + begins;
+  const end = { heard: "heard in step " + ends, lost: "lost in step " + ends }[how] || "still on its way at the end";
+  tell(group, () => [what, "to " + nameOf(node), sentAt + ", " + end]);
+}

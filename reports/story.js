@@ -1,0 +1,261 @@
+// The page of a counterexample: choosing a step, and the state after it.
+
+let chosen = 0;
+const rows = [];
+
+// What the programs of others claim are znodes.
+const PLACE = data.columns.every(([, what]) => what.startsWith("/")) ? "znode" : "partition";
+
+// --- the rows --------------------------------------------------------------------------------
+
+function swatch(parent, node) {
+  make(parent, "span", { class: "swatch", style: "background:" + colourOf(node) });
+}
+
+// Two lines: what was done, and what came of it.
+function wordsOf(parent, step) {
+  const first = make(parent, "div");
+  swatch(first, step.node);
+  make(first, "b", {}, nameOf(step.node));
+  const isPlain = step.does === "is answered";
+  make(first, "span", { class: step.fault ? "fault" : "" }, " " + (isPlain ? "" : step.does));
+  if (step.operation) first.append((isPlain ? "" : ": ") + step.operation);
+  const parts = [];
+  if (step.answer) parts.push([step.failed ? "failed" : "soft", "→ " + step.answer]);
+  if (step.reads.length) parts.push(["soft", counted(step.reads.length, "more answer")]);
+  parts.push(...step.changes.map((one) => ["changed", one]));
+  if (!parts.length) return;
+  const second = make(parent, "div");
+  const said = [...parts.filter(([kind]) => kind === "changed"), ...parts.filter(([kind]) => kind !== "changed")];
+  said.forEach(([kind, text], at) => make(second, "span", { class: kind }, (at ? " · " : "") + text));
+}
+
+function drawRows(parent) {
+  steps.forEach((step, at) => {
+    const isLast = at === steps.length - 1;
+    const row = make(parent, "a", { class: isLast ? "row violation" : "row", href: "#step-" + (at + 1), style: `height:${ROW}px` });
+    make(row, "span", { class: "number" }, (isLast ? "✗ " : "") + (at + 1));
+    make(row, "span", { style: `flex:none;width:${width}px` });
+    const words = make(row, "div", { class: "words" });
+    wordsOf(words, step);
+    row.title = [...words.children].map((one) => one.textContent).join("\n");
+    rows.push(row);
+  });
+  const end = make(parent, "div", { class: "end", style: `height:${TAIL}px;padding-left:${width + 46}px` });
+  end.textContent = "✗ " + data.violates + " is violated";
+}
+
+// --- the state after a step ------------------------------------------------------------------
+
+function drawState(number) {
+  state.replaceChildren();
+  if (!number) {
+    make(state, "p", {}, "It is violated from the beginning: no step leads there.");
+    return;
+  }
+  const step = steps[number - 1];
+  const title = make(state, "h2", {}, "Step " + number);
+  make(title, "small", { class: "soft" }, " of " + steps.length);
+  if (number === steps.length) make(state, "p", { class: "banner" }, data.violates + " is violated");
+  drawDone(step);
+  make(state, "h3", {}, "Who fetches what after it");
+  drawOwners(step);
+  make(state, "h3", {}, "How they stand after it");
+  const before = number > 1 ? steps[number - 2].stands : {};
+  data.lanes.forEach((node) => drawStand(node, step.stands[node], before[node]));
+  const others = data.nodes.map((_, node) => node).filter((node) => !data.lanes.includes(node));
+  if (others.length) make(state, "p", { class: "soft" }, "As in the beginning, without a lane: " + others.map(nameOf).join(", "));
+  make(state, "h3", {}, "What could not be done instead of it");
+  const list = make(state, "ul");
+  for (const one of step.impossible) make(list, "li", {}, one);
+  if (!step.impossible.length) make(list, "li", { class: "soft" }, "nothing: whoever runs could go on");
+}
+
+function drawDone(step) {
+  const said = make(state, "p");
+  swatch(said, step.node);
+  make(said, "b", {}, nameOf(step.node));
+  said.append(" " + step.does);
+  if (step.fault) make(said, "span", { class: "fault" }, " (a fault: " + step.fault.replaceAll("_", " ") + ")");
+  if (step.operation) drawAnswer(step.operation, step.answer, step.full);
+  if (!step.reads.length) return;
+  const more = make(state, "details");
+  make(more, "summary", {}, counted(step.reads.length, "more answer") + " in the same step");
+  for (const [operation, answer, , full] of step.reads) drawAnswer(operation, answer, full, more);
+}
+
+function drawAnswer(operation, answer, full, parent = state) {
+  const line = make(parent, "p");
+  make(line, "code", {}, operation);
+  if (!answer) return;
+  line.append(" → ");
+  make(line, "code", {}, answer);
+  const isLonger = full.startsWith("{") || (full.startsWith("[") && operation.startsWith("multi"));
+  if (isLonger && !full.includes('"error"')) make(make(parent, "p", { class: "soft" }), "code", {}, full);
+}
+
+function fetchersOf(step, column) {
+  const [, what, nodes] = data.columns[column];
+  return nodes.filter((node) => step.stands[node][4].includes(what));
+}
+
+// A claim belongs to the group of whoever made it.
+function claimOf(step, column) {
+  const [group, what] = data.columns[column];
+  const owner = step.owners[what];
+  const groups = new Set(data.columns.filter((one) => one[1] === what).map((one) => one[0]));
+  return owner && (groups.size < 2 || owner.startsWith(group + "/")) ? owner : "";
+}
+
+function isWrong(step, fetchers, owner) {
+  const alive = fetchers.filter((node) => step.stands[node][1].startsWith("alive"));
+  const isUncovered = data.violates === "full cover" && step === steps[steps.length - 1] && fetchers.length !== 1;
+  return isUncovered || alive.length > 1 || alive.some((node) => nameOf(node) !== owner);
+}
+
+function drawOwners(step) {
+  if (!data.columns.length) {
+    make(state, "p", { class: "soft" }, "nobody fetches or claims anything in this story");
+    return;
+  }
+  const table = make(state, "table");
+  const head = make(table, "tr");
+  for (const word of [PLACE, "claim", "fetched by"]) make(head, "th", {}, word);
+  data.columns.forEach(([, what], column) => {
+    const [fetchers, owner] = [fetchersOf(step, column), claimOf(step, column)];
+    const line = make(table, "tr", { class: isWrong(step, fetchers, owner) ? "wrong" : "" });
+    make(line, "td", {}, what);
+    make(line, "td", {}, owner || "–");
+    const cell = make(line, "td", {}, fetchers.length ? null : "–");
+    fetchers.forEach((node, at) => {
+      if (at) cell.append(" and ");
+      swatch(cell, node);
+      cell.append(nameOf(node) + (step.stands[node][1].startsWith("alive") ? "" : " (session dead)"));
+    });
+  });
+}
+
+function drawStand(node, now, before) {
+  const box = make(state, "div", { class: "stand", style: "border-left-color:" + colourOf(node) });
+  make(box, "span", { class: "who" }, nameOf(node));
+  const list = make(box, "dl");
+  const line = (word, at, text) => {
+    const isChanged = before && JSON.stringify(before[at]) !== JSON.stringify(now[at]);
+    make(list, "dt", {}, word);
+    make(list, "dd", isChanged ? { class: "changed" } : {}, text || "–");
+  };
+  line("phase", 0, now[0]);
+  if (now[0] !== "running") return;
+  line("session", 1, now[1]);
+  line("waits for", 2, now[2]);
+  line("notes", 3, now[3].join("\n"));
+  line("fetches", 4, now[4].join(", "));
+}
+
+// --- choosing --------------------------------------------------------------------------------
+
+function show(number) {
+  if (rows[chosen - 1]) rows[chosen - 1].classList.remove("on");
+  chosen = Math.min(Math.max(number, Math.min(1, steps.length)), steps.length);
+  status.textContent = steps.length ? "step " + chosen + " of " + steps.length : "no steps";
+  drawState(chosen);
+  const row = rows[chosen - 1];
+  if (!row) return;
+  row.classList.add("on");
+  const [top, bottom] = [row.offsetTop, row.offsetTop + ROW + (chosen === steps.length ? TAIL : ROW)];
+  const clear = way.clientHeight - HEAD;
+  if (top - ROW < way.scrollTop) way.scrollTop = top - ROW;
+  else if (bottom > way.scrollTop + clear) way.scrollTop = bottom - clear;
+  state.scrollTop = 0;
+  tip.hidden = true;
+}
+
+function choose(number) {
+  show(number);
+  location.replace("#step-" + chosen);
+}
+
+function fromHash() {
+  const found = /^#step-(\d+)$/.exec(location.hash);
+  const number = found ? Number(found[1]) : steps.length;
+  if (number !== chosen || !number) show(number);
+}
+
+function nextFault(direction) {
+  const at = steps.map((step, index) => [step.fault, index + 1]).filter(([fault]) => fault).map(([, number]) => number);
+  const next = direction > 0 ? at.find((one) => one > chosen) : at.findLast((one) => one < chosen);
+  if (next) choose(next);
+}
+
+const KEYS = {
+  ArrowDown: () => chosen + 1, ArrowRight: () => chosen + 1, j: () => chosen + 1,
+  ArrowUp: () => chosen - 1, ArrowLeft: () => chosen - 1, k: () => chosen - 1,
+  PageDown: () => chosen + 10, PageUp: () => chosen - 10, Home: () => 1, End: () => steps.length,
+};
+
+addEventListener("keydown", (event) => {
+  if (!KEYS[event.key] || event.ctrlKey || event.altKey || event.metaKey) return;
+  event.preventDefault();
+  choose(KEYS[event.key]());
+});
+addEventListener("hashchange", fromHash);
+
+// --- the page --------------------------------------------------------------------------------
+
+// Where the head speaks of a step, that is a way to it.
+for (const said of document.querySelectorAll("header p")) {
+  const parts = said.textContent.split(/\b(step \d+)\b/);
+  said.replaceChildren(...parts.map((part, at) => {
+    const number = at % 2 ? Number(part.slice(5)) : 0;
+    return number && number <= steps.length ? make(null, "a", { href: "#step-" + number }, part) : part;
+  }));
+}
+
+stage.classList.add("story");
+const way = make(stage, "div", { class: "way", tabindex: "0" });
+drawNames(make(way, "div", { class: "names" }));
+const body = make(way, "div", { class: "rows" });
+drawRows(body);
+const picture = draw(body, "svg", { width, height });
+drawColumns(picture);
+drawLanes(picture);
+drawNotes(picture);
+drawSteps(picture);
+body.style.minWidth = width + 320 + "px";
+body.addEventListener("click", (event) => {
+  if (!event.target.closest("a")) choose(Math.ceil((event.clientY - body.getBoundingClientRect().top) / ROW));
+});
+const state = make(stage, "aside", { class: "state", "aria-live": "polite" });
+
+const controls = document.getElementById("controls");
+const moves = make(controls, "span", { class: "set" });
+button(moves, "‹", () => choose(chosen - 1), "the step before (arrow up)").id = "before";
+const status = make(moves, "span");
+button(moves, "›", () => choose(chosen + 1), "the next step (arrow down)").id = "after";
+if (steps.some((step) => step.fault)) {
+  const faults = make(controls, "span", { class: "set" });
+  button(faults, "‹", () => nextFault(-1), "the fault before");
+  button(faults, "next fault", () => nextFault(1)).id = "next-fault";
+}
+button(controls, "the violation", () => choose(steps.length), "the last step (End)");
+make(controls, "span", { class: "soft" }, "arrow keys choose a step; its address can be shared");
+
+const legend = document.getElementById("legend");
+
+function sample(word, paint) {
+  const item = make(legend, "span");
+  paint(draw(item, "svg", { width: 34, height: 14 }));
+  item.append(word);
+}
+
+const bar = (x, wide, look) => (svg) => draw(svg, "rect", { x, y: 1, width: wide, height: 12, ...look });
+sample("claimed", bar(14, CLAIM - 1, { fill: COLOURS.ok }));
+sample("fetched", bar(12, TRACK - 2, { fill: COLOURS.ok, rx: 2 }));
+if (data.fetched.some((one) => one[4] === "dead")) sample("fetched, session dead", bar(12, TRACK - 2, { fill: COLOURS.ok, "fill-opacity": 0.35, rx: 2, stroke: COLOURS.zombie, "stroke-dasharray": "3 2" }));
+if (data.shared.length) sample("fetched by two", bar(8, 18, { fill: "none", rx: 3, stroke: COLOURS.fault, "stroke-width": 2 }));
+sample("request and answer", (svg) => arrow(svg, 1, 4, 32, 10, COLOURS.ok));
+sample("answered with an error", (svg) => arrow(svg, 1, 4, 32, 10, COLOURS.error));
+if (data.notes.length) sample("an event on its way, until it is heard", (svg) => arrow(svg, 1, 4, 32, 10, COLOURS.firing, "2 3"));
+if (steps.some((step) => step.fault)) sample("fault", (svg) => draw(svg, "circle", { cx: 17, cy: 7, r: 6, fill: COLOURS.fault }));
+
+fromHash();
