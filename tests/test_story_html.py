@@ -283,13 +283,15 @@ def test_nothing_in_a_story_is_markup(tmp_path: Path) -> None:
     assert json.loads(found[1])["steps"][0]["does"] == evil
 
 
-def opened(story: Story, folder: Path, where: str = "") -> str:
-    """What stands in the page of a story, as a browser has drawn it."""
+def opened(story: Story, folder: Path, where: str = "", then: str = "") -> str:
+    """What stands in the page of a story, as a browser has drawn it; `then` is done in it."""
     name = write_story_html(story, folder)
+    with (folder / name).open("a") as page:
+        page.write(f"<script>{then}</script>")
     flags = ["--headless", "--no-sandbox", "--disable-gpu", "--window-size=1400,1000"]
     flags += ["--disable-background-networking", f"--user-data-dir={folder}/browser"]
     address = (folder / name).as_uri() + where
-    command = [BROWSER or "", *flags, "--dump-dom", address]
+    command = [BROWSER or "", *flags, "--virtual-time-budget=3000", "--dump-dom", address]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     return unescape(done.stdout)
 
@@ -324,6 +326,52 @@ def test_a_page_opens_at_the_violation(two_owners: Story, tmp_path: Path) -> Non
         r'<tr class="wrong">.*?billing/0 and .*?billing/1', page.replace("</span>", "")
     )
     assert '<p>billing/1 has fetched clicks/0-0 since <a href="#step-' in page
+
+
+DONE = [
+    ("press('ArrowUp')", 30),
+    ("press('ArrowUp')", 29),
+    ("press('ArrowDown')", 30),
+    ("press('Home')", 1),
+    ("press('ArrowLeft')", 1),
+    ("press('End')", 31),
+    ("press('ArrowRight')", 31),
+    ("document.querySelectorAll('.row')[11].click()", 12),
+    ("document.querySelector('header p a').click()", 23),
+    ("document.getElementById('before').click()", 22),
+    ("document.getElementById('after').click()", 23),
+    ("location.hash = '#step-4'", 4),
+]
+"""What is done in a page, one after the other, and the step that is chosen then."""
+
+
+@needs_browser
+def test_keys_and_clicks_choose_a_step(two_owners: Story, tmp_path: Path) -> None:
+    """The state is that after it, and the address the one of that step."""
+    done = ", ".join(f"() => {does}" for does, _ in DONE)
+    then = f"""
+        const press = (key) => dispatchEvent(new KeyboardEvent("keydown", {{key}}));
+        const wait = () => new Promise((go) => setTimeout(go, 50));
+        const seen = async () => {{
+          for (const does of [{done}]) {{
+            does();
+            await wait();
+            const rows = [...document.querySelectorAll(".row.on .number")];
+            const heads = [location.hash, document.querySelector("h2").firstChild.data];
+            document.title += ";" + [...heads, ...rows.map((row) => row.textContent)].join();
+          }}
+        }};
+        document.title = "";
+        seen();
+    """
+
+    page = opened(two_owners, tmp_path, then=then)
+
+    found = re.search(r"<title>;(.*?)</title>", page)
+    assert found is not None
+    assert found[1].replace("✗ ", "").split(";") == [
+        f"#step-{number},Step {number},{number}" for _, number in DONE
+    ]
 
 
 @needs_browser
