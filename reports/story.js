@@ -56,7 +56,7 @@ function drawState(number) {
   const step = steps[number - 1];
   const title = make(state, "h2", {}, "Step " + number);
   make(title, "small", { class: "soft" }, " of " + steps.length);
-  if (number === steps.length) make(state, "p", { class: "banner" }, data.violates + " is violated");
+  if (number === steps.length) make(state, "p", { class: "banner" }, data.violates + " is violated: " + data.proof);
   drawDone(step);
   make(state, "h3", {}, "Who fetches what after it");
   drawOwners(step);

@@ -37,7 +37,7 @@ def write_story_html(story: Story, folder: Path) -> str:
         lines=[
             f"{story.violates} is violated",
             story.proof,
-            f"Found by a search of every interleaving; its bound: {story.bound}.",
+            f"Found by a search of every interleaving; its bound: {_words(story.bound)}.",
         ],
         banner="",
         styles=("story.css",),
@@ -57,6 +57,7 @@ def story_data(story: Story) -> dict[str, Any]:
     place = {(group, at): column for column, (group, at, _) in enumerate(columns)}
     return {
         "violates": story.violates,
+        "proof": story.proof,
         "nodes": [[name, colours.get(name, "")] for name in story.nodes],
         "lanes": [number[name] for name in lanes],
         "columns": [
@@ -80,6 +81,10 @@ def story_data(story: Story) -> dict[str, Any]:
         ],
         "steps": _steps(story),
     }
+
+
+def _words(bound: str) -> str:
+    return bound.replace("_", " ")
 
 
 def _span(one: Stretch) -> list[int | None]:
