@@ -25,7 +25,6 @@ from model.trace import COLUMNS, KINDS
 from model.variants import VARIANTS, Variant
 from scenarios import load, shipped
 from scenarios.schema import (
-    BoundsModel,
     BrokerModel,
     ClusterModel,
     ConsumerModel,
@@ -35,13 +34,12 @@ from scenarios.schema import (
     HappeningModel,
     LiveModel,
     ScenarioModel,
-    ScheduleModel,
-    StepModel,
     TopicModel,
     TriggerModel,
     WorldsModel,
     ZooKeeperModel,
 )
+from scenarios.search_schema import BoundsModel, ReadModel, ScheduleModel, StepModel
 
 HOME = Path(__file__).parent
 WIDTH = 80
@@ -181,6 +179,7 @@ MODELS = (
     ("Bounds", BoundsModel),
     ("Schedules", ScheduleModel),
     ("Steps of a schedule", StepModel),
+    ("Reads of a step", ReadModel),
     ("Worlds", WorldsModel),
     ("Live runs", LiveModel),
 )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from explore.beginning import CannotExplore, come_to_rest
 from explore.local import Cast, Local, hears
 from explore.moves import Moves, Step
 from explore.numbering import Numbering
@@ -31,11 +32,6 @@ from model.zookeeper.znodes import Znode
 
 MOST_BITS = 64
 SESSIONS_EACH = 8
-MOST_STEPS_TO_REST = 100_000
-
-
-class CannotExplore(Exception):
-    """A plan that the search cannot take; the text says why."""
 
 
 class Member:
@@ -163,33 +159,11 @@ class ClusterSystem:
                 if (member.group is not None) == is_consumer and member.begins:
                     locals_[at] = member.moves.process.begun(Local(), 0)
             if not is_consumer or self.bounds.begin == "settled":
-                tree = self._come_to_rest(tree, locals_)
+                tree = come_to_rest([one.moves for one in self.members], tree, locals_)
         numbers = [
             member.locals.of(local) for member, local in zip(self.members, locals_, strict=True)
         ]
         return (tree, *numbers)
-
-    def _come_to_rest(self, tree: int, locals_: list[Local]) -> int:
-        """Let one after the other do what it has to, until nobody has."""
-        for _ in range(MOST_STEPS_TO_REST):
-            step, at = self._first_step(tree, locals_)
-            if step is None:
-                return tree
-            tree = step.tree
-            locals_[at] = step.local
-            for other, local in enumerate(locals_):
-                if other != at:
-                    locals_[other] = hears(local, step.cast)
-        raise CannotExplore(
-            "the cluster does not come to rest by itself before the search begins"
-        )
-
-    def _first_step(self, tree: int, locals_: list[Local]) -> tuple[Step | None, int]:
-        for at, member in enumerate(self.members):
-            for step in member.moves.all(tree, locals_[at]):
-                if not step.fault and not step.is_idle and step.does != "hears nothing yet":
-                    return step, at
-        return None, -1
 
     # --- moves -------------------------------------------------------------------------
 

@@ -16,6 +16,7 @@ from model.describe import described_answer, described_operation
 from model.operations import Operation, Pipelined
 from model.ownership import MONOTONE, OWN_NODES, SINGLE, STRICT, TRUTHFUL
 from model.program import Ended
+from model.progress import PROGRESS
 from model.story import Deed, Stand, Story, StoryStep
 
 
@@ -40,6 +41,8 @@ def story_of(system: ClusterSystem, search: Search, violation: Violation) -> Sto
         bound=str(system.budget),
         nodes=system.actors,
         steps=steps,
+        first=stands_of(system, taken[0].before) if taken else {},
+        first_owners=_owners(system, taken[0].before) if taken else {},
     )
 
 
@@ -144,6 +147,11 @@ def _proof(system: ClusterSystem, taken: list[Taken], state: State, violation: V
         return _untruthful(system, taken)
     if what in (OWN_NODES.name, MONOTONE.name):
         return _bad_deed(system, taken, what)
+    if what == PROGRESS.name:
+        return (
+            f"after step {len(taken)} no good rest comes any more, whatever is done and even if "
+            "nothing else goes wrong"
+        )
     found = dict(system.findings_at_rest(state))
     said = found.get(what, what)
     return f"after step {len(taken)} nothing has to come any more: {_without_time(said)}"

@@ -5,7 +5,7 @@ Every world can follow its schedule, and pages can be drawn of it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 
@@ -66,3 +66,6 @@ class Story:
     bound: str
     nodes: tuple[str, ...]
     steps: tuple[StoryStep, ...]
+    first: dict[str, Stand] = field(default_factory=dict)
+    """How everybody stands before the first step."""
+    first_owners: dict[str, str] = field(default_factory=dict)

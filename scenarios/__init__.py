@@ -19,6 +19,7 @@ from model.plan import Plan
 from model.program import Program
 from model.story import Deed
 from model.variants import VARIANTS
+from model.zoo import variant_named
 from scenarios.building import build
 from scenarios.checking import validated
 from scenarios.problems import Problem, ScenarioError, expected, nearest
@@ -88,7 +89,7 @@ class Scenario:
                 step.fault,
                 step.operation,
                 step.answer,
-                tuple(step.reads),
+                tuple((read.operation, read.answer) for read in step.reads),
             )
             for step in given.steps
         )
@@ -99,7 +100,7 @@ class Scenario:
 
         `program` is a program of the caller's own, run in place of every consumer.
         """
-        if variant is not None and variant not in VARIANTS:
+        if variant is not None and variant_named(variant) is None:
             raise ScenarioError(
                 "variant", [Problem("", expected(variant, "a variant", VARIANTS))]
             )

@@ -8,6 +8,7 @@ from model.program import Program
 from model.properties import PROPERTIES
 from model.trace import KINDS
 from model.variants import VARIANTS
+from model.zoo import variant_named
 from scenarios.clusters import cluster
 from scenarios.context import Context
 from scenarios.groups import MOST_CONSUMERS, group
@@ -24,13 +25,14 @@ def build(
     document: Document, scenario: ScenarioModel, variant: str, program: Program | None
 ) -> Plan:
     """The plan of a scenario for a variant; ScenarioError lists what does not go together."""
-    if variant not in VARIANTS:
+    chosen = variant_named(variant)
+    if chosen is None:
         problem = document.problem(("variant",), expected(variant, "a variant", VARIANTS))
         raise ScenarioError(document.name, [problem])
     if not scenario.clusters:
         said = "is empty; expected at least one cluster"
         raise ScenarioError(document.name, [document.problem(("clusters",), said)])
-    context = Context(document, scenario, VARIANTS[variant])
+    context = Context(document, scenario, chosen)
     clusters = tuple(cluster(context, name) for name in scenario.clusters)
     groups = tuple(group(context, name, program) for name in scenario.groups)
     names = Names(clusters, groups, scenario.timeline)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from model.variants import VARIANTS, Variant
+from model.zoo import variant_named
 from scenarios.problems import Problem, ScenarioError, expected
 from scenarios.reading import Document, Path
 from scenarios.schema import ScenarioModel
@@ -37,10 +38,11 @@ class Context:
         """The variant of this name; the run's if there is none."""
         if name is None:
             return self.variant
-        if name not in VARIANTS:
+        found = variant_named(name)
+        if found is None:
             self.problem(path, expected(name, "a variant", VARIANTS))
             return self.variant
-        return VARIANTS[name]
+        return found
 
     def cluster_of(self, group: str) -> str:
         """The cluster of a group: the one it names, or the only one."""

@@ -24,9 +24,9 @@ import yaml
 from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
 
 from scenarios.checking import checked
+from scenarios.fields import Model, Word
 from scenarios.problems import Problem, ScenarioError, shown
 from scenarios.reading import LARGEST_FILE, Kind, read_document
-from scenarios.schema import Model, Word
 
 VERSION: Literal[1] = 1
 PROFILE = Kind("profile", "watchkeeper_profile, zookeeper", "watchkeeper_profile and zookeeper")

@@ -10,20 +10,19 @@ from functools import partial
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import (
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     StringConstraints,
     WithJsonSchema,
     create_model,
 )
 
-from model.bounds import KINDS
 from model.faults import VERBS, Option
 from model.operations import Purpose
 from model.registry import Layout
 from scenarios import units
+from scenarios.fields import Model, Word
+from scenarios.search_schema import BoundsModel, ScheduleModel
 
 
 def _written(pattern: str, example: str) -> WithJsonSchema:
@@ -54,14 +53,7 @@ NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 HOST = r"[A-Za-z0-9][A-Za-z0-9.-]*"
 Name = Annotated[str, StringConstraints(pattern=f"^{NAME}$", max_length=LONGEST_NAME)]
 Host = Annotated[str, StringConstraints(pattern=f"^{HOST}$", max_length=200)]
-Word = Annotated[str, StringConstraints(min_length=1, max_length=400)]
 VariantName = Annotated[str, StringConstraints(min_length=1, max_length=60)]
-
-
-class Model(BaseModel):
-    """A part of a scenario: nothing but the fields it knows."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
 
 # --- clusters --------------------------------------------------------------------------
@@ -221,55 +213,6 @@ def _entry_model() -> type[EntryBase]:
 
 
 Entry = _entry_model()
-
-
-def _bounds_model() -> type[Model]:
-    """How large a search may be, and how many faults of each kind it may try."""
-    some = Annotated[int, Field(ge=0, le=MOST_FAULTS)]
-    fields: dict[str, Any] = {
-        kind: (some, Field(0, description="how many in a search")) for kind in KINDS
-    }
-    fields |= {
-        "together": (some | None, Field(None, description="how many faults in all")),
-        "messages": (some, Field(0, description="in each partition, to be read and committed")),
-        "begin": (
-            Literal["fresh", "settled"],
-            Field("fresh", description="whether consumers start in the search or before it"),
-        ),
-        "consumers": (
-            Annotated[int, Field(ge=1)] | None,
-            Field(None, description="of each group at most"),
-        ),
-        "partitions": (
-            Annotated[int, Field(ge=1)] | None,
-            Field(None, description="of all topics together at most"),
-        ),
-    }
-    return create_model("Bounds", __base__=Model, **fields)
-
-
-class StepModel(Model):
-    """A step of a schedule: what a process did, or what befell it."""
-
-    node: Word = Field(description="who")
-    does: Word = Field(description="in the words of the exploration")
-    fault: str = Field("", description="the kind of fault it was drawn from")
-    operation: str = Field("", description="what was asked")
-    answer: Any = Field(None, description="what was answered")
-    reads: list[tuple[str, Any]] = Field(
-        default_factory=list, description="reads that followed in the same step"
-    )
-
-
-class ScheduleModel(Model):
-    """The exact steps of a counterexample."""
-
-    violates: str = Field("", description="the property that it violates")
-    steps: list[StepModel] = Field(description="one after the other")
-
-
-MOST_FAULTS = 8
-BoundsModel = _bounds_model()
 
 
 # --- the whole -------------------------------------------------------------------------

@@ -11,6 +11,7 @@ from typing import Any
 from model.plan import Plan
 from model.trace import Event, Trace, named_run
 from model.variants import VARIANTS
+from model.zoo import variant_named
 from scenarios import Scenario, ScenarioError, load, shipped
 from scenarios.problems import expected
 from sim.driver import NotAnAsk, ProgramLoops
@@ -87,7 +88,7 @@ def run(
 
 def planned(name: str, variant: str | None) -> tuple[Scenario, Plan]:
     """A scenario, and what to run of it."""
-    if variant is not None and variant not in VARIANTS:
+    if variant is not None and variant_named(variant) is None:
         said = expected(variant, "a variant", VARIANTS)
         raise Stop(USAGE, f"Invalid value for '--variant': {said}")
     try:

@@ -18,8 +18,10 @@ from explore.story import deed_of
 from explore.way import Taken, successors
 from model import registry
 from model.answers import Fired
+from model.bounds import Bounds
 from model.cues import BEFORE, Cue, Kept
 from model.operations import Operation
+from model.plan import Plan
 from model.story import Deed
 
 State = tuple[int, ...]
@@ -35,6 +37,24 @@ class NoSuchStep(Exception):
 def first_state(system: ClusterSystem) -> State:
     """The state in which schedules begin."""
     return (*system.initial(), 0)
+
+
+def system_for(
+    plan: Plan, bounds: Bounds, deeds: Sequence[Deed]
+) -> tuple[ClusterSystem, list[Taken]]:
+    """A system in which a schedule can be followed, and its steps.
+
+    A schedule may have been found with reads folded into other steps, or without.
+    """
+    system = ClusterSystem(plan, bounds)
+    try:
+        return system, way_of(system, deeds)
+    except NoSuchStep as error:
+        plain = ClusterSystem(plan, bounds, folds=False)
+        try:
+            return plain, way_of(plain, deeds)
+        except NoSuchStep:
+            raise error from None
 
 
 def way_of(system: ClusterSystem, deeds: Sequence[Deed]) -> list[Taken]:

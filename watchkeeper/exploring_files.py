@@ -93,7 +93,9 @@ def _step(deed: Deed) -> dict[str, Any]:
     if deed.answer is not None:
         step["answer"] = _plain(deed.answer)
     if deed.reads:
-        step["reads"] = [[operation, _plain(answer)] for operation, answer in deed.reads]
+        step["reads"] = [
+            {"operation": operation, "answer": _plain(answer)} for operation, answer in deed.reads
+        ]
     return step
 
 

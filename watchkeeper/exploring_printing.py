@@ -88,7 +88,7 @@ def tell_story(story: Story, to: Console) -> None:
         Text(f"the shortest way to violate {story.violates}, {len(story.steps)} steps:"),
         soft_wrap=True,
     )
-    before: StoryStep | None = None
+    stands, owners = story.first, story.first_owners
     width = max(len(node) for node in story.nodes)
     for step in story.steps:
         deed = step.deed
@@ -96,10 +96,10 @@ def tell_story(story: Story, to: Console) -> None:
         line = Text.assemble(
             (f"{step.number:4}  ", "dim"), f"{deed.node:{width}}  ", does, _said(step)
         )
-        for changed in _changes(before, step):
+        for changed in _changes(stands, owners, step):
             line.append(f"  · {changed}", "cyan")
         to.print(line, soft_wrap=True)
-        before = step
+        stands, owners = step.stands, step.owners
     to.print(Text(story.proof, "bold"), soft_wrap=True)
 
 
@@ -129,13 +129,11 @@ def _cut(text: str) -> str:
     return text if len(text) <= LONGEST_CELL else f"{text[:LONGEST_CELL]}..."
 
 
-def _changes(before: StoryStep | None, after: StoryStep) -> list[str]:
+def _changes(stands: dict[str, Stand], owned: dict[str, str], after: StoryStep) -> list[str]:
     """What a step has changed of who fetches, who owns, and whose session is alive."""
     changes = []
     for node, now in after.stands.items():
-        was = before.stands[node] if before is not None else None
-        changes += _of_one(node, was, now)
-    owned = before.owners if before is not None else {}
+        changes += _of_one(node, stands.get(node), now)
     for partition in {**owned, **after.owners}:
         if owned.get(partition) != after.owners.get(partition):
             changes.append(f"{partition}: {after.owners.get(partition, 'nobody')} claims")

@@ -210,6 +210,17 @@ CASES = (
         "truthful registry",
     ),
     Case(
+        "A consumer that waits for itself to go",
+        "Kafka 0.8.2's library makes a request again in the next session if the first has died, "
+        "and its consumer registers again when it hears of that. It then meets the registration "
+        "that it has just made, takes it for one of its old session, and waits for it to go: for "
+        "ever (KAFKA-1387).",
+        "kafka_08",
+        "0.8",
+        Bounds({"expire": 1}),
+        PROGRESS.name,
+    ),
+    Case(
         "Retries that run out in silence",
         "Four attempts may all fail while another's claims stand; after the last one nothing "
         "wakes the member again. How likely that is depends on the pauses, which a search does "

@@ -25,7 +25,7 @@ from real.access import Access
 from real.conducting import CANNOT, Disturbed, Follower
 from sim.conducting import Conductor
 from sim.held import Told
-from watchkeeper.cueing import State, cues_of, first_state, kept_at, way_of
+from watchkeeper.cueing import State, cues_of, first_state, kept_at, system_for
 
 ATTEMPTS = 3
 MOST_DEEDS = 200
@@ -72,8 +72,7 @@ def replay_sim(
     plan: Plan, bounds: Bounds, deeds: Sequence[Deed], violates: str, seed: int = 0
 ) -> Replayed:
     """Follow a schedule in the simulation; the same property has to be violated there."""
-    system = ClusterSystem(plan, bounds)
-    way = way_of(system, deeds)
+    system, way = system_for(plan, bounds, deeds)
     circle = circle_after(system, way) if violates == PROGRESS.name else None
     rounds = [*circle.way_in, *circle.round * ROUNDS] if circle is not None else []
     plan = replace(plan, timeline=(), sometimes=(), never=())
@@ -135,8 +134,7 @@ def _told(system: ClusterSystem) -> Told:
 
 def replay_live(plan: Plan, bounds: Bounds, deeds: Sequence[Deed], access: Access) -> Replayed:
     """Follow a schedule on a real ZooKeeper."""
-    system = ClusterSystem(plan, bounds)
-    way = way_of(system, deeds)
+    system, way = system_for(plan, bounds, deeds)
     with Follower(access) as follower:
         said = _follow(follower, system, way)
         answers = follower.operations

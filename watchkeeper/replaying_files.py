@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from explore.cluster import CannotExplore
+from explore.beginning import CannotExplore
 from explore.promises import BrokenPromise
 from model.bounds import Bounds, shrunk
 from model.plan import Plan
@@ -52,6 +52,7 @@ def _replayed(
     scenario: Scenario, world: str, zookeeper: str | None, credentials: Credentials
 ) -> Replayed:
     from watchkeeper import replaying
+    from watchkeeper.cueing import NoSuchStep
 
     plan, bounds, deeds, violates = _scheduled(scenario)
     try:
@@ -59,7 +60,7 @@ def _replayed(
             return replaying.replay_sim(plan, bounds, deeds, violates)
         with _reached(zookeeper, credentials) as access:
             return replaying.replay_live(plan, bounds, deeds, access)
-    except (CannotExplore, BrokenPromise, ValueError) as error:
+    except (CannotExplore, BrokenPromise, NoSuchStep) as error:
         raise Stop(USAGE, f"{scenario.document.name}: {error}") from None
 
 
