@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from random import Random
+from typing import TYPE_CHECKING
 
 from explore.cluster import ClusterSystem
 from explore.process import EPOCH_MS
@@ -21,11 +22,13 @@ from model.plan import Plan
 from model.progress import PROGRESS
 from model.story import Deed
 from model.verdicts import Verdict
-from real.access import Access
-from real.conducting import CANNOT, Disturbed, Follower
 from sim.conducting import Conductor
 from sim.held import Told
 from watchkeeper.cueing import State, cues_of, first_state, kept_at, system_for
+
+if TYPE_CHECKING:
+    from real.access import Access
+    from real.conducting import Follower
 
 ATTEMPTS = 3
 MOST_DEEDS = 200
@@ -134,6 +137,8 @@ def _told(system: ClusterSystem) -> Told:
 
 def replay_live(plan: Plan, bounds: Bounds, deeds: Sequence[Deed], access: Access) -> Replayed:
     """Follow a schedule on a real ZooKeeper."""
+    from real.conducting import CANNOT, Follower
+
     system, way = system_for(plan, bounds, deeds)
     with Follower(access) as follower:
         said = _follow(follower, system, way)
@@ -150,6 +155,8 @@ def replay_live(plan: Plan, bounds: Bounds, deeds: Sequence[Deed], access: Acces
 
 def _follow(follower: Follower, system: ClusterSystem, way: Sequence[Taken]) -> str:
     """The first difference; a machine that breaks connections by itself has to try again."""
+    from real.conducting import Disturbed
+
     state = way[-1].after if way else first_state(system)
     for _ in range(ATTEMPTS - 1):
         try:
@@ -161,6 +168,8 @@ def _follow(follower: Follower, system: ClusterSystem, way: Sequence[Taken]) -> 
 
 def conform(plan: Plan, bounds: Bounds, schedules: int, seed: int, access: Access) -> Conformed:
     """Follow so many random schedules of the exploration on a real ZooKeeper."""
+    from real.conducting import Follower
+
     system = ClusterSystem(plan, bounds)
     with Follower(access) as follower:
         for number in range(schedules):
