@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from explore.beginning import CannotExplore, come_to_rest
-from explore.local import Cast, Local, hears
+from explore.beginning import Begun, CannotExplore, beginning
+from explore.local import Local
 from explore.moves import Moves, Step
-from explore.numbering import Numbering
 from explore.process import Process
+from explore.processes import Member, Processes
 from explore.regions import Regions
 from explore.rests import RestJudge
 from explore.service import Service
-from explore.system import FREE, IDLE, Budget, Move
+from explore.system import FREE, IDLE, Budget
 from explore.unfolding import Unfolding
 from model import registry
 from model.administrator import Administrator, administrator
@@ -34,19 +34,7 @@ MOST_BITS = 64
 SESSIONS_EACH = 8
 
 
-class Member:
-    """One actor: its moves, its group if it is a consumer, and its local values by number."""
-
-    def __init__(self, name: str, moves: Moves, group: GroupPlan | None, begins: bool) -> None:
-        self.name = name
-        self.moves = moves
-        self.group = group
-        self.begins = begins
-        """Whether it runs from the beginning."""
-        self.locals: Numbering[Local] = Numbering()
-
-
-class ClusterSystem:
+class ClusterSystem(Processes):
     """One cluster of a plan, with its groups."""
 
     def __init__(self, plan: Plan, bounds: Bounds, *, folds: bool = True) -> None:
@@ -58,13 +46,9 @@ class ClusterSystem:
         self._brokers_stay = not bounds.of_process(is_broker=True)
         self.cluster = plan.clusters[0]
         self.regions = Regions(messages=bounds.messages)
-        self.budget = Budget(bounds.faults, bounds.together)
         count = len(self.cluster.brokers) + sum(len(one.consumers) for one in plan.groups) + 1
         self.service = Service(range(1, 1 + SESSIONS_EACH * count), _is_offset)
-        self.members = list(self._members())
-        self.actors = tuple(member.name for member in self.members)
-        self._casts: Numbering[Cast] = Numbering()
-        assert self._casts.of(()) == 0, "nothing is cast by the number 0"
+        super().__init__(list(self._members()), Budget(bounds.faults, bounds.together))
         self._claims: dict[tuple[str, Partition], int] = {}
         self._rests = RestJudge(plan)
         self._judged: dict[tuple[int, ...], str] = {}
@@ -152,66 +136,30 @@ class ClusterSystem:
 
     def initial(self) -> tuple[int, ...]:
         """The registry with its brokers at rest, and the consumers that begin."""
-        tree = self.service.first
-        locals_ = [Local() for _ in self.members]
-        for is_consumer in (False, True):
-            for at, member in enumerate(self.members):
-                if (member.group is not None) == is_consumer and member.begins:
-                    locals_[at] = member.moves.process.begun(Local(), 0)
-            if not is_consumer or self.bounds.begin == "settled":
-                tree = come_to_rest([one.moves for one in self.members], tree, locals_)
+        tree, locals_ = self.service.first, [Local() for _ in self.members]
+        for done in self.beginning():
+            tree, locals_ = done.tree_after, done.after
         numbers = [
             member.locals.of(local) for member, local in zip(self.members, locals_, strict=True)
         ]
         return (tree, *numbers)
 
-    # --- moves -------------------------------------------------------------------------
+    def beginning(self) -> Iterator[Begun]:
+        """What has been done before the search begins."""
+        is_settled = self.bounds.begin == "settled"
+        return beginning(self.members, self.service.first, is_settled=is_settled)
 
-    def steps(self, actor: int, shared: int, local: int) -> list[Step]:
-        """An actor's moves, by values."""
-        member = self.members[actor]
-        return list(member.moves.all(shared, member.locals[local]))
-
-    def moves(self, actor: int, shared: int, local: int) -> Iterator[Move]:
-        """An actor's moves, by numbers."""
-        member = self.members[actor]
-        for step in member.moves.all(shared, member.locals[local]):
-            kind = IDLE if step.is_idle else FREE
-            if step.fault:
-                kind = self.budget.kind(self._budgeted(member, step.fault))
-                if kind < 0:
-                    continue
-            yield Move(
-                step.does,
-                step.tree,
-                member.locals.of(step.local),
-                self._casts.of(step.cast),
-                kind,
-                self._broken_by(member.locals[local], shared, step),
-            )
-
-    def account_after(self, actor: int, step: Step, account: int) -> int:
-        """The account after a step; -1 where there is no budget for it."""
+    def kind_of(self, member: Member, step: Step) -> int:
+        """The kind of a step; brokers have a budget of their own."""
         if not step.fault:
-            return account
-        kind = self.budget.kind(self._budgeted(self.members[actor], step.fault))
-        return int(self.budget.after[account, kind]) if kind >= 0 else -1
-
-    def number_of(self, cast: Cast) -> int:
-        """The number of what others learn."""
-        return self._casts.of(cast)
-
-    def _budgeted(self, member: Member, fault: str) -> str:
-        return fault if member.group is not None else f"broker_{fault}"
-
-    def hear(self, actor: int, local: int, cast: int) -> int:
-        """What becomes of an actor when something has changed."""
-        member = self.members[actor]
-        return member.locals.of(hears(member.locals[local], self._casts[cast]))
+            return IDLE if step.is_idle else FREE
+        return self.budget.kind(
+            step.fault if member.group is not None else f"broker_{step.fault}"
+        )
 
     # --- what is wrong -----------------------------------------------------------------
 
-    def _broken_by(self, local: Local, tree: int, step: Step) -> str:
+    def breaks(self, local: Local, tree: int, step: Step) -> str:
         """What is violated by a step itself."""
         if step.about is None or not step.cast:
             return ""
@@ -229,12 +177,18 @@ class ClusterSystem:
         value = member.locals[local]
         if member.group is None or not value.is_alive:
             return ""
-        nodes = self.service.trees[shared].nodes
-        for one in value.fetching:
-            claim = nodes.get(registry.owner(member.group.name, one.partition))
-            if claim is None or claim.owner != value.session:
-                return TRUTHFUL.name
-        return ""
+        has_all = all(
+            self._has_claimed(member.group, shared, value, one.partition)
+            for one in value.fetching
+        )
+        return "" if has_all else TRUTHFUL.name
+
+    def _has_claimed(
+        self, group: GroupPlan, tree: int, local: Local, partition: Partition
+    ) -> bool:
+        """Whether the claim on a partition is that of the session a member has now."""
+        claim = self.service.trees[tree].nodes.get(registry.owner(group.name, partition))
+        return claim is not None and claim.owner == local.session
 
     def exclusive(self, actor: int, local: int) -> int:
         """A bit for each partition that is fetched under a live session."""
@@ -297,25 +251,12 @@ class ClusterSystem:
         """Every property that is violated in a state at rest, and how."""
         return self._rests.findings(self.values(state))
 
-    def broken_by(self, actor: int, state: tuple[int, ...], step: Step) -> str:
-        """What is violated by a step itself."""
-        return self._broken_by(self.members[actor].locals[state[1 + actor]], state[0], step)
-
     def is_earlier_claim(self, actor: int, state: tuple[int, ...], partition: Partition) -> bool:
         """Whether the claim on a partition is not that of the session a member has now."""
         member = self.members[actor]
         assert member.group is not None, "only members of a group claim"
-        claim = self.service.trees[state[0]].nodes.get(
-            registry.owner(member.group.name, partition)
-        )
-        return claim is None or claim.owner != member.locals[state[1 + actor]].session
-
-    def values(self, state: tuple[int, ...]) -> dict[str, Local]:
-        """Every process of a state by its name."""
-        return {
-            member.name: member.locals[local]
-            for member, local in zip(self.members, state[1:], strict=False)
-        }
+        local = member.locals[state[1 + actor]]
+        return not self._has_claimed(member.group, state[0], local, partition)
 
 
 def _own(local: Local) -> tuple[int, ...]:

@@ -7,19 +7,19 @@ from typing import Any
 
 from explore.local import Local
 from explore.moves import Step
-from explore.way import State, Walked
+from explore.processes import Processes, State
 from model.asks import NextNote
 
 STARTS = {"absent": "join", "gone": "restart"}
 """Phase -> the fault by which such a process begins to run."""
 
 
-def impossible(system: Walked, state: State) -> tuple[str, ...]:
+def impossible(system: Processes, state: State) -> tuple[str, ...]:
     """A sentence about each process that could do nothing in a state of its own accord."""
     return tuple(_sentences(system, state))
 
 
-def _sentences(system: Walked, state: State) -> Iterator[str]:
+def _sentences(system: Processes, state: State) -> Iterator[str]:
     for actor, member in enumerate(system.members):
         steps = system.steps(actor, state[0], state[1 + actor])
         if any(not step.fault and not step.is_idle for step in steps):
@@ -43,7 +43,7 @@ def _waiting(ask: Any, steps: list[Step]) -> str:
     return "waits for a note, and none is under way"
 
 
-def _may_start(system: Walked, actor: int, steps: list[Step], account: int) -> bool:
+def _may_start(system: Processes, actor: int, steps: list[Step], account: int) -> bool:
     return any(
         step.fault in STARTS.values() and system.account_after(actor, step, account) >= 0
         for step in steps

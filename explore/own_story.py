@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from explore.own_system import IN_VAIN, OwnSystem
+from explore.processes import State
 from explore.search import Search, Violation
 from explore.story import deed_of, stands_of
 from explore.way import successors, way_to
 from model.story import Deed, Story, StoryStep
 
-State = tuple[int, ...]
 MOST_DATA = 40
 LONGEST_CIRCLE = 60
 

@@ -8,16 +8,16 @@ that has to come, since a program may do its work by the clock.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
-from explore.cluster import Member
-from explore.local import Cast, Local, hears
+from explore.local import Local
 from explore.moves import Moves, Step
 from explore.numbering import Numbering
 from explore.process import Process
+from explore.processes import Member, Processes
 from explore.service import Service
-from explore.system import FREE, Budget, Move
+from explore.system import Budget
 from explore.unfolding import Unfolding
 from explore.view import Look, State, look_at, view_of, waits_in_vain
 from model.asks import NewSession, Sleep
@@ -54,7 +54,7 @@ class OwnMoves(Moves):
             yield Step("gets a session", tree, after)
 
 
-class OwnSystem:
+class OwnSystem(Processes):
     """Some programs about one tree of znodes."""
 
     def __init__(
@@ -65,18 +65,15 @@ class OwnSystem:
         together: int | None = None,
     ) -> None:
         self.claims = claims
-        self.budget = Budget(faults, together)
         each = 2 + 2 * sum(faults.values())
         self.service = Service(range(1, 1 + each * len(programs)))
         can_befall = frozenset(name for name, count in faults.items() if count)
         late = len(programs) - faults.get("join", 0)
-        self.members = [
+        members = [
             self._member(name, program, at, each, can_befall, begins=at < late)
             for at, (name, program) in enumerate(programs.items())
         ]
-        self.actors: Sequence[str] = tuple(programs)
-        self._casts: Numbering[Cast] = Numbering()
-        assert self._casts.of(()) == 0, "nothing is cast by the number 0"
+        super().__init__(members, Budget(faults, together))
         self._name_of = {
             session: member.name
             for member in self.members
@@ -114,41 +111,7 @@ class OwnSystem:
         ]
         return (self.service.first, *numbers)
 
-    def steps(self, actor: int, shared: int, local: int) -> list[Step]:
-        """An actor's moves, by values."""
-        member = self.members[actor]
-        return list(member.moves.all(shared, member.locals[local]))
-
-    def moves(self, actor: int, shared: int, local: int) -> Iterator[Move]:
-        """An actor's moves, by numbers."""
-        member = self.members[actor]
-        for step in self.steps(actor, shared, local):
-            kind = self.budget.kind(step.fault) if step.fault else FREE
-            if kind >= 0:
-                after = member.locals.of(step.local)
-                yield Move(step.does, step.tree, after, self._casts.of(step.cast), kind)
-
-    def account_after(self, actor: int, step: Step, account: int) -> int:
-        """The account after a step; -1 where there is no budget for it."""
-        if not step.fault:
-            return account
-        kind = self.budget.kind(step.fault)
-        return int(self.budget.after[account, kind]) if kind >= 0 else -1
-
-    def number_of(self, cast: Cast) -> int:
-        """The number of what others learn."""
-        return self._casts.of(cast)
-
-    def hear(self, actor: int, local: int, cast: int) -> int:
-        """What becomes of an actor when something has changed."""
-        member = self.members[actor]
-        return member.locals.of(hears(member.locals[local], self._casts[cast]))
-
     def wrong(self, actor: int, shared: int, local: int) -> str:
-        """Nothing: claims are about whole states."""
-        return ""
-
-    def broken_by(self, actor: int, state: tuple[int, ...], step: Step) -> str:
         """Nothing: claims are about whole states."""
         return ""
 

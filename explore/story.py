@@ -7,8 +7,9 @@ from typing import Any
 from explore.cluster import ClusterSystem
 from explore.impossible import impossible
 from explore.local import Local
+from explore.processes import Processes, State
 from explore.search import Search, Violation
-from explore.way import State, Taken, Walked, way_to
+from explore.way import Taken, way_to
 from model import registry
 from model.answers import Fired, Note, Ordered
 from model.asks import NextNote, Partition
@@ -46,7 +47,7 @@ def story_of(system: ClusterSystem, search: Search, violation: Violation) -> Sto
     )
 
 
-def deed_of(system: Walked, taken: Taken) -> Deed:
+def deed_of(system: Processes, taken: Taken) -> Deed:
     """What was done in a step."""
     step = taken.step
     return Deed(
@@ -79,7 +80,7 @@ def _about(about: Any) -> str:
 # --- how all stand ---------------------------------------------------------------------
 
 
-def stands_of(system: Walked, state: State) -> dict[str, Stand]:
+def stands_of(system: Processes, state: State) -> dict[str, Stand]:
     """Where every process stands."""
     return {
         member.name: _stand(member.locals[number], member.moves.process.ask)

@@ -3,47 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
-from explore.cluster import Member
-from explore.local import Cast
 from explore.moves import Step
+from explore.processes import Processes, State
 from explore.search import Search, Violation
-
-State = tuple[int, ...]
-
-
-class Walked(Protocol):
-    """A system of processes, whose steps can be told by values."""
-
-    members: list[Member]
-
-    @property
-    def actors(self) -> Sequence[str]:
-        """The names of its members."""
-        ...
-
-    def steps(self, actor: int, shared: int, local: int) -> list[Step]:
-        """An actor's moves, by values."""
-        ...
-
-    def account_after(self, actor: int, step: Step, account: int) -> int:
-        """The account after a step; -1 where there is no budget for it."""
-        ...
-
-    def number_of(self, cast: Cast) -> int:
-        """The number of what others learn."""
-        ...
-
-    def hear(self, actor: int, local: int, cast: int) -> int:
-        """What becomes of an actor when something has changed."""
-        ...
-
-    def broken_by(self, actor: int, state: State, step: Step) -> str:
-        """What is violated by a step itself."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +20,7 @@ class Taken:
     after: State
 
 
-def way_to(system: Walked, search: Search, violation: Violation) -> list[Taken]:
+def way_to(system: Processes, search: Search, violation: Violation) -> list[Taken]:
     """The steps to what violates a property, the move that does so included."""
     states = [search.state(number) for number in search.path(violation.state)]
     taken = [_between(system, one, other) for one, other in itertools.pairwise(states)]
@@ -65,7 +29,7 @@ def way_to(system: Walked, search: Search, violation: Violation) -> list[Taken]:
     return taken
 
 
-def successors(system: Walked, state: State) -> list[Taken]:
+def successors(system: Processes, state: State) -> list[Taken]:
     """Everything that can be done in a state."""
     found = []
     for actor in range(len(system.members)):
@@ -78,7 +42,7 @@ def successors(system: Walked, state: State) -> list[Taken]:
     return found
 
 
-def _after(system: Walked, state: State, actor: int, step: Step, account: int) -> State:
+def _after(system: Processes, state: State, actor: int, step: Step, account: int) -> State:
     cast = system.number_of(step.cast)
     locals_ = [
         system.members[other].locals.of(step.local)
@@ -89,11 +53,11 @@ def _after(system: Walked, state: State, actor: int, step: Step, account: int) -
     return (step.tree, *locals_, account)
 
 
-def _between(system: Walked, before: State, after: State) -> Taken:
+def _between(system: Processes, before: State, after: State) -> Taken:
     return next(taken for taken in successors(system, before) if taken.after == after)
 
 
-def _breaking(system: Walked, search: Search, state: State, violation: Violation) -> Taken:
+def _breaking(system: Processes, search: Search, state: State, violation: Violation) -> Taken:
     """The move that violates a property by itself."""
     return next(
         taken

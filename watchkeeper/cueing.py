@@ -14,6 +14,7 @@ from typing import Any
 from explore.cluster import ClusterSystem
 from explore.local import Cast, Local, hears, missed
 from explore.moves import Step
+from explore.processes import State
 from explore.story import deed_of
 from explore.way import Taken, successors
 from model import registry
@@ -23,8 +24,6 @@ from model.cues import BEFORE, Cue, Kept
 from model.operations import Operation
 from model.plan import Plan
 from model.story import Deed
-
-State = tuple[int, ...]
 
 TAKES_PART = frozenset({"is answered", "session ends", "arrives late"})
 """Deeds after which their own process is told of what they changed."""
@@ -116,35 +115,13 @@ def _locals(system: ClusterSystem, state: State) -> list[Local]:
 
 def _beginning(system: ClusterSystem) -> Iterator[Cue]:
     """How brokers, and whoever begins, come to where a schedule begins."""
-    tree = system.service.first
-    locals_ = [Local() for _ in system.members]
-    for is_consumer in (False, True):
-        for at, member in enumerate(system.members):
-            if (member.group is not None) == is_consumer and member.begins:
-                locals_[at] = member.moves.process.begun(Local(), 0)
-                yield Cue(BEFORE, member.name, "starts", session_after=locals_[at].session)
-        while not is_consumer or system.bounds.begin == "settled":
-            found = _first_step(system, tree, locals_)
-            if found is None:
-                break
-            at, step = found
-            yield from _cues(system, BEFORE, at, step, locals_, step.local, tree)
-            tree = step.tree
-            locals_ = [
-                step.local if other == at else hears(local, step.cast)
-                for other, local in enumerate(locals_)
-            ]
-
-
-def _first_step(
-    system: ClusterSystem, tree: int, locals_: list[Local]
-) -> tuple[int, Step] | None:
-    """What the exploration has done first, whenever it lets a cluster come to rest."""
-    for at, member in enumerate(system.members):
-        for step in member.moves.all(tree, locals_[at]):
-            if not step.fault and not step.is_idle and step.does != "hears nothing yet":
-                return at, step
-    return None
+    for done in system.beginning():
+        after = done.after[done.actor]
+        if done.step is None:
+            name = system.actors[done.actor]
+            yield Cue(BEFORE, name, "starts", session_after=after.session)
+        else:
+            yield from _cues(system, BEFORE, done.actor, done.step, done.before, after, done.tree)
 
 
 def _cues(
