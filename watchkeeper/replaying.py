@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 from explore.cluster import ClusterSystem
 from explore.process import EPOCH_MS
+from explore.processes import State
 from explore.story import deed_of
 from explore.way import Taken, successors
 from model.bounds import Bounds
@@ -24,7 +25,7 @@ from model.story import Deed
 from model.verdicts import Verdict
 from sim.conducting import Conductor
 from sim.held import Told
-from watchkeeper.cueing import State, cues_of, first_state, kept_at, system_for
+from watchkeeper.cueing import cues_of, first_state, kept_at, system_for
 
 if TYPE_CHECKING:
     from real.access import Access
