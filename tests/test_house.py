@@ -71,6 +71,7 @@ AT_HOME = {
     "networkx": {"reports", "explore"},
     "pydantic": {"scenarios"},
     "kazoo": {"real"},
+    "cramjam": {"model"},
     "numpy": {"explore"},
     "pyspark": set(),
 }
