@@ -60,3 +60,17 @@ def size_of(contents: Contents) -> int:
 def whole(series: Series) -> tuple[Piece, ...]:
     """All of a series, as contents."""
     return (Piece(series, 0, series.size_bytes),) if series.count else ()
+
+
+def part_of(contents: Contents, begin: int, end: int) -> Contents:
+    """The bytes from `begin` to `end` of contents."""
+    if isinstance(contents, bytes):
+        return contents[begin:end]
+    found = []
+    for piece in contents:
+        low, high = max(begin, 0), min(end, piece.size_bytes)
+        if low < high:
+            found.append(Piece(piece.series, piece.begin + low, piece.begin + high))
+        begin -= piece.size_bytes
+        end -= piece.size_bytes
+    return tuple(found)

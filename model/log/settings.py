@@ -1,0 +1,207 @@
+"""What can be set of a broker's logs, by Kafka 0.7's own names and with its own defaults.
+
+Some settings have a second name that takes a value for each topic, as Kafka writes it
+(`clicks:1000,orders:50`) or as a mapping.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from difflib import get_close_matches
+from typing import Any, NamedTuple
+
+SECOND_MS = 1000
+MINUTE_MS = 60 * SECOND_MS
+HOUR_MS = 60 * MINUTE_MS
+FIRST_CLEANUP_MS = MINUTE_MS
+"""How long after its start a broker looks for the first time for what is to be deleted."""
+UNLIMITED = -1
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """What is set of one log."""
+
+    segment_bytes: int = 1024**3
+    roll_ms: int = 168 * HOUR_MS
+    flush_messages: int = 500
+    flush_ms: int = 3 * SECOND_MS
+    retention_ms: int = 168 * HOUR_MS
+    retention_bytes: int = UNLIMITED
+    partitions: int = 1
+    largest_payload_bytes: int = 1_000_000
+    opens_compressed: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerLogSettings:
+    """What is set of all logs of a broker, and of those of single topics."""
+
+    default: LogSettings = field(default_factory=LogSettings)
+    topics: tuple[tuple[str, LogSettings], ...] = ()
+    """Those that differ."""
+    flush_check_ms: int = 3 * SECOND_MS
+    cleanup_ms: int = 10 * MINUTE_MS
+
+    def of(self, topic: str) -> LogSettings:
+        """What is set of the logs of a topic."""
+        return dict(self.topics).get(topic, self.default)
+
+
+class Setting(NamedTuple):
+    """One row of the table: a name, the field it sets, in what unit, and what it does."""
+
+    key: str
+    field: str
+    about: str
+    unit: int = 1
+    """How much of the field's unit one is."""
+    least: int = 1
+    key_by_topic: str = ""
+
+    @property
+    def default(self) -> Any:
+        """The default, in the unit of its name."""
+        value = DEFAULTS[self.field]
+        return value if isinstance(value, bool) or value == UNLIMITED else value // self.unit
+
+
+DEFAULTS = {
+    one.name: getattr(values, one.name)
+    for values in (LogSettings(), BrokerLogSettings())
+    for one in fields(values)
+}
+FLUSH_CHECK_KEY = "log.default.flush.scheduler.interval.ms"
+SETTINGS = (
+    Setting(
+        "log.file.size",
+        "segment_bytes",
+        "a segment that is larger is rolled at the next append",
+        key_by_topic="topic.log.file.size",
+    ),
+    Setting(
+        "log.roll.hours",
+        "roll_ms",
+        "so long after its first append a segment is rolled at the next one",
+        HOUR_MS,
+        key_by_topic="topic.log.roll.hours",
+    ),
+    Setting(
+        "log.flush.interval",
+        "flush_messages",
+        "after so many messages a log is flushed",
+    ),
+    Setting(
+        "log.default.flush.interval.ms",
+        "flush_ms",
+        "so long after it was flushed a log is flushed again; by default as often as is looked",
+        key_by_topic="topic.flush.intervals.ms",
+    ),
+    Setting(
+        FLUSH_CHECK_KEY,
+        "flush_check_ms",
+        "how often is looked which logs are to be flushed",
+    ),
+    Setting(
+        "log.retention.hours",
+        "retention_ms",
+        "a segment that was not changed for so long is deleted",
+        HOUR_MS,
+        key_by_topic="topic.log.retention.hours",
+    ),
+    Setting(
+        "log.retention.size",
+        "retention_bytes",
+        "of a log that is larger the oldest segments are deleted; -1: however large it is",
+        least=UNLIMITED,
+        key_by_topic="topic.log.retention.size",
+    ),
+    Setting(
+        "log.cleanup.interval.mins",
+        "cleanup_ms",
+        "how often is looked what is to be deleted",
+        MINUTE_MS,
+    ),
+    Setting(
+        "num.partitions",
+        "partitions",
+        "how many partitions a topic has on this broker",
+        key_by_topic="topic.partition.count.map",
+    ),
+    Setting(
+        "max.message.size",
+        "largest_payload_bytes",
+        "the largest payload that is taken, as it is stored: compressed, if it is",
+    ),
+    Setting(
+        "log.check.compressed",
+        "opens_compressed",
+        "whether compressed messages are opened to check what is in them; not Kafka's name: "
+        "0.7.2 always does, its design says that it never does",
+    ),
+)
+
+NAMED = {row.key: row for row in SETTINGS}
+NAMED_BY_TOPIC = {row.key_by_topic: row for row in SETTINGS if row.key_by_topic}
+
+assert {row.field for row in SETTINGS} == DEFAULTS.keys() - {"default", "topics"}
+
+
+def log_settings(given: Mapping[str, Any] | None = None) -> BrokerLogSettings:
+    """Put settings together from defaults and from what is given by Kafka's names.
+
+    Raises ValueError, in a sentence, for a name or a value that is not understood.
+    """
+    given = dict(given or {})
+    common = {
+        NAMED[key].field: _checked(key, NAMED[key], given[key]) for key in NAMED if key in given
+    }
+    if FLUSH_CHECK_KEY in given:
+        common.setdefault("flush_ms", common["flush_check_ms"])
+    by_topic: dict[str, dict[str, Any]] = {}
+    for key, value in given.items():
+        row = NAMED_BY_TOPIC.get(key)
+        if row is not None:
+            for topic, own in _by_topic(key, value).items():
+                by_topic.setdefault(topic, {})[row.field] = _checked(
+                    f"{key} of {topic}", row, own
+                )
+        elif key not in NAMED:
+            raise ValueError(_unknown(key))
+    ours = {one.name for one in fields(BrokerLogSettings)} & common.keys()
+    default = LogSettings(**{name: common[name] for name in common.keys() - ours})
+    return BrokerLogSettings(
+        default,
+        tuple((topic, replace(default, **own)) for topic, own in sorted(by_topic.items())),
+        **{name: common[name] for name in ours},
+    )
+
+
+def _unknown(key: str) -> str:
+    near = get_close_matches(key, [*NAMED, *NAMED_BY_TOPIC], n=1)
+    hint = f"; did you mean {near[0]}?" if near else f"; expected one of {', '.join(NAMED)}"
+    return f"{key} is not a setting that a broker's logs have{hint}"
+
+
+def _by_topic(key: str, value: Any) -> dict[str, Any]:
+    if isinstance(value, Mapping):
+        return {str(topic): own for topic, own in value.items()}
+    parts = [part for part in str(value).split(",") if part.strip()]
+    pairs = [part.rpartition(":") for part in parts]
+    if not all(topic.strip() for topic, _, _ in pairs):
+        raise ValueError(f"{key} is {value!r}; expected topics with a number each: clicks:1,b:2")
+    return {topic.strip(): own.strip() for topic, _, own in pairs}
+
+
+def _checked(key: str, row: Setting, value: Any) -> Any:
+    if isinstance(DEFAULTS[row.field], bool):
+        if type(value) is not bool:
+            raise ValueError(f"{key} is {value!r}; expected true or false")
+        return value
+    number = value
+    if isinstance(value, str) and value.removeprefix("-").isdecimal():
+        number = int(value)
+    if type(number) is not int or number < row.least:
+        raise ValueError(f"{key} is {value!r}; expected a whole number of at least {row.least}")
+    return number if number == UNLIMITED else number * row.unit
