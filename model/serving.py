@@ -1,0 +1,203 @@
+"""What a broker does with a request: the five of Kafka 0.7, over its logs.
+
+Rules
+  - What is fetched is not read here. The answer to a fetch names parts of files, and the
+    driver hands them to the connection (`Reply.wire`) without looking into them.
+  - Whoever appends to a log, or deletes of it, holds that log's lock: a queue with room for
+    one. So drivers may serve any number of requests at once.
+  - A produce request has no response. One that is refused raises, and the driver closes the
+    connection: no other answer can tell a producer of 0.7 that something is wrong. The other
+    parts of a multiproduce are appended all the same.
+  - After a `StorageError` nobody knows what is on the disk. It is raised through here, and
+    the process has to end (KAFKA-540); it starts again with recovery.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple, TypeVar
+
+from model.answers import Order, Ordered
+from model.log.contents import Contents
+from model.log.errors import NO_ERROR, LogError
+from model.log.log import Appended, Log, View
+from model.log.logs import Logs
+from model.log.requests import (
+    ANY_PARTITION,
+    FetchRequest,
+    FetchResponse,
+    MultiFetchRequest,
+    MultiFetchResponse,
+    MultiProduceRequest,
+    OffsetsRequest,
+    OffsetsResponse,
+    ProduceRequest,
+    Request,
+    fetch_head,
+    multifetch_head,
+)
+from model.log.segments import Segment
+from model.threads import Remind, Take, below, put
+
+T = TypeVar("T")
+
+Stored = Callable[[str, int, Contents, Appended], None]
+"""Told of what was appended: topic, partition, what it was, and where it is."""
+
+
+class Fetched(NamedTuple):
+    """What a fetch gives: a part of a file, or the code of what went wrong."""
+
+    view: View | None
+    error_code: int = NO_ERROR
+
+    @property
+    def size_bytes(self) -> int:
+        """How much there is to be sent."""
+        return self.view.size_bytes if self.view is not None else 0
+
+
+class Reply(NamedTuple):
+    """The answer to a fetch or a multifetch, not read yet."""
+
+    parts: tuple[Fetched, ...]
+    is_multi: bool
+
+    def wire(self) -> Iterator[bytes | View]:
+        """What goes over the connection, one after the other."""
+        if self.is_multi:
+            yield multifetch_head(part.size_bytes for part in self.parts)
+        for part in self.parts:
+            yield fetch_head(part.size_bytes, part.error_code)
+            if part.view is not None and part.view.size_bytes:
+                yield part.view
+
+    def response(
+        self, contents: Callable[[View], Contents]
+    ) -> FetchResponse | MultiFetchResponse:
+        """The response as a value, for those who can look at the files."""
+        parts = tuple(
+            FetchResponse(
+                contents(part.view) if part.view is not None and part.size_bytes else b"",
+                part.error_code,
+            )
+            for part in self.parts
+        )
+        return MultiFetchResponse(parts) if self.is_multi else parts[0]
+
+
+Served = Reply | OffsetsResponse | None
+"""What a request is answered with; None where there is no response."""
+
+
+class Serving:
+    """A broker at work: requests in any number, and what is due from time to time."""
+
+    def __init__(self, logs: Logs, stored: Stored | None = None) -> None:
+        self.logs = logs
+        self.stored = stored
+        self._serve: dict[type[Request], Callable[[Any], Awaitable[Served]]] = {
+            ProduceRequest: self._produce_one,
+            MultiProduceRequest: self._produce_many,
+            FetchRequest: self._fetch_one,
+            MultiFetchRequest: self._fetch_many,
+            OffsetsRequest: self._offsets,
+        }
+
+    async def answer(self, request: Request) -> Served:
+        """Do what a request asks for; a `LogError` closes the connection that it came over."""
+        return await self._serve[type(request)](request)
+
+    # --- appending ---------------------------------------------------------------------
+
+    async def _produce_one(self, request: ProduceRequest) -> None:
+        await self._produce((request,))
+
+    async def _produce_many(self, request: MultiProduceRequest) -> None:
+        await self._produce(request.produces)
+
+    async def _produce(self, produces: Sequence[ProduceRequest]) -> None:
+        refusal: LogError | None = None
+        for one in produces:
+            try:
+                await self._append(one)
+            except LogError as error:
+                refusal = refusal or error
+        if refusal is not None:
+            raise refusal
+
+    async def _append(self, one: ProduceRequest) -> None:
+        partition = one.partition
+        if partition == ANY_PARTITION:
+            partition = await below(self.logs.settings.of(one.topic).partitions)
+        log = await self._log_of(one.topic, partition)
+        appended = await self._locked(log, partial(log.append, one.messages))
+        if self.stored is not None and appended.message_count:
+            self.stored(one.topic, partition, one.messages, appended)
+
+    async def _log_of(self, topic: str, partition: int) -> Log:
+        """The log of a partition; a topic that is new is announced."""
+        log = self.logs.get(topic, partition)
+        if log is not None:
+            return log
+        is_new = topic not in self.logs.topics
+        log = await _alone("create", partial(self.logs.get_or_create, topic, partition))
+        if is_new:
+            count = self.logs.settings.of(topic).partitions
+            await Remind(Ordered(Order.CREATE_TOPIC, topic, count))
+        return log
+
+    # --- reading -----------------------------------------------------------------------
+
+    async def _fetch_one(self, request: FetchRequest) -> Reply:
+        return Reply((self._fetch(request),), is_multi=False)
+
+    async def _fetch_many(self, request: MultiFetchRequest) -> Reply:
+        return Reply(tuple(map(self._fetch, request.fetches)), is_multi=True)
+
+    def _fetch(self, one: FetchRequest) -> Fetched:
+        """A part of a file; nothing, without an error, where nothing was ever appended."""
+        try:
+            log = self.logs.get(one.topic, one.partition)
+            return Fetched(log.view(one.offset, max(one.max_bytes, 0)) if log else None)
+        except LogError as error:
+            return Fetched(None, error.code)
+
+    async def _offsets(self, request: OffsetsRequest) -> OffsetsResponse:
+        try:
+            offsets = await self.logs.offsets_before(
+                request.topic, request.partition, request.time_ms, max(request.max_offsets, 0)
+            )
+        except LogError as error:
+            return OffsetsResponse(error_code=error.code)
+        return OffsetsResponse(tuple(offsets))
+
+    # --- from time to time -------------------------------------------------------------
+
+    async def flush_due(self) -> None:
+        """Flush what was not flushed for as long as its settings say."""
+        await self.logs.flush_due()
+
+    async def delete_old(self) -> tuple[Segment, ...]:
+        """Delete what is too old or too much."""
+        deleted: list[Segment] = []
+        for log in self.logs.all():
+            deleted += await self._locked(log, partial(self.logs.delete_old_of, log))
+        return tuple(deleted)
+
+    async def _locked(self, log: Log, work: Callable[[], Awaitable[T]]) -> T:
+        return await _alone(log.folder, work)
+
+
+async def _alone(what: str, work: Callable[[], Awaitable[T]]) -> T:
+    """Do something while nobody else does anything under the same name."""
+    lock = f"lock/{what}"
+    await put(lock, True, 1)
+    try:
+        done = await work()
+    except Exception:  # not where the process ends: nothing can be asked any more then
+        await Take(lock)
+        raise
+    await Take(lock)
+    return done
