@@ -61,7 +61,7 @@ class Broker:
             except StopIteration as done:
                 return done.value
             yield ask
-            while isinstance(ask, Put) and self.queues.get(ask.queue):
+            while isinstance(ask, Put) and len(self.queues.get(ask.queue, ())) >= ask.bound:
                 yield ask
             answer = self._answer(ask)
 
