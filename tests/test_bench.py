@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -20,17 +21,19 @@ COMMANDS = (
         "assignors",
         "calibration",
         "conformance",
+        "decode",
         "explore",
         "fingerprints",
         "herd",
         "live",
     ),
-    *("operations", "seeds", "soak", "zoo"),
+    *("mutations", "operations", "seeds", "soak", "zoo"),
 )
 SHARED = {"contenders", "joins", "measuring", "recipe"}
 """Modules that are no commands."""
 SMALL = {
     "assignors": ["--partitions", "2000", "--streams", "7", "--rounds", "1"],
+    "decode": ["--messages", "400", "--rounds", "1"],
     "explore": ["--only", "four", "--seconds", "1"],
     "fingerprints": [
         *("--pythons", ".".join(map(str, sys.version_info[:2])), "--hash-seeds", "0,1"),
@@ -38,6 +41,7 @@ SMALL = {
     ],
     "herd": ["--members", "3,5"],
     "live": ["--sizes", "2x8", "--repeat", "1"],
+    "mutations": ["--mutations", "3000"],
     "operations": ["--operations", "60", "--rounds", "1"],
     "seeds": ["--seeds", "2", "--rounds", "1"],
     "soak": ["--kills", "6", "--a-round", "3", "--settle", "10"],
@@ -118,6 +122,70 @@ def test_operations() -> None:
     }
     assert all(run["simpy_events_an_operation"] > 1 for run in said["runs"])
     assert [bar["bar"] for bar in said["bars"]] == [30_000.0] * 4
+
+
+def test_decode() -> None:
+    """Every codec of 0.7 and of 0.8; beside kafka-python if that is installed."""
+    said = figures("decode")
+
+    ours = {
+        (run["format"], run["codec"]) for run in said["runs"] if run["what"] != "kafka-python"
+    }
+    codecs = ("none", "gzip", "snappy")
+    assert ours == {
+        *((form, codec) for form in ("0.7", "0.8") for codec in codecs),
+        ("0.7, magic 0", "none"),
+        ("0.8, keys", "none"),
+    }
+    assert said["bars"][0]["bar"] == 800_000
+    assert len(said["bars"]) == (5 if find_spec("kafka") else 1)
+
+
+def test_mutations() -> None:
+    """Whatever is read gives values and errors that have names, and nothing else."""
+    said = figures("mutations")
+
+    outcomes = {run["read_as"]: run["outcomes"] for run in said["runs"]}
+    assert len(outcomes) == 11
+    assert all(one["a value"] for one in outcomes.values())
+    assert not any("wrong" in one for one in outcomes.values())
+    assert {"InvalidMessage", "InvalidMessageSize", "DecompressedTooLarge"} <= set(
+        outcomes["0.7, consumed"]
+    )
+    assert [bar["verdict"] for bar in said["bars"]] == ["met", "met"]
+
+
+PLANTS = {
+    "an error without a name": ("codecs.CorruptCompression = ValueError", "ValueError: "),
+    "no limit": (
+        "gzip = codecs.CODECS[1]; "
+        "codecs.CODECS[1] = (gzip[0], lambda data, limit, where: gzip[1](data, 10**9, where))",
+        " bytes of memory for ",
+    ),
+    "no end": (
+        "mutations.LONGEST_S = 0.2; "
+        "mutations.recover = lambda data: all(not n for n in iter(int, 1))",
+        "0.7, recovered TooLong",
+    ),
+}
+
+
+@pytest.mark.parametrize("plant", PLANTS)
+def test_mutations_find_what_is_wrong(plant: str) -> None:
+    """The bench can fail: with a safeguard gone it does, and shows the bytes that did it."""
+    planted, shown = PLANTS[plant]
+    program = (
+        f"import sys; sys.path.insert(0, {str(BENCH)!r}); import mutations\n"
+        f"from model.log import codecs; {planted}\n"
+        "sys.exit(mutations.main(['--mutations', '400']))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=BENCH, check=False
+    )
+
+    assert done.returncode == 1, done.stderr
+    assert "NOT MET" in done.stdout
+    assert shown in done.stdout
 
 
 def test_herd(tmp_path: Path) -> None:

@@ -268,6 +268,27 @@ def test_wherever_a_set_is_cut_the_whole_entries_are_left(
         assert payloads(cut) == payloads(data[:whole])
 
 
+def outcome(read: Callable[[bytes], Any], data: bytes) -> Any:
+    """What reading gives: payloads, or the error's sentence."""
+    try:
+        return read(data)
+    except LogError as error:
+        return str(error)
+
+
+@given(st.lists(vectors.messages, max_size=8), st.integers(0, 399), st.binary(max_size=6))
+def test_the_fast_way_and_the_slow_way_read_the_same(
+    messages: list[Message], at: int, damage: bytes
+) -> None:
+    """Plain entries are read by a loop of their own, up to the first that is not plain."""
+    data = encode(messages)
+    data = data[:at] + damage + data[at + len(damage) :]
+
+    slow = outcome(lambda data: [one.payload for one in deep(data)], data)
+
+    assert outcome(payloads, data) == slow
+
+
 # --- compressed ------------------------------------------------------------------------
 
 

@@ -88,21 +88,31 @@ class Assigned(NamedTuple):
 
 def encode(messages: Iterable[KeyedMessage], first_offset: int = 0) -> bytes:
     """Write messages as a set, with one offset after the other."""
-    parts: list[bytes] = []
-    for offset, message in enumerate(messages, first_offset):
-        encoded = message.encode()
-        parts += (OFFSET_AND_SIZE.pack(offset, len(encoded)), encoded)
-    return b"".join(parts)
+    return _encoded(messages, first_offset).data
 
 
 def wrap(messages: Iterable[KeyedMessage], codec: Codec, first_offset: int = 0) -> bytes:
     """Write messages as a set, compressed into one wrapper; none give an empty set."""
-    kept = tuple(messages)
-    inner = encode(kept, first_offset)
-    if codec is Codec.NONE or not kept:
-        return inner
-    wrapper = KeyedMessage(None, compress(codec, inner), int(codec))
-    return encode([wrapper], first_offset + len(kept) - 1)
+    return _wrapped(messages, int(codec), first_offset).data
+
+
+def _encoded(messages: Iterable[KeyedMessage], first_offset: int) -> Assigned:
+    data = bytearray()
+    offset = first_offset
+    for message in messages:
+        encoded = message.encode()
+        data += OFFSET_AND_SIZE.pack(offset, len(encoded))
+        data += encoded
+        offset += 1
+    return Assigned(bytes(data), offset)
+
+
+def _wrapped(messages: Iterable[KeyedMessage], codec: int, first_offset: int) -> Assigned:
+    inner, next_offset = _encoded(messages, first_offset)
+    if codec == Codec.NONE or next_offset == first_offset:
+        return Assigned(inner, next_offset)
+    wrapper = KeyedMessage(None, compress(codec, inner), codec)
+    return Assigned(encode([wrapper], next_offset - 1), next_offset)
 
 
 # --- walking ---------------------------------------------------------------------------
@@ -215,15 +225,16 @@ def assigned(
     it is left out.
     """
     unwrapping = _Unwrapping(limit_bytes)
-    parts: list[bytes] = []
+    numbered = bytearray()
     next_offset = first_offset
     for begin, end, _, attributes, _, value in _walk(data):
         if attributes & CODEC_BITS:
             found = unwrapping.unwrapped(attributes, value, f"byte {begin}")
-            inner = [KeyedMessage(one.key, one.value) for one in found]
-            parts.append(wrap(inner, Codec(attributes & CODEC_BITS), next_offset))
-            next_offset += len(inner)
+            inner = (KeyedMessage(one.key, one.value) for one in found)
+            wrapper, next_offset = _wrapped(inner, attributes & CODEC_BITS, next_offset)
+            numbered += wrapper
         else:
-            parts += (OFFSET.pack(next_offset), data[begin + OFFSET.size : end])
+            numbered += OFFSET.pack(next_offset)
+            numbered += data[begin + OFFSET.size : end]
             next_offset += 1
-    return Assigned(b"".join(parts), next_offset)
+    return Assigned(bytes(numbered), next_offset)
