@@ -17,6 +17,7 @@ from typing import Any
 
 import click
 from hardened import hardened_page
+from log_formats import log_formats_page
 
 from model.faults import VERBS
 from model.properties import PROPERTIES
@@ -268,6 +269,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/scenario-file.md": scenario_page,
     "reference/shipped-scenarios.md": shipped_page,
     "reference/command-line.md": command_line_page,
+    "reference/log-formats.md": lambda: log_formats_page(page, table),
     "explanation/what-hardened-holds.md": lambda: hardened_page(page, table),
 }
 

@@ -67,7 +67,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
 
 
 class Numbered(msgspec.Struct, frozen=True, gc=False):
-    """Stands for the payload of a message of a series: who made it, the how manieth."""
+    """Stands for the payload of a message of a series: who made it, and its number."""
 
     producer: str
     number: int
