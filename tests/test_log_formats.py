@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import struct
+import tracemalloc
 import zlib
 from collections.abc import Callable
 from typing import Any
@@ -352,6 +353,18 @@ def test_large_sets_are_compressed_in_several_blocks(codec: Codec) -> None:
     assert payloads(wrap(map(Message.of, texts), codec)) == texts
 
 
+def test_a_block_of_snappy_holds_32_kib_at_most() -> None:
+    data = compress(Codec.SNAPPY, bytes(2 * 32 * 1024 + 1))
+    at, sizes = 16, []
+    while at < len(data):
+        (size,) = struct.unpack_from(">i", data, at)
+        block = data[at + 4 : at + 4 + size]
+        sizes.append(len(decompress(Codec.SNAPPY, block, limit_bytes=10**6, where="here")))
+        at += 4 + size
+
+    assert sizes == [32 * 1024, 32 * 1024, 1]
+
+
 def nested(depth: int, codec: Codec) -> bytes:
     """A message within so many wrappers, and one beside each."""
     data = HELLO
@@ -442,6 +455,20 @@ def test_a_limit_is_a_limit(codec: Codec) -> None:
     assert len(decompress(codec, data, limit_bytes=100_000, where="here")) == 100_000
     with pytest.raises(DecompressedTooLarge, match=codec.name.lower()):
         decompress(codec, data, limit_bytes=99_999, where="here")
+
+
+@pytest.mark.parametrize("codec", COMPRESSING)
+def test_what_is_beyond_a_limit_is_not_even_decompressed(codec: Codec) -> None:
+    bomb = compress(codec, bytes(10_000_000))
+    tracemalloc.start()
+    try:
+        with pytest.raises(DecompressedTooLarge):
+            decompress(codec, bomb, limit_bytes=1000, where="here")
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert peak_bytes < 200_000
 
 
 @pytest.mark.parametrize("codec", COMPRESSING)

@@ -246,6 +246,19 @@ def test_a_request_that_does_not_follow_the_protocol_is_refused(what: str) -> No
         decode_request(bytes.fromhex(MALFORMED[what]))
 
 
+@pytest.mark.parametrize(
+    ("what", "said"),
+    [
+        ("more fetches than fit", "32767 times the fields of FetchRequest, and 22 bytes left"),
+        ("more produces than fit", "2 times the fields of ProduceRequest, and 14 bytes left"),
+    ],
+)
+def test_a_count_is_not_believed(what: str, said: str) -> None:
+    """It is compared with what is left, before one of so many is read."""
+    with pytest.raises(MalformedRequest, match=said):
+        decode_request(bytes.fromhex(MALFORMED[what]))
+
+
 MULTIFETCH = MultiFetchRequest((FETCH, FETCH))
 MALFORMED_RESPONSES: dict[str, tuple[Request, str]] = {
     "a fetch of nothing": (FETCH, ""),
