@@ -13,7 +13,7 @@ each is decoded again and again. The payloads are lines of a web server's log.
 
 kafka-python reads the same sets of 0.8, in the same run and in turn with ours. It is asked
 for the CRC of each entry, as its consumer does by default; of what is in a wrapper it checks
-none, and ours does. Without it (`pip install "watchkeeper[bench]"`) ours is measured alone.
+none, and ours does. Without it (`pip install "kafka-python[snappy]"`) ours is measured alone.
 """
 
 from __future__ import annotations
@@ -208,7 +208,7 @@ def measure(messages: int, payload_bytes: int, rounds: int, clock_name: str) -> 
     measurement.new_format()
     if not HAS_KAFKA_PYTHON:
         measurement.report.notes.append(
-            'kafka-python is not installed (pip install "watchkeeper[bench]"): ours alone.'
+            'kafka-python is not installed (pip install "kafka-python[snappy]"): ours alone.'
         )
     return measurement.report
 
