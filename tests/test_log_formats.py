@@ -189,6 +189,25 @@ def test_a_set_without_a_whole_entry_is_an_error(
     assert whole_entries(cut) == 0
 
 
+def fetched(log: bytes, fetch_bytes: int) -> list[int]:
+    """The sizes of the payloads of a log, read so many bytes at a time."""
+    sizes: list[int] = []
+    offset = 0
+    while data := log[offset : offset + fetch_bytes]:
+        sizes += map(len, payloads(data))
+        offset += valid_size(data)
+    return sizes
+
+
+def test_a_message_that_is_larger_than_a_fetch_ends_the_reading_with_an_error() -> None:
+    """With messages of 20, 20, 200 and 20 bytes and fetches of 100, others stood still."""
+    log = encode(Message.of(bytes(size)) for size in (20, 20, 200, 20))
+
+    assert fetched(log, 210) == [20, 20, 200, 20]
+    with pytest.raises(InvalidMessageSize, match="100 of 210 bytes of an entry"):
+        fetched(log, 100)
+
+
 def test_a_size_that_is_wrong_is_an_error_each_time() -> None:
     """As in a log whose only entry was overwritten, and read twice."""
     damaged = struct.pack(">i", 1000) + HELLO[4:]
