@@ -14,17 +14,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import replace
 from pathlib import Path
-from random import Random
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from drawn import LOAD, Draw
 from measuring import Report, parser_of
 
-from model.faults import VERBS, Action, Option, Trigger
-from model.operations import Purpose
 from model.plan import Plan
 from model.planting import Plant
 from model.properties import judge
@@ -33,92 +29,6 @@ from model.zoo import PLANTS
 from sim.world import simulate
 from watchkeeper.zoo import catch, plan_of
 from watchkeeper.zoo_page import Row, zoo_page
-
-MS = 1_000
-S = 1_000 * MS
-STRIKE = (1_000 * MS, 5_000 * MS)
-"""When things happen."""
-AT_ONCE_US = 200 * MS
-"""Within what time members start that start at once."""
-LOAD = "timeline: [{at: 0s, produce: clicks, rate: 5/s, size: 100B}]"
-"""What is said of a run in which there are messages."""
-ASKS: tuple[Purpose, ...] = (
-    *("register", "read members", "read claims", "read partitions", "fence", "await owner"),
-    *("claim", "release", "commit"),
-)
-"""Where a request or its reply may be lost."""
-WRITES: tuple[Purpose, ...] = ("register", "fence", "claim", "release", "commit")
-
-
-# --- what a seed draws -----------------------------------------------------------------
-
-
-class Draw:
-    """A run of a plant's configuration, as a seed has it."""
-
-    def __init__(self, plant: Plant, plan: Plan, seed: int) -> None:
-        self.dice = Random(f"{plant.name}/{seed}")
-        self.plant = plant
-        self.plan = plan
-        self.nodes = [one.node for one in plan.groups[0].consumers]
-        self.brokers = [one.node for one in plan.clusters[0].brokers]
-        self.crashed: dict[str, int] = {}
-        self.begins_us = self.dice.randrange(*STRIKE)
-
-    def drawn(self) -> Plan:
-        """The plan, with everybody's start and every fault at a moment of its own."""
-        bounds = self.plant.configuration.bounds
-        [group] = self.plan.groups
-        first = len(group.consumers) - bounds.faults.get("join", 0)
-        members = tuple(
-            replace(one, starts_us=self._start(is_late=at >= first))
-            for at, one in enumerate(group.consumers)
-        )
-        timeline = list(self.plan.timeline)
-        for kind, number in sorted(bounds.faults.items()):
-            for _ in range(number if kind != "join" else 0):
-                timeline.append(self._fault(kind, len(timeline)))
-        group = replace(group, consumers=members)
-        return replace(self.plan, groups=(group,), timeline=tuple(timeline))
-
-    def _start(self, *, is_late: bool) -> int:
-        if is_late:
-            return self.dice.randrange(*STRIKE)
-        is_fresh = self.plant.configuration.bounds.begin == "fresh"
-        return self.begins_us + self.dice.randrange(AT_ONCE_US) if is_fresh else 0
-
-    def _fault(self, kind: str, number: int) -> Action:
-        """One fault of a kind."""
-        dice = self.dice
-        if kind in ("ghost", "lost_reply", "lost_request"):
-            return self._loss(kind, number)
-        nodes = self.brokers if kind.startswith("broker_") else self.nodes
-        verb = kind.removeprefix("broker_")
-        target = dice.choice(nodes)
-        at_us = dice.randrange(*STRIKE)
-        options: tuple[tuple[Option, Any], ...] = ()
-        if verb == "crash":
-            self.crashed[target] = at_us
-        elif verb == "restart":
-            target = next(one for one in nodes if one in self.crashed)
-            at_us = self.crashed[target] + dice.randrange(50, 4_000) * MS
-        elif verb == "expire" and dice.random() < 0.5:
-            options = (("unknown", dice.randrange(10, 2_000) * MS),)
-        elif verb == "disconnect":
-            options = (("for", dice.randrange(10, 1_500) * MS),)
-        return Action(number, VERBS[verb], target, at_us, None, options)
-
-    def _loss(self, kind: str, number: int) -> Action:
-        """A request or a reply is lost; a ghost lands later."""
-        dice = self.dice
-        asks = dice.choice(WRITES if kind == "ghost" else ASKS)
-        step = Trigger(dice.choice(self.nodes), asks, dice.randrange(1, 9), "before")
-        what = "reply" if kind == "lost_reply" else "request"
-        options: tuple[tuple[Option, Any], ...] = ()
-        if kind == "ghost":
-            options = (("lands_after", dice.randrange(10, 3_000) * MS),)
-        return Action(number, VERBS["lose"], what, None, step, options)
-
 
 # --- counting --------------------------------------------------------------------------
 
@@ -138,10 +48,11 @@ def seeds_that_catch(plant: Plant, seeds: int) -> int:
     if plant.configuration.bounds.messages:
         extra.append(LOAD)
     plan, base = plan_of(plant, plant.variant, extra), plan_of(plant, plant.base, extra)
+    bounds = plant.configuration.bounds
     count = 0
     for seed in range(seeds):
-        found = violated(Draw(plant, plan, seed).drawn(), seed)
-        if found and found - violated(Draw(plant, base, seed).drawn(), seed):
+        found = violated(Draw(plant.name, plan, bounds, seed).drawn(), seed)
+        if found and found - violated(Draw(plant.name, base, bounds, seed).drawn(), seed):
             count += 1
     return count
 

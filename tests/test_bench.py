@@ -27,9 +27,9 @@ COMMANDS = (
         "herd",
         "live",
     ),
-    *("mutations", "operations", "seeds", "soak", "zoo"),
+    *("mutations", "operations", "proved", "seeds", "soak", "zoo"),
 )
-SHARED = {"contenders", "joins", "measuring", "recipe"}
+SHARED = {"contenders", "drawn", "joins", "measuring", "recipe"}
 """Modules that are no commands."""
 SMALL = {
     "assignors": ["--partitions", "2000", "--streams", "7", "--rounds", "1"],
@@ -43,6 +43,7 @@ SMALL = {
     "live": ["--sizes", "2x8", "--repeat", "1"],
     "mutations": ["--mutations", "3000"],
     "operations": ["--operations", "60", "--rounds", "1"],
+    "proved": ["--seeds", "8", "--cases", "none/0.7,lost-reply/0.7,crash-and-restart/0.8"],
     "seeds": ["--seeds", "2", "--rounds", "1"],
     "soak": ["--kills", "6", "--a-round", "3", "--settle", "10"],
     "zoo": ["--seeds", "3", "--plants", "rounds-down,half-a-batch"],
@@ -62,9 +63,9 @@ def bench(name: str, *arguments: str, code: int = 0) -> str:
     return done.stdout
 
 
-def figures(name: str, *arguments: str) -> dict[str, Any]:
+def figures(name: str, *arguments: str, code: int = 0) -> dict[str, Any]:
     """What a small run of a bench says, as JSON."""
-    said: dict[str, Any] = json.loads(bench(name, *SMALL[name], *arguments, "--json"))
+    said: dict[str, Any] = json.loads(bench(name, *SMALL[name], *arguments, "--json", code=code))
     return said
 
 
@@ -93,6 +94,29 @@ def test_zoo() -> None:
     assert [one["plant"] for one in plants] == ["rounds-down", "half-a-batch"]
     assert [one["seeds"] for one in plants] == [3, 0]
     assert [one["caught_by"] for one in plants] == ["full cover", "monotone offsets"]
+
+
+def test_proved() -> None:
+    """What a search proves holds in each run, and is as the page of findings says."""
+    page = (BENCH.parent / "docs" / "findings.md").read_text()
+    cases = figures("proved")["cases"]
+
+    assert [one["case"] for one in cases] == SMALL["proved"][-1].split(",")
+    for one in cases:
+        assert f"holds ({one['states']:,})" in page
+        assert len(one["proved"]) == 8
+        assert one["runs"]["seeds"] == 8
+        assert one["runs"]["struck"] > 0
+        assert one["runs"]["broken"] == []
+
+
+def test_proved_tells_of_runs_that_violate_it() -> None:
+    """What was proved of one version is violated by the runs of another."""
+    [case] = figures("proved", "--cases", "none/0.7", "--simulated", "documented", code=1)[
+        "cases"
+    ]
+
+    assert "truthful registry" in {one["what"] for one in case["runs"]["broken"]}
 
 
 def test_seeds() -> None:
