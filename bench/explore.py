@@ -31,8 +31,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from measuring import Bar, Report, number, once, parser_of
 
-from explore import liveness
 from explore.cluster import ClusterSystem
+from explore.liveness import judge
 from explore.search import Limits, Search
 from model.bounds import Bounds
 from scenarios import from_text
@@ -136,8 +136,7 @@ def measure(one: Configuration, seconds: float) -> Found:
 
 
 def _in_the_end(search: Search) -> str:
-    assert search.edges is not None, "edges are kept"
-    live = liveness.judge(search.edges, search.good.values)
+    live = judge(search)
     if live.stuck is not None:
         return "some state never comes to a good rest"
     return "a good rest is inevitable" if live.is_inevitable else "a good rest can be reached"

@@ -12,7 +12,8 @@ Theory of operation
   `will` is found by going backwards from the good states, taking in a state when all of its
   moves lead to states that were taken in. What is left has a circle in it; it is cut into
   the parts within which each state can be reached from each, and a part is a fair circle
-  unless somebody could always make a move in it and never does.
+  unless somebody could always make a move in it and never does. Whoever is left out of a
+  state's edges because the search has let another go first could make one all the same.
 """
 
 from __future__ import annotations
@@ -25,6 +26,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explore.edges import Edges
+from explore.moves_table import MovesOf
+from explore.search import Search, Violation, laid_out
+from explore.system import FREE
+from model.progress import PROGRESS
 
 Array = NDArray[Any]
 MOST_IN_A_CIRCLE = 500_000
@@ -44,9 +49,21 @@ class Liveness:
     is_known: bool = True
     """False where there was too much to look through for circles."""
 
+    @property
+    def nearest(self) -> int | None:
+        """The nearest state from which no good one comes, or none has to; None for no such."""
+        return self.stuck if self.stuck is not None else min(self.circle, default=None)
 
-def judge(edges: Edges, good: Array) -> Liveness:
-    """Look at the moves that have to come; `good` has a flag for each state."""
+
+def judge(search: Search, good: Array | None = None) -> Liveness:
+    """Look at the moves that have to come.
+
+    `good` has a flag for each state; without it a state is good that is at rest with nothing
+    wrong in it.
+    """
+    edges = search.edges
+    assert edges is not None, "a search that is judged keeps its edges"
+    good = search.good.values if good is None else good
     can = edges.reaching(good)
     stuck = int(np.argmin(can)) if not can.all() else None
     will = edges.leading_to(good)
@@ -55,10 +72,15 @@ def judge(edges: Edges, good: Array) -> Liveness:
     left = np.flatnonzero(~will)
     if len(left) > MOST_IN_A_CIRCLE:
         return Liveness(stuck, False, is_known=False)
-    return Liveness(stuck, False, _fair_circle(edges, left))
+    return Liveness(stuck, False, _fair_circle(search, edges, left))
 
 
-def _fair_circle(edges: Edges, left: Array) -> tuple[int, ...]:
+def violation_of(live: Liveness) -> Violation | None:
+    """What is violated where a good rest has to come, and does not."""
+    return None if live.nearest is None else Violation(PROGRESS.name, live.nearest)
+
+
+def _fair_circle(search: Search, edges: Edges, left: Array) -> tuple[int, ...]:
     """A circle among these states in which everybody moves who always could."""
     sources, targets, actors = edges.between(left)
     graph = nx.DiGraph()
@@ -76,7 +98,27 @@ def _fair_circle(edges: Edges, left: Array) -> tuple[int, ...]:
     members = left[part_of[left] >= 0]
     np.bitwise_and.at(always, part_of[members], can[members])
     fair = (moved != 0) & ((always & ~moved) == 0)
-    if not fair.any():
-        return ()
-    nearest = min(np.flatnonzero(fair).tolist(), key=lambda number: min(parts[number]))
-    return tuple(sorted(parts[nearest]))
+    for number in sorted(np.flatnonzero(fair).tolist(), key=lambda number: min(parts[number])):
+        part = tuple(sorted(parts[number]))
+        if not _passed_over(search, part, int(moved[number])):
+            return part
+    return ()
+
+
+def _passed_over(search: Search, part: tuple[int, ...], moved: int) -> list[int]:
+    """Those who could make a move in every state of a part, and none of whom leads on in it."""
+    columns = np.array([search.state(number) for number in part], np.uint32).T
+    return [
+        actor
+        for actor, table in enumerate(search.tables)
+        if not moved >> actor & 1 and _can_move(table, columns[0], columns[1 + actor]).all()
+    ]
+
+
+def _can_move(table: MovesOf, shared: Array, local: Array) -> Array:
+    """For each pair, whether an actor has a move there that has to come."""
+    pairs = table.rows(shared, local)
+    source, moves = laid_out(table.count.values[pairs], table.first.values[pairs])
+    is_free = table.kind.values[moves] == FREE
+    can: Array = np.bincount(source[is_free], minlength=len(pairs)) > 0
+    return can

@@ -120,8 +120,7 @@ def _judged(system: OwnSystem, search: Search, searched: Searched) -> Found:
         return _found(system, search, Verdict.UNKNOWN, searched.stopped)
     remarks = []
     for name, good in _what_has_to_come(system, search):
-        assert search.edges is not None, "the search has kept its edges"
-        live = judge(search.edges, good)
+        live = judge(search, good)
         where = "rest" if name == COMES_TO_REST else f"where this holds: {name}"
         if live.stuck is not None:
             why = f"nothing that may come leads to {where}"

@@ -11,7 +11,9 @@ from explore.cluster import ClusterSystem
 from explore.search import Limits, Search
 from explore.story import story_of
 from model.bounds import Bounds
+from model.zoo import PLANTS
 from tests.exploring import searched, small, violated
+from watchkeeper.zoo import plan_of
 
 FAULTS: list[dict[str, int]] = [
     {},
@@ -37,8 +39,7 @@ def test_hardened_holds_all_that_a_client_can_hold(faults: dict[str, int]) -> No
     assert found.is_complete
     assert violated(found) == []
     assert found.rests > 0
-    assert search.edges is not None
-    assert liveness.judge(search.edges, search.good.values).is_inevitable
+    assert liveness.judge(search).is_inevitable
 
 
 PINNED = [
@@ -91,14 +92,26 @@ def test_reductions_pass_over_nothing_that_matters(
     assert violated(found) == violated(all_of_it)
     assert rests_of(system, search) == rests_of(plain_system, plain)
     assert found.progress.states <= all_of_it.progress.states
-    assert search.edges is not None
-    assert plain.edges is not None
-    reduced = liveness.judge(search.edges, search.good.values)
-    full = liveness.judge(plain.edges, plain.good.values)
-    assert (reduced.stuck is None, reduced.is_inevitable) == (
+    reduced, full = liveness.judge(search), liveness.judge(plain)
+    assert (reduced.stuck is None, reduced.is_inevitable, bool(reduced.circle)) == (
         full.stuck is None,
         full.is_inevitable,
+        bool(full.circle),
     )
+
+
+def test_a_circle_in_which_others_only_wait_for_the_search_is_none() -> None:
+    """A search that lets one look first passes nobody over: the others could go on as well."""
+    plant = PLANTS["kafka-262-last-claim"]
+    plan, bounds = plan_of(plant, plant.variant), plant.configuration.bounds
+    found = []
+    for reduces in (True, False):
+        search = Search(ClusterSystem(plan, bounds, folds=reduces), goes_on=True, reduces=reduces)
+        search.run()
+        found.append(liveness.judge(search))
+
+    assert [one.circle for one in found] == [(), ()]
+    assert not any(one.is_inevitable for one in found)
 
 
 # --- what is violated, and how it is told ------------------------------------------------

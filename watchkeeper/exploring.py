@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from explore import liveness
 from explore.beginning import CannotExplore
 from explore.cluster import ClusterSystem
-from explore.liveness import Liveness
+from explore.liveness import Liveness, judge, violation_of
 from explore.promises import BrokenPromise
-from explore.search import Limits, Progress, Search, Searched, Violation
+from explore.search import Limits, Progress, Search, Searched
 from explore.story import story_of
 from model.bounds import Bounds, of_timeline, shrunk
 from model.calm import BALANCE, CONSENSUS, COVER
@@ -84,9 +83,10 @@ def explore_scenario(
         raise Stop(USAGE, str(error)) from None
     found = {one.what: one for one in searched.violations}
     if searched.is_complete:
-        assert search.edges is not None, "edges are kept"
-        live = liveness.judge(search.edges, search.good.values)
-        found |= _stuck(live)
+        live = judge(search)
+        stuck = violation_of(live)
+        if stuck is not None:
+            found[stuck.what] = stuck
         remarks += _about(live)
     stories = [
         story_of(system, search, one) for one in sorted(found.values(), key=lambda one: one.state)
@@ -155,12 +155,6 @@ def bounds_of(scenario: Scenario, plan: Plan) -> tuple[Bounds, list[str]]:
     if suggested.left_out:
         remarks.append(f"not explored: {', '.join(suggested.left_out)}")
     return suggested.bounds, remarks
-
-
-def _stuck(live: Liveness) -> dict[str, Violation]:
-    """The nearest state from which no good rest comes."""
-    state = live.stuck if live.stuck is not None else min(live.circle, default=None)
-    return {} if state is None else {PROGRESS.name: Violation(PROGRESS.name, state)}
 
 
 def _about(live: Liveness) -> list[str]:

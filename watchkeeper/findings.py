@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from explore import liveness
 from explore.cluster import ClusterSystem
-from explore.search import Search, Violation
+from explore.liveness import judge, violation_of
+from explore.search import Search
 from explore.story import story_of
 from model.bounds import Bounds
 from model.ownership import STRICT
@@ -96,11 +96,11 @@ def search(plan: Plan, bounds: Bounds) -> Searched:
     system = ClusterSystem(plan, bounds)
     work = Search(system, goes_on=True)
     found = work.run()
-    assert work.edges is not None, "edges are kept"
-    live = liveness.judge(work.edges, work.good.values)
+    live = judge(work)
     violations = list(found.violations)
-    if live.stuck is not None:
-        violations.append(Violation(PROGRESS.name, live.stuck))
+    stuck = violation_of(live)
+    if stuck is not None:
+        violations.append(stuck)
     return Searched(
         found.progress.states,
         found.progress.depth,

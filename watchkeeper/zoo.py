@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from explore import liveness
 from explore.cluster import ClusterSystem
+from explore.liveness import judge, violation_of
 from explore.search import Limits, Search, Searched, Violation
 from explore.story import story_of
 from model.plan import Plan
 from model.planting import Plant, scenario_of
-from model.progress import PROGRESS
 from model.story import Story
 from model.variants import VARIANTS, Variant
 from scenarios import from_text
@@ -106,9 +105,4 @@ def _searched(
 
 def _stuck(search: Search, searched: Searched) -> Violation | None:
     """The nearest state from which no good rest comes, where every state was seen."""
-    if not searched.is_complete:
-        return None
-    assert search.edges is not None, "edges are kept"
-    live = liveness.judge(search.edges, search.good.values)
-    state = live.stuck if live.stuck is not None else min(live.circle, default=None)
-    return None if state is None else Violation(PROGRESS.name, state)
+    return violation_of(judge(search)) if searched.is_complete else None
