@@ -10,7 +10,7 @@ from model.history import History, NodeState
 from model.ownership import First
 from model.plan import ConsumerPlan, GroupPlan, Plan
 from model.subscriptions import Subscription
-from model.verdicts import Finding, Property, Verdict, seconds
+from model.verdicts import Finding, Property, Verdict, counted, seconds
 
 COVER = Property(
     "full cover",
@@ -167,7 +167,7 @@ class CalmJudge:
             return [
                 Finding(claim, Verdict.UNKNOWN, never) for claim in (COVER, CONSENSUS, BALANCE)
             ]
-        times = f"{self.rests} time{'s' if self.rests > 1 else ''} a group was at rest"
+        times = f"{counted(self.rests, 'time')} a group was at rest"
         shares = f"{times}; streams differed by at most {self.widest}"
         if self.connections:
             shares = f"{shares}; at the end {self.connections[-1]}"

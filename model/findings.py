@@ -11,6 +11,7 @@ from model.assignment import Assignor
 from model.census import Census, Claim, Group, Topic
 from model.intended import Owners, order, steps
 from model.snapshot import Snapshot
+from model.verdicts import counted
 
 KINDS = {
     "no owner": "a partition that a member wants has no claim",
@@ -168,7 +169,7 @@ def _idle_members(case: Case) -> Iterator[Finding]:
     for name in case.group.members:
         due = sum(one == name for one in (case.plan or {}).values())
         if due and name not in owning:
-            said = f"{name} owns nothing; a rebalance would give it {_many(due, 'partition')}"
+            said = f"{name} owns nothing; a rebalance would give it {counted(due, 'partition')}"
             yield Finding("idle member", said, member=name)
 
 
@@ -192,7 +193,7 @@ def _imbalance(case: Case) -> Iterator[Finding]:
             due = sum((case.plan or {}).get(one) == name for one in partitions)
             if has != due and not least * many <= has <= (least + bool(extra)) * many:
                 said = (
-                    f"{name} owns {has} of {_many(len(partitions), 'partition')} of "
+                    f"{name} owns {has} of {counted(len(partitions), 'partition')} of "
                     f"{topic.name}; its fair share is {_range(least * many, extra and many)}"
                 )
                 yield Finding("imbalance", said, member=name)
@@ -207,7 +208,7 @@ def _unsettled(case: Case) -> Iterator[Finding]:
         more = f" and {len(moves) - 3} more" if len(moves) > 3 else ""
         yield Finding(
             "unsettled",
-            f"a rebalance by {case.assignor} would move {_many(len(moves), 'partition')}: "
+            f"a rebalance by {case.assignor} would move {counted(len(moves), 'partition')}: "
             f"{shown}{more}",
         )
 
@@ -263,7 +264,7 @@ def notes_of(census: Census, group: Group, owners: Owners, plan: Owners | None) 
     """What is worth knowing of a group."""
     notes = list(group.unclear)
     if not group.members:
-        many = _many(len(group.offsets), "partition")
+        many = counted(len(group.offsets), "partition")
         return [f"no member is registered; offsets of {many} are kept"]
     wanted = {topic for member in group.members.values() for topic in member.wanted}
     notes += [
@@ -293,10 +294,6 @@ def notes_of(census: Census, group: Group, owners: Owners, plan: Owners | None) 
 def _is_owned(census: Census, owners: Owners, partition: Partition) -> bool:
     topic = census.topics.get(partition.topic)
     return (partition if topic is None else topic.canonical(partition)) in owners
-
-
-def _many(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def _range(least: int, extra: int) -> str:

@@ -18,7 +18,7 @@ from model.plan import Happening, Plan
 from model.progress import PROGRESS, WORK, ChangeSeen, ProgressJudge
 from model.rest import NEVER, RestOf, rests_of
 from model.trace import EVENT, KINDS, Event, Trace
-from model.verdicts import Finding, Property, Verdict, overall, seconds
+from model.verdicts import Finding, Property, Verdict, counted, overall, seconds
 
 PROPERTIES: tuple[Property, ...] = (
     SINGLE,
@@ -249,10 +249,8 @@ def _effects(effects: Sequence[Effect]) -> Finding:
     idle = [effect.action.label for effect in effects if not effect.is_real]
     if idle:
         return Finding(EFFECTS, Verdict.UNKNOWN, f"no effect: {', '.join(idle)}")
-    number = len(effects)
-    return Finding(
-        EFFECTS, Verdict.HOLDS, f"{number} action{'s' if number > 1 else ''}, each with an effect"
-    )
+    said = f"{counted(len(effects), 'action')}, each with an effect"
+    return Finding(EFFECTS, Verdict.HOLDS, said)
 
 
 def _partial(end_us: int) -> Finding:

@@ -60,3 +60,8 @@ def duration(us: int) -> str:
     if us < 1_000:
         return f"{us} us"
     return f"{us / 1_000:.1f} ms" if us < 1_000_000 else f"{us / 1_000_000:.2f} s"
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """A number with its noun: 1 gap, 2 gaps, 1,000 gaps."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"

@@ -15,8 +15,9 @@ from model.asks import Partition
 from model.payloads import PartitionState
 from model.registry import BadPayload
 from model.trace import Trace
+from model.verdicts import counted
 from reports.intervals import cluster_of, clusters, fetched, hosted
-from reports.labels import counted, natural
+from reports.labels import natural
 from reports.sessions import NOT_RUNNING, process_states
 from reports.spans import Span
 

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from model.trace import Event, Trace
-from model.verdicts import duration
+from model.verdicts import counted, duration
 from reports.intervals import last_event
-from reports.labels import counted, shortened
+from reports.labels import shortened
 from reports.operations import Asked, Firing, attach_effects, firings, operations
 from reports.timeline import BEGINNINGS, ENDS
 

@@ -42,11 +42,6 @@ def levels(places: Sequence[tuple[float, float]], most: int) -> list[int | None]
     return found
 
 
-def counted(number: int, noun: str, plural: str = "") -> str:
-    """A number with its noun: 1 gap, 2 gaps, 1,000 gaps."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
-
-
 def listed(words: Sequence[str]) -> str:
     """Words as a sentence has them: a, b and c."""
     return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))

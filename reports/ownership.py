@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 from model.asks import Partition
 from model.trace import Header, Trace
-from model.verdicts import duration
+from model.verdicts import counted, duration
 from reports.intervals import (
     Breach,
     Place,
@@ -26,7 +26,7 @@ from reports.intervals import (
     within,
     zombie_windows,
 )
-from reports.labels import counted, natural
+from reports.labels import natural
 from reports.palette import consumer_colours, consumer_stripes
 from reports.selection import Weight, choose_rows
 from reports.sessions import paused, process_states, without_session

@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from model.trace import Trace
+from model.verdicts import counted
 from reports import palette, samples
 from reports.files import write
-from reports.labels import counted, shortened
+from reports.labels import shortened
 from reports.ownership import Board, board, shortened_board
 from reports.ownership_layout import (
     GROUP_HEIGHT,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from model.verdicts import counted
 from reports import palette, sessions
-from reports.labels import counted
 from reports.ownership import Board
 from reports.ownership_layout import Panel, Word
 from reports.paper import LEGEND_SIZE

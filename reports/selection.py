@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
-from model.verdicts import seconds
-from reports.labels import counted, listed
+from model.verdicts import counted, seconds
+from reports.labels import listed
 
 T = TypeVar("T")
 

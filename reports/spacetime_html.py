@@ -14,11 +14,10 @@ from typing import Any
 import msgspec
 
 from model.trace import Event, Trace
-from model.verdicts import seconds
+from model.verdicts import counted, seconds
 from reports import headings
 from reports.files import write
 from reports.items import Item, items
-from reports.labels import counted
 from reports.lanes import Lane, lanes
 from reports.operations import TOGETHER_US
 from reports.ownership import consumers

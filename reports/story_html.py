@@ -14,9 +14,10 @@ from typing import Any
 import msgspec
 
 from model.story import Deed, Story, StoryStep
+from model.verdicts import counted
 from reports import story_marks
 from reports.files import write
-from reports.labels import counted, natural
+from reports.labels import natural
 from reports.page import page
 from reports.palette import consumer_colours
 from reports.story_marks import Stretch, group_of

@@ -12,6 +12,7 @@ from rich.text import Text
 from model.audit import Audit, GroupAudit
 from model.findings import Finding
 from model.intended import Step, steps
+from model.verdicts import counted
 from model.whatif import WhatIf
 from watchkeeper.auditing import Audited
 from watchkeeper.printing import STYLES, plain_table, show_table
@@ -28,7 +29,7 @@ def report(done: Audited, to: Console) -> None:
     head = Text.assemble("audit of ", (done.request.hosts, "bold"), ": ", _styled(audit.verdict))
     to.print(head, soft_wrap=True)
     to.print(Text(as_of(audit), "dim"), soft_wrap=True)
-    to.print(f"brokers {names}; {_many(len(audit.census.topics), 'topic')}", soft_wrap=True)
+    to.print(f"brokers {names}; {counted(len(audit.census.topics), 'topic')}", soft_wrap=True)
     _show_findings(audit.findings, to)
     for doubt in audit.doubts:
         to.print(Text.assemble(("unknown ", "yellow"), doubt), soft_wrap=True)
@@ -88,7 +89,7 @@ def _member_table(group: GroupAudit) -> Table:
 def _topic_table(group: GroupAudit) -> Table:
     table = plain_table("topic", "layout", "partitions", "owned", "connections to brokers")
     for one in group.topics:
-        joined = f"{one.connections} to {_many(one.brokers, 'broker')}, at least "
+        joined = f"{one.connections} to {counted(one.brokers, 'broker')}, at least "
         joined += str(one.least_connections)
         table.add_row(one.name, one.layout, str(one.partitions), str(one.owned), joined)
     return table
@@ -136,7 +137,7 @@ def _would(diff: list[Step] | tuple[Step, ...]) -> str:
         return "would change nothing"
     rest = [f"claim {claimed} that nobody has"] if claimed else []
     rest += [f"leave {released} to nobody"] if released else []
-    return ", ".join([f"would move {_many(moves, 'partition')}", *rest])
+    return ", ".join([f"would move {counted(moves, 'partition')}", *rest])
 
 
 def _show_steps(diff: list[Step], to: Console) -> None:
@@ -168,10 +169,6 @@ def _styled(verdict: Any) -> tuple[str, str]:
 
 def _clock(time_ms: int) -> str:
     return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%S UTC")
-
-
-def _many(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 # --- what has changed ------------------------------------------------------------------

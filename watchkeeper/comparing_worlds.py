@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from model.trace import named_run
-from model.verdicts import Verdict
+from model.verdicts import Verdict, counted
 from watchkeeper import commands, folder
 from watchkeeper.endings import USAGE, Stop
 from watchkeeper.interrupts import INTERRUPTS
@@ -117,15 +117,11 @@ def _show_headline(comparison: Comparison, to: Console) -> None:
     many = len(comparison.simulated.results), len(comparison.live.results)
     line = Text.assemble(
         (first.scenario.name, "bold"),
-        f", {first.plan.variant}, {_many(many[0], 'simulated run')} and "
-        f"{_many(many[1], 'live one')}: the verdicts ",
+        f", {first.plan.variant}, {counted(many[0], 'simulated run')} and "
+        f"{counted(many[1], 'live one')}: the verdicts ",
         (word, style),
     )
     to.print(line, soft_wrap=True)
-
-
-def _many(number: int, what: str) -> str:
-    return f"{number} {what}" if number == 1 else f"{number} {what}s"
 
 
 def _verdicts(comparison: Comparison) -> Table:

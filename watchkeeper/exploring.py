@@ -19,7 +19,7 @@ from model.ownership import MONOTONE, OWN_NODES, SINGLE, STRICT, TRUTHFUL
 from model.plan import Plan
 from model.progress import PROGRESS
 from model.story import Story
-from model.verdicts import Finding, Property, Verdict, overall
+from model.verdicts import Finding, Property, Verdict, counted, overall
 from scenarios import Scenario
 from watchkeeper.endings import HOLDS, UNKNOWN, USAGE, VIOLATED, Stop
 
@@ -237,9 +237,9 @@ def bound_in_words(explored: Explored) -> str:
         for topic in cluster.topics
     )
     parts = [
-        _many(consumers, "consumer"),
-        f"{_many(partitions, 'partition')} of {_many(len(cluster.topics), 'topic')}",
-        _many(len(cluster.brokers), "broker"),
+        counted(consumers, "consumer"),
+        f"{counted(partitions, 'partition')} of {counted(len(cluster.topics), 'topic')}",
+        counted(len(cluster.brokers), "broker"),
         "settled in the beginning" if bounds.begin == "settled" else "from the start",
         *(f"{number} {kind.replace('_', ' ')}" for kind, number in bounds.faults.items()),
     ]
@@ -248,7 +248,3 @@ def bound_in_words(explored: Explored) -> str:
     if bounds.messages:
         parts.append(f"{bounds.messages} messages a partition")
     return ", ".join(parts)
-
-
-def _many(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

@@ -21,6 +21,7 @@ from model.plan import Plan
 from model.progress import PROGRESS
 from model.registry import Layout
 from model.story import Story
+from model.verdicts import counted
 from scenarios import from_text
 
 TEXT = """
@@ -239,17 +240,13 @@ def case_lines(case: Case) -> list[str]:
     searched = search(plan, replace(case.bounds))
     story = searched.story(case.violates)
     faults = ", ".join(kind.replace("_", " ") for kind in case.bounds.faults) or "no fault"
-    size = f"{_many(case.cluster.consumers, 'member')}, {faults}"
+    size = f"{counted(case.cluster.consumers, 'member')}, {faults}"
     return [
         f"### {case.title}",
         "",
         case.says,
         "",
         f"`{case.variant}`, {size}: **{case.violates}** is violated in "
-        f"{_many(len(story.steps), 'step')}. {story.proof[0].upper()}{story.proof[1:]}.",
+        f"{counted(len(story.steps), 'step')}. {story.proof[0].upper()}{story.proof[1:]}.",
         "",
     ]
-
-
-def _many(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"

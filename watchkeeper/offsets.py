@@ -12,6 +12,7 @@ from model import registry
 from model.asks import Partition
 from model.census import Census, take
 from model.snapshot import Snapshot
+from model.verdicts import counted
 from watchkeeper.auditing import Request, reader
 from watchkeeper.endings import HOLDS, UNKNOWN, USAGE, VIOLATED, Stop
 
@@ -138,14 +139,12 @@ def show(done: dict[str, Any]) -> int:
     """Print what was done."""
     if "exported" in done:
         where = sys.stderr if done["file"] == "-" else sys.stdout
-        print(f"{_many(done['exported'])} of {done['group']} in {done['file']}", file=where)
+        number = counted(done["exported"], "offset")
+        print(f"{number} of {done['group']} in {done['file']}", file=where)
         return HOLDS
     for partition, change in done["changed"].items():
         before = "none" if change["from"] is None else change["from"]
         print(f"{partition}: {before} -> {change['to']}")
-    print(f"{_many(len(done['changed']))} of {done['group']} set from {done['file']}")
+    number = counted(len(done["changed"]), "offset")
+    print(f"{number} of {done['group']} set from {done['file']}")
     return HOLDS
-
-
-def _many(number: int) -> str:
-    return f"{number} offset{'' if number == 1 else 's'}"

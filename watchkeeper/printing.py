@@ -13,7 +13,7 @@ from rich.text import Text
 
 from model.faults import Effect
 from model.progress import ChangeSeen
-from model.verdicts import Finding, Verdict, duration, seconds
+from model.verdicts import Finding, Verdict, counted, duration, seconds
 from reports.headings import WORLDS
 from scenarios.units import duration_text
 
@@ -105,7 +105,7 @@ TRAILING = re.compile(r" +((?:\x1b\[[0-9;]*m)*)$", re.MULTILINE)
 def _failing(result: Result) -> list[str]:
     """Who had turns that ended in an error that its program did not handle."""
     return [
-        f"{number} turn{'s' if number > 1 else ''} of {node}, the last at {seconds(at_us)}: {why}"
+        f"{counted(number, 'turn')} of {node}, the last at {seconds(at_us)}: {why}"
         for node, (number, at_us, why) in sorted(result.judgement.failed_turns.items())
     ]
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from model.planting import Configuration, Plant
+from model.verdicts import counted
 
 MADE = "<!-- made by bench/zoo.py --write docs/zoo.md; edit the code, not this page -->"
 ABOUT = """\
@@ -91,14 +92,10 @@ def _table(head: list[str], rows: list[list[str]]) -> Iterator[str]:
 def in_words(one: Configuration) -> str:
     """A configuration in a few words."""
     bounds = one.bounds
-    words = [_many(one.members, "member"), _many(one.partitions, "partition")]
-    words.append(_many(one.brokers, "broker"))
+    words = [counted(one.members, "member"), counted(one.partitions, "partition")]
+    words.append(counted(one.brokers, "broker"))
     if bounds.messages:
-        words.append(f"{_many(bounds.messages, 'message')} each")
+        words.append(f"{counted(bounds.messages, 'message')} each")
     words += [f"{number} {kind.replace('_', ' ')}" for kind, number in bounds.faults.items()]
     words.append("at rest before" if bounds.begin == "settled" else "from the start")
     return ", ".join(words)
-
-
-def _many(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
