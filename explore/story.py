@@ -13,7 +13,7 @@ from explore.way import Taken, way_to
 from model import registry
 from model.answers import Fired, Note, Ordered
 from model.asks import NextNote, Partition
-from model.describe import described_answer, described_operation
+from model.describe import described_answer, in_words
 from model.operations import Operation, Pipelined
 from model.ownership import MONOTONE, OWN_NODES, SINGLE, STRICT, TRUTHFUL
 from model.program import Ended
@@ -54,27 +54,13 @@ def deed_of(system: Processes, taken: Taken) -> Deed:
         node=system.actors[taken.actor],
         does=step.does,
         fault=step.fault,
-        operation=_about(step.about),
+        operation=in_words(step.about),
         answer=described_answer(step.answer) if isinstance(step.about, Operation) else None,
         reads=tuple(
-            (_about(operation), described_answer(answer))
+            (in_words(operation), described_answer(answer))
             for operation, answer in step.followed_by
         ),
     )
-
-
-def _about(about: Any) -> str:
-    if about is None:
-        return ""
-    if isinstance(about, Fired):
-        return f"{about.path} {about.what.value}"
-    if isinstance(about, Partition):
-        return str(about)
-    described = described_operation(about)
-    if "parts" in described:
-        parts = ", ".join(f"{word} {path}" for word, path in described["parts"])
-        return f"{described['op']} ({parts})"
-    return f"{described['op']} {described['path']}"
 
 
 # --- how all stand ---------------------------------------------------------------------
@@ -104,7 +90,7 @@ def _waits_for(ask: Any) -> str:
     if isinstance(ask, NextNote):
         return "a note" if ask.timeout_ms != 0 else "a look at its notes"
     if isinstance(ask, Operation | Pipelined):
-        return f"{ask.purpose}: {_about(ask)}"
+        return f"{ask.purpose}: {in_words(ask)}"
     return type(ask).__name__
 
 
@@ -118,7 +104,7 @@ def _session(local: Local) -> str:
 
 def _note(note: Note) -> str:
     if isinstance(note, Fired):
-        return _about(note)
+        return in_words(note)
     return note.order.value if isinstance(note, Ordered) else note.value
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from model import registry
 from model.answers import Fired, Seen
-from model.describe import described_answer, described_operation
+from model.describe import described_answer, in_words
 from model.errors import Failure
 from model.operations import GetChildren, GetEphemerals, Multi, Operation, SetData
 
@@ -90,14 +90,4 @@ def differs(cue: Cue, expected: Any, came: Any) -> str:
 
 def told(about: Any) -> str:
     """An ask, a note or a partition in a few words."""
-    if about is None:
-        return "nothing"
-    if isinstance(about, Fired):
-        return f"{about.path} {about.what.value}"
-    if not isinstance(about, Operation):
-        return str(about)
-    described = described_operation(about)
-    if "parts" in described:
-        parts = ", ".join(f"{word} {path}" for word, path in described["parts"])
-        return f"{described['op']} ({parts})"
-    return f"{described['op']} {described['path']}"
+    return in_words(about) or "nothing"

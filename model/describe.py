@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from model.answers import Happening, Seen
+from model.answers import Fired, Happening, Seen
 from model.errors import Failure
 from model.operations import ANY_VERSION, Multi, Operation, Pipelined
 from model.zookeeper.tree import Tree, Written
@@ -63,6 +63,21 @@ def described_operation(operation: Operation[Any] | Pipelined) -> Mapping[str, A
 
 
 PARTED = (Multi, Pipelined)
+
+
+def in_words(about: Any) -> str:
+    """An operation, an event or a partition in a few words; nothing for None."""
+    if about is None:
+        return ""
+    if isinstance(about, Fired):
+        return f"{about.path} {about.what.value}"
+    if not isinstance(about, Operation | Pipelined):
+        return str(about)
+    described = described_operation(about)
+    if "parts" in described:
+        parts = ", ".join(f"{word} {path}" for word, path in described["parts"])
+        return f"{described['op']} ({parts})"
+    return f"{described['op']} {described['path']}"
 
 
 def described_answer(answer: Any) -> Any:
