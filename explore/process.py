@@ -67,6 +67,14 @@ class Process:
         begun = Local("running", life, root, orphans=local.orphans, ghosts=local.ghosts)
         return self.settled(begun)
 
+    def now_ms(self, life: int) -> int:
+        """What its clock says, all of a life long."""
+        return EPOCH_MS + 1000 * life
+
+    def fresh_id(self, life: int) -> str:
+        """The name that it draws in a life: no other process draws it, and no other life."""
+        return f"{self.sessions[0]:x}{life:x}".ljust(32, "0")
+
     def ask(self, local: Local) -> Any:
         """What its program asks for."""
         return self.unfolding.nodes[local.node].ask
@@ -114,10 +122,10 @@ class Process:
         return replace(local, plans=tuple(sorted(plans.items()))), None
 
     def _now(self, local: Local, ask: Now) -> tuple[Local, Any]:
-        return local, EPOCH_MS + 1000 * local.life
+        return local, self.now_ms(local.life)
 
     def _fresh_id(self, local: Local, ask: FreshId) -> tuple[Local, Any]:
-        return local, f"{self.sessions[0]:x}{local.life:x}".ljust(32, "0")
+        return local, self.fresh_id(local.life)
 
     def _positions(self, local: Local, ask: KnownPositions) -> tuple[Local, Any]:
         return local, tuple((one.partition, one.at) for one in local.fetches if one.at >= 0)

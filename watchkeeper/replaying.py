@@ -13,7 +13,6 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from explore.cluster import ClusterSystem
-from explore.process import EPOCH_MS
 from explore.processes import State
 from explore.story import deed_of
 from explore.way import Taken, successors
@@ -126,10 +125,10 @@ def circle_after(system: ClusterSystem, way: Sequence[Taken]) -> Circle | None:
 
 def _told(system: ClusterSystem) -> Told:
     """The clocks and the names of the exploration."""
-    first = {member.name: member.moves.process.sessions[0] for member in system.members}
+    process = {member.name: member.moves.process for member in system.members}
     return Told(
-        now_ms=lambda node, life: EPOCH_MS + 1000 * life,
-        fresh_id=lambda node, life: f"{first[node]:x}{life:x}".ljust(32, "0"),
+        now_ms=lambda node, life: process[node].now_ms(life),
+        fresh_id=lambda node, life: process[node].fresh_id(life),
     )
 
 
