@@ -93,7 +93,6 @@ def of_timeline(plan: Plan) -> FromTimeline:
         kind = _kind(action)
         if kind and action.target in brokers:
             kind = f"broker_{kind}"
-            kind = "" if kind == "broker_join" else kind
         elif kind and action.target not in consumers and action.verb.name != "lose":
             kind = ""
         if kind in KINDS:
@@ -131,16 +130,12 @@ def _fewer_consumers(group: GroupPlan, most: int | None) -> GroupPlan:
 def _fewer_partitions(cluster: ClusterPlan, most: int | None) -> ClusterPlan:
     """Take partitions away, from the topic and the broker that has most, but never the last."""
     topics = list(cluster.topics)
-    while most is not None and sum(map(_size, topics)) > most:
-        at = max(range(len(topics)), key=lambda one: _size(topics[one]))
-        if _size(topics[at]) <= 1:
+    while most is not None and sum(one.size for one in topics) > most:
+        at = max(range(len(topics)), key=lambda one: topics[one].size)
+        if topics[at].size <= 1:
             break
         topics[at] = _one_less(topics[at])
     return replace(cluster, topics=tuple(topics))
-
-
-def _size(topic: TopicPlan) -> int:
-    return sum(count for _, count in topic.by_broker) or len(topic.replicas)
 
 
 def _one_less(topic: TopicPlan) -> TopicPlan:

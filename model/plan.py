@@ -36,6 +36,11 @@ class TopicPlan:
     replicas: tuple[tuple[int, tuple[int, ...]], ...]
     """0.8: partition -> brokers."""
 
+    @property
+    def size(self) -> int:
+        """How many partitions it has."""
+        return sum(count for _, count in self.by_broker) or len(self.replicas)
+
 
 @dataclass(frozen=True, slots=True)
 class BrokerPlan:

@@ -232,10 +232,7 @@ def bound_in_words(explored: Explored) -> str:
     plan, bounds = explored.plan, explored.bounds
     consumers = sum(len(group.consumers) for group in plan.groups)
     cluster = plan.clusters[0]
-    partitions = sum(
-        sum(count for _, count in topic.by_broker) or len(topic.replicas)
-        for topic in cluster.topics
-    )
+    partitions = sum(topic.size for topic in cluster.topics)
     parts = [
         counted(consumers, "consumer"),
         f"{counted(partitions, 'partition')} of {counted(len(cluster.topics), 'topic')}",
