@@ -8,8 +8,7 @@ with its proof as the search gives it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
-from typing import Literal
+from dataclasses import dataclass
 
 from explore.cluster import ClusterSystem
 from explore.liveness import judge, violation_of
@@ -25,7 +24,7 @@ from model.verdicts import counted
 from scenarios import from_text
 
 TEXT = """
-name: {name}
+name: finding
 about: a group shares one topic
 strict: {strict}
 clusters: {{main: {{zookeeper: {{servers: 1}}, brokers: {brokers}, layout: "{layout}",
@@ -65,7 +64,6 @@ class Cluster:
 def plan_of(variant: str, layout: Layout, cluster: Cluster, *, strict: bool = False) -> Plan:
     """The plan of a search."""
     text = TEXT.format(
-        name="finding",
         strict=str(strict).lower(),
         brokers=cluster.brokers,
         layout=layout,
@@ -81,11 +79,7 @@ class Searched:
     """A search and what it found: the nearest violation of each property."""
 
     states: int
-    depth: int
-    is_complete: bool
     stories: tuple[Story, ...]
-    is_inevitable: bool
-    """Whether without further faults every way leads to a good rest."""
 
     def story(self, violates: str) -> Story:
         """The counterexample of a property."""
@@ -97,18 +91,10 @@ def search(plan: Plan, bounds: Bounds) -> Searched:
     system = ClusterSystem(plan, bounds)
     work = Search(system, goes_on=True)
     found = work.run()
-    live = judge(work)
-    violations = list(found.violations)
-    stuck = violation_of(live)
-    if stuck is not None:
-        violations.append(stuck)
-    return Searched(
-        found.progress.states,
-        found.progress.depth,
-        found.is_complete,
-        tuple(story_of(system, work, one) for one in violations),
-        live.is_inevitable,
-    )
+    stuck = violation_of(judge(work))
+    violations = [*found.violations, *([stuck] if stuck is not None else [])]
+    stories = tuple(story_of(system, work, one) for one in violations)
+    return Searched(found.progress.states, stories)
 
 
 # --- the table -------------------------------------------------------------------------
@@ -148,8 +134,6 @@ class Case:
     cluster: Cluster = Cluster()
     is_strict: bool = False
 
-
-Begin = Literal["fresh", "settled"]
 
 CASES = (
     Case(
@@ -237,7 +221,7 @@ CASES = (
 def case_lines(case: Case) -> list[str]:
     """A case as the page tells it."""
     plan = plan_of(case.variant, case.layout, case.cluster, strict=case.is_strict)
-    searched = search(plan, replace(case.bounds))
+    searched = search(plan, case.bounds)
     story = searched.story(case.violates)
     faults = ", ".join(kind.replace("_", " ") for kind in case.bounds.faults) or "no fault"
     size = f"{counted(case.cluster.consumers, 'member')}, {faults}"
