@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from explore.cluster import ClusterSystem
 from explore.liveness import judge, violation_of
@@ -12,7 +12,7 @@ from explore.story import story_of
 from model.plan import Plan
 from model.planting import Plant, scenario_of
 from model.story import Story
-from model.variants import VARIANTS, Variant
+from model.variants import Variant
 from scenarios import from_text
 
 LIMITS = Limits(states=400_000, seconds=120)
@@ -39,29 +39,8 @@ class Caught:
 
 def plan_of(plant: Plant, variant: Variant, extra: Iterable[str] = ()) -> Plan:
     """A plant's configuration, run by a variant; `extra` are more lines of the scenario."""
-    lines = (
-        f"variant: {plant.base.name}" if line == f"variant: {plant.name}" else line
-        for line in scenario_of(plant)
-    )
-    scenario = from_text(f"{plant.name}.yaml", "\n".join((*lines, *extra)))
-    if variant.name in VARIANTS:
-        return scenario.plan(variant.name)
-    return with_variant(scenario.plan(plant.base.name), variant)
-
-
-def with_variant(plan: Plan, variant: Variant) -> Plan:
-    """The same plan, run by another variant of the same release."""
-    return replace(
-        plan,
-        variant=variant.name,
-        clusters=tuple(replace(one, variant=variant) for one in plan.clusters),
-        groups=tuple(
-            replace(
-                group, consumers=tuple(replace(one, variant=variant) for one in group.consumers)
-            )
-            for group in plan.groups
-        ),
-    )
+    text = "\n".join((*scenario_of(plant), *extra))
+    return from_text(f"{plant.name}.yaml", text).plan(variant.name)
 
 
 def catch(plant: Plant, *, reduces: bool = True, limits: Limits = LIMITS) -> Caught:
