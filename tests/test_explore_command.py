@@ -10,6 +10,9 @@ from typing import Any
 
 import pytest
 
+from explore.search import Limits, Search
+from explore.system import System
+from watchkeeper import exploring
 from watchkeeper.cli import run_command
 
 TEXT = """
@@ -93,6 +96,47 @@ def test_a_search_that_is_cut_short_is_unknown(
         False,
         why,
     )
+
+
+@pytest.fixture
+def searches(monkeypatch: pytest.MonkeyPatch) -> list[Limits]:
+    """The limits of every search that is made."""
+    made: list[Limits] = []
+
+    class Counted(Search):
+        def __init__(self, system: System, limits: Limits | None, **options: Any) -> None:
+            made.append(limits or Limits())
+            super().__init__(system, limits, **options)
+
+    monkeypatch.setattr(exploring, "Search", Counted)
+    return made
+
+
+def test_a_shorter_way_is_looked_for_within_what_is_left_of_the_limits(
+    scenario: Path, searches: list[Limits]
+) -> None:
+    arguments = ["explore", str(scenario), "--variant", "documented", "--max-seconds", "500"]
+
+    assert run_command([*arguments, "--max-states", "200000"]) == 1
+
+    first, second = searches
+    assert (first.states, first.seconds) == (200_000, 500)
+    assert second.states == 200_000
+    assert second.seconds is not None
+    assert 0 < second.seconds < 500
+    assert second.bytes == first.bytes
+
+
+def test_no_shorter_way_is_looked_for_to_what_may_never_come(
+    scenario: Path, searches: list[Limits], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whatever else is violated, nothing tells of it but all states together."""
+    scenario.write_text(f"{TEXT}bounds: {{lost_reply: 1, consumers: 1, partitions: 1}}\n")
+
+    code, said = said_by(capsys, "explore", str(scenario), "--variant", "claims-lost-on-error")
+
+    violated = [one["name"] for one in said["properties"] if one["verdict"] == "violated"]
+    assert (code, violated, len(searches)) == (1, ["progress"], 1)
 
 
 def test_a_scenario_without_bounds_is_told_what_is_tried(

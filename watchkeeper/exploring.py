@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +92,7 @@ def explore_scenario(
         story_of(system, search, one) for one in sorted(found.values(), key=lambda one: one.state)
     ]
     if stories and reduces:
-        stories[0] = _shorter(plan, bounds, stories[0])
+        stories[0] = _shorter(plan, bounds, stories[0], _left(limits, searched.progress))
     return Explored(
         scenario,
         plan,
@@ -108,15 +108,24 @@ def explore_scenario(
 MOST_STATES_AGAIN = 300_000
 
 
-def _shorter(plan: Plan, bounds: Bounds, story: Story) -> Story:
+def _left(limits: Limits | None, progress: Progress) -> Limits:
+    """What is left for another search."""
+    given = limits or Limits()
+    states = min(given.states or MOST_STATES_AGAIN, MOST_STATES_AGAIN)
+    seconds = None if given.seconds is None else given.seconds - progress.seconds
+    return replace(given, states=states, seconds=seconds)
+
+
+def _shorter(plan: Plan, bounds: Bounds, story: Story, limits: Limits) -> Story:
     """The shortest counterexample, by a search that passes over nothing, if that is soon done.
 
-    Reductions let some steps come before others that would do without them.
+    Reductions let some steps come before others that would do without them. What may never
+    come again takes a look at every state, so nothing shorter is looked for there.
     """
+    if story.violates == PROGRESS.name:
+        return story
     system = ClusterSystem(plan, bounds, folds=False)
-    search = Search(
-        system, Limits(MOST_STATES_AGAIN), keeps_edges=False, goes_on=True, reduces=False
-    )
+    search = Search(system, limits, keeps_edges=False, goes_on=True, reduces=False)
     search.run()
     found = search.found.get(story.violates)
     if found is None:
