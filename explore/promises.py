@@ -15,7 +15,7 @@ from msgspec.structs import fields
 
 from explore.own_lines import is_library, own_line_of
 from model.answers import Stat
-from model.operations import AddWatch, Ask, Pipelined, RemoveWatches
+from model.operations import AddWatch, Ask, Check, Pipelined, RemoveWatches
 from model.program import Ended
 
 
@@ -122,14 +122,21 @@ def refuse_unless_ask(name: str, ask: Any, coroutine: Any) -> None:
             "provide"
         )
     for one in ask.operations if isinstance(ask, Pipelined) else (ask,):
-        if isinstance(one, NOT_EXPLORED):
+        why = NOT_EXPLORED.get(type(one))
+        if why is not None:
             raise Forbidden(
                 f"{name} asks for {type(one).__name__} {place_of(coroutine)}, which cannot be "
-                "explored: watches that stay are not modelled; leave one with each read"
+                f"explored: {why}"
             )
 
 
-NOT_EXPLORED = (AddWatch, RemoveWatches)
+_STAYS = "watches that stay are not modelled; leave one with each read"
+NOT_EXPLORED: dict[type[Ask[Any]], str] = {
+    AddWatch: _STAYS,
+    RemoveWatches: _STAYS,
+    Check: "it is a part of a multi, and nothing by itself",
+}
+"""What no search can answer, and why."""
 
 
 def refuse_or_note(name: str, memory: Any, answers: tuple[Any, ...], error: Exception) -> None:

@@ -90,12 +90,8 @@ class Service:
             return self._write(number, tree, session, operation)
         if isinstance(operation, Sync):
             return Done(number, operation.path)
-        read = READS.get(kind)
-        if read is None:
-            raise NotImplementedError(
-                f"{kind.__name__} cannot be explored; what can: reads, writes, multi and sync"
-            )
-        answer = read(tree, session, operation)
+        assert kind in READS, f"{kind.__name__} is refused before anybody can ask for it"
+        answer = READS[kind](tree, session, operation)
         if type(answer) is Seen:
             data = None if kind is Exists else answer.data  # no server tells it
             answer = Seen(data, answer.version, answer.mine, UNREAD)

@@ -41,6 +41,7 @@ from datetime import date, datetime
 from random import sample
 from time import monotonic as ticks, time as clock
 
+from model import operations
 from model.asks import connected, new_session, next_note, sleep
 from model.errors import ConnectionLoss, NoNode
 from watchkeeper import Ended
@@ -161,9 +162,20 @@ async def turn(zk, me, memory):
 
 
 @pytest.mark.parametrize(
-    "asked", ["zk.add_watch('/one')", "zk.pipelined([zk.sync('/'), zk.add_watch('/one')])"]
+    ("asked", "word", "why"),
+    [
+        ("zk.add_watch('/one')", "AddWatch", "watches that stay are not modelled"),
+        (
+            "zk.pipelined([zk.sync('/'), zk.add_watch('/one')])",
+            "AddWatch",
+            "watches that stay are not modelled",
+        ),
+        ("operations.Check('/one')", "Check", "it is a part of a multi, and nothing by itself"),
+    ],
 )
-def test_a_watch_that_stays_is_refused_with_the_line(asked: str, tmp_path: Path) -> None:
+def test_what_no_search_can_answer_is_refused_with_the_line(
+    asked: str, word: str, why: str, tmp_path: Path
+) -> None:
     turn = f"""\
 async def turn(zk, me, memory):
     await new_session()
@@ -172,7 +184,7 @@ async def turn(zk, me, memory):
 """
     error, line = refusal(turn, tmp_path)
 
-    assert f"one asks for AddWatch at {line}, which cannot be explored" in str(error)
+    assert f"one asks for {word} at {line}, which cannot be explored: {why}" in str(error)
 
 
 def test_a_turn_that_is_no_coroutine_is_refused() -> None:
