@@ -3,10 +3,14 @@
 `guarded` is quick: it takes the functions that are called most out of their modules.
 `watched` sees every call of a function that is not written in Python, by whatever name it
 was imported, and is slow; so of the two runs that every history gets, it watches one.
+
+Meanwhile the garbage collector stands still: it may come in at any line, and what it calls
+(Hypothesis, for one, has it look at a clock) is not the program's doing.
 """
 
 from __future__ import annotations
 
+import gc
 import random
 import sys
 import time
@@ -44,18 +48,31 @@ DIFFERS = {("builtins", "id"): "id", ("builtins", "hash"): "hash"}
 
 
 @contextmanager
-def guarded(name: str) -> Iterator[None]:
-    """While a turn runs, the clock and the dice are not where they used to be."""
-    hidden: list[tuple[Any, str, Any]] = []
-    for module, words in ((time, CLOCKS), (random, DICE)):
-        for word in words:
-            hidden.append((module, word, getattr(module, word)))
-            setattr(module, word, _refusing(name, f"{module.__name__}.{word}"))
+def without_collector() -> Iterator[None]:
+    """Meanwhile no garbage is collected."""
+    was_on = gc.isenabled()
+    gc.disable()
     try:
         yield
     finally:
-        for module, word, own in hidden:
-            setattr(module, word, own)
+        if was_on:
+            gc.enable()
+
+
+@contextmanager
+def guarded(name: str) -> Iterator[None]:
+    """While a turn runs, the clock and the dice are not where they used to be."""
+    hidden: list[tuple[Any, str, Any]] = []
+    with without_collector():
+        for module, words in ((time, CLOCKS), (random, DICE)):
+            for word in words:
+                hidden.append((module, word, getattr(module, word)))
+                setattr(module, word, _refusing(name, f"{module.__name__}.{word}"))
+        try:
+            yield
+        finally:
+            for module, word, own in hidden:
+                setattr(module, word, own)
 
 
 def _refusing(name: str, what: str) -> Any:
@@ -96,10 +113,11 @@ def watched(name: str) -> Iterator[None]:
             raise refused[0]
 
     before = sys.getprofile()
-    sys.setprofile(look)
-    try:
-        yield
-    finally:
-        sys.setprofile(before)
+    with without_collector():
+        sys.setprofile(look)
+        try:
+            yield
+        finally:
+            sys.setprofile(before)
     if refused:
         raise refused[0]

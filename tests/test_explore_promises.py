@@ -5,9 +5,11 @@ A turn depends on its memory and its answers alone, and equal memories behave al
 
 from __future__ import annotations
 
+import gc
 import pickle
 import re
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +30,7 @@ from scenarios import from_text
 from tests.own_programs import module_of
 from watchkeeper import explore
 
+PERF_COUNTER = time.perf_counter
 HEAD = """\
 import asyncio
 import datetime as dt
@@ -144,6 +147,43 @@ def test_the_clock_is_back_after_a_turn() -> None:
         assert time.time is not own
     assert time.time is own
     assert time.time() > 0
+
+
+@pytest.fixture
+def eager_collector() -> Iterator[list[str]]:
+    """Garbage is collected at nearly every line, and each time somebody looks at the clock."""
+    seen: list[str] = []
+
+    def look(phase: str, info: dict[str, int]) -> None:
+        seen.append(f"{phase} {time.perf_counter()} {PERF_COUNTER()}")
+
+    before = gc.get_threshold()
+    gc.callbacks.append(look)
+    gc.set_threshold(1)
+    yield seen
+    gc.set_threshold(*before)
+    gc.callbacks.remove(look)
+
+
+def test_what_the_collector_calls_is_not_held_against_a_program(
+    eager_collector: list[str], tmp_path: Path
+) -> None:
+    """Hypothesis takes the time of every collection; a program may be explored beside it."""
+    turn = (
+        HEAD
+        + """\
+async def turn(zk, me, memory):
+    await new_session()
+    kept = [[str(number)] for number in range(100)]
+    await zk.create(f"/{me}{len(kept)}")
+    return Ended("done")
+"""
+    )
+    module = module_of("program", turn, tmp_path)
+
+    assert explore({"one": Program(module.turn, "one", None)}).holds
+    assert eager_collector
+    assert gc.isenabled()
 
 
 @pytest.mark.parametrize("awaited", ["asyncio.sleep(1)", "asyncio.sleep(0)", "3"])
