@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from explore.circle import Circle
 from explore.liveness import judge
 from explore.own_arguments import check_arguments
 from explore.own_story import afterwards, lines_of, story_of, why_not
@@ -115,20 +116,19 @@ def _judged(system: OwnSystem, search: Search, searched: Searched) -> Found:
     if searched.violations:
         violation = searched.violations[0]
         why = why_not(system, violation.what, search.state(violation.state))
-        return _violated(system, search, violation, why, None)
+        return _violated(system, search, violation, why)
     if searched.stopped:
         return _found(system, search, Verdict.UNKNOWN, searched.stopped)
     remarks = []
     for name, good in _what_has_to_come(system, search):
         live = judge(search, good)
         where = "rest" if name == COMES_TO_REST else f"where this holds: {name}"
-        if live.stuck is not None:
-            why = f"nothing that may come leads to {where}"
-            return _violated(system, search, Violation(name, live.stuck), why)
-        if live.circle:
+        if live.nearest is not None:
             why = f"all may go on for ever, nobody passed over, and never come to {where}"
-            first = Violation(name, live.circle[0])
-            return _violated(system, search, first, why, live.circle)
+            if live.stuck is not None:
+                why = f"nothing that may come leads to {where}"
+            first = Violation(name, live.nearest)
+            return _violated(system, search, first, why, goes_on=True, circle=live.circle)
         if not live.is_known:
             remarks.append(f"all can come to {where}; whether they must was too much to see")
     for name, claim in system.claims.sometimes.items():
@@ -163,14 +163,15 @@ def _violated(
     search: Search,
     violation: Violation,
     why: str,
-    circle: tuple[int, ...] | None = (),
+    *,
+    goes_on: bool = False,
+    circle: Circle | None = None,
 ) -> Found:
-    """`circle` has the states in which all go on; None where nothing goes on."""
-    story = story_of(system, search, violation, why)
+    """`goes_on` where it is to be told what may come then; `circle` is how it goes round."""
+    story = story_of(system, search, violation, why, circle)
     lines = list(lines_of(system, story, search.state(violation.state)))
-    if circle is not None:
-        within = frozenset(search.state(number) for number in circle)
-        lines += afterwards(system, story, search.state(violation.state), within)
+    if goes_on:
+        lines += afterwards(system, story, search.state(violation.state))
     return _found(system, search, Verdict.VIOLATED, "", violation.what, story, tuple(lines))
 
 

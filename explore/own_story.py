@@ -4,26 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from explore.circle import Circle
 from explore.own_system import IN_VAIN, OwnSystem
 from explore.processes import State
 from explore.search import Search, Violation
 from explore.story import deed_of, stands_of
-from explore.way import successors, way_to
+from explore.way import successors, way_round, way_to
 from model.story import Deed, Story, StoryStep
 
 MOST_DATA = 40
 LONGEST_CIRCLE = 60
 
 
-def story_of(system: OwnSystem, search: Search, violation: Violation, why: str) -> Story:
+def story_of(
+    system: OwnSystem,
+    search: Search,
+    violation: Violation,
+    why: str,
+    circle: Circle | None = None,
+) -> Story:
     """The story of a violation; `why` is what its last sentence says."""
     taken = way_to(system, search, violation)
+    way_in, hops = way_round(system, search, circle) if circle is not None else ([], [])
+    begins = len(taken) + len(way_in)
     steps = tuple(
         StoryStep(
             number, deed_of(system, one), stands_of(system, one.after), _owners(system, one.after)
         )
-        for number, one in enumerate(taken, 1)
+        for number, one in enumerate([*taken, *way_in, *hops], 1)
     )
+    first = search.state(0)
     return Story(
         scenario="own programs",
         variant="",
@@ -31,7 +41,11 @@ def story_of(system: OwnSystem, search: Search, violation: Violation, why: str) 
         proof=f"after step {len(taken)} {why}",
         bound=str(system.budget),
         nodes=tuple(system.actors),
-        steps=steps,
+        steps=steps[: len(taken)],
+        first=stands_of(system, first),
+        first_owners=_owners(system, first),
+        way_in=steps[len(taken) : begins],
+        circle=steps[begins:],
     )
 
 
@@ -60,14 +74,17 @@ def lines_of(system: OwnSystem, story: Story, end: State) -> Iterator[str]:
         yield f"      {path}{_data(znode.data)}{owner}{earlier}"
 
 
-def afterwards(
-    system: OwnSystem, story: Story, state: State, within: frozenset[State]
-) -> Iterator[str]:
-    """What may come then, until all is as it was; among these states, if there are any."""
+def afterwards(system: OwnSystem, story: Story, state: State) -> Iterator[str]:
+    """What may come after a state, until all is as it was: round the circle, if there is one."""
+    for step in (*story.way_in, *story.circle):
+        yield _line(story, step.number, step.deed)
+    if story.circle:
+        begins = len(story.steps) + len(story.way_in)
+        yield f"after step {story.circle[-1].number} all is as it was after step {begins}"
+        return
     seen = {state: len(story.steps)}
     for number in range(len(story.steps) + 1, len(story.steps) + LONGEST_CIRCLE):
         can = [one for one in successors(system, state) if not one.step.fault]
-        can = [one for one in can if not within or one.after in within]
         if not can:
             return
         taken = can[number % len(can)]

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from explore.cluster import ClusterSystem
 from explore.impossible import impossible
+from explore.liveness import Liveness
 from explore.local import Local
 from explore.processes import Processes, State
 from explore.search import Search, Violation
-from explore.way import Taken, way_to
+from explore.way import Taken, way_round, way_to
 from model import registry
 from model.answers import Fired, Note, Ordered
 from model.asks import NextNote, Partition
@@ -21,29 +23,43 @@ from model.progress import PROGRESS
 from model.story import Deed, Stand, Story, StoryStep
 
 
-def story_of(system: ClusterSystem, search: Search, violation: Violation) -> Story:
-    """The story of a violation."""
+def story_of(
+    system: ClusterSystem, search: Search, violation: Violation, live: Liveness | None = None
+) -> Story:
+    """The story of a violation; `live` has what is to be told where no good rest comes."""
     taken = way_to(system, search, violation)
-    steps = tuple(
-        StoryStep(
-            number,
-            deed_of(system, one),
-            stands_of(system, one.after),
-            _owners(system, one.after),
-            impossible(system, one.before),
-        )
-        for number, one in enumerate(taken, 1)
-    )
+    circle = live.circle if live is not None and violation.what == PROGRESS.name else None
+    way_in, hops = way_round(system, search, circle) if circle is not None else ([], [])
+    steps = [_told(system, number, one) for number, one in enumerate([*taken, *way_in, *hops], 1)]
+    begins = len(taken) + len(way_in)
+    first = search.state(0)
+    if live is not None and violation.what == PROGRESS.name:
+        is_stuck = live.stuck is not None
+        proof = _no_good_rest(len(taken), steps[begins:], is_stuck=is_stuck)
+    else:
+        proof = _proof(system, taken, search.state(violation.state), violation)
     return Story(
         scenario=system.plan.name,
         variant=system.plan.variant,
         violates=violation.what,
-        proof=_proof(system, taken, search.state(violation.state), violation),
+        proof=proof,
         bound=str(system.budget),
         nodes=system.actors,
-        steps=steps,
-        first=stands_of(system, taken[0].before) if taken else {},
-        first_owners=_owners(system, taken[0].before) if taken else {},
+        steps=tuple(steps[: len(taken)]),
+        first=stands_of(system, first),
+        first_owners=_owners(system, first),
+        way_in=tuple(steps[len(taken) : begins]),
+        circle=tuple(steps[begins:]),
+    )
+
+
+def _told(system: ClusterSystem, number: int, taken: Taken) -> StoryStep:
+    return StoryStep(
+        number,
+        deed_of(system, taken),
+        stands_of(system, taken.after),
+        _owners(system, taken.after),
+        impossible(system, taken.before),
     )
 
 
@@ -134,14 +150,27 @@ def _proof(system: ClusterSystem, taken: list[Taken], state: State, violation: V
         return _untruthful(system, taken)
     if what in (OWN_NODES.name, MONOTONE.name):
         return _bad_deed(system, taken, what)
-    if what == PROGRESS.name:
-        return (
-            f"after step {len(taken)} no good rest comes any more, whatever is done and even if "
-            "nothing else goes wrong"
-        )
     found = dict(system.findings_at_rest(state))
     said = found.get(what, what)
     return f"after step {len(taken)} nothing has to come any more: {_without_time(said)}"
+
+
+def _no_good_rest(since: int, circle: Sequence[StoryStep], *, is_stuck: bool) -> str:
+    """Why no good rest comes, or none has to, since a step; and who goes round meanwhile."""
+    then = f"after step {since}" if since else "from the beginning"
+    never = f"{then} no good rest comes any more, whatever is done and even if nothing else goes "
+    if not circle:
+        return f"{never}wrong"
+    who = " and ".join(sorted({step.deed.node for step in circle}))
+    first, last = circle[0].number, circle[-1].number
+    between = "and" if last == first + 1 else "to"
+    steps = f"in step {first}" if first == last else f"in steps {first} {between} {last}"
+    if is_stuck:
+        return f"{never}wrong; {who} may go round for ever, {steps}"
+    return (
+        f"{then} {who} may go round for ever, {steps}, and no good rest comes, though nobody is "
+        "passed over and nothing else goes wrong"
+    )
 
 
 def _without_time(said: str) -> str:

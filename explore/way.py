@@ -5,9 +5,11 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 
+from explore.circle import Circle
 from explore.moves import Step
 from explore.processes import Processes, State
 from explore.search import Search, Violation
+from explore.system import FREE
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +57,30 @@ def _after(system: Processes, state: State, actor: int, step: Step, account: int
 
 def _between(system: Processes, before: State, after: State) -> Taken:
     return next(taken for taken in successors(system, before) if taken.after == after)
+
+
+def free_step(system: Processes, before: State, after: State, actor: int = -1) -> Taken:
+    """A step that has to come, from one state to the next; of this actor, if one is given."""
+    return next(
+        taken
+        for taken in successors(system, before)
+        if taken.after == after
+        and actor in (-1, taken.actor)
+        and system.kind_of(system.members[taken.actor], taken.step) == FREE
+    )
+
+
+def way_round(
+    system: Processes, search: Search, circle: Circle
+) -> tuple[list[Taken], list[Taken]]:
+    """The steps into a circle, and once round it."""
+    states = [search.state(number) for number in circle.way_in]
+    way_in = [free_step(system, one, other) for one, other in itertools.pairwise(states)]
+    hops, before = list[Taken](), states[-1]
+    for hop in circle.round:
+        hops.append(free_step(system, before, search.state(hop.after), hop.actor))
+        before = hops[-1].after
+    return way_in, hops
 
 
 def _breaking(system: Processes, search: Search, state: State, violation: Violation) -> Taken:

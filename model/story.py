@@ -5,7 +5,7 @@ Every world can follow its schedule, and pages can be drawn of it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 
@@ -54,6 +54,17 @@ class StoryStep:
 
 
 @dataclass(frozen=True, slots=True)
+class Schedule:
+    """The part of a counterexample that a world can follow."""
+
+    violates: str
+    """The property; empty where nothing is violated."""
+    deeds: tuple[Deed, ...]
+    circle: tuple[Deed, ...] = ()
+    """What comes after them, again and again for ever."""
+
+
+@dataclass(frozen=True, slots=True)
 class Story:
     """A counterexample."""
 
@@ -66,6 +77,26 @@ class Story:
     bound: str
     nodes: tuple[str, ...]
     steps: tuple[StoryStep, ...]
-    first: dict[str, Stand] = field(default_factory=dict)
+    """The way to where it is violated."""
+    first: dict[str, Stand]
     """How everybody stands before the first step."""
-    first_owners: dict[str, str] = field(default_factory=dict)
+    first_owners: dict[str, str]
+    way_in: tuple[StoryStep, ...] = ()
+    """What follows until it goes round in a circle, if it does."""
+    circle: tuple[StoryStep, ...] = ()
+    """What then comes again and again for ever: after the last all is as before the first."""
+
+    @property
+    def whole(self) -> tuple[StoryStep, ...]:
+        """All that is told: the way, and once round the circle."""
+        return (*self.steps, *self.way_in, *self.circle)
+
+    @property
+    def schedule(self) -> Schedule:
+        """What a world can follow of it."""
+        deeds = (*self.steps, *self.way_in)
+        return Schedule(
+            self.violates,
+            tuple(step.deed for step in deeds),
+            tuple(step.deed for step in self.circle),
+        )

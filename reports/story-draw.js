@@ -8,9 +8,10 @@ const APART = 96;
 const CLAIM = 5;
 const TRACK = 11;
 const BETWEEN = data.columns.length > 8 ? 8 : 16;
-const COLOURS = { ok: "#2f66b3", error: "#b35900", fault: "#d8121b", firing: "#70407a", other: "#8c959f", zombie: "#1f2328" };
+const COLOURS = { ok: "#2f66b3", error: "#b35900", fault: "#d8121b", firing: "#70407a", other: "#8c959f", zombie: "#1f2328", circle: "#9a6700" };
 
 const steps = data.steps;
+const standing = [data.first, ...steps.map((step) => step.stands)];
 const height = steps.length * ROW + TAIL;
 
 function yOf(number) {
@@ -46,7 +47,8 @@ const middle = Math.ceil(places.length / 2);
 places.splice(middle, 0, -1);
 const laneAt = new Map(places.map((node, at) => [node, columnsEnd + 24 + (at + 0.5) * APART]));
 const zooKeeper = laneAt.get(-1);
-const width = columnsEnd + 48 + places.length * APART;
+const LOOP = data.circle ? 34 : 0;
+const width = columnsEnd + 48 + places.length * APART + LOOP;
 
 function trackAt(column, track) {
   return columnAt[column] + CLAIM + 2 + track * TRACK;
@@ -112,16 +114,14 @@ function drawLanes(svg) {
   draw(svg, "line", { x1: zooKeeper, x2: zooKeeper, y1: 0, y2: yOf(null), stroke: "#57606a", "stroke-width": 4 });
   for (const node of data.lanes) {
     const x = laneAt.get(node);
-    const isStarted = steps.length > 0 && steps[0].node === node && steps[0].does.startsWith("starts");
-    if (isStarted) draw(svg, "line", { x1: x, x2: x, y1: 0, y2: yOf(1), ...lookOf(["absent"], "") });
-    let begins = isStarted ? 1 : 0;
-    steps.forEach((step, at) => {
-      const [now, next] = [step.stands[node], steps[at + 1] && steps[at + 1].stands[node]];
+    let begins = 0;
+    standing.forEach((stands, at) => {
+      const [now, next] = [stands[node], standing[at + 1] && standing[at + 1][node]];
       if (next && next[0] === now[0] && next[1] === now[1]) return;
-      const line = draw(svg, "line", { x1: x, x2: x, y1: yOf(begins), y2: yOf(next ? at + 2 : null), ...lookOf(now, colourOf(node)) });
-      const [from, to] = [begins, next ? at + 2 : null];
+      const [from, to] = [begins, next ? at + 1 : null];
+      const line = draw(svg, "line", { x1: x, x2: x, y1: yOf(from), y2: yOf(to), ...lookOf(now, colourOf(node)) });
       tell(line, () => [nameOf(node), now[0] + (now[0] === "running" ? ", session " + now[1] : ""), during(from, to)]);
-      begins = at + 2;
+      begins = at + 1;
     });
   }
 }
@@ -189,6 +189,25 @@ function drawLate(svg, step, x, y, at) {
   const left = steps.slice(0, at).findLastIndex((one) => one.node === step.node && one.does.endsWith("leaves a request behind"));
   const from = nearly(x, zooKeeper, 0.7);
   arrow(svg, from, left < 0 ? y - 8 : yOf(left + 1) + 4, zooKeeper, y, COLOURS.fault, "4 3");
+}
+
+// --- for ever --------------------------------------------------------------------------------
+
+// A line from below the last step of the circle back to above its first.
+function drawLoop(svg) {
+  if (!data.circle) return;
+  const [first, last] = data.circle;
+  const line = drawBack(svg, width - 14, (first - 1) * ROW + 8, last * ROW - 8);
+  tell(line, () => ["for ever", "after step " + last + " all is as it was after step " + (first - 1)]);
+}
+
+function drawBack(svg, x, top, bottom) {
+  const bend = Math.min(6, (bottom - top) / 2);
+  const d = `M${x - 18},${bottom} H${x - bend} Q${x},${bottom} ${x},${bottom - bend} V${top + bend} Q${x},${top} ${x - bend},${top} H${x - 12}`;
+  const group = draw(svg, "g");
+  draw(group, "path", { d, stroke: COLOURS.circle, "stroke-width": 2, fill: "none" });
+  arrow(group, x - 10, top, x - 20, top, COLOURS.circle);
+  return group;
 }
 
 // --- events ----------------------------------------------------------------------------------

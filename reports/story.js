@@ -32,17 +32,23 @@ function wordsOf(parent, step) {
 
 function drawRows(parent) {
   steps.forEach((step, at) => {
-    const isLast = at === steps.length - 1;
-    const row = make(parent, "a", { class: isLast ? "row violation" : "row", href: "#step-" + (at + 1), style: `height:${ROW}px` });
-    make(row, "span", { class: "number" }, (isLast ? "✗ " : "") + (at + 1));
+    const number = at + 1;
+    const [kind, mark] = number === data.violation ? [" violation", "✗ "] : isRound(number) ? [" circle", "↻ "] : ["", ""];
+    const row = make(parent, "a", { class: "row" + kind, href: "#step-" + number, style: `height:${ROW}px` });
+    make(row, "span", { class: "number" }, mark + number);
     make(row, "span", { style: `flex:none;width:${width}px` });
     const words = make(row, "div", { class: "words" });
     wordsOf(words, step);
     row.title = [...words.children].map((one) => one.textContent).join("\n");
     rows.push(row);
   });
-  const end = make(parent, "div", { class: "end", style: `height:${TAIL}px;padding-left:${width + 46}px` });
-  end.textContent = "✗ " + data.violates + " is violated";
+  const end = make(parent, "div", { class: data.circle ? "end circle" : "end", style: `height:${TAIL}px;padding-left:${width + 46}px` });
+  end.textContent = data.circle ? "↻ and this for ever: again from step " + data.circle[0] : "✗ " + data.violates + " is violated";
+}
+
+// Whether a step comes again and again.
+function isRound(number) {
+  return data.circle !== null && number >= data.circle[0] && number <= data.circle[1];
 }
 
 // --- the state after a step ------------------------------------------------------------------
@@ -56,12 +62,13 @@ function drawState(number) {
   const step = steps[number - 1];
   const title = make(state, "h2", {}, "Step " + number);
   make(title, "small", { class: "soft" }, " of " + steps.length);
-  if (number === steps.length) make(state, "p", { class: "banner" }, data.violates + " is violated: " + data.proof);
+  if (number === data.violation) make(state, "p", { class: "banner" }, data.violates + " is violated: " + data.proof);
+  if (isRound(number)) make(state, "p", { class: "banner circle" }, "This comes again and again: after step " + data.circle[1] + " all is as it was after step " + (data.circle[0] - 1) + ".");
   drawDone(step);
   make(state, "h3", {}, "Who fetches what after it");
   drawOwners(step);
   make(state, "h3", {}, "How they stand after it");
-  const before = number > 1 ? steps[number - 2].stands : {};
+  const before = standing[number - 1];
   data.lanes.forEach((node) => drawStand(node, step.stands[node], before[node]));
   const others = data.nodes.map((_, node) => node).filter((node) => !data.lanes.includes(node));
   if (others.length) make(state, "p", { class: "soft" }, "As in the beginning, without a lane: " + others.map(nameOf).join(", "));
@@ -109,7 +116,7 @@ function claimOf(step, column) {
 
 function isWrong(step, fetchers, owner) {
   const alive = fetchers.filter((node) => step.stands[node][1].startsWith("alive"));
-  const isUncovered = data.violates === "full cover" && step === steps[steps.length - 1] && fetchers.length !== 1;
+  const isUncovered = data.violates === "full cover" && step === steps[data.violation - 1] && fetchers.length !== 1;
   return isUncovered || alive.length > 1 || alive.some((node) => nameOf(node) !== owner);
 }
 
@@ -177,7 +184,7 @@ function choose(number) {
 
 function fromHash() {
   const found = /^#step-(\d+)$/.exec(location.hash);
-  const number = found ? Number(found[1]) : steps.length;
+  const number = found ? Number(found[1]) : data.violation;
   if (number !== chosen || !number) show(number);
 }
 
@@ -221,6 +228,7 @@ drawColumns(picture);
 drawLanes(picture);
 drawNotes(picture);
 drawSteps(picture);
+drawLoop(picture);
 body.style.minWidth = width + 320 + "px";
 body.addEventListener("click", (event) => {
   if (!event.target.closest("a")) choose(Math.ceil((event.clientY - body.getBoundingClientRect().top) / ROW));
@@ -237,7 +245,8 @@ if (steps.some((step) => step.fault)) {
   button(faults, "‹", () => nextFault(-1), "the fault before");
   button(faults, "next fault", () => nextFault(1)).id = "next-fault";
 }
-button(controls, "the violation", () => choose(steps.length), "the last step (End)");
+button(controls, "the violation", () => choose(data.violation), "the last step of the way there");
+if (data.circle) button(controls, "the circle", () => choose(data.circle[0]), "the first step of what comes for ever").id = "circle";
 make(controls, "span", { class: "soft" }, "arrow keys choose a step; its address can be shared");
 
 const legend = document.getElementById("legend");
@@ -256,6 +265,7 @@ if (data.shared.length) sample("fetched by two", bar(8, 18, { fill: "none", rx: 
 sample("request and answer", (svg) => arrow(svg, 1, 4, 32, 10, COLOURS.ok));
 sample("answered with an error", (svg) => arrow(svg, 1, 4, 32, 10, COLOURS.error));
 if (data.notes.length) sample("an event on its way, until it is heard", (svg) => arrow(svg, 1, 4, 32, 10, COLOURS.firing, "2 3"));
+if (data.circle) sample("comes again and again", (svg) => drawBack(svg, 28, 3, 11));
 if (steps.some((step) => step.fault)) sample("fault", (svg) => draw(svg, "circle", { cx: 17, cy: 7, r: 6, fill: COLOURS.fault }));
 
 fromHash();

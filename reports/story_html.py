@@ -7,13 +7,13 @@ chosen. A step is chosen by the address of the page, so that it can be pointed o
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from model.story import Deed, Story, StoryStep
+from model.story import Deed, Stand, Story, StoryStep
 from model.verdicts import counted
 from reports import story_marks
 from reports.files import write
@@ -30,7 +30,10 @@ _ENCODER = msgspec.json.Encoder(order="deterministic")
 
 def write_story_html(story: Story, folder: Path) -> str:
     """Write the page; the name of the file."""
-    parts = (story.variant, "explored", counted(len(story.steps), "step"))
+    steps = counted(len(story.steps), "step")
+    if story.circle:
+        steps += f", then round a circle of {len(story.circle)}"
+    parts = (story.variant, "explored", steps)
     content = page(
         story.scenario,
         " · ".join(filter(None, parts)),
@@ -81,6 +84,9 @@ def story_data(story: Story) -> dict[str, Any]:
             if one.node in lanes
         ],
         "steps": _steps(story),
+        "first": _stands(story.first, number),
+        "violation": len(story.steps),
+        "circle": [story.circle[0].number, story.circle[-1].number] if story.circle else None,
     }
 
 
@@ -133,14 +139,15 @@ def _columns_of(claim: Stretch, columns: list[Column]) -> list[int]:
 
 def _steps(story: Story) -> list[dict[str, Any]]:
     number = {name: at for at, name in enumerate(story.nodes)}
-    found, before = [], None
-    for step in story.steps:
-        found.append(_step(step, before, number))
-        before = step
+    found, stands, owners = [], story.first, story.first_owners
+    for step in story.whole:
+        changes = story_marks.changes(stands, owners, step)
+        found.append({**_step(step, number), "changes": changes})
+        stands, owners = step.stands, step.owners
     return found
 
 
-def _step(step: StoryStep, before: StoryStep | None, number: dict[str, int]) -> dict[str, Any]:
+def _step(step: StoryStep, number: dict[str, int]) -> dict[str, Any]:
     deed = step.deed
     return {
         "node": number[deed.node],
@@ -154,19 +161,22 @@ def _step(step: StoryStep, before: StoryStep | None, number: dict[str, int]) -> 
             [operation, short_answer(operation, answer), _failed(answer), _json(answer)]
             for operation, answer in deed.reads
         ],
-        "changes": story_marks.changes(before, step),
-        "stands": {
-            str(number[node]): [
-                stand.phase,
-                stand.session,
-                stand.waits_for,
-                list(stand.notes),
-                list(stand.fetching),
-            ]
-            for node, stand in step.stands.items()
-        },
+        "stands": _stands(step.stands, number),
         "owners": step.owners,
         "impossible": list(step.impossible),
+    }
+
+
+def _stands(stands: Mapping[str, Stand], number: Mapping[str, int]) -> dict[str, Any]:
+    return {
+        str(number[node]): [
+            stand.phase,
+            stand.session,
+            stand.waits_for,
+            list(stand.notes),
+            list(stand.fetching),
+        ]
+        for node, stand in stands.items()
     }
 
 

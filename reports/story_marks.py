@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from model.ownership import STRICT
-from model.story import Story, StoryStep
+from model.story import Stand, Story, StoryStep
 from reports.labels import natural
 
 NOT_CONSUMERS = "broker/"
@@ -48,12 +48,17 @@ def consumers(story: Story) -> list[str]:
 def concerned(story: Story) -> list[str]:
     """Consumers, and whoever else does something or is not left as it was."""
     mine = set(consumers(story))
-    doers = {step.deed.node for step in story.steps}
+    doers = {step.deed.node for step in story.whole}
     return [
         name
         for name in story.nodes
-        if name in mine or name in doers or len({one.stands[name] for one in story.steps}) > 1
+        if name in mine or name in doers or len({one[name] for one in standing(story)}) > 1
     ]
+
+
+def standing(story: Story) -> list[Mapping[str, Stand]]:
+    """How all stand before the first step, and after each."""
+    return [story.first, *(step.stands for step in story.whole)]
 
 
 # --- stretches -------------------------------------------------------------------------
@@ -74,33 +79,17 @@ def stretches(states: list[Mapping[tuple[str, str], str]]) -> list[Stretch]:
     return sorted(found, key=lambda one: (one.what, one.begins, natural(one.node)))
 
 
-def is_alive(step: StoryStep, node: str) -> bool:
-    """Whether the session of a process is alive after a step."""
-    return step.stands[node].session.startswith("alive")
-
-
 def fetched(story: Story) -> list[Stretch]:
     """Who fetched which partition; said is whether its session was alive."""
-    states = [_fetching(step) for step in story.steps]
-    return stretches([_beginning(story, states), *states])
+    return stretches([_fetching(now) for now in standing(story)])
 
 
-def _fetching(step: StoryStep) -> Mapping[tuple[str, str], str]:
+def _fetching(now: Mapping[str, Stand]) -> Mapping[tuple[str, str], str]:
     return {
-        (node, partition): "alive" if is_alive(step, node) else "dead"
-        for node, stand in step.stands.items()
+        (node, partition): "alive" if stand.session.startswith("alive") else "dead"
+        for node, stand in now.items()
         for partition in stand.fetching
     }
-
-
-def _beginning(
-    story: Story, states: list[Mapping[tuple[str, str], str]]
-) -> Mapping[tuple[str, str], str]:
-    """What was so before the first step, as far as that can be seen after it."""
-    if not states:
-        return {}
-    doer = story.steps[0].deed.node
-    return {key: said for key, said in states[0].items() if key[0] != doer}
 
 
 def tracks(bars: list[Stretch]) -> list[int]:
@@ -123,8 +112,8 @@ def tracks(bars: list[Stretch]) -> list[int]:
 
 def claimed(story: Story) -> list[Stretch]:
     """Whose claim stood on which partition."""
-    states = [{(owner, at): "" for at, owner in step.owners.items()} for step in story.steps]
-    return stretches([_beginning(story, list(states)), *states])
+    owned = [story.first_owners, *(step.owners for step in story.whole)]
+    return stretches([{(owner, at): "" for at, owner in one.items()} for one in owned])
 
 
 def shared(story: Story) -> list[Stretch]:
@@ -133,10 +122,10 @@ def shared(story: Story) -> list[Stretch]:
     Where sessions have to be alive for that to be wrong, those that are not do not count.
     """
     counts_all = story.violates == STRICT.name
-    states: list[Mapping[tuple[str, str], str]] = [{}]
-    for step in story.steps:
+    states: list[Mapping[tuple[str, str], str]] = []
+    for now in standing(story):
         seen: dict[tuple[str, str], int] = {}
-        for (node, partition), said in _fetching(step).items():
+        for (node, partition), said in _fetching(now).items():
             if counts_all or said == "alive":
                 key = (group_of(node), partition)
                 seen[key] = seen.get(key, 0) + 1
@@ -156,9 +145,9 @@ def notes(story: Story) -> list[Stretch]:
 
 
 def _notes_to(story: Story, node: str) -> Iterator[Stretch]:
-    under_way: list[tuple[str, int]] = []
-    for step in story.steps:
-        left = [one for one in step.stands[node].notes if one.startswith("/")]
+    under_way = [(what, 0) for what in _events(story.first[node])]
+    for step in story.whole:
+        left = _events(step.stands[node])
         kept: list[tuple[str, int]] = []
         for what, begun in under_way:
             if what in left:
@@ -166,11 +155,14 @@ def _notes_to(story: Story, node: str) -> Iterator[Stretch]:
                 kept.append((what, begun))
             else:
                 yield Stretch(node, what, begun, step.number, _end(step, node))
-        is_first = step.number == 1 and step.deed.node == node
-        begins = 0 if is_first else step.number
-        under_way = kept + [(what, begins) for what in left]
+        under_way = kept + [(what, step.number) for what in left]
     for what, begun in under_way:
         yield Stretch(node, what, begun, None, "on its way")
+
+
+def _events(stand: Stand) -> list[str]:
+    """What it was sent of znodes, and has not taken yet."""
+    return [one for one in stand.notes if one.startswith("/")]
 
 
 def _end(step: StoryStep, node: str) -> str:
@@ -182,20 +174,19 @@ def _end(step: StoryStep, node: str) -> str:
 # --- what has changed ------------------------------------------------------------------
 
 
-def changes(before: StoryStep | None, after: StoryStep) -> list[str]:
-    """What a step has changed of who fetches and who owns."""
+def changes(
+    stands: Mapping[str, Stand], owners: Mapping[str, str], after: StoryStep
+) -> list[str]:
+    """What a step has changed of who fetches and who owns; the others say how it was before."""
     said = []
     for node, now in after.stands.items():
-        if before is None and node != after.deed.node:
-            continue
-        was = before.stands[node].fetching if before is not None else ()
+        was = stands[node].fetching
         begun = [one for one in now.fetching if one not in was]
         ended = [one for one in was if one not in now.fetching]
         said += [f"{node} fetches {', '.join(begun)}"] if begun else []
         said += [f"{node} stops {', '.join(ended)}"] if ended else []
-    if before is not None:
-        for at in sorted({*before.owners, *after.owners}, key=natural):
-            now_of, was_of = after.owners.get(at), before.owners.get(at)
-            if now_of != was_of:
-                said.append(f"{at}: " + (f"{now_of} claims" if now_of else "nobody's any more"))
+    for at in sorted({*owners, *after.owners}, key=natural):
+        now_of, was_of = after.owners.get(at), owners.get(at)
+        if now_of != was_of:
+            said.append(f"{at}: " + (f"{now_of} claims" if now_of else "nobody's any more"))
     return said

@@ -17,7 +17,7 @@ from typing import Any
 from model.bounds import KINDS, Bounds
 from model.plan import Plan
 from model.program import Program
-from model.story import Deed
+from model.story import Deed, Schedule
 from model.variants import VARIANTS
 from model.zoo import variant_named
 from scenarios.building import build
@@ -25,6 +25,7 @@ from scenarios.checking import validated
 from scenarios.problems import Problem, ScenarioError, expected, nearest
 from scenarios.reading import LARGEST_FILE, Document, read_document
 from scenarios.schema import Expectation, ScenarioModel, json_schema
+from scenarios.search_schema import StepModel
 
 __all__ = [
     "Problem",
@@ -77,23 +78,14 @@ class Scenario:
         faults = {kind: values.pop(kind) for kind in KINDS}
         return Bounds({kind: number for kind, number in faults.items() if number}, **values)
 
-    def schedule(self) -> tuple[str, tuple[Deed, ...]] | None:
-        """The counterexample it holds: what is violated, and the deeds; None if it holds none."""
+    def schedule(self) -> Schedule | None:
+        """The counterexample it holds; None if it holds none."""
         given = self.model.schedule
         if given is None:
             return None
-        deeds = (
-            Deed(
-                step.node,
-                step.does,
-                step.fault,
-                step.operation,
-                step.answer,
-                tuple((read.operation, read.answer) for read in step.reads),
-            )
-            for step in given.steps
+        return Schedule(
+            given.violates, tuple(map(_deed, given.steps)), tuple(map(_deed, given.circle))
         )
-        return given.violates, tuple(deeds)
 
     def plan(self, variant: str | None = None, *, program: Program | None = None) -> Plan:
         """What to run for a variant; ScenarioError where the two do not go together.
@@ -105,6 +97,17 @@ class Scenario:
                 "variant", [Problem("", expected(variant, "a variant", VARIANTS))]
             )
         return build(self.document, self.model, variant or self.model.variant, program)
+
+
+def _deed(step: StepModel) -> Deed:
+    return Deed(
+        step.node,
+        step.does,
+        step.fault,
+        step.operation,
+        step.answer,
+        tuple((read.operation, read.answer) for read in step.reads),
+    )
 
 
 def shipped() -> list[str]:

@@ -62,6 +62,9 @@ class ScheduleModel(Model):
 
     violates: str = Field("", description="the property that it violates")
     steps: list[StepModel] = Field(description="one after the other")
+    circle: list[StepModel] = Field(
+        default_factory=list, description="what then comes again and again for ever"
+    )
 
 
 BoundsModel = _bounds_model()

@@ -12,6 +12,7 @@ from explore.story import deed_of
 from model.bounds import Bounds
 from model.cues import Cue
 from model.operations import Create, GetChildren
+from model.story import Schedule
 from real.access import Access
 from real.conducting import Follower
 from real.ensemble import Ensemble
@@ -46,9 +47,9 @@ def test_schedules_in_which_brokers_come_and_go_conform(zookeeper: Ensemble) -> 
 
 
 def test_a_counterexample_conforms_live(zookeeper: Ensemble) -> None:
-    plan, _, deeds = nearest("documented")
+    plan, found, deeds = nearest("documented")
 
-    done = replay_live(plan, Bounds(), deeds, Access(zookeeper.hosts))
+    done = replay_live(plan, Bounds(), Schedule(found, deeds), Access(zookeeper.hosts))
 
     assert done.conforms, done.said
     assert done.said.startswith(f"conforms: {len(deeds)} steps")
@@ -58,15 +59,11 @@ def test_a_counterexample_conforms_live(zookeeper: Ensemble) -> None:
 def test_a_schedule_that_cannot_be_taken_is_refused_with_the_step(zookeeper: Ensemble) -> None:
     plan, bounds = two_topics("documented"), Bounds()
     way = walk(ClusterSystem(plan, bounds), Random(1), most=5)
-    deeds = [deed_of(ClusterSystem(plan, bounds), taken) for taken in way[:1]]
+    first = deed_of(ClusterSystem(plan, bounds), way[0])
+    second = replace(first, node="billing/0", does="is killed", operation="")
 
     with pytest.raises(NoSuchStep, match="step 2: billing/0 is killed cannot be done there"):
-        replay_live(
-            plan,
-            bounds,
-            [*deeds, replace(deeds[0], node="billing/0", does="is killed", operation="")],
-            Access(zookeeper.hosts),
-        )
+        replay_live(plan, bounds, Schedule("", (first, second)), Access(zookeeper.hosts))
 
 
 # --- a difference is found --------------------------------------------------------------

@@ -15,6 +15,7 @@ from model.asks import Partition
 from model.bounds import Bounds
 from model.cues import Cue
 from model.operations import Exists
+from model.story import Schedule
 from model.zoo import PLANTS
 from sim.conducting import Conductor
 from sim.held import Told
@@ -40,7 +41,7 @@ BROKERS_COME_AND_GO = {
 def test_a_counterexample_reaches_the_same_violation(variant: str, violates: str) -> None:
     plan, found, deeds = nearest(variant)
 
-    done = replay_sim(plan, Bounds(), deeds, found)
+    done = replay_sim(plan, Bounds(), Schedule(found, deeds))
 
     assert found == violates
     assert (done.conforms, done.reached) == (True, True), done.said
@@ -53,11 +54,9 @@ def test_whatever_is_planted_is_reached_in_the_simulation(name: str) -> None:
     plant = PLANTS[name]
     caught = catch(plant)
     assert caught.story is not None
-    deeds = [step.deed for step in caught.story.steps]
+    plan, bounds = plan_of(plant, plant.variant), plant.configuration.bounds
 
-    done = replay_sim(
-        plan_of(plant, plant.variant), plant.configuration.bounds, deeds, caught.what
-    )
+    done = replay_sim(plan, bounds, caught.story.schedule)
 
     assert (done.conforms, done.reached) == (True, True), done.said
 
@@ -66,13 +65,13 @@ def test_whatever_is_planted_is_reached_in_the_simulation(name: str) -> None:
 def test_it_is_the_schedule_that_decides_and_not_the_seed(seed: int) -> None:
     plan, found, deeds = nearest("documented")
 
-    assert replay_sim(plan, Bounds(), deeds, found, seed=seed).reached
+    assert replay_sim(plan, Bounds(), Schedule(found, deeds), seed=seed).reached
 
 
 def test_without_its_last_step_nothing_is_violated() -> None:
     plan, found, deeds = nearest("documented")
 
-    done = replay_sim(plan, Bounds(), deeds[:-1], found)
+    done = replay_sim(plan, Bounds(), Schedule(found, deeds[:-1]))
 
     assert (done.conforms, done.reached) == (True, False)
     assert done.said.startswith("truthful registry is not violated in the simulation")
@@ -96,9 +95,9 @@ def test_random_schedules_with_every_fault_can_be_followed(
     system = ClusterSystem(plan, bounds)
     for number in range(4):
         way = walk(system, Random(f"follow/{number}"))
-        deeds = [deed_of(system, taken) for taken in way]
+        deeds = tuple(deed_of(system, taken) for taken in way)
 
-        done = replay_sim(plan, bounds, deeds, "")
+        done = replay_sim(plan, bounds, Schedule("", deeds))
 
         assert done.conforms, f"schedule {number}: {done.said}"
 

@@ -47,7 +47,8 @@ def story_of_steps(*steps: StoryStep, violates: str = SINGLE.name) -> Story:
     """A story of these steps."""
     nodes = ("g/0", "g/1", "broker/0")
     proof = "g/0 has fetched c/0 since step 1; two owners"
-    return Story("made up", "documented", violates, proof, "1 crash", nodes, steps)
+    first = {node: stand() for node in nodes}
+    return Story("made up", "documented", violates, proof, "1 crash", nodes, steps, first, {})
 
 
 ANSWERED = Deed("g/1", "is answered", operation="children /x", answer=["a"])
@@ -114,22 +115,29 @@ def test_two_groups_may_fetch_one_partition() -> None:
     """Each group has a column of its own, and a claim stands with the group of its owner."""
     stands = {"g/0": stand("c/0"), "h/0": stand("c/0")}
     one = StoryStep(1, Deed("g/0", "starts"), stands, {"c/0": "h/0"})
-    story = replace(story_of_steps(one), nodes=("g/0", "h/0"))
+    first = dict.fromkeys(stands, stand())
+    story = replace(story_of_steps(one), nodes=("g/0", "h/0"), first=first)
 
     data = story_data(story)
 
     assert [column[:2] for column in data["columns"]] == [["g", "c/0"], ["h", "c/0"]]
-    assert data["claimed"] == [[1, 1, 0, None]]
+    assert data["claimed"] == [[1, 1, 1, None]]
     assert data["shared"] == []
 
 
 def test_what_was_so_before_the_first_step_begins_with_it() -> None:
-    """Who did nothing in the first step fetched before it what it fetches after it."""
-    story = story_of_steps(step(1, ANSWERED, stand("c/0"), stand("c/1")))
+    """It is not guessed from who does something in that step."""
+    story = story_of_steps(step(1, ANSWERED, stand("c/0"), stand("c/1"), {"c/0": "g/0"}))
+    first = {**story.first, "g/0": stand("c/0", notes=(EVENT,))}
+    story = replace(story, first=first, first_owners={"c/0": "g/0"})
 
     begun = {(one.node, one.begins) for one in story_marks.fetched(story)}
+    [event] = story_marks.notes(story)
 
     assert begun == {("g/0", 0), ("g/1", 1)}
+    assert [(one.what, one.begins) for one in story_marks.claimed(story)] == [("c/0", 0)]
+    assert (event.begins, event.ends, event.said) == (0, 1, "heard")
+    assert story_data(story)["steps"][0]["changes"] == ["g/1 fetches c/1"]
 
 
 # --- events --------------------------------------------------------------------------------
@@ -372,6 +380,46 @@ def test_keys_and_clicks_choose_a_step(two_owners: Story, tmp_path: Path) -> Non
     assert found[1].replace("✗ ", "").split(";") == [
         f"#step-{number},Step {number},{number}" for _, number in DONE
     ]
+
+
+@pytest.fixture
+def for_ever() -> Story:
+    """A story of two steps, one more to where it goes round, and a round of two."""
+    one, other, third, fourth, fifth = (
+        step(number, ANSWERED, stand(), stand(notes=(EVENT,) if number == 4 else ()))
+        for number in range(1, 6)
+    )
+    story = story_of_steps(one, other, violates="progress")
+    return replace(story, way_in=(third,), circle=(fourth, fifth), proof="for ever, in step 4")
+
+
+def test_what_comes_for_ever_is_a_part_of_the_picture(for_ever: Story) -> None:
+    """Everything that is told is drawn, and the violation is not the last of it."""
+    data = story_data(for_ever)
+
+    assert (len(data["steps"]), data["violation"], data["circle"]) == (5, 2, [4, 5])
+    assert data["notes"] == [[1, EVENT, 4, 5, "heard"]]
+
+
+@needs_browser
+def test_what_comes_for_ever_is_marked(for_ever: Story, tmp_path: Path) -> None:
+    """The page opens at the violation; steps of the circle say that they come again."""
+    page = opened(for_ever, tmp_path)
+
+    assert re.findall(r'class="number">([^<]*)<', page) == ["1", "✗ 2", "3", "↻ 4", "↻ 5"]
+    assert "Step 2<" in page
+    assert "and this for ever: again from step 4" in page
+    assert "all is as it was" not in page[page.index("<aside") : page.index("</aside>")]
+    assert "2 steps, then round a circle of 2" in page
+
+
+@needs_browser
+def test_a_step_of_a_circle_says_so(for_ever: Story, tmp_path: Path) -> None:
+    page = opened(for_ever, tmp_path, then="document.getElementById('circle').click()")
+    state = page[page.index("<aside") : page.index("</aside>")]
+
+    assert "Step 4<" in state
+    assert "after step 5 all is as it was after step 3" in state
 
 
 @needs_browser

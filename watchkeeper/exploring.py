@@ -81,15 +81,12 @@ def explore_scenario(
         searched = search.run()
     except (CannotExplore, BrokenPromise) as error:
         raise Stop(USAGE, str(error)) from None
-    found = {one.what: one for one in searched.violations}
-    if searched.is_complete:
-        live = judge(search)
-        stuck = violation_of(live)
-        if stuck is not None:
-            found[stuck.what] = stuck
-        remarks += _about(live)
+    live = judge(search) if searched.is_complete else None
+    stuck = violation_of(live)
+    found = [*searched.violations, *([stuck] if stuck is not None else [])]
+    remarks += _about(live) if live is not None else []
     stories = [
-        story_of(system, search, one) for one in sorted(found.values(), key=lambda one: one.state)
+        story_of(system, search, one, live) for one in sorted(found, key=lambda one: one.state)
     ]
     if stories and reduces:
         stories[0] = _shorter(plan, bounds, stories[0], _left(limits, searched.progress))
@@ -172,7 +169,7 @@ def _about(live: Liveness) -> list[str]:
         return ["without further faults every way leads to a good rest"]
     if not live.is_known:
         return ["a good rest can be reached; whether it must come was too much to look through"]
-    if live.stuck is None and not live.circle:
+    if live.stuck is None and live.circle is None:
         return ["only ways on which somebody is passed over for ever never come to rest"]
     return []
 

@@ -77,10 +77,13 @@ def scenario_of(explored: Explored, story: Story) -> dict[str, Any]:
             if (value := getattr(bounds, word)) is not None
         },
     }
+    schedule = story.schedule
     given["schedule"] = {
-        "violates": story.violates,
-        "steps": [_step(one.deed) for one in story.steps],
+        "violates": schedule.violates,
+        "steps": [_step(one) for one in schedule.deeds],
     }
+    if schedule.circle:
+        given["schedule"]["circle"] = [_step(one) for one in schedule.circle]
     return given
 
 

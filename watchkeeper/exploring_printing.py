@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from rich.console import Console
 from rich.text import Text
 
 from explore.search import Progress
 from model.story import Stand, Story, StoryStep
-from model.verdicts import Verdict
+from model.verdicts import Verdict, counted
 from watchkeeper.exploring import Explored, bound_in_words
 from watchkeeper.printing import STYLES, property_table, show_table
 
@@ -84,23 +86,36 @@ def progress_line(progress: Progress) -> str:
 
 def tell_story(story: Story, to: Console) -> None:
     """Print a counterexample: a line a step, what was done, and what changed by it."""
-    to.print(
-        Text(f"the shortest way to violate {story.violates}, {len(story.steps)} steps:"),
-        soft_wrap=True,
-    )
+    steps = counted(len(story.steps), "step")
+    to.print(Text(f"the shortest way to violate {story.violates}, {steps}:"), soft_wrap=True)
+    heads = {one[0].number: head for one, head in _heads(story) if one}
     stands, owners = story.first, story.first_owners
-    width = max(len(node) for node in story.nodes)
-    for step in story.steps:
-        deed = step.deed
-        does = Text(f"{deed.does}", "bold red" if deed.fault else "")
-        line = Text.assemble(
-            (f"{step.number:4}  ", "dim"), f"{deed.node:{width}}  ", does, _said(step)
-        )
+    for step in story.whole:
+        if step.number in heads:
+            to.print(Text(heads[step.number]), soft_wrap=True)
+        line = _step_line(story, step)
         for changed in _changes(stands, owners, step):
             line.append(f"  · {changed}", "cyan")
         to.print(line, soft_wrap=True)
         stands, owners = step.stands, step.owners
+    if story.circle:
+        before, after = story.circle[0].number - 1, story.circle[-1].number
+        to.print(Text(f"after step {after} all is as it was after step {before}"), soft_wrap=True)
     to.print(Text(story.proof, "bold"), soft_wrap=True)
+
+
+def _heads(story: Story) -> Iterator[tuple[tuple[StoryStep, ...], str]]:
+    """What stands above the steps that follow on the violation."""
+    yield story.way_in, "and then, to where it goes round:"
+    yield story.circle, "and this for ever:"
+
+
+def _step_line(story: Story, step: StoryStep) -> Text:
+    width = max(len(node) for node in story.nodes)
+    deed = step.deed
+    does = Text(f"{deed.does}", "bold red" if deed.fault else "")
+    head = (f"{step.number:4}  ", "dim")
+    return Text.assemble(head, f"{deed.node:{width}}  ", does, _said(step))
 
 
 def _said(step: StoryStep) -> str:

@@ -91,9 +91,10 @@ def search(plan: Plan, bounds: Bounds) -> Searched:
     system = ClusterSystem(plan, bounds)
     work = Search(system, goes_on=True)
     found = work.run()
-    stuck = violation_of(judge(work))
+    live = judge(work)
+    stuck = violation_of(live)
     violations = [*found.violations, *([stuck] if stuck is not None else [])]
-    stories = tuple(story_of(system, work, one) for one in violations)
+    stories = tuple(story_of(system, work, one, live) for one in violations)
     return Searched(found.progress.states, stories)
 
 
@@ -231,6 +232,13 @@ def case_lines(case: Case) -> list[str]:
         case.says,
         "",
         f"`{case.variant}`, {size}: **{case.violates}** is violated in "
-        f"{counted(len(story.steps), 'step')}. {story.proof[0].upper()}{story.proof[1:]}.",
+        f"{counted(len(story.steps), 'step')}. {story.proof[0].upper()}{story.proof[1:]}."
+        + _for_ever(story),
         "",
     ]
+
+
+def _for_ever(story: Story) -> str:
+    """What comes again and again, if anything does."""
+    steps = (f"{one.deed.node} {one.deed.does} `{one.deed.operation}`" for one in story.circle)
+    return f" The circle: {', then '.join(steps)}." if story.circle else ""

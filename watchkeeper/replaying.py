@@ -20,11 +20,12 @@ from model.bounds import Bounds
 from model.calm import BALANCE, CONSENSUS, COVER
 from model.plan import Plan
 from model.progress import PROGRESS
-from model.story import Deed
-from model.verdicts import Verdict
+from model.properties import Judgement
+from model.story import Deed, Schedule
+from model.verdicts import Verdict, counted
 from sim.conducting import Conductor
 from sim.held import Told
-from watchkeeper.cueing import cues_of, first_state, kept_at, system_for
+from watchkeeper.cueing import NoSuchStep, cues_of, first_state, kept_at, system_for
 
 if TYPE_CHECKING:
     from real.access import Access
@@ -34,7 +35,6 @@ ATTEMPTS = 3
 MOST_DEEDS = 200
 ROUNDS = 3
 """How often a circle is gone round, to show that it is one."""
-LONGEST_CIRCLE = 2_000
 ONE_FAULT_IN = 8
 """How seldom a random schedule takes a fault where it could do something else."""
 
@@ -65,62 +65,51 @@ class Conformed:
     """The schedule with the first difference."""
 
 
+def _ways(
+    plan: Plan, bounds: Bounds, schedule: Schedule
+) -> tuple[ClusterSystem, list[Taken], list[Taken]]:
+    """A system in which a schedule can be followed, its steps, and those of its circle."""
+    system, taken = system_for(plan, bounds, (*schedule.deeds, *schedule.circle))
+    way, circle = taken[: len(schedule.deeds)], taken[len(schedule.deeds) :]
+    if circle and circle[-1].after != circle[0].before:
+        raise NoSuchStep("the circle of the schedule does not lead back to where it begins")
+    return system, way, circle
+
+
 # --- in the simulation -----------------------------------------------------------------
 
-AT_REST = frozenset({COVER.name, CONSENSUS.name, BALANCE.name, PROGRESS.name})
+AT_REST = (PROGRESS.name, COVER.name, CONSENSUS.name, BALANCE.name)
 """What can only be judged when everybody has been let go."""
 
 
-def replay_sim(
-    plan: Plan, bounds: Bounds, deeds: Sequence[Deed], violates: str, seed: int = 0
-) -> Replayed:
+def replay_sim(plan: Plan, bounds: Bounds, schedule: Schedule, seed: int = 0) -> Replayed:
     """Follow a schedule in the simulation; the same property has to be violated there."""
-    system, way = system_for(plan, bounds, deeds)
-    circle = circle_after(system, way) if violates == PROGRESS.name else None
-    rounds = [*circle.way_in, *circle.round * ROUNDS] if circle is not None else []
+    system, way, circle = _ways(plan, bounds, schedule)
+    violates = schedule.violates
     plan = replace(plan, timeline=(), sometimes=(), never=())
     followed = Conductor(plan, _told(system), seed).follow(
-        cues_of(system, [*way, *rounds]), rests=violates in AT_REST and circle is None
+        cues_of(system, [*way, *circle * ROUNDS]), rests=violates in AT_REST and not circle
     )
     if followed.differs:
         return Replayed(False, followed.differs)
     if not violates:
         return Replayed(True, f"conforms: {len(way)} steps")
-    if circle is not None:
-        said = f"{violates} is violated: after {len(way) + len(circle.way_in)} steps it goes "
-        said += f"round and round, {len(circle.round)} steps each time; {ROUNDS} rounds were made"
+    if circle:
+        said = f"{violates} is violated: after {counted(len(way), 'step')} it goes round and "
+        said += f"round, {counted(len(circle), 'step')} each time; {ROUNDS} rounds were made"
         return Replayed(True, said, reached=True)
-    finding = followed.judgement.finding(violates)
-    if finding.verdict is Verdict.VIOLATED:
-        return Replayed(True, f"{violates} is violated: {finding.evidence}", reached=True)
+    return _judged(violates, followed.judgement)
+
+
+def _judged(violates: str, judgement: Judgement) -> Replayed:
+    """Whether a property is violated; a rest at which anything is wrong is no good rest."""
+    for name in AT_REST if violates == PROGRESS.name else (violates,):
+        finding = judgement.finding(name)
+        if finding.verdict is Verdict.VIOLATED:
+            said = f"{violates} is violated: {finding.evidence}"
+            return Replayed(True, said, reached=True)
+    finding = judgement.finding(violates)
     return Replayed(True, f"{violates} is not violated in the simulation: {finding.evidence}")
-
-
-@dataclass(frozen=True, slots=True)
-class Circle:
-    """How something goes on for ever."""
-
-    way_in: list[Taken]
-    round: list[Taken]
-
-
-def circle_after(system: ClusterSystem, way: Sequence[Taken]) -> Circle | None:
-    """How a schedule goes on without a fault, everybody in turn; None where it ends."""
-    state = way[-1].after if way else first_state(system)
-    turn, taken, seen = 0, list[Taken](), dict[tuple[State, int], int]()
-    while (state, turn) not in seen:
-        if len(taken) >= LONGEST_CIRCLE:
-            return None
-        seen[state, turn] = len(taken)
-        free = [
-            one for one in successors(system, state) if not (one.step.fault or one.step.is_idle)
-        ]
-        if not free:
-            return None
-        taken.append(min(free, key=lambda one: (one.actor - turn) % len(system.members)))
-        state, turn = taken[-1].after, (taken[-1].actor + 1) % len(system.members)
-    begins = seen[state, turn]
-    return Circle(taken[:begins], taken[begins:])
 
 
 def _told(system: ClusterSystem) -> Told:
@@ -135,11 +124,12 @@ def _told(system: ClusterSystem) -> Told:
 # --- live ------------------------------------------------------------------------------
 
 
-def replay_live(plan: Plan, bounds: Bounds, deeds: Sequence[Deed], access: Access) -> Replayed:
-    """Follow a schedule on a real ZooKeeper."""
+def replay_live(plan: Plan, bounds: Bounds, schedule: Schedule, access: Access) -> Replayed:
+    """Follow a schedule on a real ZooKeeper, and go round its circle some times."""
     from real.conducting import CANNOT, Follower
 
-    system, way = system_for(plan, bounds, deeds)
+    system, way, circle = _ways(plan, bounds, schedule)
+    way += circle * ROUNDS
     with Follower(access) as follower:
         said = _follow(follower, system, way)
         answers = follower.operations

@@ -12,7 +12,7 @@ from explore.beginning import CannotExplore
 from explore.promises import BrokenPromise
 from model.bounds import Bounds, shrunk
 from model.plan import Plan
-from model.story import Deed
+from model.story import Schedule
 from scenarios import Scenario, ScenarioError, load
 from watchkeeper.endings import USAGE, Stop
 from watchkeeper.exploring import bounds_of
@@ -54,17 +54,17 @@ def _replayed(
     from watchkeeper import replaying
     from watchkeeper.cueing import NoSuchStep
 
-    plan, bounds, deeds, violates = _scheduled(scenario)
+    plan, bounds, schedule = _scheduled(scenario)
     try:
         if world == "sim":
-            return replaying.replay_sim(plan, bounds, deeds, violates)
+            return replaying.replay_sim(plan, bounds, schedule)
         with _reached(zookeeper, credentials) as access:
-            return replaying.replay_live(plan, bounds, deeds, access)
+            return replaying.replay_live(plan, bounds, schedule, access)
     except (CannotExplore, BrokenPromise, NoSuchStep) as error:
         raise Stop(USAGE, f"{scenario.document.name}: {error}") from None
 
 
-def _scheduled(scenario: Scenario) -> tuple[Plan, Bounds, tuple[Deed, ...], str]:
+def _scheduled(scenario: Scenario) -> tuple[Plan, Bounds, Schedule]:
     schedule = scenario.schedule()
     if schedule is None:
         raise Stop(
@@ -74,7 +74,7 @@ def _scheduled(scenario: Scenario) -> tuple[Plan, Bounds, tuple[Deed, ...], str]
         )
     plan = scenario.plan()
     bounds, _ = bounds_of(scenario, plan)
-    return shrunk(plan, bounds), bounds, schedule[1], schedule[0]
+    return shrunk(plan, bounds), bounds, schedule
 
 
 def conform_scenario(

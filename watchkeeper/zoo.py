@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from explore.cluster import ClusterSystem
-from explore.liveness import judge, violation_of
-from explore.search import Limits, Search, Searched, Violation
+from explore.liveness import Liveness, judge, violation_of
+from explore.search import Limits, Search, Searched
 from explore.story import story_of
 from model.plan import Plan
 from model.planting import Plant, scenario_of
@@ -46,12 +46,13 @@ def plan_of(plant: Plant, variant: Variant, extra: Iterable[str] = ()) -> Plan:
 def catch(plant: Plant, *, reduces: bool = True, limits: Limits = LIMITS) -> Caught:
     """Search a plant's configuration for the nearest violation."""
     system, search, searched = _searched(plant, plant.variant, reduces, limits, goes_on=False)
-    first = searched.violations[0] if searched.violations else _stuck(search, searched)
+    live = _live(search, searched)
+    first = searched.violations[0] if searched.violations else violation_of(live)
     return Caught(
         first.what if first is not None else "",
         searched.progress.states,
         searched.progress.seconds,
-        story_of(system, search, first) if first is not None else None,
+        story_of(system, search, first, live) if first is not None else None,
         "" if searched.violations else searched.stopped,
     )
 
@@ -60,7 +61,7 @@ def violated_by_base(plant: Plant, *, limits: Limits = LIMITS) -> tuple[frozense
     """Every property that the base violates there; and why that is not known, if it is not."""
     _, search, searched = _searched(plant, plant.base, True, limits, goes_on=True)
     found = {one.what for one in searched.violations}
-    stuck = _stuck(search, searched)
+    stuck = violation_of(_live(search, searched))
     if stuck is not None:
         found.add(stuck.what)
     return frozenset(found), searched.stopped
@@ -82,6 +83,6 @@ def _searched(
     return system, search, search.run()
 
 
-def _stuck(search: Search, searched: Searched) -> Violation | None:
-    """The nearest state from which no good rest comes, where every state was seen."""
-    return violation_of(judge(search)) if searched.is_complete else None
+def _live(search: Search, searched: Searched) -> Liveness | None:
+    """Whether a good rest comes, where every state was seen."""
+    return judge(search) if searched.is_complete else None
