@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 from explore.search import Limits, Search
 from explore.system import System
@@ -194,6 +195,25 @@ def test_a_counterexample_is_followed_in_the_simulation(
 
     assert (code, said["conforms"], said["reached"]) == (0, True, True)
     assert said["said"].startswith("truthful registry is violated: ")
+
+
+def test_a_circle_is_told_kept_and_gone_round(
+    scenario: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    scenario.write_text(f"{TEXT}bounds: {{lost_reply: 1, consumers: 1, partitions: 1}}\n")
+
+    assert run_command(["explore", str(scenario), "--variant", "claims-lost-on-error"]) == 1
+
+    assert "and this for ever:\n" in capsys.readouterr().out
+    file = scenario.parent / "runs" / "two-claims-lost-on-error-explore" / "counterexample.yaml"
+    kept = yaml.safe_load(file.read_text())["schedule"]
+    assert [step["does"] for step in kept["circle"]] == ["is answered"]
+    assert run_command(["replay", str(file)]) == 0
+    steps = len(kept["steps"])
+    assert capsys.readouterr().out == (
+        f"progress is violated: after {steps} steps it goes round and round, 1 step each time; "
+        "3 rounds were made\n"
+    )
 
 
 def test_the_test_that_it_leaves_fails_for_the_same_reason(counterexample: Path) -> None:
