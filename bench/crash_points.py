@@ -46,7 +46,7 @@ from model.log.message import Message
 from model.log.message_set import encode
 from model.log.promises import broken_after_crash
 from model.log.settings import log_settings
-from model.log.storage import Append, CreateFile, Delete, Flush
+from model.log.storage import Append, CreateFile, Delete, Flush, Truncate
 from real.hostcrash import WatchedStorage, end_host
 
 TOPIC = "clicks"
@@ -64,7 +64,13 @@ LATEST = {"append": 60, "flush": 25, "roll": 12, "delete": 12, RECOVERY: 9, CLOC
 The marker of a clean shutdown is made and deleted as other files are. A recovery is killed
 at any of the first things that it asks.
 """
-MOMENTS = {Append: "append", Flush: "flush", CreateFile: "roll", Delete: "delete"}
+MOMENTS = {
+    Append: "append",
+    Flush: "flush",
+    CreateFile: "roll",
+    Delete: "delete",
+    Truncate: "cut",
+}
 OTHER = "anything else"
 
 CAUGHT = ("short-write-again", "recovers-when-clean", "close-without-flush")

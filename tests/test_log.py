@@ -200,6 +200,7 @@ OFFSETS: tuple[tuple[int | str, int, list[int]], ...] = (
     ("now", 10, [216, 108, 0]),
     (EARLIEST, 10, [0]),
     (0, 10, []),
+    (-3, 10, []),
 )
 
 
