@@ -309,6 +309,6 @@ class LogOnFiles(LogMachine):
 
 
 TestLogInMemory = LogMachine.TestCase
-TestLogInMemory.settings = settings(max_examples=100, stateful_step_count=40)
+TestLogInMemory.settings = settings(max_examples=60, stateful_step_count=40)
 TestLogOnFiles = LogOnFiles.TestCase
 TestLogOnFiles.settings = settings(max_examples=10, stateful_step_count=20)

@@ -97,8 +97,10 @@ def test_a_log_is_not_made_by_looking_for_it() -> None:
     logs = started(storage)
 
     assert logs.get("kafka", 0) is None
-    found = [storage.run(logs.offsets_before("kafka", 0, at, 10)) for at in (LATEST, EARLIEST, 5)]
-    assert found == [[0], [0], []]
+    found = [
+        storage.run(logs.offsets_before("kafka", 0, at, 10)) for at in (LATEST, EARLIEST, 5, -3)
+    ]
+    assert found == [[0], [0], [], []]
     assert storage.folders == {""}
     assert logs.topics == ()
 
