@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import hypothesis.strategies as st
 import pytest
+from hypothesis import given
 
-from model.log.contents import Series, whole
+from model.log.contents import Piece, Series, part_of, whole
 from model.log.errors import InvalidMessage, MessageSizeTooLarge, OffsetOutOfRange
 from model.log.log import EARLIEST, LATEST, Log, LogStopped, View
 from model.log.message_set import payloads
@@ -567,6 +569,25 @@ def test_an_older_flush_that_ends_later_takes_nothing_back() -> None:
 
 
 # --- series ----------------------------------------------------------------------------
+
+
+@given(st.lists(st.integers(1, 30), max_size=5), st.integers(0, 150), st.integers(0, 150))
+def test_a_part_of_pieces_is_what_a_part_of_bytes_is(
+    sizes_bytes: list[int], begin: int, end: int
+) -> None:
+    """Byte for byte, whatever was cut off of each piece before."""
+    series = Series("p", 0, 100, 1)
+    numbered, pieces, at = b"", [], 0
+    for size_bytes in sizes_bytes:
+        pieces.append(Piece(series, at, at + size_bytes))
+        numbered += bytes(range(at, at + size_bytes))
+        at += size_bytes + 7
+
+    part = part_of(tuple(pieces), begin, end)
+
+    assert isinstance(part, tuple)
+    assert b"".join(bytes(range(one.begin, one.end)) for one in part) == numbered[begin:end]
+    assert all(one.size_bytes for one in part)
 
 
 def test_messages_of_which_only_the_sizes_matter_get_the_same_offsets() -> None:

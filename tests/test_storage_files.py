@@ -243,6 +243,18 @@ def test_so_many_files_are_open_and_no_more(storage: FileStorage) -> None:
     assert open_files() == before
 
 
+def test_the_file_that_was_not_used_for_longest_makes_room(storage: FileStorage) -> None:
+    """Not the one that was opened first."""
+    for name in "1234":
+        storage.answer(CreateFile(f"a/{name}"))
+    for name in "12314":
+        storage.answer(Append(f"a/{name}", b"x"))
+
+    places = [f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd")]
+    found = {Path(os.readlink(place)) for place in places if os.path.lexists(place)}
+    assert {one.name for one in found if one.parent.name == "a"} == {"1", "3", "4"}
+
+
 def test_a_file_stays_open_as_long_as_somebody_works_with_it(storage: FileStorage) -> None:
     """Deleted, replaced or pushed out: the lease is for the file that it was taken for."""
     storage.answer(Append("a/one", b"old"))
