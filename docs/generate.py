@@ -20,6 +20,7 @@ from hardened import hardened_page
 from log_formats import log_formats_page
 
 from model.faults import VERBS
+from model.log.settings import SETTINGS as LOG_SETTINGS
 from model.properties import PROPERTIES
 from model.settings import SETTINGS
 from model.trace import COLUMNS, KINDS
@@ -165,6 +166,25 @@ def settings_page() -> str:
     )
 
 
+def log_settings_page() -> str:
+    """The settings of a broker's logs."""
+    rows = (
+        [
+            f"`{row.key}`",
+            f"`{row.key_by_topic}`" if row.key_by_topic else "",
+            cell(row.default),
+            row.about,
+        ]
+        for row in LOG_SETTINGS
+    )
+    return page(
+        "The settings of a broker's logs",
+        "They have the names and defaults of Kafka 0.7.2. A name in the second column takes a "
+        "value for each topic, `clicks:1000,orders:50` or a mapping.",
+        table(["name", "by topic", "default", "what it sets"], rows),
+    )
+
+
 MODELS = (
     ("The file", ScenarioModel),
     ("A cluster", ClusterModel),
@@ -266,6 +286,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/faults.md": faults_page,
     "reference/trace.md": events_page,
     "reference/settings.md": settings_page,
+    "reference/log-settings.md": log_settings_page,
     "reference/scenario-file.md": scenario_page,
     "reference/shipped-scenarios.md": shipped_page,
     "reference/command-line.md": command_line_page,

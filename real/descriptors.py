@@ -2,8 +2,8 @@
 
 A log may have more files than a process may hold open, and a thread that syncs or sends a
 file must not find its descriptor closed and given to another file meanwhile. So whoever
-works with a file takes a lease; only what nobody has leased is closed to make room, and a
-file that is deleted meanwhile is closed when its last lease ends.
+works with a file takes a lease. A file that is deleted meanwhile, or that has to make room
+for others, is closed when its last lease ends.
 """
 
 from __future__ import annotations
@@ -42,13 +42,11 @@ class Descriptors:
     """The descriptors of open files, by path; those that were not used for longest go first."""
 
     def __init__(self, open_file: Callable[[str], int], most: int) -> None:
+        assert most > 0, "one file has to be open for a lease of it"
         self._open_file = open_file
         self.most = most
         self._leases: OrderedDict[str, Lease] = OrderedDict()
         self._lock = Lock()
-
-    def __len__(self) -> int:
-        return len(self._leases)
 
     def lease(self, path: str) -> Lease:
         """Have a file open until the lease ends; OSError if it cannot be opened."""
@@ -59,8 +57,8 @@ class Descriptors:
             else:
                 self._leases.move_to_end(path)
             lease.users += 1
-            if len(self._leases) > self.most:
-                self._make_room()
+            while len(self._leases) > self.most:
+                self._forget(next(iter(self._leases)))
             return lease
 
     def end(self, lease: Lease) -> None:
@@ -81,11 +79,6 @@ class Descriptors:
             for path in tuple(self._leases):
                 if not below or path.startswith(f"{below}/"):
                     self._forget(path)
-
-    def _make_room(self) -> None:
-        idle = [path for path, lease in self._leases.items() if not lease.users]
-        for path in idle[: len(self._leases) - self.most]:
-            self._forget(path)
 
     def _forget(self, path: str) -> None:
         lease = self._leases.pop(path, None)

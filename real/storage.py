@@ -16,8 +16,11 @@ How it is driven
   - `Flush`, `Truncate`, `CreateFile`, `Delete`, `Rename`: `await asyncio.to_thread(answer,
     ask)`. They wait for the disk, and other logs go on meanwhile.
   - `Send`: `with storage.lease(path) as descriptor`, and inside of it
-    `loop.sock_sendfile` or `loop.sendfile` on `open(descriptor, "rb", closefd=False)`. Here
-    it is for a socket that blocks; what befalls the connection is raised as it comes.
+    `loop.sock_sendfile` or `loop.sendfile` on `open(descriptor, "rb", closefd=False)`, with
+    `fallback=False`: without the kernel's help they read wherever the descriptor stands, and
+    others use it too. `answer` is for a socket that blocks, without a time limit.
+
+  What befalls a connection is raised as it comes, and is no failure of the storage.
 
   Any number of threads may call `answer` at once. Nobody may append to one file from two
   of them: which of the two comes first would be left to chance.
@@ -176,14 +179,14 @@ class FileStorage:
 
     def _send(self, ask: Send) -> int:
         to: Any = ask.to
-        if not ask.size_bytes:
-            return 0
-        with (
-            self._files.lease(ask.path) as descriptor,
-            open(descriptor, "rb", buffering=0, closefd=False) as file,
-        ):
-            sent: int = to.sendfile(file, ask.at, ask.size_bytes)
-            return sent
+        sent = 0
+        with self._files.lease(ask.path) as descriptor:
+            while left := ask.size_bytes - sent:
+                count = os.sendfile(to.fileno(), descriptor, ask.at + sent, left)
+                if not count:
+                    break
+                sent += count
+        return sent
 
     def _flush(self, ask: Flush) -> None:
         with self._files.lease(ask.path) as descriptor:

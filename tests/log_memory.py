@@ -42,6 +42,36 @@ class Killed(Exception):
     """The process has ended before the coroutine did."""
 
 
+class Killable:
+    """Drives coroutines, and can leave them in the middle."""
+
+    def answer(self, ask: Any) -> Any:
+        """Do what is asked, or say why it could not be done."""
+        raise NotImplementedError
+
+    def run(self, coroutine: Coroutine[Any, Any, T], *, killed_after: int | None = None) -> T:
+        """Drive a coroutine; `Killed` if the process ends after so many answers before it."""
+        answer: Any = None
+        answered = 0
+        while True:
+            try:
+                ask = coroutine.send(answer)
+            except StopIteration as done:
+                return done.value  # type: ignore[no-any-return]
+            if answered == killed_after:
+                coroutine.close()
+                raise Killed
+            answer = self.answer(ask)
+            answered += 1
+
+    def until(self, coroutine: Coroutine[Any, Any, Any], kind: type[Any]) -> Any:
+        """Drive a coroutine until it asks something of this kind, which is not answered yet."""
+        ask = coroutine.send(None)
+        while not isinstance(ask, kind):
+            ask = coroutine.send(self.answer(ask))
+        return ask
+
+
 class MemoryFile:
     """A file: what is in it, and how much of that is on the disk."""
 
@@ -51,7 +81,7 @@ class MemoryFile:
         self.modified_ms = modified_ms
 
 
-class MemoryStorage:
+class MemoryStorage(Killable):
     """Files in memory, and a clock that stands still unless it is moved."""
 
     def __init__(self, now_ms: int = 1_000_000) -> None:
@@ -88,28 +118,6 @@ class MemoryStorage:
             return self._answers[type(ask)](ask)
         except KeyError as error:
             return StorageFailure(NoSuchFile, str(error.args[0]))
-
-    def run(self, coroutine: Coroutine[Any, Any, T], *, killed_after: int | None = None) -> T:
-        """Drive a coroutine; `Killed` if the process ends after so many answers before it."""
-        answer: Any = None
-        answered = 0
-        while True:
-            try:
-                ask = coroutine.send(answer)
-            except StopIteration as done:
-                return done.value  # type: ignore[no-any-return]
-            if answered == killed_after:
-                coroutine.close()
-                raise Killed
-            answer = self.answer(ask)
-            answered += 1
-
-    def until(self, coroutine: Coroutine[Any, Any, Any], kind: type[Any]) -> Any:
-        """Drive a coroutine until it asks something of this kind, which is not answered yet."""
-        ask = coroutine.send(None)
-        while not isinstance(ask, kind):
-            ask = coroutine.send(self.answer(ask))
-        return ask
 
     def put(self, path: str, contents: bytes) -> None:
         """Let there be a file, as if somebody else had made it and flushed it."""
@@ -177,7 +185,12 @@ class MemoryStorage:
         self.files[ask.path] = MemoryFile(self.now_ms)
 
     def _delete(self, ask: Delete) -> None:
-        del self.files[ask.path]
+        if ask.path not in self.folders:
+            del self.files[ask.path]
+            return
+        self.folders.discard(ask.path)
+        for path in [path for path in self.files if path.startswith(f"{ask.path}/")]:
+            del self.files[path]
 
     def _rename(self, ask: Rename) -> None:
         self.files[ask.to] = self.files.pop(ask.path)

@@ -21,11 +21,13 @@ COMMANDS = (
         "assignors",
         "calibration",
         "conformance",
+        "crash_points",
         "decode",
         "explore",
         "fingerprints",
         "herd",
         "live",
+        "log",
     ),
     *("mutations", "operations", "proved", "seeds", "soak", "zoo"),
 )
@@ -33,6 +35,7 @@ SHARED = {"contenders", "drawn", "joins", "measuring", "recipe"}
 """Modules that are no commands."""
 SMALL = {
     "assignors": ["--partitions", "2000", "--streams", "7", "--rounds", "1"],
+    "crash_points": ["--points", "40"],
     "decode": ["--messages", "400", "--rounds", "1"],
     "explore": ["--only", "four", "--seconds", "1"],
     "fingerprints": [
@@ -41,6 +44,7 @@ SMALL = {
     ],
     "herd": ["--members", "3,5"],
     "live": ["--sizes", "2x8", "--repeat", "1"],
+    "log": ["--megabytes", "0.2", "--rounds", "1"],
     "mutations": ["--mutations", "3000"],
     "operations": ["--operations", "60", "--rounds", "1"],
     "proved": ["--seeds", "8", "--cases", "none/0.7,lost-reply/0.7,crash-and-restart/0.8"],
@@ -259,6 +263,52 @@ def test_soak() -> None:
     assert [one["layout"] for one in said["rounds"]] == ["0.7", "0.8"]
     assert [sum(one["kills"].values()) for one in said["rounds"]] == [3, 3]
     assert [bar["verdict"] for bar in said["bars"]] == ["met", "met"]
+
+
+def test_crash_points() -> None:
+    """Every log keeps what it promised; processes were killed at all that there is."""
+    said = figures("crash_points")
+
+    crashes = said["crashes"]
+    assert [crash["wrong"] for crash in crashes] == [""] * 40
+    assert {crash["target"] for crash in crashes} == {
+        *("append", "flush", "roll", "delete", "recovery", "by the clock")
+    }
+    assert any(crash["lost_bytes"] for crash in crashes)
+    assert any(crash["cut_bytes"] for crash in crashes)
+    assert any(crash["readable_bytes"] for crash in crashes)
+    assert [bar["verdict"] for bar in said["bars"]] == ["met", "met"]
+
+
+@pytest.mark.parametrize(
+    ("plant", "broken"),
+    [
+        ("short-write-again", {"flushed is kept", "Damaged"}),
+        ("recovers-when-clean", {"entries are whole"}),
+        ("close-without-flush", {"flushed is kept"}),
+    ],
+)
+def test_crash_points_of_a_planted_mistake(plant: str, broken: set[str]) -> None:
+    """Crashes bring it to light."""
+    said = json.loads(
+        bench("crash_points", "--points", "100", "--plant", plant, "--json", code=1)
+    )
+
+    wrong = " ".join(crash["wrong"] for crash in said["crashes"])
+    assert any(one in wrong for one in broken)
+    assert said["bars"][1]["verdict"] == "NOT MET"
+
+
+def test_log() -> None:
+    """Sets of three sizes are appended, and what is there is read and sent."""
+    said = figures("log")
+
+    assert [(run["what"], run["messages_a_set"]) for run in said["runs"]] == [
+        *[("append", size) for size in (1, 20, 200, 200)],
+        *[("read", 200), ("send", 200)],
+    ]
+    assert all(run["megabytes_per_second"]["best"] > 0 for run in said["runs"])
+    assert [bar["unit"] for bar in said["bars"]] == ["of plain", "MB/s"]
 
 
 def test_fingerprints() -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import hypothesis.strategies as st
 import pytest
+from hypothesis import given
 
-from model.log.contents import Series, whole
+from model.log.contents import Piece, Series, part_of, whole
 from model.log.errors import InvalidMessage, MessageSizeTooLarge, OffsetOutOfRange
 from model.log.log import EARLIEST, LATEST, Log, LogStopped, View
 from model.log.message_set import payloads
@@ -74,6 +76,31 @@ def test_a_segment_is_rolled_for_its_size() -> None:
     assert starts(log) == [0]
     appended(storage, log, TEST)
     assert starts(log) == [0, 140]
+
+
+@pytest.mark.parametrize("setting", [{"roll_ms": 1000}, {"segment_bytes": 14}])
+def test_a_segment_that_has_just_reached_its_limit_is_not_rolled(setting: dict[str, int]) -> None:
+    """Only one that is older or larger."""
+    storage, log = log_of(**setting)
+    appended(storage, log, TEST)
+    storage.now_ms += 1000
+
+    appended(storage, log, TEST)
+    assert starts(log) == [0]
+    storage.now_ms += 1
+    appended(storage, log, TEST)
+    assert starts(log) == [0, 28]
+
+
+def test_the_age_of_a_segment_is_that_of_its_first_message() -> None:
+    """However new the last one is."""
+    storage, log = log_of(roll_ms=1000)
+
+    for _ in range(4):
+        appended(storage, log, TEST)
+        storage.now_ms += 600
+
+    assert starts(log) == [0, 28]
 
 
 def test_an_empty_file_is_loaded() -> None:
@@ -176,6 +203,17 @@ def test_old_segments_are_deleted() -> None:
     appended(storage, log, TEST)
 
 
+def test_a_segment_is_deleted_when_it_is_older_than_allowed() -> None:
+    """A millisecond before that it is not."""
+    storage, log = log_of(retention_ms=1000)
+    appended(storage, log, TEST)
+    storage.now_ms += 1000
+
+    assert storage.run(delete_old(log)) == ()
+    storage.now_ms += 1
+    assert len(storage.run(delete_old(log))) == 1
+
+
 def test_a_large_log_is_cut_down_to_its_limit() -> None:
     """100 segments of ten messages, of which five and a bit may stay: six do."""
     storage, log = log_of(segment_bytes=130, retention_bytes=5 * 10 * 14 + 10)
@@ -200,6 +238,7 @@ OFFSETS: tuple[tuple[int | str, int, list[int]], ...] = (
     ("now", 10, [216, 108, 0]),
     (EARLIEST, 10, [0]),
     (0, 10, []),
+    (-3, 10, []),
 )
 
 
@@ -240,6 +279,14 @@ def test_readers_see_what_has_been_flushed() -> None:
     assert readable(storage, log) == TEST * 3
     with pytest.raises(OffsetOutOfRange):
         log.view(56, 1)
+
+
+def test_an_end_that_cannot_be_read_is_no_offset_of_its_own() -> None:
+    """Nothing was flushed: the beginning is the latest offset, and it is named once."""
+    storage, log = log_of(flush_messages=9)
+    appended(storage, log, TEST)
+
+    assert storage.run(log.offsets_before(LATEST, 9)) == [0]
 
 
 def test_messages_are_counted_through_rolls() -> None:
@@ -396,6 +443,22 @@ def test_a_log_stops_where_the_disk_fails(
     appended(storage, again, TEST)
 
 
+def test_a_log_that_has_stopped_says_what_came_first() -> None:
+    """A flush fails while an append is under way, which is to be flushed as well."""
+    storage, log = log_of(flush_messages=2)
+    appended(storage, log, TEST)
+    appending = log.append(TEST)
+    ask = storage.until(appending, Append)
+    storage.failing.append((Flush, DiskFailed))
+    with pytest.raises(DiskFailed):
+        storage.run(log.flush())
+
+    with pytest.raises(LogStopped):
+        appending.send(storage.answer(ask))
+
+    assert log.stopped.startswith("DiskFailed: ")
+
+
 def test_a_disk_that_takes_nothing_is_not_asked_for_ever() -> None:
     """A write of no bytes is an error like any other."""
     storage, log = log_of()
@@ -506,6 +569,25 @@ def test_an_older_flush_that_ends_later_takes_nothing_back() -> None:
 
 
 # --- series ----------------------------------------------------------------------------
+
+
+@given(st.lists(st.integers(1, 30), max_size=5), st.integers(0, 150), st.integers(0, 150))
+def test_a_part_of_pieces_is_what_a_part_of_bytes_is(
+    sizes_bytes: list[int], begin: int, end: int
+) -> None:
+    """Byte for byte, whatever was cut off of each piece before."""
+    series = Series("p", 0, 100, 1)
+    numbered, pieces, at = b"", [], 0
+    for size_bytes in sizes_bytes:
+        pieces.append(Piece(series, at, at + size_bytes))
+        numbered += bytes(range(at, at + size_bytes))
+        at += size_bytes + 7
+
+    part = part_of(tuple(pieces), begin, end)
+
+    assert isinstance(part, tuple)
+    assert b"".join(bytes(range(one.begin, one.end)) for one in part) == numbered[begin:end]
+    assert all(one.size_bytes for one in part)
 
 
 def test_messages_of_which_only_the_sizes_matter_get_the_same_offsets() -> None:

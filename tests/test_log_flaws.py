@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
@@ -21,6 +22,8 @@ from model.log.settings import log_settings
 from model.log.storage import Append, DiskFull, NoSuchFile, StorageError
 from tests.log_memory import MemoryStorage
 from tests.log_messages import FORTY_TWO, TEST, appended, readable
+
+PAGE = Path(__file__).resolve().parent.parent / "docs" / "explanation" / "the-log.md"
 
 Broken = tuple[Promise, ...]
 
@@ -158,7 +161,12 @@ def test_a_sound_log_breaks_none(name: str) -> None:
 
 
 def test_every_plant_and_every_promise_is_told_of() -> None:
-    """A sentence for each; a history for each plant."""
+    """A sentence for each, on the page about the log, too; a history for each plant."""
+    page = PAGE.read_text()
+    for name, meaning in PROMISES.items():
+        assert f"| {name} | {meaning} |" in page
+    for plant in LOG_PLANTS.values():
+        assert f"| `{plant.name}` | {plant.origin} | {plant.promise} |" in page
     assert list(LOG_PLANTS) == list(HISTORIES)
     assert set(PROMISES) == set(get_args(Promise))
     for plant in LOG_PLANTS.values():

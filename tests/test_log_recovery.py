@@ -131,6 +131,15 @@ def test_a_large_size_among_garbage_is_not_read() -> None:
     assert len(storage.asked) == 1
 
 
+@pytest.mark.parametrize("size", [-5, 1, 50])
+def test_a_checksum_of_more_than_the_entry_is_none(size: int) -> None:
+    """What follows has the right CRC, but the entry is said to end before."""
+    follows = bytes(range(90))
+    entry = struct.pack(">iBBI", size, 1, 0, zlib.crc32(follows))
+
+    assert recovered(entry + follows + bytes(100), 100) == 0
+
+
 # --- what is visible afterwards --------------------------------------------------------
 
 

@@ -61,6 +61,13 @@ def test_a_topic_finds_its_way_to_a_folder_and_back(topic: str) -> None:
     assert partition_of(folder_of(topic, 12)) == (topic, 12)
 
 
+def test_a_topic_has_255_characters_at_most() -> None:
+    """Whatever they take in bytes."""
+    check_topic("x" * 255)
+    with pytest.raises(InvalidTopic, match="256 characters, expected at most 255"):
+        check_topic("x" * 256)
+
+
 @pytest.mark.parametrize("topic", ["x" * 254, "日" * 85])
 def test_a_folder_whose_name_would_be_too_long_is_refused(topic: str) -> None:
     """Topics of 255 characters are allowed, names of 255 bytes are."""
@@ -97,8 +104,10 @@ def test_a_log_is_not_made_by_looking_for_it() -> None:
     logs = started(storage)
 
     assert logs.get("kafka", 0) is None
-    found = [storage.run(logs.offsets_before("kafka", 0, at, 10)) for at in (LATEST, EARLIEST, 5)]
-    assert found == [[0], [0], []]
+    found = [
+        storage.run(logs.offsets_before("kafka", 0, at, 10)) for at in (LATEST, EARLIEST, 5, -3)
+    ]
+    assert found == [[0], [0], [], []]
     assert storage.folders == {""}
     assert logs.topics == ()
 

@@ -193,8 +193,9 @@ class Log:
             known.append((self.readable_end, now))
         if time_ms == EARLIEST:
             known = known[:1]
-        while time_ms >= 0 and known and known[-1][1] > time_ms:
-            known.pop()
+        elif time_ms != LATEST:
+            while known and known[-1][1] > time_ms:
+                known.pop()
         return [offset for offset, _ in reversed(known)][:at_most]
 
     async def modified_ms(self) -> list[int]:

@@ -18,7 +18,7 @@ Promise = Literal[
 ]
 
 PROMISES: dict[Promise, str] = {
-    "flushed is kept": "after any crash what was flushed is there, at the same offsets, byte for byte",
+    "flushed is kept": "what was flushed survives any crash, at the same offsets, byte for byte",
     "read as appended": "what is read at an offset is what was appended there, and nothing else",
     "entries are whole": "no part of a message is ever served in place of one",
     "readable is there": "what may be read by its offset is in a file, without a hole",
