@@ -113,10 +113,17 @@ def lots_of(event: Event) -> Iterable[Lot]:
     return (Lot(*one) for one in event.detail["lots"])
 
 
+def partition_of(event: Event) -> Partition:
+    """The partition that an event is about; where a program tells of it, the detail names it."""
+    return Partition(event.topic, event.partition or event.detail["partition"])
+
+
 class DeliveryJudge:
     """Follows every message through a trace."""
 
-    KINDS: ClassVar = frozenset({"sent", "stored", "consumed", "offset reset", "applied"})
+    KINDS: ClassVar = frozenset(
+        {"sent", "stored", "opened", "consumed", "offset reset", "applied"}
+    )
 
     def __init__(self, promises: Mapping[str, Promise]) -> None:
         self.promises = promises
@@ -133,6 +140,7 @@ class DeliveryJudge:
         self._handlers: dict[str, Callable[[Event], None]] = {
             "sent": self._sent,
             "stored": self._stored,
+            "opened": self._opened,
             "consumed": self._consumed,
             "offset reset": self._reset,
             "applied": self._applied,
@@ -150,10 +158,13 @@ class DeliveryJudge:
 
     def _stored(self, event: Event) -> None:
         for lot in lots_of(event):
-            self.ledger.store(Partition(event.topic, event.partition), lot)
+            self.ledger.store(partition_of(event), lot)
+
+    def _opened(self, event: Event) -> None:
+        self.ledger.cut(partition_of(event), event.detail["end"])
 
     def _consumed(self, event: Event) -> None:
-        partition = Partition(event.topic, event.partition)
+        partition = partition_of(event)
         for lot in lots_of(event):
             self._look_at_order(event, partition, lot)
             self.ledger.consume(event.group, partition, lot)
@@ -173,7 +184,7 @@ class DeliveryJudge:
         self._latest[key] = max(latest, lot.end)
 
     def _reset(self, event: Event) -> None:
-        partition = Partition(event.topic, event.partition)
+        partition = partition_of(event)
         self.ledger.begin(event.group, partition, event.detail["to"])
         self._allow(event.group, partition, event.detail["to"])
 

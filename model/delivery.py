@@ -2,12 +2,13 @@
 
 Theory of operation
   Every message has an identity that it keeps on its whole way: its producer, and its number
-  there. The ledger is told of four moments: the producer's application learns what became of
+  there. The ledger is told of these moments: the producer's application learns what became of
   a message (*sent*), a broker appends it (*stored*), a member of a group hands it to the
   application (*consumed*), and the group says how far it has come (*committed*). What was
   accepted and never stored was lost before the log. What was stored, lies before the place
   that the group has reached and was never consumed, was skipped. What lies behind that place
-  is not lost but unread.
+  is not lost but unread. A broker whose host has ended may find less in its logs than there
+  was (*opened*); what was in them is then in no log.
 
   Numbers come in ranges, so a ledger of millions of messages holds some thousand of them.
 """
@@ -126,7 +127,7 @@ class Account:
     group: str
     accepted: int
     never_stored: int
-    """Accepted from the application, and in no log."""
+    """Accepted from the application, in no log, and never consumed."""
     stored_twice: int
     consumed: int
     """Different messages."""
@@ -159,10 +160,6 @@ class Ledger:
 
     accepted: dict[str, Messages] = field(default_factory=dict)
     """Topic -> what the applications of producers were promised."""
-    stored: dict[str, Messages] = field(default_factory=dict)
-    """Topic -> what lies in any log."""
-    stored_twice: dict[str, int] = field(default_factory=dict)
-    """Topic -> how often a message was stored that had been stored already."""
     logs: dict[Partition, list[Lot]] = field(default_factory=dict)
     """Partition -> what lies in it, in order."""
     seen: dict[tuple[str, str], Messages] = field(default_factory=dict)
@@ -183,9 +180,15 @@ class Ledger:
             log[-1] = log[-1]._replace(end=lot.end, to=lot.to)
         else:
             log.append(lot)
-        topic = partition.topic
-        new = self.stored.setdefault(topic, Messages()).add(lot.producer, lot.first, lot.end)
-        self.stored_twice[topic] = self.stored_twice.get(topic, 0) + lot.size - new
+
+    def cut(self, partition: Partition, end: int) -> None:
+        """A log was found to end there: what was behind that is in it no longer."""
+        log = self.logs.get(partition, [])
+        while log and log[-1].to > end:
+            lot = log.pop()
+            kept = lot.before(end)
+            if kept > lot.first:
+                log.append(lot._replace(end=kept, to=end))
 
     def begin(self, group: str, partition: Partition, at: int) -> None:
         """A group without a place in a partition begins there; what lies before is not due."""
@@ -230,18 +233,29 @@ class Ledger:
     def account(self, group: str, topics: Iterable[str]) -> Account:
         """What became of the messages of these topics in this group."""
         names = sorted(set(topics))
+        stored = [self._stored(name) for name in names]
+        seen = [self._seen(group, name) for name in names]
         accepted = [self.accepted.get(name, Messages()) for name in names]
-        stored = [self.stored.get(name, Messages()) for name in names]
+        never = zip(accepted, stored, seen, strict=True)
+        in_logs = sum(
+            lot.size for one, log in self.logs.items() if one.topic in names for lot in log
+        )
         return Account(
             group=group,
             accepted=sum(one.size for one in accepted),
-            never_stored=sum(
-                one.without(other).size for one, other in zip(accepted, stored, strict=True)
-            ),
-            stored_twice=sum(self.stored_twice.get(name, 0) for name in names),
-            consumed=sum(self._seen(group, name).size for name in names),
+            never_stored=sum(one.without(*others).size for one, *others in never),
+            stored_twice=in_logs - sum(one.size for one in stored),
+            consumed=sum(one.size for one in seen),
             shares=tuple(share for name in names for share in self._shares(group, name)),
         )
+
+    def _stored(self, topic: str) -> Messages:
+        """What lies in any log of a topic."""
+        stored = Messages()
+        for partition, log in self.logs.items():
+            for lot in log if partition.topic == topic else ():
+                stored.add(lot.producer, lot.first, lot.end)
+        return stored
 
     def _seen(self, group: str, topic: str) -> Messages:
         return self.seen.get((group, topic), Messages())

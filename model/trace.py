@@ -81,6 +81,7 @@ KINDS = {
     # messages, one by one: their producer and numbers, and the offsets at which they lie
     "sent": "an application was told what became of messages that it gave to its producer",
     "stored": "a broker appended messages to a log",
+    "opened": "a broker that starts has opened a log, which ends where it says",
     "consumed": "messages were handed to the application of a member",
     "offset reset": "a member goes on at the beginning or the end of a log",
     # the timeline

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from model.asks import Partition
-from model.delivered import lots_of
+from model.delivered import lots_of, partition_of
 from model.ownership import First
 from model.trace import Event
 from model.verdicts import Finding, Property, duration, seconds
@@ -64,7 +64,7 @@ class StarvationJudge:
 
     def take(self, event: Event) -> None:
         """Take an event of one of these kinds into account."""
-        self._handlers[event.kind](event, Partition(event.topic, event.partition))
+        self._handlers[event.kind](event, partition_of(event))
 
     def _stored(self, event: Event, partition: Partition) -> None:
         self._ends[partition] = max(lot.to for lot in lots_of(event))
