@@ -54,23 +54,27 @@ class Promise:
     most_lost: int | None = None
     """So many may be lost, whatever the semantics say."""
     most_repeated: int | None = None
+    most_refused: int | None = None
+    """So many may be refused. Whoever is refused knows it, so it is no loss; but where all is
+    well it should not happen."""
 
     @property
-    def limits(self) -> tuple[int | None, int | None]:
-        """How many may be lost, and how many repeated."""
+    def limits(self) -> tuple[int | None, int | None, int | None]:
+        """How many may be lost, how many repeated, and how many refused."""
         lost, repeated = LIMITS[self.semantics]
         return (
             lost if self.most_lost is None else self.most_lost,
             repeated if self.most_repeated is None else self.most_repeated,
+            self.most_refused,
         )
 
 
 def judged(account: Account, promise: Promise) -> Finding:
     """Whether what became of the messages is what was promised."""
     claim = Property(f"{DELIVERY.name} to {account.group}", DELIVERY.kind, DELIVERY.says)
-    if not account.accepted and not account.consumed:
+    if not (account.accepted or account.consumed or account.refused):
         return Finding(claim, Verdict.UNKNOWN, "no message was sent, and none was handed on")
-    counted = (account.lost, account.duplicated)
+    counted = (account.lost, account.duplicated, account.refused)
     exceeded = [
         limit is not None and number > limit
         for number, limit in zip(counted, promise.limits, strict=True)
@@ -90,6 +94,8 @@ def _counted(account: Account) -> str:
         stored = f", {account.stored_twice:,} stored twice" if account.stored_twice else ""
         where = _worst(account, "duplicated")
         parts.append(f"{account.duplicated:,} handed on again{where}{stored}")
+    if account.refused:
+        parts.append(f"{account.refused:,} refused")
     if account.unread:
         parts.append(f"{account.unread:,} not yet read")
     return ", ".join(parts)

@@ -126,6 +126,8 @@ class Account:
 
     group: str
     accepted: int
+    refused: int
+    """Not accepted, at no attempt."""
     never_stored: int
     """Accepted from the application, in no log, and never consumed."""
     stored_twice: int
@@ -160,6 +162,8 @@ class Ledger:
 
     accepted: dict[str, Messages] = field(default_factory=dict)
     """Topic -> what the applications of producers were promised."""
+    refused: dict[str, Messages] = field(default_factory=dict)
+    """Topic -> what applications were told that it is not sent."""
     logs: dict[Partition, list[Lot]] = field(default_factory=dict)
     """Partition -> what lies in it, in order."""
     seen: dict[tuple[str, str], Messages] = field(default_factory=dict)
@@ -170,8 +174,9 @@ class Ledger:
 
     def send(self, topic: str, producer: str, first: int, end: int, outcome: Outcome) -> None:
         """An application has learnt what became of messages that it sent."""
-        if outcome == "accepted":
-            self.accepted.setdefault(topic, Messages()).add(producer, first, end)
+        if outcome != "unknown":
+            told = self.accepted if outcome == "accepted" else self.refused
+            told.setdefault(topic, Messages()).add(producer, first, end)
 
     def store(self, partition: Partition, lot: Lot) -> None:
         """A broker has appended messages."""
@@ -236,6 +241,7 @@ class Ledger:
         stored = [self._stored(name) for name in names]
         seen = [self._seen(group, name) for name in names]
         accepted = [self.accepted.get(name, Messages()) for name in names]
+        refused = [self.refused.get(name, Messages()) for name in names]
         never = zip(accepted, stored, seen, strict=True)
         in_logs = sum(
             lot.size for one, log in self.logs.items() if one.topic in names for lot in log
@@ -243,6 +249,9 @@ class Ledger:
         return Account(
             group=group,
             accepted=sum(one.size for one in accepted),
+            refused=sum(
+                one.without(other).size for one, other in zip(refused, accepted, strict=True)
+            ),
             never_stored=sum(one.without(*others).size for one, *others in never),
             stored_twice=in_logs - sum(one.size for one in stored),
             consumed=sum(one.size for one in seen),

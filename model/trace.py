@@ -80,6 +80,7 @@ KINDS = {
     "fetch fails": "a broker could not be reached",
     # messages, one by one: their producer and numbers, and the offsets at which they lie
     "sent": "an application was told what became of messages that it gave to its producer",
+    "send fails": "a producer gave up messages that it had accepted",
     "stored": "a broker appended messages to a log",
     "opened": "a broker that starts has opened a log, which ends where it says",
     "consumed": "messages were handed to the application of a member",

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar
 
+from model import registry
 from model.asks import Partition
 from model.delivered import lots_of, partition_of
 from model.ownership import First
@@ -21,7 +22,7 @@ from model.verdicts import Finding, Property, duration, seconds
 STARVATION = Property(
     "no starvation",
     "always",
-    "of a partition that is fetched, served and not read to its end, the stream that it is "
+    "of a partition that is claimed, served and not read to its end, the stream that it is "
     "assigned to is handed something within a bounded time",
 )
 PUNCTUAL = Property(
@@ -35,8 +36,10 @@ PUNCTUAL = Property(
 class _Owned:
     """A partition of a group, and since when somebody waits for something of it."""
 
+    is_claimed: bool = False
     owner: str = ""
     stream: int = 0
+    """Who fetched it last, and for which of its streams."""
     reached: int = 0
     since_us: int | None = None
 
@@ -44,7 +47,18 @@ class _Owned:
 class StarvationJudge:
     """Watches whether every partition that is owned moves on."""
 
-    KINDS: ClassVar = frozenset({"stored", "consumed", "fetching", "hosting", "offset reset"})
+    KINDS: ClassVar = frozenset(
+        {
+            "applied",
+            "session expired",
+            "session closed",
+            "stored",
+            "consumed",
+            "fetching",
+            "hosting",
+            "offset reset",
+        }
+    )
 
     def __init__(self, bound_us: int) -> None:
         self.bound_us = bound_us
@@ -54,7 +68,10 @@ class StarvationJudge:
         self._owned: dict[tuple[str, Partition], _Owned] = {}
         self._ends: dict[Partition, int] = {}
         self._unserved: dict[Partition, None] = {}
-        self._handlers: dict[str, Callable[[Event, Partition], None]] = {
+        self._handlers: dict[str, Callable[[Event], None]] = {
+            "applied": self._changed,
+            "session expired": self._changed,
+            "session closed": self._changed,
             "stored": self._stored,
             "consumed": self._consumed,
             "fetching": self._fetching,
@@ -64,36 +81,50 @@ class StarvationJudge:
 
     def take(self, event: Event) -> None:
         """Take an event of one of these kinds into account."""
-        self._handlers[event.kind](event, partition_of(event))
+        self._handlers[event.kind](event)
 
-    def _stored(self, event: Event, partition: Partition) -> None:
+    def _changed(self, event: Event) -> None:
+        """A claim may have come or gone."""
+        for change in event.detail["did"]:
+            claim = registry.parse_owner(change[1])
+            if claim is not None:
+                group, partition = claim
+                owned = self._owned.setdefault(claim, _Owned())
+                owned.is_claimed = change[0] != "deleted"
+                self._end_wait(event.t_us, group, partition)
+                self._look(event.t_us, group, partition)
+
+    def _stored(self, event: Event) -> None:
+        partition = partition_of(event)
         self._ends[partition] = max(lot.to for lot in lots_of(event))
         self._look_at_all(event.t_us, partition)
 
-    def _hosting(self, event: Event, partition: Partition) -> None:
+    def _hosting(self, event: Event) -> None:
+        partition = partition_of(event)
         if event.detail["does"] == "begins":
             self._unserved.pop(partition, None)
         else:
             self._unserved[partition] = None
         self._look_at_all(event.t_us, partition)
 
-    def _consumed(self, event: Event, partition: Partition) -> None:
+    def _consumed(self, event: Event) -> None:
+        partition = partition_of(event)
         owned = self._of(event, partition)
         owned.reached = max(owned.reached, *(lot.to for lot in lots_of(event)))
         if (event.node, event.detail["stream"]) == (owned.owner, owned.stream):
             self._end_wait(event.t_us, event.group, partition)
         self._look(event.t_us, event.group, partition)
 
-    def _fetching(self, event: Event, partition: Partition) -> None:
+    def _fetching(self, event: Event) -> None:
+        partition = partition_of(event)
         owned = self._of(event, partition)
         if event.detail["does"] == "begins":
             self._end_wait(event.t_us, event.group, partition)
             owned.owner, owned.stream = event.node, event.detail["stream"]
-        elif owned.owner == event.node:
-            owned.owner = ""
         self._look(event.t_us, event.group, partition)
 
-    def _reset(self, event: Event, partition: Partition) -> None:
+    def _reset(self, event: Event) -> None:
+        partition = partition_of(event)
         self._of(event, partition).reached = event.detail["to"]
         self._look(event.t_us, event.group, partition)
 
@@ -111,7 +142,7 @@ class StarvationJudge:
         """See whether somebody waits for something of a partition now."""
         owned = self._owned[group, partition]
         is_waiting = (
-            owned.owner != ""
+            owned.is_claimed
             and partition not in self._unserved
             and owned.reached < self._ends.get(partition, 0)
         )
@@ -130,9 +161,9 @@ class StarvationJudge:
         if lasted > self.bound_us:
             self.first.note(
                 now_us - lasted + self.bound_us,
-                f"from {seconds(now_us - lasted)} to {seconds(now_us)} {owned.owner} fetched "
-                f"{partition}, of which there was more to read, and its stream {owned.stream} "
-                "was handed nothing",
+                f"from {seconds(now_us - lasted)} to {seconds(now_us)} {group} had a claim on "
+                f"{partition}, of which there was more to read, and stream {owned.stream} of "
+                f"{owned.owner or 'nobody'} was handed nothing",
             )
 
     def finding(self, end_us: int) -> Finding:
@@ -142,7 +173,7 @@ class StarvationJudge:
         return self.first.finding(
             STARVATION,
             f"the longest wait for something unread was {duration(self.longest_us)}",
-            unseen="" if self.waits else "nobody fetched a partition in which there was anything",
+            unseen="" if self.waits else "nobody claimed a partition in which there was anything",
         )
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from model.asks import Partition
 from model.delivered import DeliveryJudge, Promise, Semantics
-from model.registry import offset
+from model.registry import offset, owner
 from model.trace import Event
 from model.verdicts import Finding, Verdict
 from model.waiting import PunctualityJudge, StarvationJudge
@@ -42,6 +42,10 @@ def consumed(at_s: float, first: int, end: int, node: str = "c0", stream: int = 
 def committed(at_s: float, number: int | str) -> Event:
     did = [["changed", offset("group", CLICKS), 0, str(number)]]
     return event(at_s, "applied", "", by="c0", did=did)
+
+
+def claimed(at_s: float, word: str = "created") -> Event:
+    return event(at_s, "applied", "", by="c0", did=[[word, owner("group", CLICKS), 7, "c0-0"]])
 
 
 def fetching(at_s: float, does: str, node: str = "c0", stream: int = 0) -> Event:
@@ -99,9 +103,13 @@ def test_a_promise_may_bear_limits_of_its_own() -> None:
 
 def test_what_was_refused_is_nobodys_loss() -> None:
     """The application was told; and of what may have been served it knows nothing."""
-    run = (*IN_ORDER, sent(4, 10, 20, "refused"), sent(4, 20, 30, "unknown"))
+    run = (*IN_ORDER, sent(4, 10, 20, "refused"), sent(4, 20, 30, "unknown"), sent(4, 10, 12))
+    run = (*run, stored(5, 10, 12))
+    limited = judged("exactly once", *run, most_refused=7)["delivery to group"]
 
     assert judged("exactly once", *run)["delivery to group"].verdict is Verdict.HOLDS
+    assert limited.verdict is Verdict.VIOLATED
+    assert "8 refused" in limited.evidence
 
 
 def test_without_messages_nothing_is_known() -> None:
@@ -166,7 +174,8 @@ def starved(*events: Event, end_s: float = 100) -> Finding:
     return judge.finding(int(end_s * SECOND_US))
 
 
-OWNED = (stored(0, 0, 10), fetching(1, "begins"))
+CLAIMED = (claimed(1), fetching(1, "begins"))
+OWNED = (stored(0, 0, 10), *CLAIMED)
 
 
 @pytest.mark.parametrize(
@@ -176,7 +185,8 @@ OWNED = (stored(0, 0, 10), fetching(1, "begins"))
         ((*OWNED, consumed(2, 0, 5)), Verdict.VIOLATED),
         ((*OWNED, consumed(9, 0, 5), consumed(18, 5, 10)), Verdict.HOLDS),
         ((*OWNED, consumed(2, 0, 5, stream=1)), Verdict.VIOLATED),
-        ((*OWNED, fetching(10, "ceases")), Verdict.HOLDS),
+        ((*OWNED, fetching(10, "ceases")), Verdict.VIOLATED),
+        ((*OWNED, fetching(10, "ceases"), claimed(10, "deleted")), Verdict.HOLDS),
         ((*OWNED, event(5, "hosting", "b0", does="ceases")), Verdict.HOLDS),
         (
             (
@@ -186,9 +196,10 @@ OWNED = (stored(0, 0, 10), fetching(1, "begins"))
             ),
             Verdict.VIOLATED,
         ),
-        ((fetching(1, "begins"), stored(50, 0, 1)), Verdict.VIOLATED),
-        ((fetching(1, "begins"), stored(95, 0, 1)), Verdict.HOLDS),
-        ((fetching(1, "begins"),), Verdict.UNKNOWN),
+        ((*CLAIMED, stored(50, 0, 1)), Verdict.VIOLATED),
+        ((*CLAIMED, stored(95, 0, 1)), Verdict.HOLDS),
+        (CLAIMED, Verdict.UNKNOWN),
+        ((stored(0, 0, 10), fetching(1, "begins")), Verdict.UNKNOWN),
         ((*OWNED, event(2, "offset reset", "c0", to=100, why="no offset")), Verdict.HOLDS),
     ],
 )
@@ -204,7 +215,7 @@ def test_the_first_moment_of_starving_is_named() -> None:
     finding = starved(*OWNED)
 
     assert finding.at_us == 11 * SECOND_US
-    assert "c0 fetched clicks/0-0" in finding.evidence
+    assert "stream 0 of c0 was handed nothing" in finding.evidence
 
 
 def test_what_was_accepted_is_stored_in_time() -> None:

@@ -33,11 +33,6 @@ async def by_java_hash(key: str, number: int) -> int:
     return java_remainder(value if value == LOWEST_INT else abs(value), number)
 
 
-async def by_signed_java_hash(key: str, number: int) -> int:
-    """`key.hashCode % number` as Java computes it: negative for half of all keys."""
-    return java_remainder(string_hash(key), number)
-
-
 async def by_murmur2(key: str | bytes, number: int) -> int:
     """Kafka's later default: murmur2 of the key's bytes, without its sign."""
     data = key.encode() if isinstance(key, str) else key
@@ -54,7 +49,7 @@ def custom(choose: Callable[[Any, int], int]) -> Partitioner:
 
 
 PARTITIONERS: dict[str, Partitioner] = {
-    "default": by_java_hash,
+    "java": by_java_hash,
     "murmur2": by_murmur2,
     "random": at_random,
 }

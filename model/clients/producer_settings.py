@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import Any, Literal, NamedTuple
 
 from model.clients.errors import InvalidConfig
+from model.clients.outgoing import ENCODERS
 from model.clients.partitioners import PARTITIONERS
 
 
@@ -60,7 +61,6 @@ class Setting(NamedTuple):
     """What reads a value that is neither a number nor a choice."""
 
 
-ENCODERS = ("default", "string")
 _BROKER = re.compile(r"(\d{1,9}):(\[[^\]]+\]|[^:,\s]+):(\d{1,5})")
 
 
@@ -99,8 +99,8 @@ PRODUCER_SETTINGS = (
     Setting(
         "partitioner.class",
         "partitioner",
-        "default",
-        "what chooses a partition for a key: default (Java's hash), murmur2 or random",
+        "java",
+        "what chooses a partition for a key: java (Java's hash), murmur2 or random",
         choices=tuple(PARTITIONERS),
     ),
     Setting(
@@ -115,7 +115,7 @@ PRODUCER_SETTINGS = (
         "serializer",
         "default",
         "what makes a payload of what is sent: default (it is one already) or string (UTF-8)",
-        choices=ENCODERS,
+        choices=tuple(ENCODERS),
     ),
     Setting(
         "compression.codec",
@@ -149,7 +149,8 @@ PRODUCER_SETTINGS = (
         "connect.timeout.ms",
         "connect_timeout_ms",
         5000,
-        "how long a connection is tried again that cannot be made",
+        "how long a connection is tried again that cannot be made; -1: for ever",
+        least=-1,
     ),
     Setting(
         "socket.timeout.ms",
