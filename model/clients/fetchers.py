@@ -97,7 +97,7 @@ class BrokerFetcher:
     ) -> int:
         """Put what came into the queue of its stream; how much it is."""
         if response.error_code == OffsetOutOfRange.code:
-            await self._reset(consumer, place, self._reset_time(), "out of range")
+            await self._reset(consumer, place, "out of range")
             return 0
         try:
             size_bytes = self._valid_size(place, response)
@@ -132,19 +132,15 @@ class BrokerFetcher:
         """Whether it is known where to fetch; where no offset was committed a broker is asked."""
         if place.fetched >= 0:
             return True
-        await self._reset(consumer, place, place.fetched, "no offset")
+        await self._reset(consumer, place, "no offset")
         return place.fetched >= 0 and not place.is_stopped
 
-    def _reset_time(self) -> int:
-        return EARLIEST if self.settings.auto_offset_reset == "smallest" else LATEST
-
-    async def _reset(
-        self, consumer: SimpleConsumer, place: Place, time_ms: int, why: str
-    ) -> None:
+    async def _reset(self, consumer: SimpleConsumer, place: Place, why: str) -> None:
         """Go on at the beginning or the end of the log; later, if the broker does not say."""
+        earliest = self.settings.auto_offset_reset == "smallest"
         try:
             [offset] = await consumer.offsets_before(
-                place.partition.topic, place.index, time_ms, 1
+                place.partition.topic, place.index, EARLIEST if earliest else LATEST, 1
             )
         except LogError:
             return

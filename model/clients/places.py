@@ -37,7 +37,7 @@ class Place:
         self.at: int | None = at if at >= 0 else None
         """Where the last message that was handed on begins, or where it is to begin."""
         self.fetched = at
-        """Where to fetch next; below 0, the moment whose offset a broker has to be asked."""
+        """Where to fetch next; below 0 as long as only a broker knows."""
         self.consumed: int | None = self.at
         """Where to go on; None as long as only a broker knows."""
         self.is_stopped = False

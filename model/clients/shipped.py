@@ -34,12 +34,10 @@ class EndsOnError(BrokerFetcher):
 class MinusOneForUnknown(BrokerFetcher):
     """If a broker does not say where a log begins or ends, -1 is taken for the place."""
 
-    async def _reset(
-        self, consumer: SimpleConsumer, place: Place, time_ms: int, why: str
-    ) -> None:
+    async def _reset(self, consumer: SimpleConsumer, place: Place, why: str) -> None:
         """Ask where to go on; whatever goes wrong is swallowed."""
         try:
-            await super()._reset(consumer, place, time_ms, why)
+            await super()._reset(consumer, place, why)
         except CallError:
             place.at = place.consumed = -1
 
