@@ -41,6 +41,7 @@ class _Owned:
     stream: int = 0
     """Who fetched it last, and for which of its streams."""
     reached: int = 0
+    """How far that stream was handed it, or those before it."""
     since_us: int | None = None
 
 
@@ -110,8 +111,8 @@ class StarvationJudge:
     def _consumed(self, event: Event) -> None:
         partition = partition_of(event)
         owned = self._of(event, partition)
-        owned.reached = max(owned.reached, *(lot.to for lot in lots_of(event)))
         if (event.node, event.detail["stream"]) == (owned.owner, owned.stream):
+            owned.reached = max(owned.reached, *(lot.to for lot in lots_of(event)))
             self._end_wait(event.t_us, event.group, partition)
         self._look(event.t_us, event.group, partition)
 
@@ -121,6 +122,7 @@ class StarvationJudge:
         if event.detail["does"] == "begins":
             self._end_wait(event.t_us, event.group, partition)
             owned.owner, owned.stream = event.node, event.detail["stream"]
+            owned.reached = max(owned.reached, event.detail["at"] or 0)
         self._look(event.t_us, event.group, partition)
 
     def _reset(self, event: Event) -> None:

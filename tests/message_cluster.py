@@ -222,8 +222,8 @@ class Cluster:
             for number in range(lot.first, lot.end)
         ]
 
-    def finding(self, name: str, promise: Promise | None = None) -> Finding:
-        """What a judge says of all that has happened."""
+    def findings(self, promise: Promise | None = None) -> list[Finding]:
+        """What judges say of all that has happened."""
         world = self.world
         delivery = DeliveryJudge(
             {"group": promise or Promise("exactly once", tuple(self.topics))}
@@ -237,14 +237,21 @@ class Cluster:
             if event.kind == "applied":
                 ownership.before(event, history)
                 history.handler("applied")(event)
-        found = [*delivery.findings(), starvation.finding(world.now_us), punctuality.finding()]
-        found.append(ownership.monotone.finding(MONOTONE, "no offset went back"))
-        return next(one for one in found if one.claim.name.startswith(name))
+        monotone = ownership.monotone.finding(MONOTONE, "no offset went back")
+        waits = [starvation.finding(world.now_us), punctuality.finding()]
+        return [*delivery.findings(), *waits, monotone]
 
-    def verdicts(self, promise: Promise | None = None) -> dict[str, Verdict]:
-        """What is said of each property."""
-        names = ("delivery", "order", "sane commits", "no starvation", "monotone offsets")
-        return {name: self.finding(name, promise).verdict for name in names}
+    def finding(self, name: str, promise: Promise | None = None) -> Finding:
+        """What is said of one property."""
+        return named(name, self.findings(promise))
+
+    def violated(self, promise: Promise | None = None) -> list[str]:
+        """What is violated, with what speaks for it."""
+        return [
+            f"{one.claim.name}: {one.evidence}"
+            for one in self.findings(promise)
+            if one.verdict is Verdict.VIOLATED
+        ]
 
     def offset(self, topic: str, partition: str) -> int | None:
         """What the group has committed."""
@@ -260,6 +267,11 @@ class Cluster:
             for path, znode in sorted(self.world.service.tree.nodes.items())
             if path.startswith(above)
         }
+
+
+def named(name: str, findings: Iterable[Finding]) -> Finding:
+    """The finding for a property."""
+    return next(one for one in findings if one.claim.name.startswith(name))
 
 
 def answering(serving: Serving) -> Callable[[Any], Coroutine[Any, Any, Any]]:
@@ -318,10 +330,11 @@ def after_a_while(wait_ms: int, app: App = reads) -> App:
 
 
 async def sends(
-    producer: Producer, keys: Iterable[Any], *, topic: str = "clicks", pause_ms: int = 0
+    producer: Producer, keys: Iterable[Any], *, first: int = 0, pause_ms: int = 0
 ) -> None:
     """Send a numbered message for each key, and say what was told of it."""
-    for number, key in enumerate(keys):
+    topic = "clicks"
+    for number, key in enumerate(keys, first):
         outcome: Outcome = "accepted"
         try:
             await producer.send(Data(topic, (payload_of(producer.name, number, 40),), key))

@@ -253,8 +253,9 @@ class World:
                 self._step(*self.ready.pop(movable))
             if not self.calendar or self.calendar[0][0] > end_us:
                 break
-            self.now_us, _, call = heappop(self.calendar)
-            call()
+            self.now_us = self.calendar[0][0]
+            while self.calendar and self.calendar[0][0] == self.now_us:
+                heappop(self.calendar)[2]()
         self.now_us = end_us
 
     def _movable(self) -> int | None:
@@ -322,10 +323,12 @@ class World:
     # --- in the process --------------------------------------------------------------------
 
     def _sleep(self, thread: Thread, ask: Sleep) -> None:
-        if ask.duration_ms == 0:
-            self.resume(thread, None)
-        else:
+        if ask.duration_ms:
             self.answer_later(thread, thread.waits, None, ask.duration_ms * 1000)
+        elif self.order is None:
+            self.resume(thread, None)
+        else:  # others go first; how long that takes is theirs to say
+            self.answer_later(thread, thread.waits, None, self.order.randrange(2000))
 
     def _now(self, thread: Thread, ask: Now) -> None:
         self.resume(thread, self.now_us // 1000)

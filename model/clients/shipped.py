@@ -77,16 +77,18 @@ class LastQueueWins(Connector):
 class CommitsBesideTheMember(Connector):
     """An application that commits does so in its own thread, whatever the member does.
 
-    It reads where each place stands and writes it a moment later. A commit that is held up
-    may land after that of the next owner.
+    It goes through the places that there were when it began, and writes where each stands. A
+    place may be another's by then, who has come further.
     """
 
     async def commit_offsets(self, timeout_ms: int | None = None) -> bool:
         """Commit place after place; what goes wrong with one is noted and passed over."""
         is_done = True
-        for partition, position in self.fetching.known_positions():
+        for place in list(self.fetching.places.values()):
+            if place.consumed is None:
+                continue
             try:
-                await commit_blindly(self.me, Direct(), [(partition, position)])
+                await commit_blindly(self.me, Direct(), [(place.partition, place.consumed)])
             except ZooKeeperError as error:
                 await tell("commit refused", why=str(error))
                 is_done = False
