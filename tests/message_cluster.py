@@ -119,7 +119,8 @@ class Cluster:
         """Kill a broker, and let ZooKeeper notice at once."""
         process = self.world.processes[f"b{number}"]
         self.world.kill(process)
-        self.world.expire(process)
+        if process.session in self.world.sessions:
+            self.world.expire(process)
         return process
 
     # --- messages --------------------------------------------------------------------------
