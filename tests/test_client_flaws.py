@@ -22,6 +22,7 @@ from model.log.errors import LogError
 from model.variants import DOCUMENTED, HARDENED, KAFKA_07, KAFKA_08
 from model.verdicts import Verdict
 from tests.message_cluster import App, Cluster, sends, slowly
+from tests.readme_pages import HOME
 
 Run = Callable[[Clients], Iterator[tuple[Cluster, Promise]]]
 """Runs of one thing, each with what is promised."""
@@ -306,3 +307,13 @@ def test_shipped_clients_deliver_where_nothing_goes_wrong() -> None:
 
     assert cluster.finding("delivery").verdict is Verdict.HOLDS
     assert cluster.handed_to("c1")
+
+
+def test_the_page_of_delivery_lists_every_plant() -> None:
+    """With the property that it violates, in the order of the table."""
+    page = (HOME / "docs/explanation/delivery.md").read_text()
+    rows = [line.split(" | ")[:2] for line in page.splitlines() if line.startswith("| ")]
+
+    listed = [(name.removeprefix("| "), what) for name, what in rows]
+    expected = {(plant.name, plant.violates.name) for plant in CLIENT_PLANTS.values()}
+    assert expected <= set(listed)

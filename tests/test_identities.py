@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -99,9 +101,7 @@ def test_however_a_series_is_cut_it_is_handed_on_whole(
     cuts = sorted(data.draw(st.lists(st.integers(0, size), max_size=4)))
     edges = [0, *cuts, size]
     cut = tuple(
-        Piece(pieces[0].series, begin, end)
-        for begin, end in zip(edges, edges[1:], strict=False)
-        if begin < end
+        Piece(pieces[0].series, begin, end) for begin, end in pairwise(edges) if begin < end
     )
 
     found = handed(cut, *[at_most] * (sum(counts) + 1))
