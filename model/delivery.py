@@ -260,10 +260,10 @@ class Ledger:
 
     def _stored(self, topic: str) -> Messages:
         """What lies in any log of a topic."""
+        lots = (lot for one, log in self.logs.items() if one.topic == topic for lot in log)
         stored = Messages()
-        for partition, log in self.logs.items():
-            for lot in log if partition.topic == topic else ():
-                stored.add(lot.producer, lot.first, lot.end)
+        for producer, first, end, *_ in sorted(lots):  # in order, adding takes no time
+            stored.add(producer, first, end)
         return stored
 
     def _seen(self, group: str, topic: str) -> Messages:

@@ -30,10 +30,6 @@ class Ranges:
     def __iter__(self) -> Iterator[Range]:
         return zip(self._starts, self._ends, strict=True)
 
-    def __contains__(self, number: int) -> bool:
-        at = bisect_right(self._starts, number) - 1
-        return at >= 0 and number < self._ends[at]
-
     def add(self, first: int, end: int) -> int:
         """Add the numbers from `first` to `end`, not included; how many of them are new."""
         if end <= first:
@@ -44,8 +40,9 @@ class Ranges:
             self.size += end - first
             return end - first
         low, high = bisect_left(ends, first), bisect_right(starts, end)
-        new = end - first - self._known(low, high, first, end)
+        new = end - first
         if low < high:
+            new -= self._known(low, high, first, end)
             first, end = min(first, starts[low]), max(end, ends[high - 1])
         starts[low:high], ends[low:high] = [first], [end]
         self.size += new
@@ -57,11 +54,6 @@ class Ranges:
             max(0, min(self._ends[at], end) - max(self._starts[at], first))
             for at in range(low, high)
         )
-
-    def common(self, first: int, end: int) -> int:
-        """How many of these numbers are here."""
-        low, high = bisect_right(self._ends, first), bisect_left(self._starts, end)
-        return self._known(low, high, first, end)
 
     def missing(self, first: int, end: int) -> list[Range]:
         """Which of these numbers are not here."""

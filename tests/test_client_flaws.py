@@ -19,10 +19,11 @@ from model.clients.streams import Stream
 from model.clients.versions import AS_SHIPPED, SOUND, Clients, clients_of
 from model.delivered import Promise
 from model.log.errors import LogError
-from model.variants import DOCUMENTED, HARDENED, KAFKA_07, KAFKA_08
+from model.variants import DOCUMENTED, HARDENED, KAFKA_07, KAFKA_08, Variant
 from model.verdicts import Verdict
 from tests.message_cluster import App, Cluster, sends, slowly
 from tests.readme_pages import HOME
+from tests.test_streams import preset
 
 Run = Callable[[Clients], Iterator[tuple[Cluster, Promise]]]
 """Runs of one thing, each with what is promised."""
@@ -307,6 +308,26 @@ def test_shipped_clients_deliver_where_nothing_goes_wrong() -> None:
 
     assert cluster.finding("delivery").verdict is Verdict.HOLDS
     assert cluster.handed_to("c1")
+
+
+@pytest.mark.parametrize(
+    ("variant", "clients", "committed"),
+    [(KAFKA_07, AS_SHIPPED, 10 * 50), (HARDENED, SOUND, 10_000)],
+    ids=["shipped", "sound"],
+)
+def test_who_commits_a_place_that_was_out_of_range(
+    variant: Variant, clients: Clients, committed: int
+) -> None:
+    """As shipped the fetcher does, at once; else whoever commits the next time."""
+    cluster = Cluster(variant=variant, clients=clients)
+    cluster.write("clicks", 0, 0, 10)
+    preset(cluster, 10_000)
+    off = {"auto_commit_enable": False, "auto_offset_reset": "largest"}
+    cluster.member("c0", {"clicks": 1}, **off)
+    cluster.world.run(3000)
+
+    assert cluster.handed_to("c0") == []
+    assert cluster.offset("clicks", "0-0") == committed
 
 
 def test_the_page_of_delivery_lists_every_plant() -> None:

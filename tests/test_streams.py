@@ -452,6 +452,24 @@ def test_an_application_commits_when_it_likes() -> None:
     assert cluster.offset("clicks", "0-0") == 4 * ENTRY
 
 
+def test_threads_that_commit_at_once_wait_for_one_another() -> None:
+    """Each is told that its commit was done."""
+    cluster = Cluster(topics={"clicks": 4}, seed=3)
+    for index in range(4):
+        cluster.write("clicks", 0, index, 20)
+    told: list[bool] = []
+
+    async def app(connector: Connector, stream: Stream) -> None:
+        async for _ in stream:
+            told.append(await connector.commit_offsets())
+
+    cluster.member("c0", {"clicks": 4}, app, auto_commit_enable=False)
+    cluster.world.run(5000)
+
+    assert told == [True] * 80
+    assert [cluster.offset("clicks", f"0-{index}") for index in range(4)] == [20 * ENTRY] * 4
+
+
 def test_a_commit_that_does_not_get_through_is_known_not_to() -> None:
     """The connection is gone: it is not done in time. Later the member commits again."""
     cluster = Cluster()

@@ -25,7 +25,10 @@ from model.member import Consumer
 from model.offsets import COMMITTED, Committed
 from model.program import Program
 from model.subscriptions import Pattern, Subscription
-from model.threads import Remind, take
+from model.threads import Remind, put, take
+
+COMMITTING = "a commit is under way"
+"""The queue that lets one thread at a time order a commit."""
 
 
 def nobody(partition: Partition) -> str:
@@ -106,15 +109,18 @@ class Connector:
         """Commit where the streams stand; whether that was done, as far as it is known in time.
 
         The member does it between two other things, so that no commit falls into a
-        rebalance.
+        rebalance. Threads that commit at once wait for one another.
         """
+        if not await put(COMMITTING, True, 1, timeout_ms=timeout_ms):
+            return False
         self._orders += 1
         number = self._orders
         await Remind(Ordered(Order.COMMIT, number=number))
-        while True:
-            done: Committed | None = await take(COMMITTED, timeout_ms=timeout_ms)
-            if done is None or done.number >= number:
-                return done is not None and done.is_done
+        done: Committed | None = await take(COMMITTED, timeout_ms=timeout_ms)
+        while done is not None and done.number < number:  # of a commit that was late
+            done = await take(COMMITTED, timeout_ms=timeout_ms)
+        await take(COMMITTING)
+        return done is not None and done.is_done
 
     async def shutdown(self) -> None:
         """End the streams, and let the member commit and leave the group."""

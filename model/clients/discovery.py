@@ -80,7 +80,7 @@ class BrokerTable(Struct, frozen=True):
 class Discovery:
     """What the program is told when it starts."""
 
-    resends_watches: bool = True
+    resends_watches: bool = False
     """Whether its client leaves watches again by itself when the connection is back."""
 
 

@@ -19,7 +19,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from model.asks import now_ms, sleep
+from model.asks import sleep
 from model.clients.batching import BatchingSender
 from model.clients.discovery import BROKERS, BrokerTable, Place, read_table
 from model.clients.errors import NoBrokersForPartition, QueueClosed
@@ -147,14 +147,15 @@ class Producer:
         """The brokers that are known; whoever starts waits until some are."""
         if not self.settings.finds_brokers:
             return BrokerTable(self.settings.brokers)
-        began_ms = await now_ms()
+        waited_ms = 0
         while True:
             table: BrokerTable | None = await Posted(BROKERS)
             if table is not None:
                 return table
-            if 0 <= self.settings.connect_timeout_ms < await now_ms() - began_ms:
+            if 0 <= self.settings.connect_timeout_ms < waited_ms:
                 raise NoBrokersForPartition(self.name, "ZooKeeper did not say which there are")
             await sleep(LOOKS_AGAIN_MS)
+            waited_ms += LOOKS_AGAIN_MS
 
     async def _place(self, data: Data, table: BrokerTable) -> tuple[Place, BrokerTable]:
         """Where to send this, and the table that says so: it is read anew if it says nothing."""
