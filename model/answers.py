@@ -84,6 +84,7 @@ class Order(Enum):
     """What the operator of a program may ask of it while it runs."""
 
     LEAVE = "leave"
+    COMMIT = "commit"
     CREATE_TOPIC = "create topic"
     DELETE_TOPIC = "delete topic"
     ADD_PARTITIONS = "add partitions"
@@ -91,12 +92,12 @@ class Order(Enum):
 
 
 class Ordered(Struct, frozen=True):
-    """An order from outside: to leave, or to change a topic."""
+    """An order from outside: to leave, to commit, or to change a topic."""
 
     order: Order
     topic: str = ""
     number: int = 0
-    """How many partitions, or which one, as the order needs it."""
+    """How many partitions, which one, or which order, as the order needs it."""
     broker: int = -1
 
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from model import flaws, registry
-from model.answers import LEAVE, Fired, Happening, Note, SessionNote
+from model.answers import LEAVE, Fired, Happening, Note, Order, Ordered, SessionNote
 from model.asks import (
     Partition,
     close_session,
@@ -33,7 +33,7 @@ from model.asks import (
 from model.errors import ConnectionLoss, SessionExpired, TransactionFailed
 from model.joining import leave_child_watch, look_at_topics, register, watch, watch_topic
 from model.member import Attempt, Consumer, Memory, generated_id
-from model.offsets import commit_blindly, commit_fenced, to_commit
+from model.offsets import acknowledge, commit_blindly, commit_fenced, to_commit
 from model.operations import ZooKeeper
 from model.program import Ended, Program
 from model.rebalance import make
@@ -110,6 +110,10 @@ async def _take(me: Consumer, memory: Memory, requests: Requests, note: Note | N
         return await _after_expiry(me, memory)
     if note == LEAVE:
         return replace(memory, is_leaving=True, is_blocked=False)
+    if isinstance(note, Ordered) and note.order is Order.COMMIT:
+        after = await _commit(me, memory, requests)
+        await acknowledge(note.number, is_done=after is memory)
+        return after
     assert isinstance(note, Fired), "consumers are given no other orders"
     return await _fired(me, memory, requests, note)
 

@@ -7,6 +7,7 @@ be read. A group that follows the pages reads its last message twice after a han
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 from model import registry
 from model.asks import Partition, Positions
@@ -14,10 +15,27 @@ from model.errors import Failure, NoNode, TransactionFailed
 from model.member import Consumer, Memory, id_path
 from model.operations import Check, Create, Exists, GetData, Multi, Pipelined, SetData
 from model.requests import Requests, create_with_parents, ensure_parents
+from model.threads import put
 
 EARLIEST = -2
 LATEST = -1
 """Asked of a broker where no offset has been committed, as OffsetRequest spells them."""
+
+COMMITTED = "committed"
+"""The queue into which a member puts what became of the commits that it was ordered to do."""
+MOST_ORDERS = 1000
+
+
+class Committed(NamedTuple):
+    """What became of a commit that was ordered."""
+
+    number: int
+    is_done: bool
+
+
+async def acknowledge(number: int, *, is_done: bool) -> None:
+    """Say to the threads of this process what became of a commit that one of them ordered."""
+    await put(COMMITTED, Committed(number, is_done), MOST_ORDERS, timeout_ms=0)
 
 
 async def read_offsets(

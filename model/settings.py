@@ -28,6 +28,11 @@ class ConsumerSettings:
     auto_offset_reset: Reset
     exclude_internal_topics: bool
     assignor: str
+    fetch_bytes: int
+    fetch_backoff_ms: int
+    queued_chunks: int
+    socket_timeout_ms: int
+    consumer_timeout_ms: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +132,51 @@ SETTINGS = (
         "range",
         "how partitions are dealt out",
         choices=("range", "roundrobin", "roundrobin_11"),
+    ),
+    Setting(
+        "fetch_bytes",
+        "fetch.size",
+        "fetch.message.max.bytes",
+        1_048_576,
+        1_048_576,
+        "how much is fetched of a partition at once; no message may be larger",
+        least=1,
+    ),
+    Setting(
+        "fetch_backoff_ms",
+        "fetcher.backoff.ms",
+        "refresh.leader.backoff.ms",
+        1000,
+        200,
+        "pause before a broker is asked again that had nothing, or did not answer",
+        least=1,
+    ),
+    Setting(
+        "queued_chunks",
+        "queuedchunks.max",
+        "queued.max.message.chunks",
+        10,
+        2,
+        "how many fetches wait for a stream at most",
+        least=1,
+    ),
+    Setting(
+        "socket_timeout_ms",
+        "socket.timeout.ms",
+        "socket.timeout.ms",
+        30_000,
+        30_000,
+        "how long a broker may take to answer",
+        least=1,
+    ),
+    Setting(
+        "consumer_timeout_ms",
+        "consumer.timeout.ms",
+        "consumer.timeout.ms",
+        -1,
+        -1,
+        "how long a stream waits for a message before it says so; -1: for ever",
+        least=-1,
     ),
 )
 

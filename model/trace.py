@@ -78,6 +78,13 @@ KINDS = {
     "fetching": "a member begins or ceases to fetch a partition",
     "fetched": "messages were delivered to a member",
     "fetch fails": "a broker could not be reached",
+    # messages, one by one: their producer and numbers, and the offsets at which they lie
+    "sent": "an application was told what became of messages that it gave to its producer",
+    "send fails": "a producer gave up messages that it had accepted",
+    "stored": "a broker appended messages to a log",
+    "opened": "a broker that starts has opened a log, which ends where it says",
+    "consumed": "messages were handed to the application of a member",
+    "offset reset": "a member goes on at the beginning or the end of a log",
     # the timeline
     "fault": "an entry of the timeline takes place",
     "fault ends": "what it did is undone",

@@ -34,6 +34,11 @@ TABLE: dict[str, tuple[str, Any, str, Any, Any]] = {
         *("partition.assignment.strategy", "range", "partition.assignment.strategy", "range"),
         "roundrobin",
     ),
+    "fetch_bytes": ("fetch.size", 1_048_576, "fetch.message.max.bytes", 1_048_576, 1),
+    "fetch_backoff_ms": ("fetcher.backoff.ms", 1000, "refresh.leader.backoff.ms", 200, 1),
+    "queued_chunks": ("queuedchunks.max", 10, "queued.max.message.chunks", 2, 1),
+    "socket_timeout_ms": ("socket.timeout.ms", 30_000, "socket.timeout.ms", 30_000, 1),
+    "consumer_timeout_ms": ("consumer.timeout.ms", -1, "consumer.timeout.ms", -1, 0),
 }
 RELEASES: tuple[Release, ...] = ("0.7.2", "0.8.2")
 

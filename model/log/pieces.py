@@ -19,7 +19,7 @@ from model.log.errors import InvalidMessageSize, LogError, MessageSizeTooLarge
 from model.log.message_set import Checked, Delivered, Numbered
 
 
-class _Run(Struct, frozen=True):
+class Run(Struct, frozen=True):
     """Whole entries of one series, one after the other."""
 
     begin: int
@@ -31,6 +31,7 @@ class _Run(Struct, frozen=True):
 
     @property
     def size_bytes(self) -> int:
+        """What they take."""
         return self.count * self.series.entry_bytes
 
 
@@ -49,7 +50,7 @@ def _joined(pieces: Sequence[Piece]) -> Iterator[Piece]:
         yield growing
 
 
-def _runs(pieces: Sequence[Piece], at_offset: int = 0) -> Iterator[_Run]:
+def runs(pieces: Sequence[Piece], at_offset: int = 0) -> Iterator[Run]:
     """The whole entries; an error where something follows that is not the end of a cut one."""
     begin = 0
     is_cut = False
@@ -59,7 +60,7 @@ def _runs(pieces: Sequence[Piece], at_offset: int = 0) -> Iterator[_Run]:
         if is_cut or into_entry:
             what = "an entry is cut, and something else follows" if is_cut else "within an entry"
             raise InvalidMessageSize(f"offset {at_offset + begin}", what)
-        run = _Run(begin, piece.series, first, piece.end // entry_bytes - first)
+        run = Run(begin, piece.series, first, piece.end // entry_bytes - first)
         begin += run.size_bytes
         is_cut = run.size_bytes < piece.size_bytes
         if run.count:
@@ -70,7 +71,7 @@ def _runs(pieces: Sequence[Piece], at_offset: int = 0) -> Iterator[_Run]:
 
 def deep(pieces: Sequence[Piece], at_offset: int = 0) -> Iterator[Delivered]:
     """The messages, each with the offset to go on at."""
-    for run in _runs(pieces, at_offset):
+    for run in runs(pieces, at_offset):
         offset = at_offset + run.begin
         entry_bytes = run.series.entry_bytes
         number = run.series.first + run.first
@@ -83,14 +84,14 @@ def deep(pieces: Sequence[Piece], at_offset: int = 0) -> Iterator[Delivered]:
 
 def valid_size(pieces: Sequence[Piece]) -> int:
     """How many bytes are whole entries; the rest is the part of one."""
-    return sum(run.size_bytes for run in _runs(pieces))
+    return sum(run.size_bytes for run in runs(pieces))
 
 
 def whole_entries(pieces: Sequence[Piece]) -> int:
     """How many bytes from the start are whole entries, whatever follows."""
     size_bytes = 0
     with suppress(LogError):
-        for run in _runs(pieces):
+        for run in runs(pieces):
             size_bytes += run.size_bytes
     return size_bytes
 
@@ -99,7 +100,7 @@ def checked(pieces: Sequence[Piece], *, largest_payload_bytes: int) -> Checked:
     """Check messages before they are appended, and cut off the part of an entry at the end."""
     kept = []
     message_count = size_bytes = 0
-    for run in _runs(pieces):
+    for run in runs(pieces):
         payload_bytes = run.series.payload_bytes
         if payload_bytes > largest_payload_bytes:
             detail = f"{payload_bytes} bytes, {largest_payload_bytes} are allowed"

@@ -1,0 +1,249 @@
+"""Judges of messages: that none is lost or repeated beyond what was promised, and their order.
+
+What is promised is one of four things. *At most once*: none is handed on twice. *At least
+once*: none is lost. *Exactly once*: both. *Measured*: neither is promised, both are counted.
+A promise may bear limits of its own: so many lost and so many repeated are still as agreed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from model import registry
+from model.asks import Partition
+from model.delivery import Account, Ledger, Lot
+from model.ownership import First
+from model.trace import Event
+from model.verdicts import Finding, Property, Verdict, seconds
+
+DELIVERY = Property(
+    "delivery",
+    "end",
+    "no message is lost, and none is handed on twice, beyond what is promised of the group",
+)
+ORDER = Property(
+    "order",
+    "always",
+    "a group is handed the messages of one producer in one partition in the order it sent them, "
+    "but for repeats",
+)
+COMMITS = Property(
+    "sane commits",
+    "always",
+    "a committed offset is not negative, and no further than what was handed on",
+)
+
+Semantics = Literal["at most once", "at least once", "exactly once", "measured"]
+LIMITS: dict[Semantics, tuple[int | None, int | None]] = {
+    "at most once": (None, 0),
+    "at least once": (0, None),
+    "exactly once": (0, 0),
+    "measured": (None, None),
+}
+"""How many may be lost, and how many repeated; None: however many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """What is promised of the messages of some topics to a group."""
+
+    semantics: Semantics
+    topics: tuple[str, ...]
+    most_lost: int | None = None
+    """So many may be lost, whatever the semantics say."""
+    most_repeated: int | None = None
+    most_refused: int | None = None
+    """So many may be refused. Whoever is refused knows it, so it is no loss; but where all is
+    well it should not happen."""
+
+    @property
+    def limits(self) -> tuple[int | None, int | None, int | None]:
+        """How many may be lost, how many repeated, and how many refused."""
+        lost, repeated = LIMITS[self.semantics]
+        return (
+            lost if self.most_lost is None else self.most_lost,
+            repeated if self.most_repeated is None else self.most_repeated,
+            self.most_refused,
+        )
+
+
+def judged(account: Account, promise: Promise) -> Finding:
+    """Whether what became of the messages is what was promised."""
+    claim = Property(f"{DELIVERY.name} to {account.group}", DELIVERY.kind, DELIVERY.says)
+    if not (account.accepted or account.consumed or account.refused):
+        return Finding(claim, Verdict.UNKNOWN, "no message was sent, and none was handed on")
+    counted = (account.lost, account.duplicated, account.refused)
+    exceeded = [
+        limit is not None and number > limit
+        for number, limit in zip(counted, promise.limits, strict=True)
+    ]
+    said = f"{promise.semantics}: {_counted(account)}"
+    return Finding(claim, Verdict.VIOLATED if any(exceeded) else Verdict.HOLDS, said)
+
+
+def _counted(account: Account) -> str:
+    parts = [f"{account.accepted:,} messages accepted, {account.consumed:,} handed on"]
+    if account.lost:
+        parts.append(
+            f"{account.lost:,} lost ({account.never_stored:,} never stored, "
+            f"{account.skipped:,} passed by{_worst(account, 'skipped')})"
+        )
+    if account.duplicated:
+        stored = f", {account.stored_twice:,} stored twice" if account.stored_twice else ""
+        where = _worst(account, "duplicated")
+        parts.append(f"{account.duplicated:,} handed on again{where}{stored}")
+    if account.refused:
+        parts.append(f"{account.refused:,} refused")
+    if account.unread:
+        parts.append(f"{account.unread:,} not yet read")
+    return ", ".join(parts)
+
+
+def _worst(account: Account, what: Literal["skipped", "duplicated"]) -> str:
+    """Where most of it happened, if it happened in several partitions."""
+    found = [(getattr(share, what), share.partition) for share in account.shares]
+    found = [(number, partition) for number, partition in found if number]
+    if len(found) < 2:
+        return f" in {found[0][1]}" if found else ""
+    number, partition = max(found, key=lambda pair: pair[0])
+    return f", {number:,} of them in {partition}"
+
+
+# --- from the trace --------------------------------------------------------------------
+
+
+def lots_of(event: Event) -> Iterable[Lot]:
+    """The messages that an event of a trace is about."""
+    return (Lot(*one) for one in event.detail["lots"])
+
+
+def partition_of(event: Event) -> Partition:
+    """The partition that an event is about; where a program tells of it, the detail names it."""
+    return Partition(event.topic, event.partition or event.detail["partition"])
+
+
+class DeliveryJudge:
+    """Follows every message through a trace."""
+
+    KINDS: ClassVar = frozenset(
+        {"sent", "stored", "opened", "consumed", "offset reset", "applied"}
+    )
+
+    def __init__(self, promises: Mapping[str, Promise]) -> None:
+        self.promises = promises
+        """Group -> what is promised to it."""
+        self.ledger = Ledger()
+        self.order = First()
+        self.commits = First()
+        self.handed_on = 0
+        self.committed = 0
+        self._latest: dict[tuple[str, Partition, str], int] = {}
+        """(Group, partition, producer) -> one past the highest number handed on."""
+        self._sane: dict[tuple[str, Partition], int] = {}
+        """(Group, partition) -> the highest offset that may be committed."""
+        self._handlers: dict[str, Callable[[Event], None]] = {
+            "sent": self._sent,
+            "stored": self._stored,
+            "opened": self._opened,
+            "consumed": self._consumed,
+            "offset reset": self._reset,
+            "applied": self._applied,
+        }
+
+    def take(self, event: Event) -> None:
+        """Take an event of one of these kinds into account."""
+        self._handlers[event.kind](event)
+
+    def _sent(self, event: Event) -> None:
+        detail: Any = event.detail
+        self.ledger.send(
+            event.topic, detail["producer"], detail["first"], detail["end"], detail["outcome"]
+        )
+
+    def _stored(self, event: Event) -> None:
+        for lot in lots_of(event):
+            self.ledger.store(partition_of(event), lot)
+
+    def _opened(self, event: Event) -> None:
+        self.ledger.cut(partition_of(event), event.detail["end"])
+
+    def _consumed(self, event: Event) -> None:
+        partition = partition_of(event)
+        for lot in lots_of(event):
+            self._look_at_order(event, partition, lot)
+            self.ledger.consume(event.group, partition, lot)
+            self._allow(event.group, partition, lot.to)
+            self.handed_on += lot.size
+
+    def _look_at_order(self, event: Event, partition: Partition, lot: Lot) -> None:
+        key = (event.group, partition, lot.producer)
+        latest = self._latest.get(key, 0)
+        new = self.ledger.first_new(event.group, partition.topic, lot)
+        if new is not None and new < latest:
+            self.order.note(
+                event.t_us,
+                f"at {seconds(event.t_us)} {event.node} was handed message {new} of "
+                f"{lot.producer} in {partition}, where message {latest - 1} had come before",
+            )
+        self._latest[key] = max(latest, lot.end)
+
+    def _reset(self, event: Event) -> None:
+        partition = partition_of(event)
+        self.ledger.begin(event.group, partition, event.detail["to"])
+        self._allow(event.group, partition, event.detail["to"])
+
+    def _allow(self, group: str, partition: Partition, offset: int) -> None:
+        key = (group, partition)
+        self._sane[key] = max(self._sane.get(key, 0), offset)
+
+    def _applied(self, event: Event) -> None:
+        for change in event.detail["did"]:
+            place = registry.parse_offset(change[1]) if change[0] != "deleted" else None
+            if place is not None and change[3] is not None:
+                self._look_at_commit(event, *place, change[3])
+
+    def _look_at_commit(self, event: Event, group: str, partition: Partition, data: str) -> None:
+        self.committed += 1
+        offset = int(data) if data.lstrip("-").isdigit() else -1
+        most = self._most(group, partition)
+        if offset < 0 or (most is not None and offset > most):
+            come = f"what lies before {most}" if most else "nothing"
+            self.commits.note(
+                event.t_us,
+                f"at {seconds(event.t_us)} {event.detail['by']} committed {data} for "
+                f"{partition}, of which {group} had been handed {come}",
+            )
+        self.ledger.commit(group, partition, max(offset, 0))
+
+    def _most(self, group: str, partition: Partition) -> int | None:
+        """The highest offset that may be committed.
+
+        A group of which nothing was seen may have come from an earlier run, but never beyond
+        the end of the log; None where nothing is known of that either.
+        """
+        log = self.ledger.logs.get(partition)
+        return self._sane.get((group, partition), log[-1].to if log else None)
+
+    # --- the end -----------------------------------------------------------------------
+
+    def findings(self) -> list[Finding]:
+        """What was found: one for each promise, and what holds always."""
+        return [
+            *(
+                judged(self.ledger.account(group, promise.topics), promise)
+                for group, promise in sorted(self.promises.items())
+            ),
+            self.order.finding(
+                ORDER,
+                f"{self.handed_on:,} messages were handed on, each after those before it",
+                unseen="" if self.handed_on else "no message was handed on",
+            ),
+            self.commits.finding(
+                COMMITS,
+                f"{self.committed:,} offsets were committed, none beyond what was handed on",
+                unseen="" if self.committed else "no offset was committed",
+                counts=bool(self.committed),
+            ),
+        ]

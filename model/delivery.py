@@ -1,0 +1,302 @@
+"""What became of every message: how many were lost, and how many handed on twice.
+
+Theory of operation
+  Every message has an identity that it keeps on its whole way: its producer, and its number
+  there. The ledger is told of these moments: the producer's application learns what became of
+  a message (*sent*), a broker appends it (*stored*), a member of a group hands it to the
+  application (*consumed*), and the group says how far it has come (*committed*). What was
+  accepted and never stored was lost before the log. What was stored, lies before the place
+  that the group has reached and was never consumed, was skipped. What lies behind that place
+  is not lost but unread. A broker whose host has ended may find less in its logs than there
+  was (*opened*); what was in them is then in no log.
+
+  Numbers come in ranges, so a ledger of millions of messages holds some thousand of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from model.asks import Partition
+from model.ranges import Ranges
+
+Outcome = Literal["accepted", "refused", "unknown"]
+"""What a producer's application was told: unknown where a request may have been served."""
+
+
+class Lot(NamedTuple):
+    """Messages of one producer that lie one behind the other in a log.
+
+    `at` and `to` are offsets: of the first of them, and of what follows the last. In between
+    they are all of one size, unless they are `one_entry`, a compressed set: whoever stops
+    within that has read none of them.
+    """
+
+    producer: str
+    first: int
+    end: int
+    at: int
+    to: int
+    one_entry: bool = False
+
+    @property
+    def size(self) -> int:
+        """How many they are."""
+        return self.end - self.first
+
+    def before(self, offset: int) -> int:
+        """One past the number of the last of them that lies before an offset."""
+        if offset >= self.to:
+            return self.end
+        if offset <= self.at or self.one_entry:
+            return self.first
+        return self.first + (offset - self.at) * self.size // (self.to - self.at)
+
+    def precedes(self, other: Lot) -> bool:
+        """Whether the other is what comes next, so that both are like one."""
+        return (
+            (self.producer, self.end, self.to) == (other.producer, other.first, other.at)
+            and not (self.one_entry or other.one_entry)
+            and (self.to - self.at) * other.size == (other.to - other.at) * self.size
+        )
+
+
+class Messages:
+    """A set of messages: the numbers of each producer."""
+
+    __slots__ = ("of",)
+
+    def __init__(self, of: Iterable[tuple[str, Ranges]] = ()) -> None:
+        self.of = dict(of)
+        """Producer -> the numbers of its messages."""
+
+    @property
+    def size(self) -> int:
+        """How many there are."""
+        return sum(numbers.size for numbers in self.of.values())
+
+    def add(self, producer: str, first: int, end: int) -> int:
+        """Add messages; how many of them are new."""
+        numbers = self.of.get(producer)
+        if numbers is None:
+            numbers = self.of[producer] = Ranges()
+        return numbers.add(first, end)
+
+    def without(self, *others: Messages) -> Messages:
+        """Those that are in none of the others."""
+        left = self
+        for other in others:
+            left = Messages(
+                (producer, numbers.without(other.of.get(producer, _NONE)))
+                for producer, numbers in left.of.items()
+            )
+        return left
+
+
+_NONE = Ranges()
+
+
+@dataclass(slots=True)
+class Place:
+    """How a group stands in one partition."""
+
+    begun_at: int = 0
+    """What lies before is not due to it."""
+    reached: int = 0
+    """How far it has consumed, or committed, whichever is more."""
+    duplicated: int = 0
+    is_begun: bool = False
+
+
+class Share(NamedTuple):
+    """What became of the messages of one partition in one group."""
+
+    partition: Partition
+    stored: int
+    skipped: int
+    duplicated: int
+    unread: int
+
+
+@dataclass(frozen=True, slots=True)
+class Account:
+    """What became of the messages of some topics in one group."""
+
+    group: str
+    accepted: int
+    refused: int
+    """Not accepted, at no attempt."""
+    never_stored: int
+    """Accepted from the application, in no log, and never consumed."""
+    stored_twice: int
+    consumed: int
+    """Different messages."""
+    shares: tuple[Share, ...]
+
+    @property
+    def skipped(self) -> int:
+        """Stored, passed by and never consumed."""
+        return sum(share.skipped for share in self.shares)
+
+    @property
+    def lost(self) -> int:
+        """Accepted or stored, and will not be consumed any more."""
+        return self.never_stored + self.skipped
+
+    @property
+    def duplicated(self) -> int:
+        """Handed on although they had been handed on before; counted each time."""
+        return sum(share.duplicated for share in self.shares)
+
+    @property
+    def unread(self) -> int:
+        """Stored behind the place that the group has reached."""
+        return sum(share.unread for share in self.shares)
+
+
+@dataclass(slots=True)
+class Ledger:
+    """The way of every message."""
+
+    accepted: dict[str, Messages] = field(default_factory=dict)
+    """Topic -> what the applications of producers were promised."""
+    refused: dict[str, Messages] = field(default_factory=dict)
+    """Topic -> what applications were told that it is not sent."""
+    logs: dict[Partition, list[Lot]] = field(default_factory=dict)
+    """Partition -> what lies in it, in order."""
+    seen: dict[tuple[str, str], Messages] = field(default_factory=dict)
+    """(Group, topic) -> what any member of the group has consumed."""
+    places: dict[tuple[str, Partition], Place] = field(default_factory=dict)
+
+    # --- what happens --------------------------------------------------------------------
+
+    def send(self, topic: str, producer: str, first: int, end: int, outcome: Outcome) -> None:
+        """An application has learnt what became of messages that it sent."""
+        if outcome != "unknown":
+            told = self.accepted if outcome == "accepted" else self.refused
+            told.setdefault(topic, Messages()).add(producer, first, end)
+
+    def store(self, partition: Partition, lot: Lot) -> None:
+        """A broker has appended messages."""
+        log = self.logs.setdefault(partition, [])
+        if log and log[-1].precedes(lot):
+            log[-1] = log[-1]._replace(end=lot.end, to=lot.to)
+        else:
+            log.append(lot)
+
+    def cut(self, partition: Partition, end: int) -> None:
+        """A log was found to end there: what was behind that is in it no longer."""
+        log = self.logs.get(partition, [])
+        while log and log[-1].to > end:
+            lot = log.pop()
+            kept = lot.before(end)
+            if kept > lot.first:
+                log.append(lot._replace(end=kept, to=end))
+
+    def begin(self, group: str, partition: Partition, at: int) -> None:
+        """A group without a place in a partition begins there; what lies before is not due."""
+        place = self.place(group, partition)
+        if not place.is_begun:
+            place.is_begun = True
+            place.begun_at = place.reached = at
+
+    def consume(self, group: str, partition: Partition, lot: Lot) -> int:
+        """A member hands messages to its application; how many the group has had before."""
+        seen = self.seen.get((group, partition.topic))
+        if seen is None:
+            seen = self.seen[group, partition.topic] = Messages()
+        again = lot.size - seen.add(lot.producer, lot.first, lot.end)
+        place = self.place(group, partition)
+        place.is_begun = True
+        place.duplicated += again
+        place.reached = max(place.reached, lot.to)
+        return again
+
+    def first_new(self, group: str, topic: str, lot: Lot) -> int | None:
+        """The first of these messages that the group has not had; None if it had them all."""
+        numbers = self._seen(group, topic).of.get(lot.producer, _NONE)
+        gaps = numbers.missing(lot.first, lot.end)
+        return gaps[0][0] if gaps else None
+
+    def commit(self, group: str, partition: Partition, offset: int) -> None:
+        """A group has said how far it has come: it means not to read again what lies before."""
+        place = self.place(group, partition)
+        place.is_begun = True
+        place.reached = max(place.reached, offset)
+
+    def place(self, group: str, partition: Partition) -> Place:
+        """How a group stands in a partition."""
+        place = self.places.get((group, partition))
+        if place is None:
+            place = self.places[group, partition] = Place()
+        return place
+
+    # --- what came of it -----------------------------------------------------------------
+
+    def account(self, group: str, topics: Iterable[str]) -> Account:
+        """What became of the messages of these topics in this group."""
+        names = sorted(set(topics))
+        stored = [self._stored(name) for name in names]
+        seen = [self._seen(group, name) for name in names]
+        accepted = [self.accepted.get(name, Messages()) for name in names]
+        refused = [self.refused.get(name, Messages()) for name in names]
+        never = zip(accepted, stored, seen, strict=True)
+        in_logs = sum(
+            lot.size for one, log in self.logs.items() if one.topic in names for lot in log
+        )
+        return Account(
+            group=group,
+            accepted=sum(one.size for one in accepted),
+            refused=sum(
+                one.without(other).size for one, other in zip(refused, accepted, strict=True)
+            ),
+            never_stored=sum(one.without(*others).size for one, *others in never),
+            stored_twice=in_logs - sum(one.size for one in stored),
+            consumed=sum(one.size for one in seen),
+            shares=tuple(share for name in names for share in self._shares(group, name)),
+        )
+
+    def _stored(self, topic: str) -> Messages:
+        """What lies in any log of a topic."""
+        lots = (lot for one, log in self.logs.items() if one.topic == topic for lot in log)
+        stored = Messages()
+        for producer, first, end, *_ in sorted(lots):  # in order, adding takes no time
+            stored.add(producer, first, end)
+        return stored
+
+    def _seen(self, group: str, topic: str) -> Messages:
+        return self.seen.get((group, topic), Messages())
+
+    def _shares(self, group: str, topic: str) -> list[Share]:
+        """What became of the messages of each partition of a topic.
+
+        A message that was stored in two partitions is not lost as long as it can still be
+        read in one of them.
+        """
+        logs = [one for one in sorted(self.logs) if one.topic == topic]
+        parted = {one: self._parted(group, one) for one in logs}
+        readable = [later for _, later in parted.values()]
+        seen = self._seen(group, topic)
+        return [
+            Share(
+                partition,
+                stored=sum(lot.size for lot in self.logs[partition]),
+                skipped=past.without(seen, *readable).size,
+                duplicated=self.place(group, partition).duplicated,
+                unread=later.without(seen).size,
+            )
+            for partition, (past, later) in parted.items()
+        ]
+
+    def _parted(self, group: str, partition: Partition) -> tuple[Messages, Messages]:
+        """What is due before the place that a group has reached, and what lies behind it."""
+        place = self.place(group, partition)
+        past, later = Messages(), Messages()
+        for lot in self.logs[partition]:
+            due = lot.before(place.begun_at)
+            reached = max(due, lot.before(place.reached))
+            past.add(lot.producer, due, reached)
+            later.add(lot.producer, reached, lot.end)
+        return past, later

@@ -1,0 +1,233 @@
+"""The judges of messages see each thing that can go wrong, and nothing where nothing has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from model.asks import Partition
+from model.delivered import DeliveryJudge, Promise, Semantics
+from model.registry import offset, owner
+from model.trace import Event
+from model.verdicts import Finding, Verdict
+from model.waiting import PunctualityJudge, StarvationJudge
+
+CLICKS = Partition("clicks", "0-0")
+SECOND_US = 1_000_000
+Step = Callable[[], Event]
+
+
+def event(at_s: float, kind: str, node: str = "", **detail: Any) -> Event:
+    """An event of a trace that is about the one partition of the one group."""
+    at_us = int(at_s * SECOND_US)
+    group = "group" if node.startswith("c") else ""
+    return Event(0, at_us, node, kind, 0, group, *CLICKS, 0, detail)
+
+
+def sent(at_s: float, first: int, end: int, outcome: str = "accepted") -> Event:
+    return event(at_s, "sent", "p", producer="p", first=first, end=end, outcome=outcome)
+
+
+def stored(at_s: float, first: int, end: int) -> Event:
+    return event(at_s, "stored", "b0", lots=[["p", first, end, first * 10, end * 10]])
+
+
+def consumed(at_s: float, first: int, end: int, node: str = "c0", stream: int = 0) -> Event:
+    lot = ["p", first, end, first * 10, end * 10]
+    return event(at_s, "consumed", node, lots=[lot], stream=stream)
+
+
+def committed(at_s: float, number: int | str) -> Event:
+    did = [["changed", offset("group", CLICKS), 0, str(number)]]
+    return event(at_s, "applied", "", by="c0", did=did)
+
+
+def claimed(at_s: float, word: str = "created") -> Event:
+    return event(at_s, "applied", "", by="c0", did=[[word, owner("group", CLICKS), 7, "c0-0"]])
+
+
+def fetching(at_s: float, does: str, node: str = "c0", stream: int = 0) -> Event:
+    return event(at_s, "fetching", node, does=does, at=0, stream=stream)
+
+
+def judged(semantics: Semantics, *events: Event, **limits: int) -> dict[str, Finding]:
+    """What the judge of delivery says of these events."""
+    judge = DeliveryJudge({"group": Promise(semantics, ("clicks",), **limits)})
+    for one in events:
+        judge.take(one)
+    return {finding.claim.name: finding for finding in judge.findings()}
+
+
+# --- delivery --------------------------------------------------------------------------
+
+IN_ORDER = (sent(0, 0, 10), stored(0, 0, 10), consumed(1, 0, 10), committed(2, 100))
+LOST = (sent(0, 0, 10), stored(0, 0, 10), consumed(1, 4, 10))
+NEVER_STORED = (sent(0, 0, 12), stored(0, 0, 10), consumed(1, 0, 10))
+REPEATED = (*IN_ORDER, consumed(3, 7, 10, "c1"))
+
+
+@pytest.mark.parametrize(
+    ("semantics", "held"),
+    [
+        ("at most once", {"in order", "lost", "never stored"}),
+        ("at least once", {"in order", "repeated"}),
+        ("exactly once", {"in order"}),
+        ("measured", {"in order", "lost", "never stored", "repeated"}),
+    ],
+)
+def test_each_promise_allows_what_it_says(semantics: Semantics, held: set[str]) -> None:
+    """At most once may lose, at least once may repeat, exactly once may do neither."""
+    runs = {
+        "in order": IN_ORDER,
+        "lost": LOST,
+        "never stored": NEVER_STORED,
+        "repeated": REPEATED,
+    }
+    found = {name: judged(semantics, *run)["delivery to group"] for name, run in runs.items()}
+
+    assert {name for name, it in found.items() if it.verdict is Verdict.HOLDS} == held
+    assert "4 lost (0 never stored, 4 passed by in clicks/0-0)" in found["lost"].evidence
+    assert "2 lost (2 never stored, 0 passed by)" in found["never stored"].evidence
+    assert "3 handed on again in clicks/0-0" in found["repeated"].evidence
+
+
+def test_a_promise_may_bear_limits_of_its_own() -> None:
+    """Measured with bounds: so many and no more."""
+    assert judged("measured", *LOST, most_lost=4)["delivery to group"].verdict is Verdict.HOLDS
+    assert judged("measured", *LOST, most_lost=3)["delivery to group"].verdict is Verdict.VIOLATED
+    within = judged("exactly once", *REPEATED, most_repeated=3)["delivery to group"]
+    assert within.verdict is Verdict.HOLDS
+
+
+def test_what_was_refused_is_nobodys_loss() -> None:
+    """The application was told; and of what may have been served it knows nothing."""
+    run = (*IN_ORDER, sent(4, 10, 20, "refused"), sent(4, 20, 30, "unknown"), sent(4, 10, 12))
+    run = (*run, stored(5, 10, 12))
+    limited = judged("exactly once", *run, most_refused=7)["delivery to group"]
+
+    assert judged("exactly once", *run)["delivery to group"].verdict is Verdict.HOLDS
+    assert limited.verdict is Verdict.VIOLATED
+    assert "8 refused" in limited.evidence
+
+
+def test_without_messages_nothing_is_known() -> None:
+    """No verdict comes from an empty trace."""
+    findings = judged("exactly once")
+
+    assert {one.verdict for one in findings.values()} == {Verdict.UNKNOWN}
+
+
+def test_what_is_not_read_yet_is_not_lost() -> None:
+    """A commit says that the group will not come back; a log that goes on says nothing."""
+    unread = judged("at least once", *IN_ORDER, sent(3, 10, 15), stored(3, 10, 15))
+    passed = judged("at least once", sent(0, 0, 9), stored(0, 0, 9), committed(2, 90))
+
+    assert unread["delivery to group"].verdict is Verdict.HOLDS
+    assert "5 not yet read" in unread["delivery to group"].evidence
+    assert passed["delivery to group"].verdict is Verdict.VIOLATED
+
+
+# --- order and commits -----------------------------------------------------------------
+
+
+def test_messages_come_in_the_order_they_were_sent() -> None:
+    """A repeat is no disorder; a message that comes late for the first time is."""
+    in_order = judged("measured", *REPEATED)
+    late = judged("measured", stored(0, 0, 10), consumed(1, 5, 10), consumed(2, 0, 5))
+
+    assert in_order["order"].verdict is Verdict.HOLDS
+    assert late["order"].verdict is Verdict.VIOLATED
+    assert late["order"].at_us == 2 * SECOND_US
+
+
+@pytest.mark.parametrize("number", [-1, 110, "9223372036854775807"])
+def test_a_commit_that_nothing_was_handed_on_for_is_seen(number: int | str) -> None:
+    """Minus one, a marker for the latest, or more than there is."""
+    run = (*IN_ORDER[:3], committed(2, number))
+
+    finding = judged("measured", *run)["sane commits"]
+
+    assert finding.verdict is Verdict.VIOLATED
+    assert f"committed {number}" in finding.evidence
+
+
+def test_a_commit_of_where_a_group_begins_is_sane() -> None:
+    """It looked for the end of the log, and was handed nothing yet."""
+    reset = event(1, "offset reset", "c0", to=100, why="no offset")
+
+    findings = judged("at least once", stored(0, 0, 10), reset, committed(2, 100))
+
+    assert findings["sane commits"].verdict is Verdict.HOLDS
+    assert "lost" not in findings["delivery to group"].evidence
+
+
+# --- waiting ---------------------------------------------------------------------------
+
+
+def starved(*events: Event, end_s: float = 100) -> Finding:
+    """What is said of waits of more than ten seconds."""
+    judge = StarvationJudge(10 * SECOND_US)
+    for one in events:
+        judge.take(one)
+    return judge.finding(int(end_s * SECOND_US))
+
+
+CLAIMED = (claimed(1), fetching(1, "begins"))
+OWNED = (stored(0, 0, 10), *CLAIMED)
+
+
+@pytest.mark.parametrize(
+    ("events", "verdict"),
+    [
+        ((*OWNED, consumed(2, 0, 10)), Verdict.HOLDS),
+        ((*OWNED, consumed(2, 0, 5)), Verdict.VIOLATED),
+        ((*OWNED, consumed(9, 0, 5), consumed(18, 5, 10)), Verdict.HOLDS),
+        ((*OWNED, consumed(2, 0, 5, stream=1)), Verdict.VIOLATED),
+        ((*OWNED, fetching(10, "ceases")), Verdict.VIOLATED),
+        ((*OWNED, fetching(10, "ceases"), claimed(10, "deleted")), Verdict.HOLDS),
+        ((*OWNED, event(5, "hosting", "b0", does="ceases")), Verdict.HOLDS),
+        (
+            (
+                *OWNED,
+                event(5, "hosting", "b0", does="ceases"),
+                event(60, "hosting", "b0", does="begins"),
+            ),
+            Verdict.VIOLATED,
+        ),
+        ((*CLAIMED, stored(50, 0, 1)), Verdict.VIOLATED),
+        ((*CLAIMED, stored(95, 0, 1)), Verdict.HOLDS),
+        (CLAIMED, Verdict.UNKNOWN),
+        ((stored(0, 0, 10), fetching(1, "begins")), Verdict.UNKNOWN),
+        ((*OWNED, event(2, "offset reset", "c0", to=100, why="no offset")), Verdict.HOLDS),
+    ],
+)
+def test_a_wait_counts_while_there_is_something_to_read(
+    events: tuple[Event, ...], verdict: Verdict
+) -> None:
+    """By the owner's own stream, while the broker serves it, and only while it is owned."""
+    assert starved(*events).verdict is verdict
+
+
+def test_the_first_moment_of_starving_is_named() -> None:
+    """It is when the bound was passed, not when the wait began or ended."""
+    finding = starved(*OWNED)
+
+    assert finding.at_us == 11 * SECOND_US
+    assert "stream 0 of c0 was handed nothing" in finding.evidence
+
+
+def test_what_was_accepted_is_stored_in_time() -> None:
+    """A message that stays in a queue for too long is seen when it comes, if it does."""
+
+    def said(*events: Event) -> Finding:
+        judge = PunctualityJudge(SECOND_US)
+        for one in events:
+            judge.take(one)
+        return judge.finding()
+
+    assert said(sent(0, 0, 5), sent(1, 5, 9), stored(1, 0, 9)).verdict is Verdict.HOLDS
+    assert said(sent(0, 0, 5), sent(1, 5, 9), stored(1.5, 0, 9)).verdict is Verdict.VIOLATED
+    assert said(sent(0, 0, 5, "refused"), stored(9, 0, 5)).verdict is Verdict.UNKNOWN
+    assert "1.50 s later" in said(sent(0, 0, 5), stored(1.5, 0, 9)).evidence

@@ -1,0 +1,110 @@
+"""Who a message is can be told from what lies in a log, whatever it is made of."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.asks import Partition
+from model.clients.chunks import Chunk, Handed
+from model.clients.identities import identity_of, lots_in, merged, payload_of
+from model.delivery import Lot
+from model.log.codecs import Codec
+from model.log.contents import Piece, Series, size_of, whole
+from model.log.message import Message
+from model.log.message_set import wrap
+
+CLICKS = Partition("clicks", "0-0")
+
+
+def numbered(*numbers: int, codec: Codec = Codec.NONE) -> bytes:
+    """Messages of a producer, of 20 bytes each."""
+    return wrap([Message.of(payload_of("p", number, 10)) for number in numbers], codec)
+
+
+def handed(contents: bytes | tuple[Piece, ...], *sizes: int) -> list[Handed]:
+    """What is handed on, so many at a time; all of it, one by one, if no size is given."""
+    chunk = Chunk(CLICKS, contents, 100)
+    found = [chunk.next(size) for size in sizes]
+    while not sizes and (one := chunk.next(1)) is not None:
+        found.append(one)
+    return [one for one in found if one is not None]
+
+
+def test_a_payload_says_who_it_is() -> None:
+    """If it was made here, however long it is."""
+    assert identity_of(payload_of("p0", 17, 100)) == ("p0", 17)
+    assert identity_of(payload_of("p0", 17, 0)) == ("p0", 17)
+    assert len(payload_of("p0", 17, 100)) == 100
+    assert identity_of(b"hello") is None
+    assert identity_of(b"p/x/") is None
+
+
+def test_lots_are_what_follows_one_another() -> None:
+    """Of one producer, of one size, in one entry if they are compressed."""
+    compressed = numbered(7, 8, 9, codec=Codec.GZIP)
+    strange = wrap([Message.of(b"hello")], Codec.NONE)
+    contents = numbered(0, 1) + numbered(3) + compressed + strange + numbered(10)
+    end = 160 + len(compressed)
+
+    assert lots_in(contents, 100) == [
+        Lot("p", 0, 2, 100, 140),
+        Lot("p", 3, 4, 140, 160),
+        Lot("p", 7, 10, 160, end, one_entry=True),
+        Lot("p", 10, 11, end + len(strange), end + len(strange) + 20),
+    ]
+
+
+def test_a_series_is_handed_on_as_it_is_asked_for() -> None:
+    """From where it was cut, and no further than it is whole."""
+    series = Series("p", 50, 10, 90)
+    pieces = (Piece(series, 200, 550), Piece(series, 550, 950))
+
+    parts = handed(pieces, 3, 100, 1)
+
+    assert [(one.lot, one.size) for one in parts] == [
+        (Lot("p", 52, 55, 100, 400), 3),
+        (Lot("p", 55, 59, 400, 800), 4),
+    ]
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), st.integers(1, 5), st.integers(0, 30)), max_size=8),
+)
+def test_what_is_handed_on_is_what_was_stored(parts: list[tuple[bool, int, int]]) -> None:
+    """Message by message, compressed or not: the same numbers, in the same order."""
+    contents = b"".join(
+        numbered(*range(first, first + count), codec=Codec.GZIP if is_compressed else Codec.NONE)
+        for is_compressed, count, first in parts
+    )
+    expected = [("p", first + at) for _, count, first in parts for at in range(count)]
+
+    found = handed(contents)
+
+    stored = [(lot.producer, one) for lot in lots_in(contents, 0) for one in range(*lot[1:3])]
+    lots = [one.lot for one in found if one.lot is not None]
+    assert stored == expected
+    assert [(lot.producer, lot.first) for lot in lots] == expected
+    assert not found or found[-1].next_offset == 100 + len(contents)
+    assert merged(lots_in(contents, 0)) == lots_in(contents, 0)
+
+
+@given(st.lists(st.integers(1, 40), min_size=1, max_size=6), st.integers(1, 7), st.data())
+def test_however_a_series_is_cut_it_is_handed_on_whole(
+    counts: list[int], at_most: int, data: st.DataObject
+) -> None:
+    """An append may have come in parts, and a fetch may end within an entry."""
+    pieces = whole(Series("p", 0, sum(counts), 90))
+    size = size_of(pieces)
+    cuts = sorted(data.draw(st.lists(st.integers(0, size), max_size=4)))
+    edges = [0, *cuts, size]
+    cut = tuple(
+        Piece(pieces[0].series, begin, end) for begin, end in pairwise(edges) if begin < end
+    )
+
+    found = handed(cut, *[at_most] * (sum(counts) + 1))
+
+    assert sum(one.size for one in found) == sum(counts)
+    assert [one.next_offset for one in found[:-1]] == [one.offset for one in found[1:]]
