@@ -7,14 +7,14 @@ A promise may bear limits of its own: so many lost and so many repeated are stil
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, ClassVar, Literal
 
 from model import registry
 from model.asks import Partition
 from model.delivery import Account, Ledger, Lot
 from model.ownership import First
+from model.promise import Promise
 from model.trace import Event
 from model.verdicts import Finding, Property, Verdict, seconds
 
@@ -34,39 +34,6 @@ COMMITS = Property(
     "always",
     "a committed offset is not negative, and no further than what was handed on",
 )
-
-Semantics = Literal["at most once", "at least once", "exactly once", "measured"]
-LIMITS: dict[Semantics, tuple[int | None, int | None]] = {
-    "at most once": (None, 0),
-    "at least once": (0, None),
-    "exactly once": (0, 0),
-    "measured": (None, None),
-}
-"""How many may be lost, and how many repeated; None: however many."""
-
-
-@dataclass(frozen=True, slots=True)
-class Promise:
-    """What is promised of the messages of some topics to a group."""
-
-    semantics: Semantics
-    topics: tuple[str, ...]
-    most_lost: int | None = None
-    """So many may be lost, whatever the semantics say."""
-    most_repeated: int | None = None
-    most_refused: int | None = None
-    """So many may be refused. Whoever is refused knows it, so it is no loss; but where all is
-    well it should not happen."""
-
-    @property
-    def limits(self) -> tuple[int | None, int | None, int | None]:
-        """How many may be lost, how many repeated, and how many refused."""
-        lost, repeated = LIMITS[self.semantics]
-        return (
-            lost if self.most_lost is None else self.most_lost,
-            repeated if self.most_repeated is None else self.most_repeated,
-            self.most_refused,
-        )
 
 
 def judged(account: Account, promise: Promise) -> Finding:
@@ -128,13 +95,20 @@ class DeliveryJudge:
     """Follows every message through a trace."""
 
     KINDS: ClassVar = frozenset(
-        {"sent", "stored", "opened", "consumed", "offset reset", "applied"}
+        {"sent", "stored", "opened", "consumed", "handled", "offset reset", "applied"}
     )
 
-    def __init__(self, promises: Mapping[str, Promise]) -> None:
+    def __init__(
+        self, promises: Mapping[str, Promise], says_handled: Collection[str] = ()
+    ) -> None:
         self.promises = promises
         """Group -> what is promised to it."""
+        self.says_handled = frozenset(says_handled)
+        """Groups whose applications say when they are done with a message. Only then does it
+        count for them; for the others it does when it is handed on."""
         self.ledger = Ledger()
+        self._handed = Ledger()
+        """What was handed on, whether or not it was handled then."""
         self.order = First()
         self.commits = First()
         self.handed_on = 0
@@ -148,6 +122,7 @@ class DeliveryJudge:
             "stored": self._stored,
             "opened": self._opened,
             "consumed": self._consumed,
+            "handled": self._handled,
             "offset reset": self._reset,
             "applied": self._applied,
         }
@@ -173,14 +148,21 @@ class DeliveryJudge:
         partition = partition_of(event)
         for lot in lots_of(event):
             self._look_at_order(event, partition, lot)
-            self.ledger.consume(event.group, partition, lot)
+            self._handed.consume(event.group, partition, lot)
+            if event.group not in self.says_handled:
+                self.ledger.consume(event.group, partition, lot)
             self._allow(event.group, partition, lot.to)
             self.handed_on += lot.size
+
+    def _handled(self, event: Event) -> None:
+        if event.group in self.says_handled:
+            for lot in lots_of(event):
+                self.ledger.consume(event.group, partition_of(event), lot)
 
     def _look_at_order(self, event: Event, partition: Partition, lot: Lot) -> None:
         key = (event.group, partition, lot.producer)
         latest = self._latest.get(key, 0)
-        new = self.ledger.first_new(event.group, partition.topic, lot)
+        new = self._handed.first_new(event.group, partition.topic, lot)
         if new is not None and new < latest:
             self.order.note(
                 event.t_us,

@@ -7,11 +7,14 @@ microseconds from the beginning of the run.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
+from model.clients.producer_settings import ProducerSettings
 from model.faults import Action
+from model.log.settings import BrokerLogSettings
 from model.program import Program
+from model.promise import Promise
 from model.registry import Layout
 from model.settings import ConsumerSettings
 from model.subscriptions import Subscription
@@ -55,6 +58,20 @@ class BrokerPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class StoragePlan:
+    """The machines on which the brokers of a cluster keep their logs."""
+
+    machine: str = "page"
+    """Which kind, by its name."""
+    memory_bytes: int = 0
+    """For the pagecache; 0: as much as that kind has."""
+    sends_files: bool = True
+    """Whether fetches are answered with sendfile; otherwise through the broker's memory."""
+    settings: BrokerLogSettings = field(default_factory=BrokerLogSettings)
+    """But for how many partitions a topic has, which the plan of the topic says."""
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterPlan:
     """Brokers and the ensemble they register with."""
 
@@ -65,6 +82,8 @@ class ClusterPlan:
     brokers: tuple[BrokerPlan, ...]
     topics: tuple[TopicPlan, ...]
     session_timeout_ms: int = 6000
+    storage: StoragePlan | None = None
+    """None where logs hold no messages but only grow at a rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +102,44 @@ class ConsumerPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class Handling:
+    """What the application of a member does with the messages that it is handed."""
+
+    each_us: int = 0
+    """How long it takes for one."""
+    commits: Literal["as configured", "before", "after", "with the result"] = "as configured"
+    """When its place is stored, seen from what was fetched together."""
+
+
+def balancer(cluster: str) -> str:
+    """Where a balancer listens that deals out connections to the brokers of a cluster."""
+    return f"{cluster}-balancer.example:9092"
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerPlan:
+    """A process that sends what the timeline tells it to."""
+
+    node: str
+    cluster: str
+    settings: ProducerSettings
+    keys: int = 0
+    """Of how many keys messages have one; 0: none has."""
+    is_balanced: bool = False
+    """Whether a balancer deals its connections out to the brokers."""
+
+    @property
+    def name(self) -> str:
+        """Whose messages they are, in payloads and traces."""
+        return self.node.replace("/", "-")
+
+    @property
+    def set(self) -> str:
+        """The name that it shares with others of its kind."""
+        return self.node.partition("/")[0]
+
+
+@dataclass(frozen=True, slots=True)
 class GroupPlan:
     """A group of consumers."""
 
@@ -90,6 +147,9 @@ class GroupPlan:
     cluster: str
     consumers: tuple[ConsumerPlan, ...]
     fetch_every_us: int = 1_000_000
+    promise: Promise | None = None
+    """What is promised of the messages."""
+    handling: Handling = Handling()
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +187,7 @@ class Plan:
     groups: tuple[GroupPlan, ...]
     timeline: tuple[Action, ...]
     settle_us: int
+    producers: tuple[ProducerPlan, ...] = ()
     sometimes: tuple[Happening, ...] = ()
     """What must have happened, or the run shows nothing."""
     never: tuple[Happening, ...] = ()

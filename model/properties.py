@@ -13,6 +13,7 @@ from typing import Any
 from model.calm import BALANCE, CONSENSUS, COVER, CalmJudge
 from model.faults import Effect
 from model.history import History
+from model.messages import MessageJudges, message_judges
 from model.ownership import MONOTONE, OWN_NODES, SINGLE, STRICT, TRUTHFUL, OwnershipJudge
 from model.plan import Happening, Plan
 from model.progress import PROGRESS, WORK, ChangeSeen, ProgressJudge
@@ -32,6 +33,7 @@ PROPERTIES: tuple[Property, ...] = (
     PROGRESS,
     WORK,
 )
+"""Those of coordination; `model.messages` has those of messages."""
 
 SOMETIMES = Property("sometimes", "sometimes", "what the scenario is about has really happened")
 NEVER_HAPPENS = Property("never", "always", "what the scenario rules out has not happened")
@@ -79,7 +81,8 @@ def judge(plan: Plan, trace: Trace, effects: Sequence[Effect]) -> Judgement:
     calm = CalmJudge(plan)
     progress = ProgressJudge(plan, calm_us, after)
     trackers = rests_of(plan)
-    watch = _Watch(history, ownership, calm, progress, trackers)
+    messages = message_judges(plan)
+    watch = _Watch(history, ownership, calm, progress, trackers, messages)
     watch.all_of(trace)
     history.now_us = end_us
     if trackers:
@@ -94,6 +97,7 @@ def judge(plan: Plan, trace: Trace, effects: Sequence[Effect]) -> Judgement:
     ]
     findings = [
         *(of_groups if plan.groups else _without_groups(of_groups, plan)),
+        *(messages.findings(end_us) if messages is not None else ()),
         *(_never(one, trace) for one in plan.never),
         *(_sometimes(one, trace) for one in plan.sometimes),
     ]
@@ -152,6 +156,7 @@ class _Watch:
         calm: CalmJudge,
         progress: ProgressJudge,
         trackers: list[RestOf],
+        messages: MessageJudges | None,
     ) -> None:
         self.history = history
         self.calm = calm
@@ -171,6 +176,8 @@ class _Watch:
                 calls.append(self.look)
             if progress.handles(kind):
                 calls.append(progress.handler(kind))
+            if messages is not None:
+                calls.extend(messages.calls(kind))
             if calls:
                 self.calls[kind] = calls
 

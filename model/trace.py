@@ -83,7 +83,12 @@ KINDS = {
     "send fails": "a producer gave up messages that it had accepted",
     "stored": "a broker appended messages to a log",
     "opened": "a broker that starts has opened a log, which ends where it says",
+    "request refused": "a broker closed a connection because of what came over it",
+    "segment deleted": "a broker deleted the oldest segment of a log",
+    "broker fails": "a broker ends because of its disk",
     "consumed": "messages were handed to the application of a member",
+    "handled": "an application is done with messages that it was handed",
+    "stream fails": "an application could not be handed the next message",
     "offset reset": "a member goes on at the beginning or the end of a log",
     # the timeline
     "fault": "an entry of the timeline takes place",

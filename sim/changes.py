@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from model.answers import LEAVE, Ordered
@@ -13,7 +14,8 @@ from model.topics import CHANGES
 from sim.node import Node
 
 if TYPE_CHECKING:
-    from sim.world import Cluster, World
+    from sim.cluster import Cluster
+    from sim.world import World
 
 
 # --- members ---------------------------------------------------------------------------
@@ -35,7 +37,9 @@ def restart(world: World, action: Action, effect: Effect) -> None:
 
 
 def _is_server(world: World, target: str) -> bool:
-    return target not in world.consumers and target not in world.brokers
+    return not any(
+        target in known for known in (world.consumers, world.brokers, world.producers.plans)
+    )
 
 
 def _revive(world: World, action: Action, effect: Effect) -> None:
@@ -148,6 +152,11 @@ def produce(world: World, action: Action, effect: Effect) -> None:
     load = Load.of(action, effect)
     topic = action.target
     world.kernel.write(topic, "produces", load.detail, topic=topic)
-    cluster.logs.produce(topic, load)
+    if cluster.sites is not None:
+        world.producers.produce(topic, load, action.option("from"), cluster.plan.name)
+        cease = partial(world.producers.cease, load)
+    else:
+        cluster.logs.produce(topic, load)
+        cease = partial(cluster.logs.cease, topic, load)
     if action.for_us:
-        world.nemesis.later(effect, action.for_us, lambda: cluster.logs.cease(topic, load))
+        world.nemesis.later(effect, action.for_us, cease)

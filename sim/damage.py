@@ -11,6 +11,7 @@ from sim.server import Server
 
 if TYPE_CHECKING:
     from sim.ensemble import Ensemble
+    from sim.filesystem import FileSystem
     from sim.node import Node
     from sim.world import World
 
@@ -52,13 +53,13 @@ def crash(world: World, action: Action, effect: Effect) -> None:
         _kill(world, node, effect)
 
 
-def _kill(world: World, node: Node, effect: Effect) -> None:
+def _kill(world: World, node: Node, effect: Effect, lost: Effect | None = None) -> None:
     effect.add("processes killed")
     assert node.client is not None, "every process has a client"
     tree = node.client.ensemble.committed
     left_behind = tree.ephemerals.get(node.client.session)
     effect.add("ephemerals left behind", len(left_behind) if left_behind is not None else 0)
-    world.kill(node)
+    world.kill(node, lost=lost)
 
 
 def crash_host(world: World, action: Action, effect: Effect) -> None:
@@ -71,7 +72,7 @@ def crash_host(world: World, action: Action, effect: Effect) -> None:
         effect.add("connections left open")
         node.client.pulse.end()
         node.client.connection = None
-    _kill(world, node, effect)
+    _kill(world, node, effect, lost=effect)
 
 
 def pause(world: World, action: Action, effect: Effect) -> None:
@@ -163,6 +164,8 @@ def _ensemble_of(world: World, target: str) -> Ensemble:
         return found[0]
     if target in world.consumers:
         return world.clusters[world.consumers[target][0].cluster].ensemble
+    if target in world.producers.plans:
+        return world.clusters[world.producers.plans[target].cluster].ensemble
     return world.brokers[target][0].ensemble
 
 
@@ -214,6 +217,33 @@ def delay(world: World, action: Action, effect: Effect) -> None:
 def skew(world: World, action: Action, effect: Effect) -> None:
     """A clock is wrong. It has an effect when somebody reads it."""
     world.skew(action.target, int(action.option("by")), effect)
+
+
+# --- disks -----------------------------------------------------------------------------
+
+
+def _files(world: World, action: Action) -> FileSystem:
+    sites = world.brokers[action.target][0].sites
+    assert sites is not None, "a fault of a disk is only aimed at a broker that has one"
+    return sites.host_of(action.target).storage.files
+
+
+def disk_slow(world: World, action: Action, effect: Effect) -> None:
+    """A disk takes so many times as long. It has an effect when something waits for it."""
+    undo = _files(world, action).slow_down(int(action.option("times")), effect)
+    world.nemesis.later(effect, action.for_us, undo)
+
+
+def disk_full(world: World, action: Action, effect: Effect) -> None:
+    """A disk has no room left. It has an effect when somebody appends."""
+    undo = _files(world, action).fill_up(effect)
+    world.nemesis.later(effect, action.for_us, undo)
+
+
+def torn_write(world: World, action: Action, effect: Effect) -> None:
+    """Sectors are written in any order. It has an effect when the host is lost meanwhile."""
+    undo = _files(world, action).tear(effect)
+    world.nemesis.later(effect, action.for_us, undo)
 
 
 # --- the ensemble ----------------------------------------------------------------------

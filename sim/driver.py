@@ -8,7 +8,7 @@ ends gives the memory of the next; one that raises leaves the memory as it was.
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from simpy.events import Event
 
@@ -32,9 +32,14 @@ from model.operations import Operation, Pipelined, ZooKeeper
 from model.program import Ended
 from model.trace import NOTHING
 from sim.client import Client
-from sim.fetcher import Fetcher
+from sim.fetching import Fetching
 from sim.kernel import Kernel
+from sim.machine import Caller
+from sim.mistakes import NotAnAsk, ProgramLoops
 from sim.node import Node
+
+if TYPE_CHECKING:
+    from sim.threads import Threads
 
 Steps = Generator[Event, Any, Any]
 ZOOKEEPER = ZooKeeper()
@@ -46,7 +51,7 @@ QUIET_PURPOSES = frozenset({"commit"})
 class Driver:
     """One program at work."""
 
-    def __init__(self, kernel: Kernel, node: Node, fetcher: Fetcher | None) -> None:
+    def __init__(self, kernel: Kernel, node: Node, fetcher: Fetching | None) -> None:
         self.kernel = kernel
         self.node = node
         self.fetcher = fetcher
@@ -55,6 +60,8 @@ class Driver:
         self.after: Callable[[str], None] | None = None
         """Called when the answer has come and the program has not seen it yet."""
         self.on_end: Callable[[Ended], None] | None = None
+        self.caller = Caller()
+        """The program, as one of the threads of its process."""
         self._is_idle = False
         self._steps = 0
         """Asks and turns since it was last seen that time passes."""
@@ -76,6 +83,18 @@ class Driver:
             FetchExactly: self._fetch_exactly,
         }
         """Asks whose answer is the value of an event; None where it is there already."""
+
+    def join(self, threads: Threads) -> None:
+        """Let the program ask what threads ask, and threads what only a program can."""
+        self._at_once = {**threads.at_once, **self._at_once}
+        for kind in threads.kinds:
+            self._later.setdefault(kind, lambda ask: self._as_event(threads, ask))
+        threads.operate = self._operate_for
+
+    def _as_event(self, threads: Threads, ask: Any) -> Event:
+        event = Event(self.kernel)
+        threads.answer(self.caller, ask, lambda answer: self.kernel.settle(event, answer))
+        return event
 
     def run(self) -> Steps:
         """The life of the process: turn after turn until the program is over."""
@@ -175,6 +194,19 @@ class Driver:
 
         client.request(ask, answered)
         return event
+
+    def _operate_for(
+        self, ask: Operation[Any] | Pipelined, reply: Callable[[Any], object]
+    ) -> None:
+        """Send an operation for a thread."""
+        described = described_operation(ask)
+        self._write("asks", described)
+
+        def answered(answer: Any, zxid: int) -> None:
+            self._note_answer(ask, described["op"], answer, zxid)
+            reply(answer)
+
+        self._client.request(ask, answered)
 
     def _note_answer(
         self, ask: Operation[Any] | Pipelined, word: str, answer: Any, zxid: int
@@ -312,23 +344,3 @@ class _Killed:
 KILLED = _Killed()
 MOST_FAILURES_AT_ONCE = 1_000
 MOST_STEPS_AT_ONCE = 100_000
-
-
-class NotAnAsk(TypeError):
-    """A program awaited something that no world can answer."""
-
-    def __init__(self, node: str, ask: object) -> None:
-        super().__init__(
-            f"{node} awaited {type(ask).__name__!r}, which is not an operation; protocol code "
-            "may only await what model.operations and model.asks provide"
-        )
-
-
-class ProgramLoops(RuntimeError):
-    """A program goes on and on while no time passes."""
-
-    def __init__(self, node: str, why: str) -> None:
-        super().__init__(
-            f"{node} {why}; between two turns, and after an error, a program has to wait for "
-            "something: a note, an answer, a pause"
-        )

@@ -73,6 +73,8 @@ class HeldDriver(Driver):
     told: Told
     """Set by the conductor before anything runs."""
 
+    fetcher: Fetcher | None
+
     def __init__(self, kernel: Kernel, node: Node, fetcher: Fetcher | None) -> None:
         super().__init__(kernel, node, fetcher)
         self.is_free = False

@@ -9,26 +9,28 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from model.administrator import Administrator, administrator
-from model.asks import Partition
 from model.faults import Effect
-from model.payloads import TopicAssignment
-from model.plan import BrokerPlan, ClusterPlan, ConsumerPlan, GroupPlan, Plan
-from model.program import Ended
+from model.plan import BrokerPlan, ConsumerPlan, GroupPlan, Plan
+from model.program import Ended, Program
 from model.programs import broker_program, consumer_program
-from model.registry import partition_07
 from model.trace import Header, Trace
+from sim.apart import take_apart
+from sim.calls import Calls
+from sim.cluster import Cluster
+from sim.consuming import Results, StreamFetcher, stream_fetcher
 from sim.driver import Driver
-from sim.ensemble import Ensemble
 from sim.fetcher import Fetcher
+from sim.fetching import Fetching
 from sim.kernel import Kernel, Network
-from sim.logs import Logs
 from sim.nemesis import Nemesis
 from sim.node import Node
+from sim.producing import Producers
 from sim.profile import DEFAULT, Profile
+from sim.sites import Sites
 from sim.streams import Streams
+from sim.threads import Threads
 
 WORLD = "sim"
 PARTS = 200
@@ -48,25 +50,6 @@ class Simulated:
     """ZooKeeper operations answered."""
 
 
-class Cluster:
-    """One cluster at run time."""
-
-    def __init__(self, world: World, plan: ClusterPlan, number: int) -> None:
-        self.plan = plan
-        self.prefix = f"{plan.name}:" if len(world.plan.clusters) > 1 else ""
-        self.ensemble = Ensemble(world.kernel, world.network, plan, self.prefix, number)
-        self.logs = Logs(world.kernel, self.ensemble, plan.layout)
-        self.disks: dict[int, dict[str, int]] = {}
-        """0.7: broker -> topic -> partitions it has on disk; it outlives the process."""
-        for topic in plan.topics:
-            for broker_id, count in topic.by_broker:
-                self.disks.setdefault(broker_id, {})[topic.name] = count
-        self.homes: dict[str, TopicAssignment] = {
-            topic.name: TopicAssignment(topic.replicas) for topic in plan.topics
-        }
-        """0.8: topic -> which brokers hold which partition."""
-
-
 class World:
     """Everything there is in a run."""
 
@@ -78,18 +61,22 @@ class World:
         streams = Streams(seed)
         self.kernel = Kernel(streams, profile)
         self.network = Network(self.kernel)
+        self.calls = Calls(self.kernel, self.network)
         self.clusters = {
-            one.name: Cluster(self, one, number) for number, one in enumerate(plan.clusters)
+            one.name: Cluster(self.calls, one, number, is_alone=len(plan.clusters) == 1)
+            for number, one in enumerate(plan.clusters)
         }
         self.nodes: dict[str, Node] = {}
         self.drivers: dict[str, Driver] = {}
-        self.fetchers: dict[str, Fetcher] = {}
+        self.fetchers: dict[str, Fetcher | StreamFetcher] = {}
+        self.results = Results()
         self.consumers = {member.node: (group, member) for group, member in plan.consumers()}
         self.brokers = {
             one.node: (cluster, one)
             for cluster in self.clusters.values()
             for one in cluster.plan.brokers
         }
+        self.producers = Producers(self)
         self.lives: dict[str, int] = {}
         """How many processes there have been of each name."""
         self.skews: dict[str, tuple[int, Effect]] = {}
@@ -109,6 +96,8 @@ class World:
         for node, (_, plan) in self.brokers.items():
             if plan.starts_us is not None:
                 self.kernel.after(plan.starts_us, self.start, node)
+        for node in self.producers.plans:
+            self.kernel.after(0, self.start, node)
         for node, (_, member) in self.consumers.items():
             if member.starts_us is not None:
                 self.kernel.after(member.starts_us, self.start, node)
@@ -129,13 +118,15 @@ class World:
     # --- processes ---------------------------------------------------------------------
 
     def start(self, name: str, *, new_id: bool = False) -> Node | None:
-        """Start the process of a consumer or a broker, unless it runs already."""
+        """Start the process of a consumer, a broker or a producer, unless it runs already."""
         running = self.nodes.get(name)
         if running is not None and running.is_alive:
             return None
         self.lives[name] = self.lives.get(name, 0) + 1
         if name in self.consumers:
             node = self._start_consumer(*self.consumers[name], new_id=new_id)
+        elif name in self.producers.plans:
+            node = self.producers.start(self.producers.plans[name])
         else:
             node = self._start_broker(*self.brokers[name])
         if name in self.skews:
@@ -159,6 +150,8 @@ class World:
             plan.settings.session_timeout_ms,
             resends_watches=plan.variant.client_resends_watches,
         )
+        if cluster.sites is not None:
+            return self._with_streams(node, program, group, plan)
         fetcher = Fetcher(
             node,
             self.network,
@@ -169,29 +162,37 @@ class World:
         self.fetchers[plan.node] = fetcher
         return self._run(node, fetcher, {"variant": plan.variant.name})
 
+    def _with_streams(
+        self, node: Node, program: Program, group: GroupPlan, plan: ConsumerPlan
+    ) -> Node:
+        """Start a consumer that is handed messages."""
+        threads = Threads(node, self.calls)
+        fetcher = stream_fetcher(program.me, plan.variant, group.handling, threads, self.results)
+        node.program = fetcher.connector.program if plan.program is None else program
+        self.fetchers[plan.node] = fetcher
+        self.run_with(node, threads, {"variant": plan.variant.name}, fetcher)
+        return node
+
     def _start_broker(self, cluster: Cluster, plan: BrokerPlan) -> Node:
         on_disk = cluster.disks.get(plan.broker_id, {})
         program = broker_program(cluster.plan, plan, on_disk)
         node = self.NODE(self.kernel, plan.node, program)
         node.connect_to(cluster.ensemble, cluster.plan.session_timeout_ms, resends_watches=True)
-        started = self._run(node, None, {"address": f"{plan.host}:{plan.port}"})
-        cluster.logs.open_broker(node, plan, self.partitions_of(cluster, plan.broker_id))
-        return started
+        driver = self._place(node, None, {"address": f"{plan.host}:{plan.port}"})
 
-    def partitions_of(self, cluster: Cluster, broker_id: int) -> list[Partition]:
-        """The partitions that a broker has on its disk."""
-        if cluster.plan.layout == "0.7":
-            return [
-                partition_07(topic, broker_id, index)
-                for topic, count in sorted(cluster.disks.get(broker_id, {}).items())
-                for index in range(count)
-            ]
-        return [
-            Partition(topic, str(index))
-            for topic, homes in sorted(cluster.homes.items())
-            for index, brokers in homes.replicas
-            if broker_id in brokers
-        ]
+        def serves() -> None:
+            cluster.logs.open_broker(node, plan, cluster.partitions_of(plan.broker_id))
+
+        def ready() -> None:
+            serves()
+            self.kernel.process(driver.run())
+
+        if cluster.sites is not None:
+            cluster.sites.start(node, plan, ready, failed=lambda why: self.kill(node, why))
+        else:
+            self.kernel.process(driver.run())
+            serves()
+        return node
 
     def start_administrator(self, cluster: Cluster) -> None:
         """Start what creates the topics, in the layout that needs it."""
@@ -203,7 +204,25 @@ class World:
         node.connect_to(cluster.ensemble, cluster.plan.session_timeout_ms, resends_watches=False)
         self._run(node, None, {})
 
-    def _run(self, node: Node, fetcher: Fetcher | None, about: Mapping[str, str]) -> Node:
+    def _run(self, node: Node, fetcher: Fetching | None, about: Mapping[str, str]) -> Node:
+        self.kernel.process(self._place(node, fetcher, about).run())
+        return node
+
+    def run_with(
+        self,
+        node: Node,
+        threads: Threads,
+        about: Mapping[str, str],
+        fetcher: StreamFetcher | None = None,
+    ) -> Driver:
+        """Run a process whose program has threads beside it."""
+        driver = self._place(node, fetcher, about)
+        driver.join(threads)
+        self.kernel.process(driver.run())
+        return driver
+
+    def _place(self, node: Node, fetcher: Fetching | None, about: Mapping[str, str]) -> Driver:
+        """A process is there; its program does not run yet."""
         driver = self.DRIVER(self.kernel, node, fetcher)
         driver.on_end = lambda ended: self._ended(node, ended)
         self.nodes[node.name] = node
@@ -211,14 +230,27 @@ class World:
         node.is_alive = True
         self.kernel.write(node.name, "starts", dict(about), group=node.group)
         self.nemesis.aim(driver)
-        self.kernel.process(driver.run())
-        return node
+        return driver
 
     def _ended(self, node: Node, ended: Ended) -> None:
-        """A program is over, and its process with it."""
-        self._bury(node)
+        """A program is over, and its process with it, once what it holds is in safety."""
+        sites = self._sites_of(node)
+        if sites is not None:
+            sites.close(node.name, lambda: self._bury(node))
+        elif node.name in self.producers.running:
+            self.producers.running[node.name].close(lambda: self._bury(node))
+        else:
+            self._bury(node)
 
-    def _bury(self, node: Node) -> None:
+    def _sites_of(self, node: Node) -> Sites | None:
+        return self.brokers[node.name][0].sites if node.name in self.brokers else None
+
+    def _bury(self, node: Node, lost: Effect | None = None) -> None:
+        """A process is gone; with `lost` its machine is gone as well."""
+        sites = self._sites_of(node)
+        if sites is not None:
+            sites.end(node.name, effect=lost)
+        self.producers.end(node.name)
         fetcher = self.fetchers.get(node.name)
         if fetcher is not None and fetcher.node is node:
             fetcher.stop()
@@ -226,32 +258,17 @@ class World:
             cluster.logs.close_broker(node)
         node.kill()
 
-    def kill(self, node: Node) -> None:
-        """Kill a process."""
+    def kill(self, node: Node, why: str = "killed", lost: Effect | None = None) -> None:
+        """Kill a process; `lost` is the fault that takes its machine along."""
         assert node.client is not None, "every process has a client"
         self.kernel.write(
             node.name,
             "ends",
-            {"why": "killed", "failed": True},
+            {"why": why, "failed": True},
             session=node.client.session,
             group=node.group,
         )
-        self._bury(node)
-
-    def take_apart(self) -> None:
-        """Undo the circles of references in a world that has run, so that it is freed at once."""
-        parts: list[Any] = [self.kernel, self.network, self.nemesis, self]
-        for cluster in self.clusters.values():
-            ensemble = cluster.ensemble
-            parts += [cluster, cluster.logs, ensemble.sessions, ensemble.election, ensemble]
-            parts += ensemble.servers
-        for name, node in self.nodes.items():
-            parts += [self.drivers[name], node]
-            if node.client is not None:
-                parts.append(node.client)
-        parts += self.fetchers.values()
-        for part in parts:
-            part.__dict__.clear()
+        self._bury(node, lost)
 
 
 def simulate(
@@ -287,7 +304,7 @@ def simulate(
         raise Interrupted(_left_by(world, replace(header, partial=True))) from None
     finally:
         left = _left_by(world, header)
-        world.take_apart()
+        take_apart(world)
         if was_enabled:
             _pass_over_what_is_left()
             gc.enable()

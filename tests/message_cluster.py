@@ -17,7 +17,7 @@ from model.clients.producer import Data, Plugins, Producer
 from model.clients.producer_settings import producer_settings
 from model.clients.streams import Stream
 from model.clients.versions import SOUND, Clients
-from model.delivered import DeliveryJudge, Promise
+from model.delivered import DeliveryJudge
 from model.delivery import Outcome
 from model.history import History
 from model.log.contents import Contents
@@ -32,6 +32,7 @@ from model.log.storage import Read
 from model.member import Consumer
 from model.ownership import MONOTONE, OwnershipJudge
 from model.plan import Plan
+from model.promise import Promise
 from model.serving import Reply, Serving
 from model.settings import consumer_settings
 from model.subscriptions import Subscription

@@ -17,8 +17,8 @@ from model.clients.flaws import CLIENT_PLANTS
 from model.clients.producer import Producer
 from model.clients.streams import Stream
 from model.clients.versions import AS_SHIPPED, SOUND, Clients, clients_of
-from model.delivered import Promise
 from model.log.errors import LogError
+from model.promise import Promise
 from model.variants import DOCUMENTED, HARDENED, KAFKA_07, KAFKA_08, Variant
 from model.verdicts import Verdict
 from tests.message_cluster import App, Cluster, sends, slowly

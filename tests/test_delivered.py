@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from model.asks import Partition
-from model.delivered import DeliveryJudge, Promise, Semantics
+from model.delivered import DeliveryJudge
+from model.promise import Promise, Semantics
 from model.registry import offset, owner
 from model.trace import Event
 from model.verdicts import Finding, Verdict

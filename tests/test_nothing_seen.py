@@ -11,7 +11,7 @@ from model.asks import new_session, next_note, sleep
 from model.operations import ZooKeeper
 from model.program import Ended, Program
 from model.verdicts import Verdict
-from sim.driver import ProgramLoops
+from sim.mistakes import ProgramLoops
 from watchkeeper import simulate
 from watchkeeper.result import Result
 

@@ -14,7 +14,6 @@ from model.clients.errors import ConsumerTimeout, InvalidConfig
 from model.clients.identities import payload_of
 from model.clients.simple import SimpleConsumer
 from model.clients.streams import Stream
-from model.delivered import Promise
 from model.log.codecs import Codec
 from model.log.contents import Series, whole
 from model.log.errors import (
@@ -28,6 +27,7 @@ from model.log.message import Message
 from model.log.message_set import wrap
 from model.log.requests import EARLIEST, LATEST, FetchRequest, FetchResponse, ProduceRequest
 from model.operations import Create
+from model.promise import Promise
 from model.requests import Direct, create_with_parents
 from model.variants import DOCUMENTED, KAFKA_07
 from model.verdicts import Verdict

@@ -14,7 +14,7 @@ from model.variants import VARIANTS
 from model.zoo import variant_named
 from scenarios import Scenario, ScenarioError, load, shipped
 from scenarios.problems import expected
-from sim.driver import NotAnAsk, ProgramLoops
+from sim.mistakes import NotAnAsk, ProgramLoops
 from sim.world import Interrupted
 from sim.world import simulate as simulate_plan
 from watchkeeper import folder

@@ -1,0 +1,91 @@
+"""The hosts of a cluster whose brokers store messages, and the processes on them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from model.faults import Effect
+from model.log.settings import BrokerLogSettings
+from model.plan import BrokerPlan, ClusterPlan, balancer
+from model.registry import partition_07
+from sim.broker import Announced, Broker, BrokerHost
+from sim.calls import Calls
+from sim.logs import Logs
+from sim.node import Node
+
+
+class Sites:
+    """What stays of a cluster's brokers while their processes come and go."""
+
+    def __init__(
+        self, plan: ClusterPlan, calls: Calls, logs: Logs, disks: dict[int, dict[str, int]]
+    ) -> None:
+        assert plan.storage is not None, "there are sites where brokers store messages"
+        self.plan = plan
+        self.storage = plan.storage
+        self.calls = calls
+        self.logs = logs
+        self.disks = disks
+        self.hosts: dict[str, BrokerHost] = {}
+
+    def host_of(self, node: str) -> BrokerHost:
+        """The machine of a broker."""
+        if node not in self.hosts:
+            self.hosts[node] = BrokerHost(node, self.storage, self.calls)
+        return self.hosts[node]
+
+    def start(
+        self,
+        node: Node,
+        plan: BrokerPlan,
+        ready: Callable[[], object],
+        failed: Callable[[str], object],
+    ) -> None:
+        """Start a broker's process; it is ready when its logs are open and it listens."""
+        settings = self._settings_of(plan.broker_id)
+        announced = Announced(plan.broker_id, f"{plan.host}:{plan.port}", settings)
+        broker = Broker(node, self.host_of(plan.node), announced)
+        broker.on_ready = ready
+        broker.on_failed = failed
+        broker.on_topic = lambda topic: self._appeared(node, plan.broker_id, topic)
+        self.calls.deal_out(balancer(self.plan.name), announced.address)
+        broker.start()
+
+    def _settings_of(self, broker_id: int) -> BrokerLogSettings:
+        """The settings, with as many partitions of each topic as it has on this broker."""
+        settings = self.storage.settings
+        counts = self.disks.get(broker_id, {})
+        own = {
+            topic: replace(settings.of(topic), partitions=count)
+            for topic, count in counts.items()
+        }
+        return replace(settings, topics=tuple(sorted({**dict(settings.topics), **own}.items())))
+
+    def _appeared(self, node: Node, broker_id: int, topic: str) -> None:
+        """Messages of a topic have come that this broker did not have."""
+        counts = self.disks.setdefault(broker_id, {})
+        if topic not in counts:
+            counts[topic] = self.storage.settings.of(topic).partitions
+            new = [partition_07(topic, broker_id, index) for index in range(counts[topic])]
+            self.logs.add(node, new)
+
+    # --- the end of a process ----------------------------------------------------------
+
+    def close(self, node: str, then: Callable[[], None]) -> None:
+        """Let a broker that is to end close its logs first."""
+        broker = self.host_of(node).broker
+        if broker is None:
+            then()
+        else:
+            broker.close(then)
+
+    def end(self, node: str, *, effect: Effect | None = None) -> None:
+        """A broker's process is gone; with an `effect` its host is lost as well."""
+        host = self.host_of(node)
+        if host.broker is not None:
+            host.broker.end(is_host_lost=effect is not None)
+        if effect is not None:
+            lost = host.lose_power()
+            effect.add("bytes lost", sum(one.before_bytes - one.after_bytes for one in lost))
+            effect.add("files torn", sum(1 for one in lost if one.zero_bytes))
