@@ -22,11 +22,13 @@ from pagecache import pagecache_page
 
 from model.faults import VERBS
 from model.log.settings import SETTINGS as LOG_SETTINGS
+from model.messages import MESSAGE_PROPERTIES
 from model.properties import PROPERTIES
 from model.settings import SETTINGS
 from model.trace import COLUMNS, KINDS
 from model.variants import VARIANTS, Variant
 from scenarios import load, shipped
+from scenarios.message_schema import HandlingModel, ProducerModel, PromiseModel, StorageModel
 from scenarios.schema import (
     BrokerModel,
     ClusterModel,
@@ -97,7 +99,10 @@ def variants_page() -> str:
 
 def properties_page() -> str:
     """The properties."""
-    rows = ([f"**{claim.name}**", claim.kind, claim.says] for claim in PROPERTIES)
+    rows = (
+        [f"**{claim.name}**", claim.kind, claim.says]
+        for claim in (*PROPERTIES, *MESSAGE_PROPERTIES)
+    )
     return page(
         "The properties",
         "Every run is judged by these, from its trace alone. A verdict is *holds*, *violated* "
@@ -192,7 +197,11 @@ MODELS = (
     ("An ensemble", ZooKeeperModel),
     ("A broker", BrokerModel),
     ("A topic", TopicModel),
+    ("Storage", StorageModel),
+    ("A producer", ProducerModel),
     ("A group", GroupModel),
+    ("A promise", PromiseModel),
+    ("Handling", HandlingModel),
     ("A consumer", ConsumerModel),
     ("A filter", FilterModel),
     ("An entry of the timeline", EntryBase),

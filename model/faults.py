@@ -16,7 +16,9 @@ from typing import Any, Literal
 from model.operations import Purpose
 
 Kind = Literal["fault", "change", "load"]
-Target = Literal["consumer", "broker", "server", "ensemble", "topic", "partition", "request"]
+Target = Literal[
+    "consumer", "broker", "producer", "server", "ensemble", "topic", "partition", "request"
+]
 Option = Literal[
     "for",
     "as",
@@ -31,6 +33,7 @@ Option = Literal[
     "partitions_per_broker",
     "rate",
     "size",
+    "times",
 ]
 
 
@@ -52,20 +55,20 @@ class Verb:
 
 SIM_ALONE = ("sim",)
 
-_MEMBER: tuple[Target, ...] = ("consumer", "broker")
-_PROCESS: tuple[Target, ...] = ("consumer", "broker", "server")
+MEMBERS: tuple[Target, ...] = ("consumer", "broker", "producer")
+_PROCESS: tuple[Target, ...] = ("consumer", "broker", "producer", "server")
 
 VERBS = {
     verb.name: verb
     for verb in (
         # members come and go
-        Verb("start", "change", _MEMBER, "a process starts", ("as",)),
-        Verb("leave", "change", _MEMBER, "a member leaves in good order"),
+        Verb("start", "change", MEMBERS, "a process starts", ("as",)),
+        Verb("leave", "change", MEMBERS, "a member leaves in good order"),
         Verb("crash", "fault", _PROCESS, "a process is killed; its kernel closes what it held"),
         Verb(
             "crash_host",
             "fault",
-            _MEMBER,
+            MEMBERS,
             "a machine is lost; nobody is told that its connections are gone",
         ),
         Verb(
@@ -82,14 +85,14 @@ VERBS = {
         Verb(
             "expire",
             "fault",
-            _MEMBER,
+            MEMBERS,
             "the ensemble ends a session; with `unknown`, the client is not told for so long",
             ("unknown",),
         ),
         Verb(
             "disconnect",
             "fault",
-            _MEMBER,
+            MEMBERS,
             "a connection breaks; the client comes back to the same session",
             ("for",),
         ),
@@ -109,8 +112,8 @@ VERBS = {
             ("for", "from", "direction"),
             ("for",),
         ),
-        Verb("delay", "fault", _MEMBER, "everything takes longer", ("by", "for"), ("by", "for")),
-        Verb("skew", "fault", _MEMBER, "a clock is wrong", ("by",), ("by",)),
+        Verb("delay", "fault", MEMBERS, "everything takes longer", ("by", "for"), ("by", "for")),
+        Verb("skew", "fault", MEMBERS, "a clock is wrong", ("by",), ("by",)),
         # the ensemble
         Verb(
             "lag",
@@ -168,17 +171,36 @@ VERBS = {
             "load",
             ("topic",),
             "messages are written, at a rate",
-            ("rate", "size", "for"),
+            ("rate", "size", "for", "from"),
             ("rate",),
         ),
-        # storage: no world can do these until brokers have disks
-        *(
-            Verb(name, "fault", ("broker",), about, (), (), (), "brokers have no storage yet")
-            for name, about in (
-                ("disk_slow", "a disk takes longer"),
-                ("disk_full", "a disk has no room left"),
-                ("torn_write", "a write reaches the disk in part"),
-            )
+        # storage
+        Verb(
+            "disk_slow",
+            "fault",
+            ("broker",),
+            "a disk takes so many times as long",
+            ("times", "for"),
+            ("times", "for"),
+            worlds=SIM_ALONE,
+        ),
+        Verb(
+            "disk_full",
+            "fault",
+            ("broker",),
+            "a disk has no room left",
+            ("for",),
+            ("for",),
+            worlds=SIM_ALONE,
+        ),
+        Verb(
+            "torn_write",
+            "fault",
+            ("broker",),
+            "a disk writes its sectors in any order: what a host that is lost leaves is torn",
+            ("for",),
+            ("for",),
+            worlds=SIM_ALONE,
         ),
     )
 }

@@ -9,6 +9,9 @@ from model.plan import Plan
 from real.nemesis import DEEDS
 
 LACKING = {
+    "disk_slow": "nobody can slow down the disk of one broker on this machine",
+    "disk_full": "nobody can fill the disk of one broker on this machine",
+    "torn_write": "the end of a host can only be emulated here, by cutting files",
     "lag": "a follower falls behind when its leader's messages come late, and "
     "the servers talk to one another past the proxy",
 }
@@ -20,6 +23,9 @@ def lacking(plan: Plan, *, is_existing: bool = False) -> Iterator[str]:
 
     `is_existing` says that the ZooKeeper runs already and is not ours to stop.
     """
+    for cluster in plan.clusters:
+        if cluster.storage is not None:
+            yield f"clusters.{cluster.name}.storage: brokers of a live run store no messages yet"
     for action in plan.timeline:
         why = _why_not(plan, action)
         if is_existing and not why and "zookeeper" in action.target:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from model.faults import VERBS
+from model.messages import message_claims
 from model.plan import ClusterPlan, GroupPlan, Happening, Plan
 from model.program import Program
 from model.properties import PROPERTIES
@@ -12,6 +13,7 @@ from model.zoo import variant_named
 from scenarios.clusters import cluster
 from scenarios.context import Context
 from scenarios.groups import MOST_CONSUMERS, group
+from scenarios.messages import producers
 from scenarios.naming import Names
 from scenarios.problems import ScenarioError, expected
 from scenarios.reading import Document, Path
@@ -35,7 +37,8 @@ def build(
     context = Context(document, scenario, chosen)
     clusters = tuple(cluster(context, name) for name in scenario.clusters)
     groups = tuple(group(context, name, program) for name in scenario.groups)
-    names = Names(clusters, groups, scenario.timeline)
+    senders = producers(context)
+    names = Names(clusters, groups, senders, scenario.timeline)
     _check_sizes(context, names, groups)
     _check_names(context, clusters, groups)
     _check_words(context, names)
@@ -48,6 +51,7 @@ def build(
         groups=groups,
         timeline=actions(document, names, clusters, groups),
         settle_us=scenario.settle,
+        producers=senders,
         sometimes=tuple(map(_happening, scenario.sometimes)),
         never=tuple(map(_happening, scenario.never)),
         strict_ownership=scenario.strict,
@@ -95,6 +99,10 @@ def _check_names(
             seen.add(broker.node)
     for name in RESERVED.intersection(member.name for member in groups):
         context.problem(("groups", name), "is a reserved word; choose another name")
+    for name in {
+        member.name: None for member in groups if member.name in context.scenario.producers
+    }:
+        context.problem(("producers", name), "is the name of a group; choose another name")
 
 
 def _check_words(context: Context, names: Names) -> None:
@@ -104,6 +112,7 @@ def _check_words(context: Context, names: Names) -> None:
         for at, one in enumerate(getattr(context.scenario, field)):
             _check_happening(context, (field, at), one, nodes)
     claims = [claim.name for claim in PROPERTIES]
+    claims += message_claims(list(context.scenario.groups))
     for name, expectation in context.scenario.expect.items():
         context.variant_named(name, ("expect", name))
         for key in () if isinstance(expectation, str) else ("violated", "may"):

@@ -8,6 +8,7 @@ from model.plan import BrokerPlan, ClusterPlan, TopicPlan, ZooKeeperPlan
 from model.registry import Layout
 from model.variants import Variant
 from scenarios.context import Context
+from scenarios.messages import storage
 from scenarios.problems import expected, not_just_one
 from scenarios.reading import Path
 from scenarios.schema import MOST_PARTITIONS, ClusterModel, TopicModel, ZooKeeperModel
@@ -21,17 +22,19 @@ def cluster(context: Context, name: str) -> ClusterPlan:
     model = context.scenario.clusters[name]
     variant = context.variant_named(model.variant, ("clusters", name, "variant"))
     brokers = _brokers(context, name)
+    layout = _layout(context, name, variant)
     topics = tuple(_topic(context, name, topic) for topic in model.topics) if brokers else ()
     if model.topics and not brokers:
         context.problem(("clusters", name, "topics"), "need a broker to be on")
     return ClusterPlan(
         name=name,
         zookeeper=_ensemble(model.zookeeper),
-        layout=_layout(context, name, variant),
+        layout=layout,
         variant=variant,
         brokers=brokers,
         topics=topics,
         session_timeout_ms=max(model.session_timeout // 1000, 1),
+        storage=storage(context, name, layout),
     )
 
 

@@ -12,6 +12,7 @@ from model.settings import KEYS, ConsumerSettings, consumer_settings
 from model.subscriptions import Subscription
 from model.variants import Variant
 from scenarios.context import Context
+from scenarios.messages import handling, promise
 from scenarios.problems import nearest, not_just_one
 from scenarios.reading import Path
 from scenarios.schema import ConsumerModel, FilterModel, GroupModel
@@ -33,7 +34,14 @@ def group(context: Context, name: str, program: Program | None) -> GroupPlan:
         _consumer(context, name, at, numbers[at], one, program) for at, one in enumerate(listed)
     )
     _check_ids(context, name, consumers)
-    return GroupPlan(name, context.cluster_of(name), consumers, model.fetch_every)
+    return GroupPlan(
+        name,
+        context.cluster_of(name),
+        consumers,
+        model.fetch_every,
+        promise(context, name),
+        handling(context, name),
+    )
 
 
 def _listed(context: Context, name: str, model: GroupModel) -> list[ConsumerModel]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from model.faults import VERBS, Target, Verb
-from model.plan import ClusterPlan, GroupPlan
+from model.faults import MEMBERS, VERBS, Target, Verb
+from model.plan import ClusterPlan, GroupPlan, ProducerPlan, StoragePlan
 from scenarios.entries import verbs_of
-from scenarios.problems import Problem, expected, shown
+from scenarios.problems import Problem, either, expected, shown
 from scenarios.reading import Document, Path
 
+NEED_DISKS = frozenset({"disk_slow", "disk_full", "torn_write"})
 MOST_CREATED = 5_000
 """Partitions of a topic that the timeline creates."""
 
@@ -22,6 +23,7 @@ class Names:
         self,
         clusters: tuple[ClusterPlan, ...],
         groups: tuple[GroupPlan, ...],
+        producers: tuple[ProducerPlan, ...],
         entries: Sequence[Any],
     ) -> None:
         self.clusters = clusters
@@ -34,6 +36,7 @@ class Names:
         self.known: dict[Target, list[str]] = {
             "consumer": [one.node for group in groups for one in group.consumers],
             "broker": [one.node for cluster in clusters for one in cluster.brokers],
+            "producer": [one.node for one in producers],
             "server": [
                 f"{prefixes[cluster.name]}zookeeper/{number + 1}"
                 for cluster in clusters
@@ -51,6 +54,15 @@ class Names:
             one.node: one.broker_id for cluster in clusters for one in cluster.brokers
         }
         self.layouts = {cluster.layout for cluster in clusters}
+
+    def kinds_of(self, targets: Sequence[Target]) -> list[Target]:
+        """Those of some kinds of target that a scenario may have: producers are not in all."""
+        return [kind for kind in targets if kind != "producer" or self.known[kind]]
+
+    def storage_of(self, broker: str) -> StoragePlan | None:
+        """The storage of a broker's cluster."""
+        having = (one for one in self.clusters if broker in {each.node for each in one.brokers})
+        return next(having).storage
 
     @property
     def nodes(self) -> list[str]:
@@ -102,19 +114,26 @@ def entry_names(document: Document, names: Names, at: int, entry: Any) -> Iterat
 def _wrong(names: Names, verb: Verb, entry: Any) -> Iterator[tuple[tuple[str, ...], str]]:
     """Fields, and what is wrong with them."""
     target = getattr(entry, verb.name)
-    allowed = [name for kind in verb.targets for name in names.known[kind]]
+    kinds = names.kinds_of(verb.targets)
+    allowed = [name for kind in kinds for name in names.known[kind]]
     if target not in allowed and verb.name != "create_topic":
-        yield (verb.name,), expected(target, f"a {' or '.join(verb.targets)}", allowed)
+        yield (verb.name,), expected(target, f"a {' or '.join(kinds)}", allowed)
+    elif verb.name in NEED_DISKS and names.storage_of(target) is None:
+        said = "has no disk: its cluster has no `storage`"
+        yield (verb.name,), f"{target} {said}"
     elif verb.name == "move_leader":
         yield from _wrong_leader(names, target, entry.to)
     if verb.name == "create_topic" and names.partitions_of(entry) > MOST_CREATED:
         said = f"{target} gets {names.partitions_of(entry)} partitions"
         yield (verb.name,), f"{said}; expected at most {MOST_CREATED}"
     if entry.on is not None:
-        members = [*names.known["consumer"], *names.known["broker"]]
+        kinds = names.kinds_of(MEMBERS)
+        members = [name for kind in kinds for name in names.known[kind]]
         if entry.on.node not in members:
-            yield ("on", "node"), expected(entry.on.node, "a consumer or broker", members)
-    if entry.from_ is not None:
+            yield ("on", "node"), expected(entry.on.node, f"a {either(kinds)}", members)
+    if verb.name == "produce":
+        yield from _wrong_sender(names, entry.from_)
+    elif entry.from_ is not None:
         yield from _wrong_side(names, target, entry.from_)
 
 
@@ -127,6 +146,12 @@ def _wrong_leader(names: Names, partition: str, to: str) -> Iterator[tuple[tuple
     brokers = [one.node for one in cluster.brokers]
     if to not in brokers:
         yield ("to",), expected(to, f"a broker of the cluster {cluster.name}", brokers)
+
+
+def _wrong_sender(names: Names, sender: str | None) -> Iterator[tuple[tuple[str, ...], str]]:
+    sets = sorted({name.partition("/")[0] for name in names.known["producer"]})
+    if sender is not None and sender not in sets:
+        yield ("from",), expected(sender, "a producer", sets)
 
 
 def _wrong_side(names: Names, target: str, other: str) -> Iterator[tuple[tuple[str, ...], str]]:

@@ -22,6 +22,7 @@ from model.operations import Purpose
 from model.registry import Layout
 from scenarios import units
 from scenarios.fields import Model, Word
+from scenarios.message_schema import HandlingModel, ProducerModel, Promised, StorageModel
 from scenarios.search_schema import BoundsModel, ScheduleModel
 
 
@@ -111,6 +112,9 @@ class ClusterModel(Model):
     )
     session_timeout: Lasting = Field("2s", validate_default=True, description="of its brokers")
     topics: dict[Name, TopicModel] = Field(description="by name")
+    storage: StorageModel | None = Field(
+        None, description="of the messages; unless given, logs hold none and only grow"
+    )
 
 
 # --- groups ----------------------------------------------------------------------------
@@ -151,6 +155,8 @@ class GroupModel(Model):
     starts: Duration = Field("1s", validate_default=True, description="when the first starts")
     apart: Duration = Field("100ms", validate_default=True, description="until the next")
     fetch_every: Lasting = Field("1s", validate_default=True, description="of each consumer")
+    promise: Promised | None = Field(None, description="of the messages, to be kept or broken")
+    handling: HandlingModel | None = Field(None, description="of the messages, by each member")
 
 
 # --- the timeline ----------------------------------------------------------------------
@@ -198,6 +204,7 @@ OPTION_FIELDS: dict[Option, tuple[str, Any, str]] = {
     ),
     "rate": ("rate", Rate, "messages in a time"),
     "size": ("size", Size, "of a message"),
+    "times": ("times", Annotated[int, Field(ge=2, le=10_000)], "so many times as long"),
 }
 
 assert set(OPTION_FIELDS) == set(get_args(Option))
@@ -262,6 +269,9 @@ class ScenarioModel(Model):
     variant: VariantName = Field("hardened", description="which runs unless another is asked for")
     clusters: dict[Name, ClusterModel] = Field(description="by name")
     groups: dict[Name, GroupModel] = Field(default_factory=dict, description="by name")
+    producers: dict[Name, ProducerModel] = Field(
+        default_factory=dict, description="by name; one, unless given, where messages are stored"
+    )
     timeline: list[Entry] = Field(  # type: ignore[valid-type]
         default_factory=list, description="what happens, in any order"
     )

@@ -82,6 +82,7 @@ def _contradictions(
         key=lambda action: (action.at_us or 0, action.number),
     )
     uncertain = {action.target for action in timeline if action.trigger is not None}
+    uncertain |= {action.target for action in timeline if action.verb.name == "disk_full"}
     uncertain |= {action.trigger.node for action in timeline if action.trigger is not None}
     yield from _overlaps(document, timed)
     for node in dict.fromkeys(action.target for action in timed):

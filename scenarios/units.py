@@ -6,6 +6,7 @@ import re
 
 TIME_UNITS = {"us": 1, "ms": 1_000, "s": 1_000_000, "m": 60_000_000, "h": 3_600_000_000}
 SIZE_UNITS = {"B": 1, "kB": 1_000, "KiB": 1_024, "MB": 1_000_000, "MiB": 1_048_576}
+MEMORY_UNITS = {"MB": 10**6, "MiB": 1 << 20, "GB": 10**9, "GiB": 1 << 30}
 LONGEST_US = 24 * TIME_UNITS["h"]
 HIGHEST_RATE = 10_000_000
 LARGEST_BYTES = 1 << 30
@@ -70,6 +71,17 @@ def parse_size(text: object) -> int:
     value = _scaled(found[1], found[2], SIZE_UNITS[found[3]])
     if not 0 < value <= LARGEST_BYTES:
         raise ValueError("is not a size between 1B and 1024MiB")
+    return value
+
+
+def parse_memory(text: object) -> int:
+    """Read a size of memory such as `512MiB` or `14GiB`: bytes; ValueError otherwise."""
+    found = re.fullmatch(rf"{_NUMBER}(MiB|GiB|MB|GB)", text) if isinstance(text, str) else None
+    if found is None:
+        raise ValueError("is not a size of memory; expected MiB or GiB, such as 512MiB")
+    value = _scaled(found[1], found[2], MEMORY_UNITS[found[3]])
+    if not 1 << 20 <= value <= 1 << 50:
+        raise ValueError("is not a size of memory between 1MiB and 1048576GiB")
     return value
 
 

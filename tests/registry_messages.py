@@ -78,7 +78,7 @@ ENTRIES = r"""
 {on: {node: billing/1, asks: claim, nth: two}, lose: reply}
     timeline[1].on.nth: 'two' is not a whole number
 {at: 5s, crash: }
-    timeline[1].crash: is empty; expected the name of a consumer, broker or server
+    timeline[1].crash: is empty; expected the name of a consumer, broker, producer or server
 {at: 5s, crash: billing/1, leave: billing/1}
     timeline[1]: has 2 verbs, leave and crash; make an entry of each
 {crash: billing/1}
@@ -112,12 +112,12 @@ crash
     timeline[1]: 'crash' is not a mapping; expected fields such as at, on, start
 {on: {node: billing/1}, lose: reply}
     timeline[1].on: needs `asks`
-{at: 5s, disk_full: broker/1}
-    timeline[1].disk_full: cannot be done: brokers have no storage yet
-{at: 5s, disk_slow: broker/1}
-    timeline[1].disk_slow: cannot be done: brokers have no storage yet
-{at: 5s, torn_write: broker/1}
-    timeline[1].torn_write: cannot be done: brokers have no storage yet
+{at: 5s, disk_full: broker/1, for: 1s}
+    timeline[1].disk_full: broker/1 has no disk: its cluster has no `storage`
+{at: 5s, disk_slow: broker/1, for: 1s, times: 5}
+    timeline[1].disk_slow: broker/1 has no disk: its cluster has no `storage`
+{at: 5s, torn_write: broker/1, for: 1s}
+    timeline[1].torn_write: broker/1 has no disk: its cluster has no `storage`
 {at: 5s, move_leader: clicks/1, to: broker/1}
     timeline[1].move_leader: the 0.7 layout has no leaders; partitions live where their name
     says

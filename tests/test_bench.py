@@ -28,6 +28,7 @@ COMMANDS = (
         "herd",
         "live",
         "log",
+        "messages",
     ),
     *("mutations", "operations", "proved", "seeds", "soak", "zoo"),
 )
@@ -45,6 +46,7 @@ SMALL = {
     "herd": ["--members", "3,5"],
     "live": ["--sizes", "2x8", "--repeat", "1"],
     "log": ["--megabytes", "0.2", "--rounds", "1"],
+    "messages": ["--millions", "0.1", "--rounds", "1"],
     "mutations": ["--mutations", "3000"],
     "operations": ["--operations", "60", "--rounds", "1"],
     "proved": ["--seeds", "8", "--cases", "none/0.7,lost-reply/0.7,crash-and-restart/0.8"],

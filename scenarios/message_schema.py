@@ -1,0 +1,68 @@
+"""What a scenario file may say of messages: where they are stored, who sends and handles them."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from scenarios import units
+from scenarios.fields import Model
+
+Memory = Annotated[int, BeforeValidator(units.parse_memory)]
+Pause = Annotated[int, BeforeValidator(units.parse_duration)]
+
+
+class StorageModel(Model):
+    """Brokers that store messages in logs, on machines with disks."""
+
+    machine: Literal["page", "modern"] = Field(
+        "page", description="which kind; `page` is that of the design page's time"
+    )
+    memory: Memory | None = Field(
+        None, description="for the pagecache; as much as the machine has, unless given"
+    )
+    sendfile: bool = Field(True, description="whether fetches are answered without copying")
+    config: dict[str, Any] = Field(
+        default_factory=dict, description="settings of the logs by Kafka's names"
+    )
+
+
+class ProducerModel(Model):
+    """Processes that send what the timeline tells them to."""
+
+    cluster: str | None = Field(None, description="which, if there are several")
+    number: int = Field(1, ge=1, le=1_000, description="how many")
+    keys: int = Field(
+        0, ge=0, le=1_000_000, description="of how many keys messages have one; 0: none has"
+    )
+    balanced: bool = Field(
+        False,
+        description="whether connections are dealt out to the brokers by a balancer, instead "
+        "of brokers being found in ZooKeeper",
+    )
+    config: dict[str, Any] = Field(default_factory=dict, description="settings by Kafka's names")
+
+
+class PromiseModel(Model):
+    """What is promised of the messages to a group."""
+
+    semantics: Literal["at most once", "at least once", "exactly once", "measured"] = Field(
+        description="which of them may be lost, and which handed on again"
+    )
+    most_lost: int | None = Field(None, ge=0, description="so many may be lost all the same")
+    most_repeated: int | None = Field(None, ge=0, description="so many may be handed on again")
+
+
+class HandlingModel(Model):
+    """What the application of each member does with its messages."""
+
+    each: Pause = Field("0s", validate_default=True, description="how long it takes for one")
+    commits: Literal["as configured", "before", "after", "with the result"] = Field(
+        "as configured",
+        description="when its place is stored: from time to time, before what was fetched is "
+        "handled, after it, or together with the result, in one transaction",
+    )
+
+
+Promised = Literal["at most once", "at least once", "exactly once", "measured"] | PromiseModel
