@@ -109,6 +109,14 @@ def test_a_file_that_was_cut_is_cut(host: Host) -> None:
     assert host.read("a/one").startswith(b"x" * 10)
 
 
+def test_a_file_that_was_made_anew_is_not_synced_by_what_the_old_one_was(host: Host) -> None:
+    """However much of that had been."""
+    host.asked(Append("a/one", b"x" * 1000), Flush("a/one"), CreateFile("a/one"))
+    host.asked(Append("a/one", b"y" * 1000))
+
+    assert host.end(1) > 0
+
+
 @pytest.mark.parametrize("is_done", [True, False])
 @pytest.mark.parametrize("kind", [CreateFile, Delete])
 def test_a_name_that_was_being_changed_is_as_before_or_as_after(
