@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,11 +37,13 @@ KINDS: dict[str, Callable[[Path], Storage]] = {
 
 
 @pytest.fixture(params=KINDS)
-def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Storage:
+def storage(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Storage]:
     """A storage with a folder `a` in which there are the files `one` and `two`."""
     made = KINDS[request.param](tmp_path)
     asked(made, MakeFolder("a"), CreateFile("a/one"), CreateFile("a/two"))
-    return made
+    yield made
+    if isinstance(made, FileStorage):
+        made.close()
 
 
 def asked(storage: Storage, *asks: Any) -> Any:
