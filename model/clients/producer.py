@@ -62,9 +62,6 @@ class Plugins:
     handler: EventHandler | None = None
 
 
-NO_PLUGINS = Plugins()
-
-
 class Producer:
     """What an application sends messages with."""
 
