@@ -343,6 +343,15 @@ def test_what_goes_to_one_broker_goes_together() -> None:
     assert [one.topic for one in received(world)[1][1].produces] == ["new", "old"]
 
 
+def test_no_messages_make_no_request() -> None:
+    """Neither alone nor beside others."""
+    world, app = producing()
+    run(world, app, ONE, Data("new", ()))
+    run(world, app, ONE, Data("new", ()), Data("new", (b"m",)))
+
+    assert [type(one) for _, one in received(world)] == [ProduceRequest]
+
+
 @pytest.mark.parametrize(
     ("given", "messages"),
     [

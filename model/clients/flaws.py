@@ -51,10 +51,21 @@ class MarksBeforeItCloses(BatchingSender):
         await super().close()
 
 
+class ClosesItsSendersFirst(Pool[Any]):
+    """What sends is closed, and then nothing is made any more."""
+
+    async def close(self) -> None:
+        """Close every sender, and then the pool."""
+        for sender in (*self.retired, *self.senders.values()):
+            await sender.close()
+        self.is_closed = True
+
+
 class ClosesFromTheInside(Producer):
     """What sends is closed first, and the producer afterwards."""
 
     batching_class = MarksBeforeItCloses
+    pool_class = ClosesItsSendersFirst
 
     async def close(self) -> None:
         """Close what sends, and then take nothing more."""

@@ -6,9 +6,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from model.clients.errors import InvalidConfig
-from model.log import entries, message_set
+from model.log import message_set
 from model.log.codecs import Codec
-from model.log.contents import Contents, Series, whole
+from model.log.contents import ENTRY_OVERHEAD_BYTES, Contents, Series, whole
+from model.log.errors import MessageSizeTooLarge
 from model.log.message import Message
 from model.log.requests import ProduceRequest
 
@@ -79,19 +80,29 @@ def request_of(
 
     `MessageSizeTooLarge` if a payload is larger than is to be sent, as it is sent.
     """
-    contents = contents_of([one.messages for one in outgoing], encode, codec)
-    entries.checked(contents, deep=False, largest_payload_bytes=largest_message_bytes)
-    return ProduceRequest(outgoing[0].topic, outgoing[0].partition, contents)
+    topic, partition, _ = outgoing[0]
+    contents, largest_bytes = contents_of([one.messages for one in outgoing], encode, codec)
+    if largest_bytes > largest_message_bytes:
+        detail = f"{largest_bytes} bytes, {largest_message_bytes} are allowed"
+        raise MessageSizeTooLarge(f"a message to {topic}", detail)
+    return ProduceRequest(topic, partition, contents)
 
 
-def contents_of(parts: Sequence[Messages], encode: Encoder, codec: int) -> Contents:
-    """All of these messages, one behind the other; with a codec, compressed into one."""
+def contents_of(parts: Sequence[Messages], encode: Encoder, codec: int) -> tuple[Contents, int]:
+    """All of these messages, one behind the other, and the size of the largest payload.
+
+    With a codec they are compressed into one message, and that is its payload.
+    """
     series = [part for part in parts if isinstance(part, Series)]
-    payloads = [one for part in parts if not isinstance(part, Series) for one in part]
+    payloads = [encode(one) for part in parts if not isinstance(part, Series) for one in part]
     assert not (series and payloads), "a series is not sent together with payloads"
     if series:
-        return tuple(piece for one in series for piece in whole(one))
-    return message_set.wrap([Message.of(encode(one)) for one in payloads], Codec(codec))
+        pieces = tuple(piece for one in series for piece in whole(one))
+        return pieces, max(one.payload_bytes for one in series)
+    contents = message_set.wrap([Message.of(one) for one in payloads], Codec(codec))
+    if codec:
+        return contents, len(contents) - ENTRY_OVERHEAD_BYTES
+    return contents, max(map(len, payloads), default=0)
 
 
 def collated(items: Iterable[Outgoing]) -> list[list[Outgoing]]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import Generic, TypeVar
 
 from model.clients.batching import BatchingSender
-from model.clients.errors import UnavailableProducer
+from model.clients.errors import QueueClosed, UnavailableProducer
 from model.clients.sending import Sender
 
 S = TypeVar("S", Sender, BatchingSender)
@@ -20,6 +20,7 @@ class Pool(Generic[S]):
         """Makes the sender for a broker that listens at an address."""
         self.senders: dict[int, S] = {}
         self.retired: list[S] = []
+        self.is_closed = False
 
     async def follow(self, brokers: Iterable[tuple[int, str]]) -> None:
         """Have a sender for each of these brokers, at its address, and for no other."""
@@ -29,6 +30,8 @@ class Pool(Generic[S]):
                 self.retired.append(self.senders.pop(broker))
                 await sender.retire()
         for broker, address in alive.items():
+            if self.is_closed:
+                raise QueueClosed("the pool")
             if broker not in self.senders:
                 sender = self.senders[broker] = self.make(broker, address)
                 await sender.start()
@@ -41,8 +44,7 @@ class Pool(Generic[S]):
         return found
 
     async def close(self) -> None:
-        """Send what is left, and close every connection."""
+        """Send what is left, and close every connection; nothing is made any more."""
+        self.is_closed = True
         for sender in (*self.retired, *self.senders.values()):
             await sender.close()
-        self.senders.clear()
-        self.retired.clear()

@@ -24,7 +24,14 @@ from model.clients.batching import BatchingSender
 from model.clients.discovery import BROKERS, BrokerTable, Place, read_table
 from model.clients.errors import NoBrokersForPartition, QueueClosed
 from model.clients.hooks import EventHandler, Hooks, SendsTogether
-from model.clients.outgoing import ENCODERS, Encoder, Messages, Outgoing, request_of
+from model.clients.outgoing import (
+    ENCODERS,
+    Encoder,
+    Messages,
+    Outgoing,
+    request_of,
+    size_of,
+)
 from model.clients.partitioners import PARTITIONERS, Partitioner, choose
 from model.clients.pool import Pool
 from model.clients.producer_settings import ProducerSettings
@@ -53,9 +60,6 @@ class Plugins:
     encoder: Encoder | None = None
     hooks: Hooks | None = None
     handler: EventHandler | None = None
-
-
-NO_PLUGINS = Plugins()
 
 
 class Producer:
@@ -96,6 +100,8 @@ class Producer:
         table = await self._known()
         by_broker: dict[int, list[Outgoing]] = {}
         for one in data:
+            if not size_of(one.messages):
+                continue
             place, table = await self._place(one, table)
             item = Outgoing(one.topic, place.partition, one.messages)
             by_broker.setdefault(place.broker, []).append(item)
