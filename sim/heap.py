@@ -63,7 +63,7 @@ class Collector:
 
     threads: int = 1
     visits: int = 2
-    """How often an object is looked at where it is: to mark it, and to set its references right."""
+    """How often an object is looked at where it is: to mark it, and to change its references."""
 
     def pause_us(self, objects: int, live_bytes: int, machine: MachineProfile) -> int:
         """How long everything stands still until so much that lives is moved together."""

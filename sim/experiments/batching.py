@@ -5,7 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 
-from model.log.contents import whole, Series
+from model.log.contents import Series, whole
 from model.log.storage import Append, CreateFile
 from sim.experiments.programs import ENTRY_BYTES, MB, PAYLOAD_BYTES, took_s
 from sim.experiments.rows import Outcome, Row, at_least
@@ -27,7 +27,9 @@ def requests(machine: MachineProfile) -> Outcome:
     rows = [
         Row(f"sets of {count}", rate * ENTRY_BYTES / MB, "MB/s") for count, rate in rates.items()
     ]
-    rows.append(Row("sets of 200 against single messages", rates[200] / rates[1], "times", at_least(2)))
+    rows.append(
+        Row("sets of 200 against single messages", rates[200] / rates[1], "times", at_least(2))
+    )
     return Outcome(
         tuple(rows),
         (

@@ -9,7 +9,7 @@ from sim.experiments.programs import MB, append_all, flushed, messages, read_all
 from sim.experiments.rows import Outcome, Row, about, at_least
 from sim.holding import zeros
 from sim.host import new_host
-from sim.machine import MachineProfile
+from sim.machine import GIB, MachineProfile
 from sim.streams import Stream
 from sim.work import Compute, Overwrite
 
@@ -28,22 +28,24 @@ def writing(machine: MachineProfile) -> Outcome:
     return Outcome(
         (
             Row("in line", linear / MB, "MB/s", about(LINEAR / MB)),
-            Row("at random, a page of 4 KiB at a time", page / 1000, "kB/s", about(RANDOM / 1000)),
+            Row(
+                "at random, a page of 4 KiB at a time", page / 1000, "kB/s", about(RANDOM / 1000)
+            ),
             Row("at random, 1 KiB at a time", message / 1000, "kB/s", about(RANDOM / 1000)),
             Row("in line against pages at random", linear / page, "times", about(TIMES)),
             Row("in line against 1 KiB at random", linear / message, "times", about(TIMES)),
         ),
         (
-            f"The page's own two numbers make {LINEAR // RANDOM:,} times, not nearly {TIMES:,}.",
-            "A random write is on the disk before the next begins. 1 KiB of a page that is not "
-            "in memory has to be read first, and the page is written whole.",
+            f"The page's own numbers make {LINEAR // RANDOM:,} times, not nearly {TIMES:,}.",
+            "A random write is on the disk before the next begins, in a file of 100 GB. To "
+            "change 1 KiB, its page is read first and written whole.",
         ),
     )
 
 
 def linear_rate(machine: MachineProfile) -> float:
     """Bytes a second, until the last of them is on the disk."""
-    host = new_host(replace(machine, memory_bytes=256 * MB))
+    host = new_host(replace(machine, memory_bytes=2 * GIB))
     total = machine.device.rate(is_write=True) * 4 * max(machine.device.members - 1, 1)
     total -= total % MB
     return total / took_s(host, flushed("log", append_all("log", total, messages(MB))))
@@ -51,7 +53,7 @@ def linear_rate(machine: MachineProfile) -> float:
 
 def random_rate(machine: MachineProfile, size_bytes: int) -> float:
     """Bytes a second, each write on the disk before the next begins."""
-    host = new_host(replace(machine, memory_bytes=256 * MB))
+    host = new_host(replace(machine, memory_bytes=GIB))
     host.storage.files.preload("table", zeros(LONG_BYTES))
     chance = host.kernel.streams("places")
     return WRITES * size_bytes / took_s(host, write_anywhere(chance, size_bytes))

@@ -15,7 +15,7 @@ from sim.work import Idle
 RATE = 5_000
 """Messages a second that a producer sends, while crashes are tried."""
 ENOUGH = 20_000
-CRASHES = 15
+CRASHES = 8
 LONGEST_US = 4_000_000
 
 
@@ -110,7 +110,11 @@ def lost_messages(machine: MachineProfile, policy: Policy, seed: int) -> int:
     host.kernel.run_until(host.kernel.streams("crash").between(first * 10**6, last * 10**6))
     host.lose_power()
     file = host.storage.files.tree.files.get("log")
-    left = 0 if file is None or not file.size_bytes else whole_messages(file.read(0, file.size_bytes))
+    left = (
+        0
+        if file is None or not file.size_bytes
+        else whole_messages(file.read(0, file.size_bytes))
+    )
     return log.appended - left
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from model.log.storage import Read
 from sim.experiments.programs import MB, append_all, messages, read_all, took_s
 from sim.experiments.rows import Outcome, Row, about, at_least, at_most
@@ -34,7 +36,9 @@ def overhead(machine: MachineProfile) -> Outcome:
     ]
     pauses = {size: longest_silence_s(machine, size * GIB) for size in HEAPS_GIB}
     rows += [Row(f"longest pause, heap of {size} GiB", s, "s") for size, s in pauses.items()]
-    rows.append(Row("pause of 16 GiB against 1 GiB", pauses[16] / pauses[1], "times", at_least(2)))
+    rows.append(
+        Row("pause of 16 GiB against 1 GiB", pauses[16] / pauses[1], "times", at_least(2))
+    )
     rows.append(Row("heap whose pause ends a session of 6 s", zombie_gib(machine), "GiB"))
     return Outcome(
         tuple(rows),
@@ -53,7 +57,7 @@ def longest_silence_s(machine: MachineProfile, heap_bytes: int, payload: int = 2
     run(host, [filling])
     assert heap.pauses_us, "a heap that is full is collected"
     host.kernel.run_until(process.stands_until_us + 2 * BEAT_US)
-    return max(late - early for early, late in zip(beats, beats[1:], strict=False)) / 1e6
+    return max(late - early for early, late in pairwise(beats)) / 1e6
 
 
 async def fill(heap: Heap, payload: int) -> None:
@@ -83,7 +87,9 @@ def zombie_gib(machine: MachineProfile) -> float:
         heap = Heap(host, host.process(), live + 1)
         heap.put(messages_kept, 200)
         heap.collect()
-        low, high = (low, middle) if heap.pauses_us[0] > SESSION_TIMEOUT_S * 1e6 else (middle, high)
+        low, high = (
+            (low, middle) if heap.pauses_us[0] > SESSION_TIMEOUT_S * 1e6 else (middle, high)
+        )
     return high / 10
 
 
@@ -106,7 +112,12 @@ def warming(machine: MachineProfile) -> Outcome:
         (
             Row("10 GB of a process, read in order", in_order, "s", about(600)),
             Row("10 GB of a process, as it is asked for", on_demand, "s", about(600)),
-            Row("read from the disk after a restart, with a pagecache", from_disk, "MB", at_most(0)),
+            Row(
+                "read from the disk after a restart, with a pagecache",
+                from_disk,
+                "MB",
+                at_most(0),
+            ),
             Row("rate of the first reads, with a pagecache", rate / MB, "MB/s"),
         ),
         (

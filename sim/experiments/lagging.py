@@ -47,9 +47,9 @@ def lagging(machine: MachineProfile) -> Outcome:
         tuple(rows),
         (
             "One writes 40 MB/s, one reads at the end, one reads what was written some time "
-            f"ago; {MEMORY_BYTES // MB} MB of memory. All of it goes through one memory, in "
-            "which what was used longest ago goes first: who is behind by less than the "
-            "memory reads what is still there, who is behind by more finds nothing of it.",
+            f"ago; {MEMORY_BYTES // MB} MB of memory. Who is behind by less than half of the "
+            "memory never waits for the disk. It is half, not all: what somebody reads late "
+            "counts as used just now, and takes the place of what is newer but still to be read.",
         ),
     )
 

@@ -42,7 +42,9 @@ def pushing(machine: MachineProfile) -> Outcome:
             Row("push: sets dropped, of 1200", pushed.dropped, "sets", at_least(1)),
             Row("push: longest pause of the broker", pushed.pause_s, "s"),
             Row("push: the fast one got", 100 * pushed.fast / wanted, "%"),
-            Row("pull: memory of the broker at the end", pulled.held_bytes / MB, "MB", at_most(0)),
+            Row(
+                "pull: memory of the broker at the end", pulled.held_bytes / MB, "MB", at_most(0)
+            ),
             Row("pull: sets lost to the slow one", pulled.dropped, "sets", at_most(0)),
             Row("pull: the slow one is behind by", pulled.behind_s, "s"),
             Row("pull: the fast one got", 100 * pulled.fast / wanted, "%", at_least(99)),

@@ -12,7 +12,7 @@ from sim.work import Give, Idle, Lock, Take
 OLD_BYTES = 4_000 * MB
 """What is on the disk alone, for readers that read from it."""
 EACH_BYTES = 64 << 10
-APPENDS = 300
+APPENDS = 100
 EVERY_US = 2_000
 READERS = 4
 
@@ -26,7 +26,9 @@ def blocking(machine: MachineProfile) -> Outcome:
     return Outcome(
         (
             Row("an append, with nobody reading", alone, "us"),
-            Row("an append beside four readers against alone", beside / alone, "times", UNCHANGED),
+            Row(
+                "an append beside four readers against alone", beside / alone, "times", UNCHANGED
+            ),
             Row("a read beside three others against alone", four / one, "times", UNCHANGED),
             Row("with one lock: an append beside four readers", locked, "us"),
             Row("with one lock: beside readers against alone", locked / locked_alone, "times"),
