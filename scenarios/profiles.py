@@ -5,94 +5,40 @@
       measured: {...}       # what was measured, for people and for later comparison
       simulation: {...}     # what the simulation is to take for it
       defaults: [...]       # what was not measured, and stays as it is
+    disk:                   # the same for a disk and the way to it
 
-A file may say no more than what is to differ from the default. All times are microseconds.
-Quantiles are a mapping from `p0`, the least, to `p100`, the most, with whatever is known in
-between; between two of them, values are equally likely.
+Either part may be absent. A file may say no more than what is to differ from the default. All
+times are microseconds, but where a name ends in `_ns`. Between two quantiles, values are
+equally likely.
 """
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Mapping
-from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from scenarios.checking import checked
+from scenarios.disk_profiles import DiskProfileModel
 from scenarios.fields import Model, Word
-from scenarios.problems import Problem, ScenarioError, shown
+from scenarios.problems import Problem, ScenarioError
+from scenarios.quantiles import (
+    DistributionModel,
+    Duration,
+    Quantiles,
+    check_defaults,
+    quantile_name,
+)
 from scenarios.reading import LARGEST_FILE, Kind, read_document
 
 VERSION: Literal[1] = 1
-PROFILE = Kind("profile", "watchkeeper_profile, zookeeper", "watchkeeper_profile and zookeeper")
-LONGEST_US = 3_600_000_000
-MOST_ANCHORS = 257
-_LEVEL = re.compile(r"p([0-9]{1,3}(?:\.[0-9]{1,3})?)")
-
-Anchors = tuple[tuple[float, int], ...]
-"""Per cent and value, from 0 to 100."""
-
-
-def quantile_name(level: float) -> str:
-    """A quantile as a file names it: `p50`, `p99.9`."""
-    return f"p{level:g}"
-
-
-def parse_quantiles(value: object, least_us: int = 0) -> Anchors:
-    """Read a mapping of quantiles; ValueError otherwise."""
-    if not isinstance(value, Mapping):
-        raise ValueError("is not a mapping of quantiles, such as {p0: 50, p50: 75, p100: 400}")
-    if not 2 <= len(value) <= MOST_ANCHORS:
-        raise ValueError(f"has {len(value)} quantiles; expected 2 to {MOST_ANCHORS}, p0 and p100")
-    anchors = sorted((_level(name), _value(name, us, least_us)) for name, us in value.items())
-    if anchors[0][0] != 0 or anchors[-1][0] != 100:
-        raise ValueError("does not go from p0, the least, to p100, the most")
-    for (low, low_us), (high, high_us) in pairwise(anchors):
-        if low == high:
-            raise ValueError(f"has {quantile_name(low)} twice")
-        if low_us > high_us:
-            raise ValueError(
-                f"falls from {low_us} at {quantile_name(low)} to {high_us} at "
-                f"{quantile_name(high)}; quantiles never fall"
-            )
-    return tuple(anchors)
-
-
-def _level(name: object) -> float:
-    found = _LEVEL.fullmatch(name) if isinstance(name, str) else None
-    if found is None or float(found[1]) > 100:
-        raise ValueError(f"has the quantile {shown(name)}; expected names from p0 to p100")
-    return float(found[1])
-
-
-def _value(name: object, us: object, least_us: int) -> int:
-    if type(us) is not int or not least_us <= us <= LONGEST_US:
-        raise ValueError(
-            f"has {shown(us)} at {name}; expected whole microseconds, {least_us} to {LONGEST_US}"
-        )
-    return us
-
-
-def _of_either_sign(value: object) -> Anchors:
-    return parse_quantiles(value, -LONGEST_US)
-
-
-_SCHEMA = WithJsonSchema({"type": "object", "additionalProperties": {"type": "integer"}})
-Quantiles = Annotated[Anchors, BeforeValidator(parse_quantiles), _SCHEMA]
-Differences = Annotated[Anchors, BeforeValidator(_of_either_sign), _SCHEMA]
-Duration = Annotated[int, Field(ge=0, le=LONGEST_US)]
-
-
-class DistributionModel(Model):
-    """How long something took."""
-
-    number: int = Field(ge=1, description="how often it was measured")
-    quantiles: Differences = Field(description="how long it took; before or after, if negative")
+PROFILE = Kind(
+    "profile", "watchkeeper_profile, zookeeper, disk", "watchkeeper_profile and zookeeper"
+)
 
 
 class MeasuredModel(Model):
@@ -162,12 +108,7 @@ class ZooKeeperProfileModel(Model):
 
     @model_validator(mode="after")
     def _defaults_are_not_given(self) -> ZooKeeperProfileModel:
-        given = self.simulation.model_fields_set
-        for name in self.defaults:
-            if name not in SimulationModel.model_fields:
-                raise ValueError(f"has {shown(name)} among its defaults, which is no latency")
-            if name in given:
-                raise ValueError(f"gives {name} and says that it stays as it is")
+        check_defaults(self.defaults, self.simulation, "latency")
         return self
 
 
@@ -184,6 +125,7 @@ class ProfileModel(Model):
         description="the version of this form"
     )
     zookeeper: ZooKeeperProfileModel | None = Field(None, description="how long ZooKeeper takes")
+    disk: DiskProfileModel | None = Field(None, description="how long a disk takes")
 
 
 def load_profile(name: str | os.PathLike[str]) -> ProfileModel:

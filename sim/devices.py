@@ -14,6 +14,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import isqrt
 
+from sim.streams import Quantiles, quantiles
+
 NS = 1_000_000_000
 MIB = 1 << 20
 SECTOR_BYTES = 512
@@ -54,7 +56,7 @@ class Device:
     write_us: int
     channels: int
     """How many requests are served at once."""
-    flush_us: int
+    flush: Quantiles
     """Until the disk has sworn that what it wrote is there to stay."""
     capacity_bytes: int
     arm: Arm | None = None
@@ -75,6 +77,11 @@ class Device:
         return self.write_bytes_per_s if is_write else self.read_bytes_per_s
 
 
+def always(us: int) -> Quantiles:
+    """What always takes as long."""
+    return quantiles([(0, us), (100, us)])
+
+
 _ARM = Arm(rotations_per_minute=7200, track_us=800, stroke_us=15_200)
 _TERABYTE = 10**12
 
@@ -89,7 +96,7 @@ DEVICES = {
             read_us=50,
             write_us=50,
             channels=1,
-            flush_us=0,
+            flush=always(0),
             capacity_bytes=_TERABYTE,
             arm=_ARM,
             members=6,
@@ -102,7 +109,7 @@ DEVICES = {
             read_us=50,
             write_us=50,
             channels=1,
-            flush_us=0,
+            flush=always(0),
             capacity_bytes=_TERABYTE,
             arm=_ARM,
         ),
@@ -114,7 +121,7 @@ DEVICES = {
             read_us=90,
             write_us=60,
             channels=16,
-            flush_us=900,
+            flush=always(900),
             capacity_bytes=_TERABYTE,
         ),
         Device(
@@ -125,7 +132,7 @@ DEVICES = {
             read_us=80,
             write_us=20,
             channels=64,
-            flush_us=400,
+            flush=always(400),
             capacity_bytes=2 * _TERABYTE,
         ),
     )

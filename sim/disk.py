@@ -94,6 +94,7 @@ class Disk:
         self._busy_until_ns = 0
         self._lives = 0
         self._chance = kernel.streams(f"storage/{name}")
+        self._flush_us = kernel.streams(f"storage/{name}/flush").sampler(device.flush)
         self._slow: list[tuple[int, Counts]] = []
         self._failing: list[tuple[bool, bool, Counts]] = []
         self._tearing: list[Counts] = []
@@ -127,7 +128,7 @@ class Disk:
 
     def flush(self, done: Done) -> None:
         """Let the disk swear that what it wrote is there to stay."""
-        took_us = self.device.flush_us * self._slowness("flushes slowed")
+        took_us = self._flush_us() * self._slowness("flushes slowed")
         self.kernel.after(took_us, self._flushed, (self._lives, done))
 
     def _flushed(self, flush: tuple[int, Done]) -> None:

@@ -29,6 +29,8 @@ class MachineProfile:
     cores: int
     call_ns: int
     """A system call, there and back, without what it does."""
+    write_ns: int
+    """What the file system spends on each write, beside the call, the pages and the copy."""
     copy_bytes_per_s: int
     """From one place in memory to another, by one core."""
     page_ns: int
@@ -64,6 +66,7 @@ MACHINES = {
             memory_bytes=14 * GIB,
             cores=8,
             call_ns=400,
+            write_ns=800,
             copy_bytes_per_s=2_500_000_000,
             page_ns=300,
             access_ns=100,
@@ -79,6 +82,7 @@ MACHINES = {
             memory_bytes=60 * GIB,
             cores=16,
             call_ns=150,
+            write_ns=350,
             copy_bytes_per_s=9_000_000_000,
             page_ns=120,
             access_ns=85,

@@ -145,11 +145,10 @@ class Storage:
     def _write_into(self, caller: Caller, file: FileNode, at: int, size_bytes: int) -> None:
         """Copy into memory, and have it dirty."""
         self.machine.calls += 1
-        if not size_bytes:
-            self.machine.compute(caller, self.profile.call_ns)
-            return
-        fresh = self.files.soil(file, *pages_of(at, size_bytes))
-        cost = self.profile.call_ns + fresh * self.profile.page_ns
+        cost = self.profile.call_ns + self.profile.write_ns
+        if size_bytes:
+            fresh = self.files.soil(file, *pages_of(at, size_bytes))
+            cost += fresh * self.profile.page_ns
         self.machine.copy(caller, size_bytes, cost)
 
     # --- reading -----------------------------------------------------------------------

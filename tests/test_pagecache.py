@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import pytest
@@ -28,7 +29,9 @@ def intervals(draw: Callable[[Any], Any]) -> tuple[int, int]:
 
 
 @given(st.lists(st.tuples(st.sampled_from(["add", "remove"]), intervals())), intervals())
-def test_ranges_are_a_set(changes: list[tuple[str, tuple[int, int]]], seen: tuple[int, int]) -> None:
+def test_ranges_are_a_set(
+    changes: list[tuple[str, tuple[int, int]]], seen: tuple[int, int]
+) -> None:
     """Intervals say what a set of single numbers says."""
     ranges, plain = Ranges(), set[int]()
     for does, (begin, end) in changes:
@@ -45,7 +48,7 @@ def test_ranges_are_a_set(changes: list[tuple[str, tuple[int, int]]], seen: tupl
     inside = {one for left, right in ranges.within(begin, end) for one in range(left, right)}
     outside = {one for left, right in ranges.gaps(begin, end) for one in range(left, right)}
     assert {one for left, right in kept for one in range(left, right)} == plain
-    assert all(left[1] < right[0] for left, right in zip(kept, kept[1:], strict=False))
+    assert all(left[1] < right[0] for left, right in pairwise(kept))
     assert ranges.size == len(plain)
     assert ranges.end == max(plain, default=-1) + 1
     assert inside == plain & set(range(begin, end))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -435,7 +434,11 @@ def test_reads_fail_where_the_disk_has_to_be_asked() -> None:
 
     async def body() -> list[Any]:
         said: list[Any] = [await Read("log", 0, 10)]
-        for ask in (Read("old", 0, 10), Send("old", 0, 10, one.connection()), Append("old", b"1")):
+        for ask in (
+            Read("old", 0, 10),
+            Send("old", 0, 10, one.connection()),
+            Append("old", b"1"),
+        ):
             try:
                 await ask
             except DiskFailed as error:
@@ -508,7 +511,9 @@ def zero_runs(one: Host) -> int:
     data = files["log"].read(0, 1 << 30) if "log" in files else b""
     assert isinstance(data, bytes)
     sectors = [data[at : at + 512].count(0) > 256 for at in range(0, len(data), 512)]
-    return sum(here and not before for before, here in zip([False, *sectors], sectors, strict=False))
+    return sum(
+        here and not before for before, here in zip([False, *sectors], sectors, strict=False)
+    )
 
 
 # --- names and the end of the host -----------------------------------------------------
@@ -580,7 +585,11 @@ def story(seed: int) -> list[Any]:
         diary = Diary()
         one.start(one.process(), diary.write([("append", 70_001), ("wait", 3_000_000)] * 8))
         one.kernel.run_until(one.kernel.now_us + 13_000_000 + 777 * turn)
-        said += [one.lose_power(), one.kernel.now_us, one.storage.files.tree.file("log").size_bytes]
+        said += [
+            one.lose_power(),
+            one.kernel.now_us,
+            one.storage.files.tree.file("log").size_bytes,
+        ]
     return said
 
 

@@ -1,19 +1,29 @@
-"""The command `calibrate`: measure a ZooKeeper, find the latencies, write and show them."""
+"""The command `calibrate`: measure a ZooKeeper or a disk, and write and show what was found."""
 
 from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from model.measured import Distribution, Measured, NoMeasurement
 from model.measuring import QUICK, THOROUGH, Sizes
-from scenarios.profiles import ProfileModel, SimulationModel, quantile_name, save_profile
+from scenarios.problems import ScenarioError
+from scenarios.profiles import (
+    VERSION,
+    ProfileModel,
+    SimulationModel,
+    load_profile,
+    save_profile,
+)
+from scenarios.quantiles import quantile_name
 from sim.fitting import fit
-from watchkeeper import auditing
+from watchkeeper import auditing, calibrating_disk
+from watchkeeper.disk_profiles import together
 from watchkeeper.endings import UNKNOWN, USAGE, Stop, print_json
 from watchkeeper.interrupts import INTERRUPTS
 from watchkeeper.profiles import latencies, profile_model
@@ -50,26 +60,56 @@ def run(
     hosts: str | None,
     *,
     servers: str,
+    disk: Path | None,
     out: Path,
     quick: bool,
     credentials: Credentials,
     as_json: bool,
 ) -> None:
-    """Measure, write the file, and print what was measured."""
+    """Measure, write the file, and print what was measured.
+
+    With a disk, ZooKeeper is measured only where hosts are named. What the file said before
+    of anything else stays in it.
+    """
     INTERRUPTS.raise_from_now_on()
     if not out.parent.is_dir():
         raise Stop(USAGE, f"--out {out}: there is no folder {out.parent}; make it first")
-    sizes = QUICK if quick else THOROUGH
-    done = calibrated(hosts, int(servers), sizes, credentials)
+    before = _profile_before(out)
+    profile = ProfileModel(watchkeeper_profile=VERSION, zookeeper=None, disk=None)
+    shows: list[Callable[[], None]] = []
+    said: dict[str, object] = {"file": str(out)}
+    if disk is None or hosts is not None:
+        done = calibrated(hosts, int(servers), QUICK if quick else THOROUGH, credentials)
+        profile = done.profile
+        said["digest"] = done.digest
+        shows.append(partial(show, done, out))
+    if disk is not None:
+        with _Progress() as progress:
+            found = calibrating_disk.measured_disk(disk, quick=quick, tell=progress.tell)
+        profile = together(calibrating_disk.disk_profile(found, disk), profile)
+        shows.append(partial(calibrating_disk.show_disk, found, disk))
+    profile = together(profile, before)
     try:
-        save_profile(done.profile, out)
+        save_profile(profile, out)
     except OSError as error:
         raise Stop(USAGE, f"{out} cannot be written: {error.strerror or error}") from None
     if as_json:
-        profile = done.profile.model_dump(mode="json", exclude_none=True)
-        print_json({"file": str(out), "digest": done.digest, "profile": profile})
-    else:
-        show(done, out)
+        dumped = profile.model_dump(mode="json", exclude_none=True)
+        print_json({**said, "profile": dumped})
+    for one in () if as_json else shows:
+        one()
+
+
+def _profile_before(out: Path) -> ProfileModel | None:
+    """What a file says already; Stop where it is something else, which is not written over."""
+    if not out.exists():
+        return None
+    try:
+        return load_profile(out)
+    except ScenarioError as error:
+        raise Stop(
+            USAGE, f"--out {out} is there already, and no profile: {error}; name another file"
+        ) from None
 
 
 def calibrated(

@@ -61,6 +61,12 @@ def compare(
     help="Of the embedded ZooKeeper.",
 )
 @click.option(
+    "--disk",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Measure the disk under DIR, and ZooKeeper only if HOSTS are named.",
+)
+@click.option(
     "--out",
     default="profile.yaml",
     show_default=True,
@@ -71,10 +77,11 @@ def compare(
 @options.reaching
 @options.as_json
 def calibrate(hosts: str | None, as_json: bool, **given: Any) -> None:
-    """Measure a real ZooKeeper, for `run --profile` to simulate.
+    """Measure a real ZooKeeper, for `run --profile` to simulate, or a disk.
 
     Without HOSTS[/chroot] it is an embedded one that is started for it. What is written
-    to it stands below a znode of its own, and goes with that when all is measured.
+    to it stands below a znode of its own, and goes with that when all is measured. A
+    profile that is there keeps what it says of what is not measured now.
     """
     from watchkeeper import calibrating
 

@@ -12,14 +12,13 @@ from model.measured import LEVELS, Distribution, Measured
 from scenarios.problems import Problem, ScenarioError
 from scenarios.profiles import (
     VERSION,
-    DistributionModel,
     MeasuredModel,
     ProfileModel,
     SimulationModel,
     ZooKeeperProfileModel,
     load_profile,
-    quantile_name,
 )
+from scenarios.quantiles import DistributionModel, quantile_name
 from sim.fitting import DEFAULTS, Fitted
 from sim.profile import DEFAULT, Profile
 from sim.streams import quantiles
@@ -76,7 +75,7 @@ def profile_model(measured: Measured, fitted: Fitted, where: str, version: str) 
     """What a file says of a measurement."""
     section = ZooKeeperProfileModel(
         measured=MeasuredModel(
-            at=f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}",
+            at=present(),
             where=where,
             version=version,
             machine=machine(),
@@ -85,36 +84,43 @@ def profile_model(measured: Measured, fitted: Fitted, where: str, version: str) 
             session_timeout_us=measured.timeout_us,
             in_flight=measured.in_flight,
             crowd=measured.crowd,
-            round_trips={name: _told(one) for name, one in measured.round_trips.items()},
-            batches={name: _told(one) for name, one in measured.batches.items()},
-            watch=_told(measured.watch),
-            write_to_watch=_told(measured.write_to_watch),
-            expiry=_told(measured.expiry),
-            after_tick=_told(measured.after_tick),
+            round_trips={name: told(one) for name, one in measured.round_trips.items()},
+            batches={name: told(one) for name, one in measured.batches.items()},
+            watch=told(measured.watch),
+            write_to_watch=told(measured.write_to_watch),
+            expiry=told(measured.expiry),
+            after_tick=told(measured.after_tick),
         ),
         simulation=simulation_model(fitted),
         defaults=list(DEFAULTS),
     )
-    return ProfileModel(watchkeeper_profile=VERSION, zookeeper=section)
+    return ProfileModel(watchkeeper_profile=VERSION, zookeeper=section, disk=None)
 
 
 def simulation_model(fitted: Fitted) -> SimulationModel:
     """What a file says of the latencies that were found."""
     given = {
-        name: _named(value) if isinstance(value, tuple) else value
+        name: named(value) if isinstance(value, tuple) else value
         for name in Fitted.__dataclass_fields__
         for value in [getattr(fitted, name)]
     }
     return SimulationModel.model_validate(given)
 
 
-def _named(anchors: tuple[tuple[float, int], ...]) -> dict[str, int]:
+def named(anchors: tuple[tuple[float, int], ...]) -> dict[str, int]:
+    """Quantiles by their names, as a file has them."""
     return {quantile_name(level): us for level, us in anchors}
 
 
-def _told(one: Distribution) -> DistributionModel:
-    quantiles_us = _named(tuple(zip(LEVELS, one.values_us, strict=True)))
+def told(one: Distribution) -> DistributionModel:
+    """What a file says of a distribution."""
+    quantiles_us = named(tuple(zip(LEVELS, one.values_us, strict=True)))
     return DistributionModel.model_validate({"number": one.number, "quantiles": quantiles_us})
+
+
+def present() -> str:
+    """The present moment, as a file has it."""
+    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def machine() -> str:
