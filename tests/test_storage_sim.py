@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -511,9 +512,7 @@ def zero_runs(one: Host) -> int:
     data = files["log"].read(0, 1 << 30) if "log" in files else b""
     assert isinstance(data, bytes)
     sectors = [data[at : at + 512].count(0) > 256 for at in range(0, len(data), 512)]
-    return sum(
-        here and not before for before, here in zip([False, *sectors], sectors, strict=False)
-    )
+    return sum(here and not before for before, here in pairwise([False, *sectors]))
 
 
 # --- names and the end of the host -----------------------------------------------------

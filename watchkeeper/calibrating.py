@@ -87,7 +87,7 @@ def run(
         with _Progress() as progress:
             found = calibrating_disk.measured_disk(disk, quick=quick, tell=progress.tell)
         profile = together(calibrating_disk.disk_profile(found, disk), profile)
-        shows.append(partial(calibrating_disk.show_disk, found, disk))
+        shows.append(partial(calibrating_disk.show_disk, found, disk, out))
     profile = together(profile, before)
     try:
         save_profile(profile, out)
@@ -96,7 +96,8 @@ def run(
     if as_json:
         dumped = profile.model_dump(mode="json", exclude_none=True)
         print_json({**said, "profile": dumped})
-    for one in () if as_json else shows:
+        return
+    for one in shows:
         one()
 
 

@@ -33,7 +33,7 @@ def disk_profile(measured: MeasuredDisk, folder: Path) -> ProfileModel:
     return ProfileModel(watchkeeper_profile=VERSION, zookeeper=None, disk=section)
 
 
-def show_disk(measured: MeasuredDisk, folder: Path) -> None:
+def show_disk(measured: MeasuredDisk, folder: Path, out: Path) -> None:
     """Print what was measured."""
     from watchkeeper.printing import console, plain_table, show_table
 
@@ -50,7 +50,10 @@ def show_disk(measured: MeasuredDisk, folder: Path) -> None:
     to.print()
     show_table(rates, to)
     to.print()
-    to.print(f"a system call takes {measured.call_ns} ns, Python's own work with it")
+    to.print(
+        f"a system call takes {measured.call_ns} ns, Python's own work with it; profile {out}",
+        soft_wrap=True,
+    )
 
 
 def _rows(measured: MeasuredDisk) -> Iterator[tuple[str, Distribution]]:

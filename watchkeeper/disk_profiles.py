@@ -32,20 +32,17 @@ def disk_section(measured: MeasuredDisk, folder: Path) -> DiskProfileModel:
         name: named(value) if isinstance(value, tuple) else value
         for name, value in figures.items()
     }
-    rates = ("file_bytes", "call_ns", "overwrite_bytes_per_s", "append_bytes_per_s")
-    more = (
-        "small_append_bytes_per_s",
-        "write_back_bytes_per_s",
-        "read_bytes_per_s",
-        "sendfile_bytes_per_s",
-    )
+    taken_over = [
+        name
+        for name in MeasuredDiskModel.model_fields
+        if isinstance(getattr(measured, name, None), int)
+    ]
     return DiskProfileModel(
         measured=MeasuredDiskModel(
             at=present(),
             folder=str(folder),
             machine=machine(),
-            is_direct=measured.is_direct,
-            **{name: getattr(measured, name) for name in (*rates, *more, "copying_bytes_per_s")},
+            **{name: getattr(measured, name) for name in taken_over},
             read=told(measured.read),
             write=told(measured.write),
             sync=told(measured.sync),
