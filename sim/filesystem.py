@@ -9,7 +9,7 @@ from model.log.storage import DiskFull
 from sim.devices import Device
 from sim.disk import Counts, Disk, Store, Undo
 from sim.files import FileNode, Tree
-from sim.holding import first_bytes, holding_for
+from sim.holding import holding_for
 from sim.journal import Journal
 from sim.kernel import EPOCH_US, Kernel
 from sim.machine import MachineProfile
@@ -117,11 +117,11 @@ class FileSystem:
 
     # --- writing -----------------------------------------------------------------------
 
-    def append(self, file: FileNode, contents: Contents, size_bytes: int) -> None:
-        """Have the beginning of something at the end of a file."""
+    def append(self, file: FileNode, contents: Contents) -> None:
+        """Have something at the end of a file."""
         if file.holding is None:
             file.holding = holding_for(contents)
-        file.holding.append(first_bytes(contents, size_bytes))
+        file.holding.append(contents)
 
     def allowed(self, file: FileNode, size_bytes: int) -> int:
         """How much of an append is written: what there is room for, and what faults let be."""
@@ -132,6 +132,11 @@ class FileSystem:
             for effect in self._cutting:
                 effect.add("writes cut short")
         return size
+
+    def has_end(self, file: FileNode) -> bool:
+        """Whether the page that an append would go on in is in memory, if there is one."""
+        page, begun = divmod(file.size_bytes, PAGE_BYTES)
+        return not begun or not self.cache.missing(file.cached, page, page + 1)
 
     def with_edges(self, file: FileNode, at: int, size_bytes: int, write: Step) -> None:
         """Go on when those pages are in memory of which only a part is to be written."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 
-from model.log.contents import Contents, Piece, Series, size_of
+from model.log.contents import Contents, Piece, Series
 
 ZEROS = Series("", 0, 1, 1 << 60)
 
@@ -20,8 +20,6 @@ def zeros(size_bytes: int) -> tuple[Piece, ...]:
 
 def first_bytes(contents: Contents, size_bytes: int) -> Contents:
     """The beginning of something, for a write that is cut short."""
-    if size_bytes >= size_of(contents):
-        return contents
     if isinstance(contents, bytes):
         return contents[:size_bytes]
     holding = Pieces()
@@ -78,16 +76,16 @@ class Pieces:
     def append(self, contents: Contents) -> None:
         """Put something at the end."""
         assert not isinstance(contents, bytes), "a file holds real bytes or series, not both"
+        pieces, ends = self._pieces, self._ends
         for piece in contents:
-            if not piece.size_bytes:
-                continue
-            end = self.size_bytes + piece.size_bytes
-            joined = _joined(self._pieces[-1], piece) if self._pieces else None
+            size = piece.end - piece.begin
+            joined = _joined(pieces[-1], piece) if size and pieces else None
             if joined is not None:
-                self._pieces[-1], self._ends[-1] = joined, end
-            else:
-                self._pieces.append(piece)
-                self._ends.append(end)
+                pieces[-1] = joined
+                ends[-1] += size
+            elif size:
+                pieces.append(piece)
+                ends.append(ends[-1] + size if ends else size)
 
     def read(self, at: int, size_bytes: int) -> Contents:
         """What stands between two places."""

@@ -174,9 +174,9 @@ class Machine:
         profile, begin = self.profile, self.begin(caller)
         self.copied_bytes += size_bytes
         moved = self.bus.take(begin, 2 * size_bytes * NS // profile.bus_bytes_per_s)
-        done = self.compute(caller, size_bytes * NS // profile.copy_bytes_per_s + cost_ns)
-        caller.ready_ns = max(done, moved)
-        return caller.ready_ns
+        cost_ns += size_bytes * NS // profile.copy_bytes_per_s
+        caller.ready_ns = done = max(self.cores.take(begin, cost_ns), moved)
+        return done
 
     def transmit(self, caller: Caller, size_bytes: int, to: Connection) -> None:
         """Let a caller write from its own memory to a connection."""

@@ -117,16 +117,21 @@ class PageCache:
             found.append((begin, end))
         return found
 
-    def use(self, file: CachedFile, begin: int, end: int) -> None:
-        """Use those pages that are in memory."""
+    def use(self, file: CachedFile, begin: int, end: int) -> list[Interval]:
+        """Use those pages that are in memory; which are not."""
         if self._is_newest(file, begin, end):
-            return
+            return []
+        missing = self.missing(file, begin, end)
+        for left, right in self._here(file, begin, end) if missing else ((begin, end),):
+            self._place(file, left, right)
+        return missing
+
+    def _here(self, file: CachedFile, begin: int, end: int) -> Ranges:
         here = Ranges()
         first, last = file.overlapping(begin, end)
         for extent in file.extents[first:last]:
             here.add(max(extent.begin, begin), min(extent.end, end))
-        for left, right in here:
-            self._place(file, left, right)
+        return here
 
     def put(self, file: CachedFile, begin: int, end: int) -> None:
         """Have pages in memory, as used just now, whether they were there or not."""

@@ -43,6 +43,11 @@ class Readahead:
         self._streams: list[Stream] = []
         """The one that read last at the end."""
 
+    @property
+    def has_streams(self) -> bool:
+        """Whether anybody has read from the disk."""
+        return bool(self._streams)
+
     def plan(self, begin: int, end: int, last: int, *, is_miss: bool) -> Interval:
         """Which pages to ask for, beyond those wanted, in a file of so many pages.
 

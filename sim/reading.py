@@ -42,16 +42,17 @@ class Reader:
     def want(self, file: FileNode, at: int, size_bytes: int, done: Done) -> None:
         """Have bytes of a file in memory; `done` hears whether they are there."""
         begin, end = pages_of(at, size_bytes)
-        cache = self.cache
-        missing = cache.missing(file.cached, begin, end)
-        self._count(file, at, at + size_bytes, missing)
-        cache.use(file.cached, begin, end)
-        for left, right in missing:
-            self._fetch(file, left, right)
-        self._read_ahead(file, begin, end, is_miss=bool(missing))
+        missing = self.cache.use(file.cached, begin, end)
         if not missing:
+            self.hit_bytes += size_bytes
+            if file.readahead.has_streams:
+                self._read_ahead(file, begin, end, is_miss=False)
             done(True)
             return
+        self._count(file, at, at + size_bytes, missing)
+        for left, right in missing:
+            self._fetch(file, left, right)
+        self._read_ahead(file, begin, end, is_miss=True)
         awaited = [
             reading
             for reading in file.readings

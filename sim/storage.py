@@ -37,6 +37,7 @@ from model.log.storage import (
 from sim.crashing import Lost, lose_power
 from sim.files import FileNode
 from sim.filesystem import FileSystem
+from sim.holding import first_bytes
 from sim.kernel import Kernel
 from sim.machine import Caller, Connection, Machine, MachineProfile
 from sim.pagecache import PAGE_BYTES, pages_of
@@ -108,6 +109,9 @@ class Storage:
     def _append(self, caller: Caller, ask: Append, reply: Reply) -> None:
         files = self.files
         file = files.tree.file(ask.path)
+        if files.writeback.is_open and files.has_end(file):
+            self._append_here(caller, ask, file, reply, True)
+            return
         here = partial(self._append_here, caller, ask, file, reply)
         files.writeback.admit(lambda: files.with_edges(file, file.size_bytes, 0, here))
 
@@ -118,7 +122,8 @@ class Storage:
         at, wanted = file.size_bytes, size_of(ask.contents)
         size = self.files.allowed(file, wanted) if is_good else 0
         if size or not wanted:
-            self.files.append(file, ask.contents, size)
+            contents = ask.contents if size == wanted else first_bytes(ask.contents, size)
+            self.files.append(file, contents)
             self._write_into(caller, file, at, size)
             self._reply(caller, reply, size)
         else:

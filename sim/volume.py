@@ -57,26 +57,27 @@ class Volume:
         self._next = JOURNAL_BYTES
         self._free: list[int] = []
         self._full: list[tuple[int, Counts]] = []
-        """How much is left at most, by which fault."""
+        """How much may be used, by which fault."""
 
     @property
     def left_bytes(self) -> int:
         """How much room there is."""
-        limits = [left for left, _ in self._full]
-        return max(min(limits, default=self.room_bytes) - self.used_bytes, 0)
+        limit = min((limit for limit, _ in self._full), default=self.room_bytes)
+        return max(limit - self.used_bytes, 0)
 
     def grow(self, room: Room, size_bytes: int) -> int:
         """Have room for so many bytes of a file, or as many as there is room for; how many."""
         wanted = rounded(size_bytes) - room.size_bytes
+        if wanted <= 0:
+            return size_bytes
         if wanted > self.left_bytes:
             wanted = self.left_bytes // PAGE_BYTES * PAGE_BYTES
             for _, effect in self._full:
                 effect.add("writes without room")
-        if wanted > 0:
-            room.size_bytes += wanted
-            self.used_bytes += wanted
-            while len(room.regions) * REGION_BYTES < room.size_bytes:
-                room.regions.append(self._region())
+        room.size_bytes += wanted
+        self.used_bytes += wanted
+        while len(room.regions) * REGION_BYTES < room.size_bytes:
+            room.regions.append(self._region())
         return min(size_bytes, room.size_bytes)
 
     def shrink(self, room: Room, size_bytes: int) -> None:

@@ -77,12 +77,17 @@ class WriteBack:
 
     # --- writers -----------------------------------------------------------------------
 
+    @property
+    def is_open(self) -> bool:
+        """Whether somebody may write into memory now."""
+        return not self._throttled and self.cache.unwritten_pages < self._most_pages
+
     def admit(self, write: Callable[[], None]) -> None:
         """Let somebody write into memory, now or when there is less that is dirty."""
-        if self._throttled or self.cache.unwritten_pages >= self._most_pages:
-            self._throttled.append((self.kernel.now_us, write))
-        else:
+        if self.is_open:
             write()
+        else:
+            self._throttled.append((self.kernel.now_us, write))
 
     def soiled(self, file: FileNode) -> None:
         """Pages of a file have become dirty."""

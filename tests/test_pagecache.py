@@ -152,8 +152,7 @@ class Twins:
         """Do one thing in both."""
         real, naive, mine = self.real, self.naive, self.files[file]
         if does == "read":
-            missing = self.real.missing(mine, begin, end)
-            real.use(mine, begin, end)
+            missing = real.use(mine, begin, end)
             assert flat(missing) == naive.use(file, begin, end)
             for left, right in missing:
                 real.put(mine, left, right)
@@ -234,8 +233,7 @@ def test_a_coarse_grain_forgets_nothing_that_was_used_lately(
     exact = NaiveCache(capacity - 2 * grain)
     for file, (begin, end) in reads:
         end = min(end, begin + grain)
-        missing = coarse.missing(files[file], begin, end)
-        coarse.use(files[file], begin, end)
+        missing = coarse.use(files[file], begin, end)
         for left, right in missing:
             coarse.put(files[file], left, right)
         missed = set(exact.use(file, begin, end))

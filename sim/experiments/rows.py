@@ -81,3 +81,19 @@ def at_most(value: float) -> Said:
 
 UNCHANGED = about(1)
 """The page says that something makes no difference."""
+
+
+def shown(value: float) -> str:
+    """A number with three digits that say something."""
+    if abs(value) >= 1000:
+        digits = len(str(int(abs(value)))) - 3
+        return f"{round(value, -digits):,.0f}"
+    return f"{value:.3g}"
+
+
+def shown_said(said: Said | None) -> str:
+    """What the page says, in a cell; nothing where it says nothing."""
+    if said is None:
+        return ""
+    word = {"about": "", "at least": "at least ", "at most": "at most "}[said.how]
+    return word + shown(said.value)
