@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from model.log.contents import Contents, size_of
 from model.log.storage import DiskFull
@@ -141,22 +142,24 @@ class FileSystem:
     def with_edges(self, file: FileNode, at: int, size_bytes: int, write: Step) -> None:
         """Go on when those pages are in memory of which only a part is to be written."""
         end = at + size_bytes
-        partial = [at] if at % PAGE_BYTES else []
+        edges = [at] if at % PAGE_BYTES else []
         if end % PAGE_BYTES and end < file.size_bytes:
-            partial.append(end)
-        for place in partial:
+            edges.append(end)
+        for place in edges:
             page = place // PAGE_BYTES
             if self.cache.missing(file.cached, page, page + 1):
-                self.reader.want(
-                    file,
-                    page * PAGE_BYTES,
-                    1,
-                    lambda is_good: (
-                        self.with_edges(file, at, size_bytes, write) if is_good else write(False)
-                    ),
-                )
+                here = partial(self._edge_here, file, at, size_bytes, write)
+                self.reader.want(file, page * PAGE_BYTES, 1, here, is_for_write=True)
                 return
         write(True)
+
+    def _edge_here(
+        self, file: FileNode, at: int, size_bytes: int, write: Step, is_good: bool
+    ) -> None:
+        if is_good:
+            self.with_edges(file, at, size_bytes, write)
+        else:
+            write(False)
 
     def soil(self, file: FileNode, begin: int, end: int) -> int:
         """Have pages in memory, dirty; how many were not there before."""

@@ -39,8 +39,13 @@ class Reader:
         self.device_bytes = 0
         """What was asked of the disk, ahead of time too."""
 
-    def want(self, file: FileNode, at: int, size_bytes: int, done: Done) -> None:
-        """Have bytes of a file in memory; `done` hears whether they are there."""
+    def want(
+        self, file: FileNode, at: int, size_bytes: int, done: Done, *, is_for_write: bool = False
+    ) -> None:
+        """Have bytes of a file in memory; `done` hears whether they are there.
+
+        Who wants to write into a page needs that page and no other.
+        """
         begin, end = pages_of(at, size_bytes)
         missing = self.cache.use(file.cached, begin, end)
         if not missing:
@@ -52,7 +57,8 @@ class Reader:
         self._count(file, at, at + size_bytes, missing)
         for left, right in missing:
             self._fetch(file, left, right)
-        self._read_ahead(file, begin, end, is_miss=True)
+        if not is_for_write:
+            self._read_ahead(file, begin, end, is_miss=True)
         awaited = [
             reading
             for reading in file.readings
