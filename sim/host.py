@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
+from model.asks import Now
 from model.log.contents import size_of
 from sim.crashing import Lost
 from sim.kernel import Kernel
@@ -16,7 +17,7 @@ from sim.machine import Caller, Connection, MachineProfile
 from sim.profile import DEFAULT
 from sim.storage import Storage
 from sim.streams import Streams
-from sim.work import Compute, Delivered, Give, Idle, Receive, Take, Transmit
+from sim.work import Compute, Delivered, GiveLock, Idle, Receive, TakeLock, Transmit
 
 Body = Coroutine[Any, Any, Any]
 
@@ -58,6 +59,8 @@ class Thread(Caller):
             return
         try:
             ask = self.body.send(answer)
+            while type(ask) is Now:
+                ask = self.body.send(host.storage.files.now_ms())
         except StopIteration as done:
             self.is_over, self.result = True, done.value
             return
@@ -80,8 +83,8 @@ class Host:
             Receive: self._receive,
             Transmit: self._transmit,
             Delivered: self._delivered,
-            Take: self._take,
-            Give: self._give,
+            TakeLock: self._take,
+            GiveLock: self._give,
         }
 
     def process(self) -> Process:
@@ -147,14 +150,14 @@ class Host:
     def _delivered(self, thread: Thread, ask: Delivered) -> None:
         self._later(thread, max(ask.by.arrives_us * 1000, self.machine.begin(thread)))
 
-    def _take(self, thread: Thread, ask: Take) -> None:
+    def _take(self, thread: Thread, ask: TakeLock) -> None:
         if ask.lock.is_taken:
             ask.lock.waiting.append(thread)
         else:
             ask.lock.is_taken = True
             self._later(thread, self.machine.begin(thread))
 
-    def _give(self, thread: Thread, ask: Give) -> None:
+    def _give(self, thread: Thread, ask: GiveLock) -> None:
         begin = self.machine.begin(thread)
         if ask.lock.waiting:
             self._later(ask.lock.waiting.popleft(), begin)

@@ -57,13 +57,13 @@ class Lock:
         self.waiting: deque[Any] = deque()
 
 
-class Take(Ask[None], frozen=True):
+class TakeLock(Ask[None], frozen=True):
     """Have a lock, when whoever has it gives it back."""
 
     lock: Any
 
 
-class Give(Ask[None], frozen=True):
+class GiveLock(Ask[None], frozen=True):
     """Give a lock back."""
 
     lock: Any

@@ -94,13 +94,13 @@ EXPERIMENTS = {
         ),
         Experiment(
             "pull",
-            "Consumers pull, so that a slow one is behind and harms nobody.",
+            "Consumers pull from brokers; in other systems brokers push.",
             "20 MB/s are produced for a fast consumer and one who takes 5 MB/s.",
             pushing,
         ),
         Experiment(
             "lag",
-            "Whatever was written not long ago is read from memory, however many read it.",
+            "Data are copied into the pagecache once, and read from there again and again.",
             "A consumer follows the end of a log at several distances.",
             lagging,
         ),

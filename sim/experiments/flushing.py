@@ -4,18 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from model.log.contents import Contents, Series, whole
-from model.log.storage import Append, CreateFile, Flush
-from sim.experiments.programs import PAYLOAD_BYTES
+from model.log.contents import Series, whole
+from model.log.log import Log
+from model.log.settings import LogSettings
+from model.log.storage import MakeFolder
+from sim.experiments.programs import ENTRY_BYTES, PAYLOAD_BYTES
 from sim.experiments.rows import Outcome, Row, at_most
-from sim.host import Host, new_host
+from sim.host import Host, new_host, run
 from sim.machine import MachineProfile
 from sim.work import Idle
 
 RATE = 5_000
 """Messages a second that a producer sends, while crashes are tried."""
+FOLDER = "clicks-0"
+NEVER = 10**9
 ENOUGH = 20_000
-CRASHES = 8
+CRASHES = 6
 LONGEST_US = 4_000_000
 
 
@@ -54,77 +58,73 @@ def policies(machine: MachineProfile) -> Outcome:
     return Outcome(
         tuple(rows),
         (
-            f"{CRASHES} crashes each, of a host that takes {RATE:,} messages a second. Flushing "
-            "by time bounds what is lost by the time between flushes and that of a flush. The "
-            "kernel writes what is older than 30 s, and looks every 5 s.",
+            f"{CRASHES} crashes each of a host that takes {RATE:,} messages a second into a log "
+            "as brokers have it. Flushing by time bounds what is lost by the time between "
+            "flushes and that of a flush. The kernel writes what is older than 30 s, and looks "
+            "every 5 s.",
         ),
     )
 
 
-class Log:
-    """A file that is appended to and flushed by a policy."""
+class Broker:
+    """A log of messages, which is appended to and flushed by a policy."""
 
     def __init__(self, host: Host, policy: Policy) -> None:
         self.host = host
         self.policy = policy
         self.appended = 0
+        self.began_us = 0
+        """When the log was open."""
 
     async def write(self, *, paced: bool) -> None:
-        """Append sets, at a pace or as fast as it goes, and flush after so many messages."""
+        """Append sets, at a pace or as fast as it goes."""
         kernel, policy = self.host.kernel, self.policy
-        await CreateFile("log")
-        self.host.start(self.host.processes[0], self.flush())
-        begin_us, count = kernel.now_us, policy.set_of
+        await MakeFolder(FOLDER)
+        log, _ = await Log.open(FOLDER, settings_of(policy), was_clean=False)
+        self.host.start(self.host.processes[0], self.flush(log))
+        self.began_us, count = kernel.now_us, policy.set_of
         while True:
-            await Append("log", whole(Series("producer", self.appended, count, PAYLOAD_BYTES)))
+            await log.append(whole(Series("producer", self.appended, count, PAYLOAD_BYTES)))
             self.appended += count
-            if policy.every_messages and self.appended % policy.every_messages == 0:
-                await Flush("log")
-            due_us = begin_us + self.appended * 1_000_000 // RATE
+            due_us = self.began_us + self.appended * 1_000_000 // RATE
             if paced and due_us > kernel.now_us:
                 await Idle(due_us - kernel.now_us)
 
-    async def flush(self) -> None:
+    async def flush(self, log: Log) -> None:
         """Flush after so much time."""
         while self.policy.every_us is not None:
             await Idle(self.policy.every_us)
-            await Flush("log")
+            await log.flush()
+
+
+def settings_of(policy: Policy) -> LogSettings:
+    """What is set of the log."""
+    return LogSettings(flush_messages=policy.every_messages or NEVER)
 
 
 def rate(machine: MachineProfile, policy: Policy) -> float:
     """Messages a second, as fast as it goes."""
     host = new_host(machine)
-    log = Log(host, policy)
-    host.start(host.process(), log.write(paced=False))
-    while log.appended < ENOUGH and host.kernel.now_us < LONGEST_US:
+    broker = Broker(host, policy)
+    host.start(host.process(), broker.write(paced=False))
+    while broker.appended < ENOUGH and host.kernel.now_us < LONGEST_US:
         host.kernel.step()
-    return log.appended * 1e6 / host.kernel.now_us
+    return broker.appended * 1e6 / (host.kernel.now_us - broker.began_us)
 
 
 def lost_messages(machine: MachineProfile, policy: Policy, seed: int) -> int:
-    """How many messages a crash takes that the producer thinks are there."""
+    """How many messages a crash of the host takes that were appended."""
     host = new_host(machine, seed)
-    log = Log(host, policy)
-    host.start(host.process(), log.write(paced=True))
+    broker = Broker(host, policy)
+    host.start(host.process(), broker.write(paced=True))
     first, last = policy.crash_s
     host.kernel.run_until(host.kernel.streams("crash").between(first * 10**6, last * 10**6))
     host.lose_power()
-    file = host.storage.files.tree.files.get("log")
-    left = (
-        0
-        if file is None or not file.size_bytes
-        else whole_messages(file.read(0, file.size_bytes))
-    )
-    return log.appended - left
+    (left,) = run(host, [host.start(host.process(), recovered())])
+    return max(broker.appended - int(left), 0)  # what was under way may have come to the disk
 
 
-def whole_messages(contents: Contents) -> int:
-    """How many messages there are before the first that is not whole."""
-    count = 0
-    assert not isinstance(contents, bytes), "a file of series is read as pieces"
-    for piece in contents:
-        entries, rest = divmod(piece.size_bytes, piece.series.entry_bytes)
-        count += entries
-        if rest:
-            break
-    return count
+async def recovered() -> int:
+    """Open the log again; how many messages are left."""
+    log, _ = await Log.open(FOLDER, LogSettings(), was_clean=False)
+    return log.readable_end // ENTRY_BYTES

@@ -7,7 +7,7 @@ from collections import deque
 from model.log.contents import size_of
 from model.log.storage import Append, CreateFile, NoSuchFile, Send
 from sim.experiments.programs import MB, messages
-from sim.experiments.rows import Outcome, Row, at_least, at_most
+from sim.experiments.rows import Outcome, Row
 from sim.heap import Heap, OutOfMemory
 from sim.host import Host, new_host
 from sim.machine import GIB, Connection, MachineProfile
@@ -39,15 +39,13 @@ def pushing(machine: MachineProfile) -> Outcome:
     return Outcome(
         (
             Row("push: memory of the broker at the end", pushed.held_bytes / MB, "MB"),
-            Row("push: sets dropped, of 1200", pushed.dropped, "sets", at_least(1)),
+            Row("push: sets dropped, of 1200", pushed.dropped, "sets"),
             Row("push: longest pause of the broker", pushed.pause_s, "s"),
             Row("push: the fast one got", 100 * pushed.fast / wanted, "%"),
-            Row(
-                "pull: memory of the broker at the end", pulled.held_bytes / MB, "MB", at_most(0)
-            ),
-            Row("pull: sets lost to the slow one", pulled.dropped, "sets", at_most(0)),
+            Row("pull: memory of the broker at the end", pulled.held_bytes / MB, "MB"),
+            Row("pull: sets lost to the slow one", pulled.dropped, "sets"),
             Row("pull: the slow one is behind by", pulled.behind_s, "s"),
-            Row("pull: the fast one got", 100 * pulled.fast / wanted, "%", at_least(99)),
+            Row("pull: the fast one got", 100 * pulled.fast / wanted, "%"),
         ),
         (
             "A broker that pushes holds for each consumer what that has not taken, as objects "

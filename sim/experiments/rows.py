@@ -85,8 +85,8 @@ UNCHANGED = about(1)
 
 def shown(value: float) -> str:
     """A number with three digits that say something."""
-    if abs(value) >= 1000:
-        digits = len(str(int(abs(value)))) - 3
+    if abs(value) >= 999.5:
+        digits = len(str(round(abs(value)))) - 3
         return f"{round(value, -digits):,.0f}"
     return f"{value:.3g}"
 

@@ -92,17 +92,17 @@ def consumers(machine: MachineProfile) -> Outcome:
     for count in CONSUMERS:
         share, _, _ = consumed(machine, count, sends=True)
         said = at_least(90) if count > PART else None
-        rows.append(Row(f"{count} consumers: of what the network carries", share, "%", said))
+        rows.append(Row(f"{count} reading: of what the network carries", share, "%", said))
     many = CONSUMERS[-1]
     _, from_disk, cores = consumed(machine, many, sends=True)
     share, _, copying_cores = consumed(machine, many, sends=False)
     return Outcome(
         (
             *rows,
-            Row(f"{many} consumers: read from the disk", from_disk / MB, "MB", at_most(0)),
-            Row(f"{many} consumers: cores", cores, "%"),
-            Row(f"{many} consumers without sendfile: of the network", share, "%"),
-            Row(f"{many} consumers without sendfile: cores", copying_cores, "%"),
+            Row(f"{many} reading: from the disk", from_disk / MB, "MB", at_most(0)),
+            Row(f"{many} reading: cores", cores, "%"),
+            Row(f"{many} reading without sendfile: of the network", share, "%"),
+            Row(f"{many} reading without sendfile: cores", copying_cores, "%"),
         ),
         (f"The producer writes 1/{PART} of what the network carries; 100 % is one core.",),
     )

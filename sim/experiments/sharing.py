@@ -7,7 +7,7 @@ from sim.experiments.programs import MB, messages
 from sim.experiments.rows import UNCHANGED, Outcome, Row
 from sim.host import Host, new_host, run
 from sim.machine import MachineProfile
-from sim.work import Give, Idle, Lock, Take
+from sim.work import GiveLock, Idle, Lock, TakeLock
 
 OLD_BYTES = 4_000 * MB
 """What is on the disk alone, for readers that read from it."""
@@ -74,10 +74,10 @@ async def read_on(path: str, lock: Lock | None) -> None:
 async def locked(lock: Lock | None, ask: Append | Read) -> None:
     """Do something with a lock, if there is one."""
     if lock is not None:
-        await Take(lock)
+        await TakeLock(lock)
     await ask
     if lock is not None:
-        await Give(lock)
+        await GiveLock(lock)
 
 
 def warm_read_us(machine: MachineProfile, readers: int) -> float:
