@@ -59,7 +59,8 @@ def fit_disk(measured: MeasuredDisk) -> FittedDisk:
     fresh_ns = _left(large_ns, small_ns) // (PAGES - 1)
     write_ns = max(small_ns - fresh_ns - measured.call_ns, 0)
     copy_ns = _left(_took_ns(measured.overwrite_bytes_per_s, MIB), measured.call_ns + write_ns)
-    read_us, write_us = measured.read.median, measured.write.median
+    read_us = _latency_us(measured.read.median, measured.read_bytes_per_s)
+    write_us = _latency_us(measured.write.median, measured.write_back_bytes_per_s)
     journal = MACHINES["modern"].journal_bytes
     moving = (PAGE_BYTES + journal) * NS // measured.write_back_bytes_per_s
     known_us = 2 * write_us + moving // 1000
@@ -90,6 +91,11 @@ def fit_disk(measured: MeasuredDisk) -> FittedDisk:
 def _took_ns(bytes_per_s: int, size_bytes: int) -> int:
     """What so much takes at such a rate."""
     return size_bytes * NS // bytes_per_s
+
+
+def _latency_us(took_us: int, bytes_per_s: int) -> int:
+    """What a page takes beside its data."""
+    return _left(took_us * 1000, _took_ns(bytes_per_s, PAGE_BYTES)) // 1000
 
 
 def _left(took_ns: int, known_ns: int) -> int:

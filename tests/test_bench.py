@@ -20,6 +20,7 @@ COMMANDS = (
         "agree",
         "assignors",
         "calibration",
+        "claims",
         "conformance",
         "crash_points",
         "decode",
@@ -30,11 +31,12 @@ COMMANDS = (
         "log",
         "messages",
     ),
-    *("mutations", "operations", "proved", "seeds", "soak", "zoo"),
+    *("mutations", "operations", "proved", "seeds", "soak", "storage", "terabyte", "zoo"),
 )
-SHARED = {"contenders", "drawn", "joins", "measuring", "recipe"}
+SHARED = {"contenders", "drawn", "joins", "measuring", "recipe", "subjects"}
 """Modules that are no commands."""
 SMALL = {
+    "claims": ["--only", "message-sets,zombies"],
     "assignors": ["--partitions", "2000", "--streams", "7", "--rounds", "1"],
     "crash_points": ["--points", "40"],
     "decode": ["--messages", "400", "--rounds", "1"],
@@ -51,6 +53,8 @@ SMALL = {
     "operations": ["--operations", "60", "--rounds", "1"],
     "proved": ["--seeds", "8", "--cases", "none/0.7,lost-reply/0.7,crash-and-restart/0.8"],
     "seeds": ["--seeds", "2", "--rounds", "1"],
+    "storage": ["--rounds", "1", "--mib", "8"],
+    "terabyte": ["--part", "0.0005", "--partitions", "3"],
     "soak": ["--kills", "6", "--a-round", "3", "--settle", "10"],
     "zoo": ["--seeds", "3", "--plants", "rounds-down,half-a-batch"],
 }
@@ -265,6 +269,48 @@ def test_soak() -> None:
     assert [one["layout"] for one in said["rounds"]] == ["0.7", "0.8"]
     assert [sum(one["kills"].values()) for one in said["rounds"]] == [3, 3]
     assert [bar["verdict"] for bar in said["bars"]] == ["met", "met"]
+
+
+def test_claims() -> None:
+    """A statement with its numbers, and heaps that make zombies or do not."""
+    said = figures("claims")
+
+    assert {row["statement"] for row in said["rows"]} == {"message-sets"}
+    assert [row["agrees"] for row in said["rows"] if row["said"] is not None] == [True]
+    assert [one["verdict"] for one in said["zombies"]] == ["holds", *["violated"] * 3]
+
+
+def test_claims_of_a_machine_that_was_measured(tmp_path: Path) -> None:
+    """A profile is a machine like any other; a statement that is none is named."""
+    profile = tmp_path / "mine.yaml"
+    profile.write_text("watchkeeper_profile: 1\ndisk: {simulation: {hop_us: 5000}}\n")
+    arguments = ("--only", "message-sets", "--json")
+
+    slow = json.loads(bench("claims", *arguments, "--profile", str(profile)))["rows"]
+    usual = json.loads(bench("claims", *arguments, "--machine", "modern"))["rows"]
+    assert slow[0]["value"] < usual[0]["value"] / 10
+    bench("claims", "--only", "nothing", code=2)
+
+
+@pytest.mark.parametrize("subject", ["files", "log"])
+def test_storage(subject: str, tmp_path: Path) -> None:
+    """Every pattern is done and simulated; nothing is left in the folder."""
+    said = figures("storage", "--subject", subject, "--folder", str(tmp_path))
+
+    assert len(said["runs"]) == len(said["bars"]) == 11
+    assert all(run["real"] > 0 and run["simulated"] > 0 for run in said["runs"])
+    assert {bar["bar"] for bar in said["bars"]} == {25.0}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_terabyte() -> None:
+    """A part of the day; all of it appended and sent, from memory."""
+    said = figures("terabyte")
+
+    assert said["virtual time"] == pytest.approx(24 * 0.0005, rel=0.01)
+    assert said["appended and sent"] == pytest.approx(0.5)
+    assert said["read from the disk"] == 0
+    assert said["bars"][0]["bar"] == 300.0
 
 
 def test_crash_points() -> None:

@@ -90,7 +90,7 @@ SYNCED = [
 ]
 
 
-@pytest.mark.parametrize(("ask", "expected"), SYNCED, ids=lambda one: repr(one))
+@pytest.mark.parametrize(("ask", "expected"), SYNCED, ids=[repr(ask) for ask, _ in SYNCED])
 def test_what_is_promised_is_synced_before_it_is_answered(
     storage: FileStorage, monkeypatch: pytest.MonkeyPatch, ask: Any, expected: set[str]
 ) -> None:
