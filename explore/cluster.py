@@ -11,10 +11,11 @@ from collections.abc import Iterator
 
 from explore.beginning import Begun, CannotExplore, beginning
 from explore.local import Local
+from explore.merging import merged
 from explore.moves import Moves, Step
 from explore.process import Process
 from explore.processes import Member, Processes
-from explore.regions import Regions
+from explore.regions import Regions, finds_out
 from explore.rests import RestJudge
 from explore.service import Service
 from explore.system import FREE, IDLE, Budget
@@ -32,6 +33,8 @@ from model.zookeeper.znodes import Znode
 
 MOST_BITS = 64
 SESSIONS_EACH = 8
+BREAKS = ("disconnect", "ghost", "lost_request", "lost_reply")
+"""The faults that break a connection."""
 
 
 class ClusterSystem(Processes):
@@ -45,7 +48,7 @@ class ClusterSystem(Processes):
         self.folds = folds
         self._brokers_stay = not bounds.of_process(is_broker=True)
         self.cluster = plan.clusters[0]
-        self.regions = Regions(messages=bounds.messages)
+        self.regions = Regions(messages=bounds.messages, fences_may_be_late=_may_be_late(bounds))
         count = len(self.cluster.brokers) + sum(len(one.consumers) for one in plan.groups) + 1
         self.service = Service(range(1, 1 + SESSIONS_EACH * count), _is_offset)
         super().__init__(list(self._members()), Budget(bounds.faults, bounds.together))
@@ -211,8 +214,6 @@ class ClusterSystem(Processes):
         """The region in which a process is about to read, if it does nothing else."""
         member = self.members[actor]
         value = member.locals[local]
-        if value.orphans or value.ghosts:
-            return 0
         return self.regions.looked_at(member.moves.process, value)
 
     def may_write(self, actor: int, local: int) -> int:
@@ -221,6 +222,22 @@ class ClusterSystem(Processes):
         is_consumer = member.group is not None
         value = member.locals[local]
         return self.regions.may_write(member.moves.process, value, is_consumer=is_consumer)
+
+    def left_writes(self, actor: int, local: int) -> int:
+        """The regions to which requests and sessions that were left behind may write."""
+        return self.regions.left_writes(self.members[actor].locals[local])
+
+    def is_private(self, actor: int, local: int) -> int:
+        """Whether a process is about to find out that its session is dead."""
+        member = self.members[actor]
+        if self.plan.strict_ownership:
+            return 0
+        return int(finds_out(member.moves.process, member.locals[local]))
+
+    def merged(self, actor: int, local: int) -> int:
+        """The process that stands for this one once there are no more faults."""
+        member = self.members[actor]
+        return member.locals.of(merged(member.moves.process, member.locals[local]))
 
     def writes(self, cast: int) -> int:
         """The regions that these changes are in."""
@@ -257,6 +274,12 @@ class ClusterSystem(Processes):
         assert member.group is not None, "only members of a group claim"
         local = member.locals[state[1 + actor]]
         return not self._has_claimed(member.group, state[0], local, partition)
+
+
+def _may_be_late(bounds: Bounds) -> bool:
+    """Whether a write that raised a fence can be left behind: a second break is needed."""
+    breaks = sum(bounds.faults.get(kind, 0) for kind in BREAKS)
+    return bounds.faults.get("ghost", 0) > 0 and breaks > 1
 
 
 def _own(local: Local) -> tuple[int, ...]:

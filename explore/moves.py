@@ -57,6 +57,8 @@ class Step(NamedTuple):
     deleted: tuple[tuple[str, int], ...] = ()
     followed_by: tuple[tuple[Operation[Any], Any], ...] = ()
     """Reads that were folded into it, each with its answer."""
+    is_left: bool = False
+    """Whether it is of a request or a session that was left behind."""
 
 
 class Moves:
@@ -134,12 +136,12 @@ class Moves:
             others = tuple(one for one in local.orphans if one != session)
             ghosts = tuple(one for one in local.ghosts if one[0] != session)
             left = hears(replace(local, orphans=others, ghosts=ghosts), done.cast)
-            yield Step("session ends", done.tree, left, done.cast)
+            yield Step("session ends", done.tree, left, done.cast, is_left=True)
         if local.ghosts:
             session, operation = local.ghosts[0]
             done = self.service.apply(tree, session, operation)
             after = hears(replace(local, ghosts=local.ghosts[1:]), done.cast)
-            yield _done("arrives late", done, after, operation)
+            yield _done("arrives late", done, after, operation)._replace(is_left=True)
 
     def _start(self, tree: int, local: Local, fault: str) -> Iterator[Step]:
         if fault in self.faults:

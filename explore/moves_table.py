@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from explore.system import Move, System
+from explore.system import FREE, IDLE, Move, System
 from explore.visited import Visited
 
 Array = NDArray[Any]
@@ -67,6 +67,10 @@ class MovesOf:
         self.first = Growing(np.int64)
         """Row -> where its moves begin."""
         self.count = Growing(np.int64)
+        self.left = Growing(np.int64)
+        """How many of them, the first ones, are of what is left of earlier requests."""
+        self.only = Growing(np.int64)
+        """The one that it makes of its own while there are no faults; -1 for none, or several."""
         self.is_wrong = Growing(np.bool_)
         self.shared = Growing(np.uint32)
         self.local = Growing(np.uint32)
@@ -82,6 +86,12 @@ class MovesOf:
         """Local value -> its exclusive bits."""
         self.looks_at = Known(partial(system.looks_at, actor))
         """Local value -> the regions it looks at next, where it does no more."""
+        self.is_private = Known(partial(system.is_private, actor))
+        """Local value -> whether all that it can do, or can befall it, is its own business."""
+        self.merged = Known(partial(system.merged, actor))
+        """Local value -> the one that stands for it once there are no more faults."""
+        self.left_writes = Known(partial(system.left_writes, actor))
+        """Local value -> the regions to which what is left of earlier requests may write."""
         self.may_write = Known(partial(system.may_write, actor))
         """Local value -> the regions to which it may come to write."""
 
@@ -98,10 +108,15 @@ class MovesOf:
         row = len(self.first.values)
         firsts: list[int] = []
         wrongs: list[bool] = []
+        lefts: list[int] = []
+        onlys: list[int] = []
         found: list[Move] = []
         for one_shared, one_local in zip(shared, local, strict=True):
             firsts.append(first + len(found))
-            found.extend(self.system.moves(self.actor, one_shared, one_local))
+            moves = list(self.system.moves(self.actor, one_shared, one_local))
+            lefts.append(sum(move.is_left for move in moves))
+            onlys.append(_only(moves, first + len(found)))
+            found.extend(moves)
             wrong = self.system.wrong(self.actor, one_shared, one_local)
             wrongs.append(bool(wrong))
             if wrong:
@@ -109,6 +124,8 @@ class MovesOf:
         ends = [*firsts[1:], first + len(found)]
         self.first.extend(firsts)
         self.count.extend([end - begin for begin, end in zip(firsts, ends, strict=True)])
+        self.left.extend(lefts)
+        self.only.extend(onlys)
         self.is_wrong.extend(wrongs)
         self.shared.extend([move.shared for move in found])
         self.local.extend([move.local for move in found])
@@ -134,3 +151,8 @@ class MovesOf:
         """What it takes of the memory."""
         parts = (self.first, self.count, self.shared, self.local, self.cast, self.kind)
         return self.pairs.nbytes + self.heard.nbytes + sum(one.values.nbytes for one in parts)
+
+
+def _only(moves: list[Move], first: int) -> int:
+    own = [at for at, move in enumerate(moves) if not move.is_left and move.kind <= IDLE]
+    return first + own[0] if len(own) == 1 and moves[own[0]].kind == FREE else -1

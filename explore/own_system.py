@@ -131,6 +131,18 @@ class OwnSystem(Processes):
         """No region, since nobody looks at one."""
         return 0
 
+    def left_writes(self, actor: int, local: int) -> int:
+        """No region, since nobody looks at one."""
+        return 0
+
+    def is_private(self, actor: int, local: int) -> int:
+        """Nothing: a claim may see every step."""
+        return 0
+
+    def merged(self, actor: int, local: int) -> int:
+        """Itself."""
+        return local
+
     def writes(self, cast: int) -> int:
         """No region, since nobody looks at one."""
         return 0

@@ -54,6 +54,7 @@ class Processes:
                     self._casts.of(step.cast),
                     kind,
                     self.breaks(before, shared, step),
+                    step.is_left,
                 )
 
     def kind_of(self, member: Member, step: Step) -> int:

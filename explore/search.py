@@ -7,14 +7,11 @@ Theory of operation
   are made, told to the other actors and looked up in one sweep. No work is done for each
   state in Python; that is left to pairs that nobody has seen before.
 
-  Once all faults are spent, most of what is left to do is reading, and most of what is read
-  nobody will ever write to again. An actor that is about to look at such a region and at no
-  other does so at once, and the others wait: what they do leads to the same afterwards.
-  That nobody does write there is checked at every move.
+  Not every state is kept: `alone` says who may go first, and which states stand for others.
 
-  What is violated is noticed when the state that shows it is expanded. States are
-  expanded in order of their distance from the beginning, so the first one found is one of
-  the nearest.
+  What is violated is noticed when the state that shows it is expanded. States are expanded
+  in order of their distance, so the first one found is one of the nearest; a look that a
+  large search takes together with the step before it does not count.
 """
 
 from __future__ import annotations
@@ -28,14 +25,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from explore.alone import NOBODY, Alone, NotSettled
 from explore.edges import Edges
-from explore.moves_table import Growing, Known, MovesOf
+from explore.moves_table import Growing, MovesOf
 from explore.system import FREE, System
 from explore.visited import Visited
 
 BLOCK = 1 << 16
 NOWHERE = 0xFFFFFFFF
-NOBODY = -1
+KEPT_ALL = 1 << 18
+"""While there are so few states, each step is a level: what is found first is nearest."""
 
 Array = NDArray[Any]
 
@@ -104,6 +103,7 @@ class Search:
         keeps_edges: bool = True,
         goes_on: bool = False,
         reduces: bool = True,
+        keeps_all: int = KEPT_ALL,
     ) -> None:
         self.system = system
         self.reduces = reduces
@@ -111,26 +111,39 @@ class Search:
         self.tell = tell
         self.goes_on = goes_on
         """Whether it goes on after the first violation, to find the first of each property."""
-        self.tables = [MovesOf(system, actor) for actor in range(len(system.actors))]
-        self.width = len(system.actors) + 2
-        self.visited = Visited((self.width + 1) // 2)
-        self.writes = Known(system.writes)
-        """Cast -> the regions that are written to."""
-        self.parents = Growing(np.uint32)
-        self.edges = Edges() if keeps_edges else None
-        self.good = Growing(np.bool_)
-        """State -> whether it is at rest and nothing is wrong with it."""
-        self.progress = Progress()
-        self.found: dict[str, Violation] = {}
-        self.rests = 0
+        self.keeps_all = keeps_all
+        """How many states there may be before those between two looks are not kept."""
+        self._keeps_edges = keeps_edges
+        self._begin(looks_first=True)
         self._wrong_state: Callable[[tuple[int, ...]], str] | None = getattr(
             system, "wrong_state", None
         )
         """Says what is violated in a whole state, where a system declares it."""
         self._begun = time.monotonic()
 
+    def _begin(self, *, looks_first: bool) -> None:
+        actors = range(len(self.system.actors))
+        self.tables = [MovesOf(self.system, actor) for actor in actors]
+        self.width = len(actors) + 2
+        self.visited = Visited((self.width + 1) // 2)
+        self.alone = Alone(self.system, self.tables, looks_first=looks_first)
+        self.parents = Growing(np.uint32)
+        self.edges = Edges() if self._keeps_edges else None
+        self.good = Growing(np.bool_)
+        """State -> whether it is at rest and nothing is wrong with it."""
+        self.progress = Progress()
+        self.found: dict[str, Violation] = {}
+        self.rests = 0
+
     def run(self) -> Searched:
         """Search until everything is seen, something is violated, or a limit is reached."""
+        try:
+            return self._run()
+        except NotSettled:  # a program writes what others took for settled
+            self._begin(looks_first=False)
+            return self._run()
+
+    def _run(self) -> Searched:
         row = np.zeros((1, 2 * self.visited.words), np.uint32)
         row[0, : self.width - 1] = self.system.initial()
         self._add(row, np.array([NOWHERE]))
@@ -187,29 +200,19 @@ class Search:
         self._look_for_two_of_one(first, columns)
         if self._wrong_state is not None:
             self._look_at_states(first, rows, self._wrong_state)
-        alone, settled = self._alone(columns)
+        alone, is_private, written = self._who_goes_alone(columns)
         have_to_come = np.zeros(len(rows), np.int64)
         for actor, table in enumerate(self.tables):
-            have_to_come += self._expand_by(actor, table, first, rows, columns, alone, settled)
+            have_to_come += self._expand_by(
+                actor, table, first, rows, columns, alone, is_private, written
+            )
         self._look_at_rests(first, rows, have_to_come == 0)
 
-    def _alone(self, columns: Array) -> tuple[Array, Array]:
-        """The actor that moves alone in each state, or NOBODY; and the regions that are settled.
-
-        It looks at nothing but what nobody will ever write to again.
-        """
-        alone = np.full(columns.shape[1], NOBODY)
-        settled = np.zeros(columns.shape[1], np.uint64)
-        spent = np.flatnonzero(self.system.budget.is_spent[columns[self.width - 1]])
-        if self.reduces and spent.size:
-            written = np.zeros(len(spent), np.uint64)
-            for actor, table in enumerate(self.tables):
-                written |= table.may_write.of(columns[1 + actor, spent])
-            settled[spent] = ~written
-            for actor in reversed(range(len(self.tables))):
-                looks = self.tables[actor].looks_at.of(columns[1 + actor, spent])
-                alone[spent[(looks != 0) & ((looks & written) == 0)]] = actor
-        return alone, settled
+    def _who_goes_alone(self, columns: Array) -> tuple[Array, Array, Array]:
+        if self.reduces:
+            return self.alone.who(columns)
+        count = columns.shape[1]
+        return np.full(count, NOBODY), np.zeros(count, np.bool_), np.zeros(count, np.uint64)
 
     def _expand_by(
         self,
@@ -219,7 +222,8 @@ class Search:
         rows: Array,
         columns: Array,
         alone: Array,
-        settled: Array,
+        is_private: Array,
+        written: Array,
     ) -> Array:
         """Make every move of one actor; how many there are that have to come, by state."""
         pairs = table.rows(columns[0], columns[1 + actor])
@@ -228,8 +232,9 @@ class Search:
             at = int(np.argmax(wrong))
             self._violated(table.wrong[int(pairs[at])], first + at)
         may_move = (alone == NOBODY) | (alone == actor)
-        counts = table.count.values[pairs] * may_move
-        source, moves = laid_out(counts, table.first.values[pairs])
+        left = table.left.values[pairs] * ((alone == actor) & ~is_private)
+        counts = (table.count.values[pairs] - left) * may_move
+        source, moves = laid_out(counts, table.first.values[pairs] + left)
         kinds = table.kind.values[moves]
         accounts = self.system.budget.after[columns[self.width - 1][source], kinds]
         if accounts.min(initial=0) < 0:
@@ -242,8 +247,10 @@ class Search:
         made[:, 1 + actor] = table.local.values[moves]
         made[:, self.width - 1] = accounts
         casts = table.cast.values[moves]
-        self._check_settled(casts, settled[source])
         self._tell_others(actor, casts, made)
+        if self.reduces:
+            self.alone.check(actor, columns[1 + actor][source], casts, made, written[source])
+            self.alone.reduce(made, keeps_all=len(self.visited) < self.keeps_all)
         numbers = self._add(made, source + first)
         self.progress.transitions += len(made)
         is_free = kinds == FREE
@@ -259,13 +266,6 @@ class Search:
         for other, table in enumerate(self.tables):
             if other != actor:
                 made[heard, 1 + other] = table.after_hearing(told, made[heard, 1 + other])
-
-    def _check_settled(self, casts: Array, settled: Array) -> None:
-        """Whether somebody has written where nobody should have, which would undo the search."""
-        told = np.flatnonzero(casts)
-        if told.size and settled.any():
-            writes = self.writes.of(casts[told])
-            assert not (writes & settled[told]).any(), "a region is written to that was settled"
 
     def _add(self, made: Array, parents: Array) -> Array:
         numbers, fresh = self.visited.insert(made.view(np.uint64))

@@ -36,6 +36,8 @@ class Move(NamedTuple):
     kind: int = FREE
     breaks: str = ""
     """What is violated by the move itself."""
+    is_left: bool = False
+    """Whether it is of what is left of earlier requests; such moves are told first."""
 
 
 class System(Protocol):
@@ -78,6 +80,18 @@ class System(Protocol):
 
     def may_write(self, actor: int, local: int) -> int:
         """The regions that an actor may still write to while there are no more faults."""
+        ...
+
+    def left_writes(self, actor: int, local: int) -> int:
+        """The regions to which what is left of an actor's earlier requests may write."""
+        ...
+
+    def is_private(self, actor: int, local: int) -> int:
+        """1 where all that an actor can do, or can befall it, is nobody else's business."""
+        ...
+
+    def merged(self, actor: int, local: int) -> int:
+        """The local value that stands for this one while there are no more faults."""
         ...
 
     def writes(self, cast: int) -> int:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from explore.alone import NOBODY
 from explore.circle import Circle
 from explore.moves import Step
 from explore.processes import Processes, State
@@ -24,10 +26,14 @@ class Taken:
 
 def way_to(system: Processes, search: Search, violation: Violation) -> list[Taken]:
     """The steps to what violates a property, the move that does so included."""
-    states = [search.state(number) for number in search.path(violation.state)]
-    taken = [_between(system, one, other) for one, other in itertools.pairwise(states)]
+    first, *others = (search.state(number) for number in search.path(violation.state))
+    taken: list[Taken] = []
+    state = first
+    for kept in others:
+        taken += _between(system, search, state, kept)
+        state = taken[-1].after
     if violation.actor >= 0:
-        taken.append(_breaking(system, search, states[-1], violation))
+        taken.append(_breaking(system, state, violation))
     return taken
 
 
@@ -55,35 +61,68 @@ def _after(system: Processes, state: State, actor: int, step: Step, account: int
     return (step.tree, *locals_, account)
 
 
-def _between(system: Processes, before: State, after: State) -> Taken:
-    return next(taken for taken in successors(system, before) if taken.after == after)
-
-
-def free_step(system: Processes, before: State, after: State, actor: int = -1) -> Taken:
-    """A step that has to come, from one state to the next; of this actor, if one is given."""
-    return next(
-        taken
-        for taken in successors(system, before)
-        if taken.after == after
-        and actor in (-1, taken.actor)
-        and system.kind_of(system.members[taken.actor], taken.step) == FREE
-    )
+def _between(
+    system: Processes,
+    search: Search,
+    before: State,
+    kept: State,
+    fits: Callable[[Taken], bool] = lambda taken: True,
+) -> list[Taken]:
+    """The step that led to a state which is kept, or to one that it stands for."""
+    for one in filter(fits, successors(system, before)):
+        if _is_kept_as(search, one.after, kept, keeps_all=True):
+            return [one]
+        if search.reduces and _is_kept_as(search, one.after, kept, keeps_all=False):
+            return [one, *_looks(system, search, one.after)]
+    raise AssertionError("no step leads from a state to the one that was found after it")
 
 
 def way_round(
     system: Processes, search: Search, circle: Circle
 ) -> tuple[list[Taken], list[Taken]]:
     """The steps into a circle, and once round it."""
-    states = [search.state(number) for number in circle.way_in]
-    way_in = [free_step(system, one, other) for one, other in itertools.pairwise(states)]
-    hops, before = list[Taken](), states[-1]
+    way_in: list[Taken] = []
+    for before, after in itertools.pairwise(circle.way_in):
+        way_in += _free_steps(system, search, before, after)
+    hops, at = list[Taken](), circle.way_in[-1]
     for hop in circle.round:
-        hops.append(free_step(system, before, search.state(hop.after), hop.actor))
-        before = hops[-1].after
+        hops += _free_steps(system, search, at, hop.after, hop.actor)
+        at = hop.after
     return way_in, hops
 
 
-def _breaking(system: Processes, search: Search, state: State, violation: Violation) -> Taken:
+def _free_steps(
+    system: Processes, search: Search, before: int, after: int, actor: int = -1
+) -> list[Taken]:
+    """What has to come from one state to the next; begun by this actor, if one is given."""
+
+    def fits(taken: Taken) -> bool:
+        kind = system.kind_of(system.members[taken.actor], taken.step)
+        return kind == FREE and actor in (-1, taken.actor)
+
+    return _between(system, search, search.state(before), search.state(after), fits)
+
+
+def _is_kept_as(search: Search, state: State, kept: State, *, keeps_all: bool) -> bool:
+    if not search.reduces:
+        return state == kept
+    return search.alone.stands_for(state, keeps_all=keeps_all) == kept
+
+
+def _looks(system: Processes, search: Search, state: State) -> Iterator[Taken]:
+    """The steps from a state that is not kept to the one that is kept in its place."""
+    while (actor := search.alone.looker(state)) != NOBODY:
+        [look] = [one for one in successors(system, state) if _is_own(one, actor)]
+        yield look
+        state = look.after
+
+
+def _is_own(taken: Taken, actor: int) -> bool:
+    step = taken.step
+    return taken.actor == actor and not (step.fault or step.is_idle or step.is_left)
+
+
+def _breaking(system: Processes, state: State, violation: Violation) -> Taken:
     """The move that violates a property by itself."""
     return next(
         taken

@@ -23,18 +23,19 @@ def without_older_notes(inbox: deque[Note], ask: Any, answer: Any, known: int) -
     if not inbox or type(answer) is Failure:
         return inbox
     if type(ask) is not Pipelined:
-        return deque(note for note in inbox if not _says_nothing_new(note, ask))
+        return deque(note for note in inbox if not says_nothing_new(note, ask))
     read = [
         part for part, one in zip(ask.operations, answer, strict=True) if type(one) is not Failure
     ]
     return deque(
         note
         for at, note in enumerate(inbox)
-        if at >= known or not any(_says_nothing_new(note, part) for part in read)
+        if at >= known or not any(says_nothing_new(note, part) for part in read)
     )
 
 
-def _says_nothing_new(note: Note, ask: Any) -> bool:
+def says_nothing_new(note: Note, ask: Any) -> bool:
+    """Whether a note is of the watch that this read leaves again."""
     if not isinstance(note, Fired) or note.path != ask.path or isinstance(ask, AddWatch):
         return False
     if not getattr(ask, "watch", False):

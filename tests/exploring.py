@@ -42,11 +42,14 @@ def searched(
     reduces: bool = True,
     goes_on: bool = True,
     seconds: float = 120,
+    keeps_all: int = 0,
     **bounds: Any,
 ) -> tuple[ClusterSystem, Search, Searched]:
     """Search a plan; the system, the search, and what it found."""
     system = ClusterSystem(plan, Bounds(faults or {}, **bounds), folds=reduces)
-    search = Search(system, Limits(seconds=seconds), reduces=reduces, goes_on=goes_on)
+    search = Search(
+        system, Limits(seconds=seconds), reduces=reduces, goes_on=goes_on, keeps_all=keeps_all
+    )
     return system, search, search.run()
 
 

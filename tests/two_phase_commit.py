@@ -73,6 +73,15 @@ class TwoPhaseCommit:
     def may_write(self, actor: int, local: int) -> int:
         return 1
 
+    def left_writes(self, actor: int, local: int) -> int:
+        return 0
+
+    def is_private(self, actor: int, local: int) -> int:
+        return 0
+
+    def merged(self, actor: int, local: int) -> int:
+        return local
+
     def writes(self, cast: int) -> int:
         raise AssertionError("nothing is cast here")
 
