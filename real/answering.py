@@ -1,0 +1,102 @@
+"""One connection of a broker: what comes over it is answered in order, until it ends.
+
+Whoever reads slowly holds up nobody else, and has no more waiting for him than one response:
+the next request is not read before the last one has been answered. What is fetched goes from
+its file to the connection without a copy.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+
+from model.log.log import View
+from model.log.requests import Request, decode_request, encode_response
+from model.log.segments import Damaged
+from model.serving import Reply, Served
+from real.frames import Frames
+from real.storage import FileStorage
+
+MORE = getattr(socket, "MSG_MORE", 0)
+"""Says that the rest of a packet follows at once; not every system knows it."""
+
+Answer = Callable[[Request], Awaitable[Served]]
+
+
+class Answering:
+    """The requests of one connection."""
+
+    def __init__(
+        self, connection: socket.socket, storage: FileStorage, answer: Answer, limit_bytes: int
+    ) -> None:
+        self._connection = connection
+        self._storage = storage
+        self._answer = answer
+        self._limit_bytes = limit_bytes
+        self._frames = Frames(connection)
+        self._is_ending = False
+        self.is_serving = False
+        """Whether a request is being served, which must not be cut short."""
+
+    def end(self) -> None:
+        """Take no further request."""
+        self._is_ending = True
+
+    async def run(self) -> None:
+        """Answer one request after the other until the other side ends the connection.
+
+        A `LogError` says why it is to be closed, an OSError what has become of it.
+        """
+        while not self._is_ending:
+            frame = await self._frames.next(self._limit_bytes)
+            if frame is None:
+                return
+            request = decode_request(frame)
+            del frame
+            await self._respond(await self._serve(request))
+            await asyncio.sleep(0)  # what comes without a pause leaves none to others
+
+    async def _serve(self, request: Request) -> Served:
+        self.is_serving = True
+        try:
+            return await self._answer(request)
+        finally:
+            self.is_serving = False
+
+    async def _respond(self, served: Served) -> None:
+        if served is None or self._is_ending:
+            return
+        if not isinstance(served, Reply):
+            await self._send(encode_response(served))
+            return
+        parts = tuple(served.wire())
+        for number, part in enumerate(parts, 1):
+            if isinstance(part, bytes):
+                await self._send(part, MORE if number < len(parts) else 0)
+            else:
+                await self._send_file(part)
+
+    async def _send(self, data: bytes, flags: int = 0) -> None:
+        """Send at once what the connection takes, and the rest when it takes that."""
+        try:
+            sent = self._connection.send(data, flags)
+        except BlockingIOError:
+            sent = 0
+        if sent < len(data):
+            await asyncio.get_running_loop().sock_sendall(self._connection, data[sent:])
+
+    async def _send_file(self, view: View) -> None:
+        with (
+            self._storage.lease(view.path) as descriptor,
+            open(descriptor, "rb", buffering=0, closefd=False) as file,
+        ):
+            sent = await asyncio.get_running_loop().sock_sendfile(
+                self._connection, file, view.at, view.size_bytes
+            )
+        if sent < view.size_bytes:
+            raise Damaged(
+                view.path,
+                f"{view.size_bytes} bytes from {view.at} were flushed, {sent} are there: "
+                "the file was changed from outside; start the broker again to recover it",
+            )

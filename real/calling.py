@@ -1,0 +1,121 @@
+"""Requests to brokers over TCP: connections that are made, kept and given up.
+
+A connection belongs to the thread that calls. Nobody reads from it but who waits for a
+response. So what 0.7 does is what happens here: a produce request has no response, and the
+first one that goes into a connection whose other end has died is lost without a word. The
+kernel hears of it then, and the next one finds the connection broken.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+
+from model.calls import Call, CallError, CallFailure, Disconnected, TimedOut, Unreachable
+from model.log.errors import LogError
+from model.log.requests import (
+    RESPONSES,
+    FetchRequest,
+    MultiFetchRequest,
+    OffsetsRequest,
+    Request,
+    Response,
+    decode_response,
+    encode_request,
+)
+from real.frames import Frames
+
+CONNECT_WITHIN_MS = 5_000
+"""`connect.timeout.ms` as it is shipped."""
+HEAD_BYTES = 6
+OFFSET_BYTES = 8
+
+
+class _Link:
+    """A connection to a broker."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+        self.frames = Frames(connection)
+
+    async def exchange(self, request: Request) -> Response | None:
+        """Send a request, and wait for its response if it has one."""
+        loop = asyncio.get_running_loop()
+        await loop.sock_sendall(self.connection, encode_request(request))
+        if type(request) not in RESPONSES:
+            return None
+        frame = await self.frames.next(largest_response(request))
+        if frame is None:
+            raise ConnectionResetError
+        return decode_response(request, frame)
+
+
+class Calls:
+    """The connections of one process."""
+
+    def __init__(self) -> None:
+        self._links: dict[tuple[object, str], _Link] = {}
+
+    async def call(self, caller: object, ask: Call) -> Response | CallFailure | None:
+        """Send a request, over the connection there is or over a new one.
+
+        Raises the `LogError` that says what is wrong with a response that cannot be read.
+        """
+        key = (caller, ask.address)
+        link = self._links.get(key)
+        if link is None:
+            connected = await self._connect(ask)
+            if isinstance(connected, CallFailure):
+                return connected
+            link = self._links[key] = connected
+        kind: type[CallError]
+        try:
+            async with asyncio.timeout(ask.timeout_ms / 1000):
+                return await link.exchange(ask.request)
+        except TimeoutError:
+            kind = TimedOut
+        except OSError:
+            kind = Disconnected
+        except (LogError, asyncio.CancelledError):
+            self.hang_up(caller, ask.address)
+            raise
+        self.hang_up(caller, ask.address)
+        return CallFailure(kind, ask.address)
+
+    async def _connect(self, ask: Call) -> _Link | CallFailure:
+        host, _, port = ask.address.rpartition(":")
+        connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        connection.setblocking(False)
+        try:
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            async with asyncio.timeout(min(ask.timeout_ms, CONNECT_WITHIN_MS) / 1000):
+                await asyncio.get_running_loop().sock_connect(connection, (host, int(port)))
+        except OSError:
+            connection.close()
+            return CallFailure(Unreachable, ask.address)
+        except BaseException:
+            connection.close()
+            raise
+        return _Link(connection)
+
+    def hang_up(self, caller: object, address: str) -> None:
+        """Close the connection to an address, if there is one."""
+        link = self._links.pop((caller, address), None)
+        if link is not None:
+            link.connection.close()
+
+    def hang_up_all(self, caller: object) -> None:
+        """Close every connection of a thread that is over."""
+        for one, address in list(self._links):
+            if one is caller:
+                self.hang_up(one, address)
+
+
+def largest_response(request: Request) -> int:
+    """How large a response can be; whatever is larger is not the response to this."""
+    if isinstance(request, FetchRequest):
+        return HEAD_BYTES + request.max_bytes
+    if isinstance(request, MultiFetchRequest):
+        return HEAD_BYTES + sum(map(largest_response, request.fetches))
+    assert isinstance(request, OffsetsRequest), "other requests have no response"
+    return HEAD_BYTES + 4 + OFFSET_BYTES * request.max_offsets
