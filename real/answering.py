@@ -8,6 +8,7 @@ its file to the connection without a copy.
 from __future__ import annotations
 
 import asyncio
+import os
 import socket
 from collections.abc import Awaitable, Callable
 
@@ -43,6 +44,11 @@ class Answering:
         """Take no further request."""
         self._is_ending = True
 
+    def close(self) -> None:
+        """Close the connection, whatever was going on."""
+        self._frames.close()
+        self._connection.close()
+
     async def run(self) -> None:
         """Answer one request after the other until the other side ends the connection.
 
@@ -55,7 +61,8 @@ class Answering:
             request = decode_request(frame)
             del frame
             await self._respond(await self._serve(request))
-            await asyncio.sleep(0)  # what comes without a pause leaves none to others
+            if not self._frames.is_empty:
+                await asyncio.sleep(0)  # what comes without a pause leaves none to others
 
     async def _serve(self, request: Request) -> Served:
         self.is_serving = True
@@ -87,16 +94,25 @@ class Answering:
             await asyncio.get_running_loop().sock_sendall(self._connection, data[sent:])
 
     async def _send_file(self, view: View) -> None:
-        with (
-            self._storage.lease(view.path) as descriptor,
-            open(descriptor, "rb", buffering=0, closefd=False) as file,
-        ):
-            sent = await asyncio.get_running_loop().sock_sendfile(
-                self._connection, file, view.at, view.size_bytes
-            )
+        """Mostly the connection takes all of it at once, and the loop has nothing to do."""
+        with self._storage.lease(view.path) as descriptor:
+            try:
+                sent = os.sendfile(
+                    self._connection.fileno(), descriptor, view.at, view.size_bytes
+                )
+            except BlockingIOError:
+                sent = 0
+            if sent < view.size_bytes:
+                sent += await self._send_rest(descriptor, view.at + sent, view.size_bytes - sent)
         if sent < view.size_bytes:
             raise Damaged(
                 view.path,
                 f"{view.size_bytes} bytes from {view.at} were flushed, {sent} are there: "
                 "the file was changed from outside; start the broker again to recover it",
+            )
+
+    async def _send_rest(self, descriptor: int, at: int, size_bytes: int) -> int:
+        with open(descriptor, "rb", buffering=0, closefd=False) as file:
+            return await asyncio.get_running_loop().sock_sendfile(
+                self._connection, file, at, size_bytes
             )

@@ -163,8 +163,7 @@ class Broker:
         self._answering[task] = answering
 
         def ended(task: asyncio.Task[None]) -> None:
-            connection.close()
-            del self._answering[task]
+            self._answering.pop(task).close()
 
         task.add_done_callback(ended)
 

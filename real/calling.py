@@ -49,6 +49,11 @@ class _Link:
             raise ConnectionResetError
         return decode_response(request, frame)
 
+    def close(self) -> None:
+        """Hang up."""
+        self.frames.close()
+        self.connection.close()
+
 
 class Calls:
     """The connections of one process."""
@@ -102,7 +107,7 @@ class Calls:
         """Close the connection to an address, if there is one."""
         link = self._links.pop((caller, address), None)
         if link is not None:
-            link.connection.close()
+            link.close()
 
     def hang_up_all(self, caller: object) -> None:
         """Close every connection of a thread that is over."""
