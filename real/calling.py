@@ -27,8 +27,7 @@ from real.frames import Frames
 
 CONNECT_WITHIN_MS = 5_000
 """`connect.timeout.ms` as it is shipped."""
-HEAD_BYTES = 6
-OFFSET_BYTES = 8
+SIZE_BYTES, CODE_BYTES, COUNT_BYTES, OFFSET_BYTES = 4, 2, 4, 8
 
 
 class _Link:
@@ -117,10 +116,16 @@ class Calls:
 
 
 def largest_response(request: Request) -> int:
-    """How large a response can be; whatever is larger is not the response to this."""
+    """How large the frame of a response can be; what is larger is not the response to this."""
+    return _largest_part(request) - SIZE_BYTES
+
+
+def _largest_part(request: Request) -> int:
+    """With the size before it."""
+    head_bytes = SIZE_BYTES + CODE_BYTES
     if isinstance(request, FetchRequest):
-        return HEAD_BYTES + request.max_bytes
+        return head_bytes + max(request.max_bytes, 0)
     if isinstance(request, MultiFetchRequest):
-        return HEAD_BYTES + sum(map(largest_response, request.fetches))
+        return head_bytes + sum(map(_largest_part, request.fetches))
     assert isinstance(request, OffsetsRequest), "other requests have no response"
-    return HEAD_BYTES + 4 + OFFSET_BYTES * request.max_offsets
+    return head_bytes + COUNT_BYTES + OFFSET_BYTES * max(request.max_offsets, 0)
