@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import fields
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -20,10 +21,13 @@ from hardened import hardened_page
 from log_formats import log_formats_page
 
 from model.faults import VERBS
+from model.log.settings import SETTINGS as LOG_SETTINGS
 from model.properties import PROPERTIES
 from model.settings import SETTINGS
 from model.trace import COLUMNS, KINDS
 from model.variants import VARIANTS, Variant
+from real.broker_settings import DEFAULTS as BROKER_DEFAULTS
+from real.broker_settings import SETTINGS as BROKER_SETTINGS
 from scenarios import load, shipped
 from scenarios.schema import (
     BrokerModel,
@@ -165,6 +169,29 @@ def settings_page() -> str:
     )
 
 
+def broker_settings_page() -> str:
+    """A broker's settings."""
+    own = (
+        [f"`{row.key}`", "", cell(BROKER_DEFAULTS[row.field]), row.about]
+        for row in BROKER_SETTINGS
+    )
+    of_logs = (
+        [
+            f"`{row.key}`",
+            f"`{row.key_by_topic}`" if row.key_by_topic else "",
+            cell(row.default),
+            row.about,
+        ]
+        for row in LOG_SETTINGS
+    )
+    return page(
+        "A broker's settings",
+        "They have the names of Kafka 0.7, and its defaults. What can be set of single topics "
+        "takes a value for each: `clicks:1000,orders:50`.",
+        table(["name", "by topic", "default", "what it sets"], chain(own, of_logs)),
+    )
+
+
 MODELS = (
     ("The file", ScenarioModel),
     ("A cluster", ClusterModel),
@@ -266,6 +293,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/faults.md": faults_page,
     "reference/trace.md": events_page,
     "reference/settings.md": settings_page,
+    "reference/broker-settings.md": broker_settings_page,
     "reference/scenario-file.md": scenario_page,
     "reference/shipped-scenarios.md": shipped_page,
     "reference/command-line.md": command_line_page,

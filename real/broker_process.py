@@ -70,8 +70,9 @@ class _Process:
             self.registration.tell(note)
 
     def _opened(self, broker: Broker, started: Started) -> str:
-        found = f"{len(broker.logs.all())} logs"
-        if not started.was_clean:
+        count = len(broker.logs.all())
+        found = f"{count} logs" if count else "no logs yet"
+        if count and not started.was_clean:
             cut = ", ".join(
                 f"{count} bytes cut off {where}" for where, count in started.cut_bytes
             )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,19 +27,27 @@ class BrokerSettings:
 
 
 class Setting(NamedTuple):
-    """One row of the table: a name, the field it sets, and between what it has to lie."""
+    """One row of the table: a name, the field it sets, between what it lies, what it does."""
 
     key: str
     field: str
     least: int
     most: int
+    about: str
 
 
 SETTINGS = (
-    Setting("brokerid", "broker_id", 0, INT32_MAX),
-    Setting("port", "port", 0, HIGHEST_PORT),
-    Setting("max.socket.request.bytes", "largest_frame_bytes", 1, INT32_MAX),
+    Setting("brokerid", "broker_id", 0, INT32_MAX, "as what it registers itself"),
+    Setting("port", "port", 0, HIGHEST_PORT, "where it listens; 0: where it is free"),
+    Setting(
+        "max.socket.request.bytes",
+        "largest_frame_bytes",
+        1,
+        INT32_MAX,
+        "the largest request that is taken; a larger one closes its connection",
+    ),
 )
+DEFAULTS = {one.name: one.default for one in fields(BrokerSettings) if one.default is not MISSING}
 FOLDER_KEY = "log.dir"
 TRUTHS = {"true": True, "false": False}
 

@@ -19,6 +19,7 @@ COMMANDS = (
     *(
         "agree",
         "assignors",
+        "broker",
         "calibration",
         "conformance",
         "decode",
@@ -33,6 +34,7 @@ SHARED = {"contenders", "joins", "measuring", "recipe"}
 """Modules that are no commands."""
 SMALL = {
     "assignors": ["--partitions", "2000", "--streams", "7", "--rounds", "1"],
+    "broker": ["--megabytes", "2", "--rounds", "1", "--flush", "500"],
     "decode": ["--messages", "400", "--rounds", "1"],
     "explore": ["--only", "four", "--seconds", "1"],
     "fingerprints": [
