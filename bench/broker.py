@@ -49,6 +49,8 @@ HOST = "127.0.0.1"
 PAYLOAD = b"x" * 100
 ENTRY_BYTES = len(encode([Message.of(PAYLOAD)]))
 SET_MESSAGES = {"200 messages": 200, "1 MiB": (1 << 20) // ENTRY_BYTES}
+FETCH_MESSAGES = {**SET_MESSAGES, "300 KiB": (300 << 10) // ENTRY_BYTES}
+"""With what a consumer of 0.7 fetches at once, unless it is told otherwise."""
 FETCH_BYTES = len(encode_request(FetchRequest("fetched", 0, 0, 0)))
 """The size of a request, which is the same for all."""
 NEEDED = 0.5
@@ -302,7 +304,7 @@ class Measurement:
             path = logs / "fetched-0" / f"{0:020}.kafka"
             end = path.stat().st_size
             with serving(__file__, "--serve-plain", str(path)) as plain:
-                for name, count in SET_MESSAGES.items():
+                for name, count in FETCH_MESSAGES.items():
                     size_bytes = count * ENTRY_BYTES
                     self.compare(
                         "fetch",

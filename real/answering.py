@@ -11,6 +11,7 @@ import asyncio
 import os
 import socket
 from collections.abc import Awaitable, Callable
+from itertools import count
 
 from model.log.log import View
 from model.log.requests import Request, decode_request, encode_response
@@ -21,6 +22,8 @@ from real.storage import FileStorage
 
 MORE = getattr(socket, "MSG_MORE", 0)
 """Says that the rest of a packet follows at once; not every system knows it."""
+AT_A_TIME = 16
+"""After so many requests that came together it is somebody else's turn."""
 
 Answer = Callable[[Request], Awaitable[Served]]
 
@@ -54,14 +57,16 @@ class Answering:
 
         A `LogError` says why it is to be closed, an OSError what has become of it.
         """
-        while not self._is_ending:
+        for number in count(1):
+            if self._is_ending:
+                return
             frame = await self._frames.next(self._limit_bytes)
             if frame is None:
                 return
             request = decode_request(frame)
             del frame
             await self._respond(await self._serve(request))
-            if not self._frames.is_empty:
+            if number % AT_A_TIME == 0:
                 await asyncio.sleep(0)  # what comes without a pause leaves none to others
 
     async def _serve(self, request: Request) -> Served:

@@ -68,11 +68,6 @@ class Frames:
         self._pieces = Pieces(connection)
         self._held = bytearray()
 
-    @property
-    def is_empty(self) -> bool:
-        """Whether there is nothing but what is still to come."""
-        return not self._held
-
     def close(self) -> None:
         """Take no more from the connection; it is about to be closed."""
         self._pieces.close()
