@@ -12,6 +12,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import fields
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,8 @@ from model.properties import PROPERTIES
 from model.settings import SETTINGS
 from model.trace import COLUMNS, KINDS
 from model.variants import VARIANTS, Variant
+from real.broker_settings import DEFAULTS as BROKER_DEFAULTS
+from real.broker_settings import SETTINGS as BROKER_SETTINGS
 from scenarios import load, shipped
 from scenarios.message_schema import HandlingModel, ProducerModel, PromiseModel, StorageModel
 from scenarios.schema import (
@@ -172,9 +175,13 @@ def settings_page() -> str:
     )
 
 
-def log_settings_page() -> str:
-    """The settings of a broker's logs."""
-    rows = (
+def broker_settings_page() -> str:
+    """A broker's settings."""
+    own = (
+        [f"`{row.key}`", "", cell(BROKER_DEFAULTS[row.field]), row.about]
+        for row in BROKER_SETTINGS
+    )
+    of_logs = (
         [
             f"`{row.key}`",
             f"`{row.key_by_topic}`" if row.key_by_topic else "",
@@ -184,10 +191,10 @@ def log_settings_page() -> str:
         for row in LOG_SETTINGS
     )
     return page(
-        "The settings of a broker's logs",
-        "They have the names and defaults of Kafka 0.7.2. A name in the second column takes a "
-        "value for each topic, `clicks:1000,orders:50` or a mapping.",
-        table(["name", "by topic", "default", "what it sets"], rows),
+        "A broker's settings",
+        "They have the names of Kafka 0.7, and its defaults. What can be set of single topics "
+        "takes a value for each: `clicks:1000,orders:50`.",
+        table(["name", "by topic", "default", "what it sets"], chain(own, of_logs)),
     )
 
 
@@ -296,7 +303,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/faults.md": faults_page,
     "reference/trace.md": events_page,
     "reference/settings.md": settings_page,
-    "reference/log-settings.md": log_settings_page,
+    "reference/broker-settings.md": broker_settings_page,
     "reference/scenario-file.md": scenario_page,
     "reference/shipped-scenarios.md": shipped_page,
     "reference/command-line.md": command_line_page,

@@ -139,11 +139,14 @@ class Driver:
         answer: Any = None
         while True:
             try:
-                ask = coroutine.send(answer)
+                ask = self._next_ask(coroutine, answer)
             except StopIteration as done:
                 return done.value
             handler = self._asks.get(type(ask))
             answer = handler(ask) if handler is not None else self._operate(ask)
+
+    def _next_ask(self, coroutine: Any, answer: Any) -> Any:
+        return coroutine.send(answer)
 
     def _turn_failed(self, error: ZooKeeperError) -> None:
         self._write("turn fails", {"error": str(error)})
@@ -224,7 +227,7 @@ class Driver:
         else:
             self._wait_for(lambda: all(ticket in self._replies for ticket in tickets))
             replies = [self._replies.pop(ticket) for ticket in tickets]
-            zxid = _zxid_of_writes(batch, replies)
+            zxid = zxid_of_writes(batch, replies)
             answer = self._answer_of(ask, [reply.answer for reply in replies])
         self.inbox = without_older_notes(self.inbox, ask, answer, known)
         self._note_answer(ask, described["op"], answer, zxid)
@@ -324,7 +327,7 @@ class Driver:
         self.diary.write(kind, detail or {}, session=self.client.session, at_ns=at_ns)
 
 
-def _zxid_of_writes(batch: tuple[Operation[Any], ...], replies: list[Reply]) -> int:
+def zxid_of_writes(batch: tuple[Operation[Any], ...], replies: list[Reply]) -> int:
     """The zxid of the last write among these; 0 if there is none, since a read has none."""
     zxids = (reply.zxid for one, reply in zip(batch, replies, strict=True) if type(one) in WRITES)
     return max(zxids, default=0)

@@ -10,10 +10,8 @@ when whoever started it is gone, which closes its standard input.
 from __future__ import annotations
 
 import base64
-import ctypes
 import os
 import pickle
-import signal
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,9 +28,8 @@ from real.cluster import ClusterFile
 from real.diary import Diary
 from real.driver import Driver
 from real.fetching import Fetcher
+from real.parent import end_with_parent
 from real.serving import DataServer
-
-SET_PARENT_DEATH_SIGNAL = 1
 
 
 @dataclass(frozen=True)
@@ -107,19 +104,9 @@ class Channel:
         os._exit(0)
 
 
-def _end_with_parent() -> None:
-    """Ask the kernel to kill this process with its parent, even while it stands still.
-
-    A stopped process cannot see that its standard input is closed. Elsewhere than on Linux
-    that has to wait until somebody lets it go on.
-    """
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
-
-
 def main() -> None:
     """Say that the imports are done, read the job, and do it."""
-    _end_with_parent()
+    end_with_parent()
     say(ready=os.getpid())
     job: Job = pickle.loads(base64.b64decode(sys.stdin.buffer.readline()))
     diary = Diary(Path(job.diary), job.node, job.group, job.begin_ns)

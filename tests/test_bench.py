@@ -19,6 +19,7 @@ COMMANDS = (
     *(
         "agree",
         "assignors",
+        "broker",
         "calibration",
         "claims",
         "conformance",
@@ -38,6 +39,7 @@ SHARED = {"contenders", "drawn", "joins", "measuring", "recipe", "subjects"}
 SMALL = {
     "claims": ["--only", "message-sets,zombies"],
     "assignors": ["--partitions", "2000", "--streams", "7", "--rounds", "1"],
+    "broker": ["--megabytes", "2", "--rounds", "1", "--flush", "500"],
     "crash_points": ["--points", "40"],
     "decode": ["--messages", "400", "--rounds", "1"],
     "explore": ["--only", "four", "--seconds", "1"],

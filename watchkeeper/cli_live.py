@@ -138,4 +138,24 @@ def offsets(what: str, file: Path, as_json: bool, **given: Any) -> int:
     return offsets.show(done)
 
 
-LIVE_COMMANDS = (audit, calibrate, compare, offsets)
+@click.command()
+@click.option("--log-dir", required=True, help="The folder of its logs; made if there is none.")
+@click.option("--port", default=6667, show_default=True, help="0: one that is free.")
+@click.option("--zookeeper", metavar="HOSTS[/CHROOT]", help="Register it there.")
+@click.option("--id", "number", default=0, show_default=True, help="What it registers as.")
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="By Kafka's names.")
+def broker(
+    log_dir: str, port: int, zookeeper: str | None, number: int, settings: tuple[str, ...]
+) -> int:
+    """Run a broker of Kafka 0.7 on 127.0.0.1, until SIGTERM, Ctrl-C or its parent's end.
+
+    \b
+    Exit codes: 0 it was told to end; 1 its disk or its logs do not let it go on;
+    4 usage or environment.
+    """
+    from watchkeeper import brokers
+
+    return brokers.run(log_dir, port, number, settings, zookeeper)
+
+
+LIVE_COMMANDS = (audit, broker, calibrate, compare, offsets)

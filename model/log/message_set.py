@@ -160,11 +160,13 @@ def _walk(data: bytes, place: _Place, *, begin: int = 0, checks: bool = True) ->
         raise _incomplete(data, begin, place.at(begin))
 
 
-def _take_plain(data: bytes, found: list[bytes]) -> int:
+def _take_plain(
+    data: bytes, found: list[bytes], *, largest_payload_bytes: int = LARGEST_FRAME_BYTES
+) -> int:
     """Add the payloads of plain entries up to the first that is not; where that begins.
 
-    It judges nothing: at whatever is not whole, uncompressed, of magic 1 and undamaged it
-    stops, and `_walk` goes on there.
+    It judges nothing: at whatever is not whole, uncompressed, of magic 1, undamaged and no
+    larger than that it stops, and `_walk` goes on there.
     """
     head = PLAIN_HEAD.unpack_from
     checksum = crc32
@@ -172,10 +174,11 @@ def _take_plain(data: bytes, found: list[bytes]) -> int:
     begin, limit = 0, len(data)
     last = limit - PLAIN_HEAD.size
     smallest = SMALLEST_BYTES[1]
+    largest = smallest + largest_payload_bytes
     while begin <= last:
         size, magic_and_attributes, crc = head(data, begin)
         end = begin + 4 + size
-        if magic_and_attributes != PLAIN or end > limit or size < smallest:
+        if magic_and_attributes != PLAIN or end > limit or not smallest <= size <= largest:
             break
         payload = data[begin + 10 : end]
         if checksum(payload) != crc:
@@ -292,9 +295,9 @@ def whole_entries(data: bytes) -> int:
 
     Recovery cuts a file there, whatever follows: a part of an entry, zeros, anything.
     """
-    size_bytes = 0
+    size_bytes = _take_plain(data, [])
     with suppress(LogError):
-        for step in _walk(data, _Place()):
+        for step in _walk(data, _Place(), begin=size_bytes):
             size_bytes = step[1]
     return size_bytes
 
@@ -313,8 +316,10 @@ def checked(
     """
     unwrapping = _Unwrapping(limit_bytes)
     place = _Place()
-    message_count = size_bytes = 0
-    for begin, end, _, attributes, _, payload in _walk(data, place):
+    plain: list[bytes] = []
+    size_bytes = _take_plain(data, plain, largest_payload_bytes=largest_payload_bytes)
+    message_count = len(plain)
+    for begin, end, _, attributes, _, payload in _walk(data, place, begin=size_bytes):
         if len(payload) > largest_payload_bytes:
             detail = f"{len(payload)} bytes, {largest_payload_bytes} are allowed"
             raise MessageSizeTooLarge(place.at(begin), detail)

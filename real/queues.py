@@ -1,0 +1,112 @@
+"""A queue between the threads of one process: bounded, and nobody in the line is overtaken.
+
+All of it happens in one event loop, so whoever looks at it between two awaits is alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Any, NamedTuple
+
+
+class _Waiting(NamedTuple):
+    """Somebody in a line; what is awaited is done when served, too late or gone."""
+
+    answered: asyncio.Future[Any]
+    item: Any = None
+    size: int = 0
+    bound: int = 0
+
+
+class Queue:
+    """Items of a size each, no more than a bound at once; one that is larger goes in alone."""
+
+    __slots__ = ("_getters", "_held", "_putters", "_size")
+
+    def __init__(self) -> None:
+        self._held: deque[tuple[Any, int]] = deque()
+        self._size = 0
+        self._putters: deque[_Waiting] = deque()
+        self._getters: deque[_Waiting] = deque()
+
+    async def put(self, item: Any, size: int, bound: int, timeout_ms: int | None) -> bool:
+        """Put an item in when there is room; whether there was in time."""
+        if not self._putters and self._has_room(size, bound):
+            self._hold(item, size)
+            return True
+        if timeout_ms == 0:
+            return False
+        waiting = _Waiting(asyncio.get_running_loop().create_future(), item, size, bound)
+        self._putters.append(waiting)
+        put: bool = await self._answer(waiting, timeout_ms, False)
+        return put
+
+    async def take(self, timeout_ms: int | None) -> Any:
+        """Take the oldest item when there is one; None if none came in time."""
+        if self._held:
+            return self._take()
+        if timeout_ms == 0:
+            return None
+        waiting = _Waiting(asyncio.get_running_loop().create_future())
+        self._getters.append(waiting)
+        return await self._answer(waiting, timeout_ms, None)
+
+    def drain(self) -> tuple[Any, ...]:
+        """Take all there is; whoever waits for room gets it then."""
+        items = tuple(item for item, _ in self._held)
+        self._held.clear()
+        self._size = 0
+        self._let_in()
+        return items
+
+    async def _answer(self, waiting: _Waiting, timeout_ms: int | None, late: Any) -> Any:
+        """Wait in line; whoever gives up lets those behind pass."""
+        answered = waiting.answered
+        timer = None
+        if timeout_ms is not None:
+            timer = answered.get_loop().call_later(
+                timeout_ms / 1000, self._give_up, answered, late
+            )
+        try:
+            return await answered
+        finally:
+            if timer is not None:
+                timer.cancel()
+            if answered.cancelled():
+                self._let_in()
+
+    def _give_up(self, answered: asyncio.Future[Any], late: Any) -> None:
+        if not answered.done():
+            answered.set_result(late)
+            self._let_in()
+
+    def _has_room(self, size: int, bound: int) -> bool:
+        return not self._held or self._size + size <= bound
+
+    def _let_in(self) -> None:
+        """Let in whoever is first in the line, as long as there is room."""
+        while self._putters:
+            first = self._putters[0]
+            if not first.answered.done():
+                if not self._has_room(first.size, first.bound):
+                    return
+                first.answered.set_result(True)
+                self._hold(first.item, first.size)
+            self._putters.popleft()
+
+    def _hold(self, item: Any, size: int) -> None:
+        """Hold an item, or hand it to whoever has waited longest for one."""
+        while self._getters:
+            first = self._getters.popleft()
+            if not first.answered.done():
+                first.answered.set_result(item)
+                return
+        self._held.append((item, size))
+        self._size += size
+
+    def _take(self) -> Any:
+        item, size = self._held.popleft()
+        self._size -= size
+        self._let_in()
+        return item
