@@ -39,6 +39,7 @@ from scenarios.schema import (
     HappeningModel,
     LiveModel,
     ScenarioModel,
+    SweepModel,
     TopicModel,
     TriggerModel,
     WorldsModel,
@@ -211,6 +212,7 @@ MODELS = (
     ("Schedules", ScheduleModel),
     ("Steps of a schedule", StepModel),
     ("Reads of a step", ReadModel),
+    ("Sweeps", SweepModel),
     ("Worlds", WorldsModel),
     ("Live runs", LiveModel),
 )

@@ -16,7 +16,7 @@ from watchkeeper.printing import plain_table, show_table
 from watchkeeper.sweeping import Swept, command_of
 
 SUMMARY = "summary.json"
-MOST_ROWS = 16
+MOST_ROWS = 8
 """Of a table with a row a cell; more cells are printed as a map."""
 MOST_DIFFERING = 5
 REPORT = "please report it with the first command that shows it"
@@ -190,17 +190,20 @@ def _headline(swept: Swept, to: Console) -> None:
 
 def _cells_table(swept: Swept, to: Console) -> None:
     names = {path: short_name(path) for path, _ in swept.planned.axes}
-    has_failed = bool(swept.sum.counted("failed"))
+    rare = [verdict for verdict in ("unknown", "failed") if swept.sum.counted(verdict)]
+    verdicts = ("holds", "violated", *rare)
     table = plain_table(
         *names.values(),
-        *("variant", "holds", "violated", "unknown", *(["failed"] if has_failed else [])),
-        *("per 1,000", "95 % interval", "at rest after"),
+        "variant",
+        *verdicts,
+        "per 1,000",
+        "95 % interval",
+        "at rest after, at most",
     )
     for column in table.columns[-3:]:
         column.no_wrap = True
     for one in swept.sum.cells:
-        counts = [one.verdicts.get(verdict, 0) for verdict in ("holds", "violated", "unknown")]
-        counts += [one.verdicts.get("failed", 0)] if has_failed else []
+        counts = [one.verdicts.get(verdict, 0) for verdict in verdicts]
         table.add_row(
             *(one.parameters[path] for path in names),
             one.variant,
@@ -255,9 +258,7 @@ def _rest(one: Quantiles | None) -> str:
     """The median time to rest and the longest."""
     if one is None:
         return "-"
-    if one.least == one.most:
-        return duration(one.median)
-    return f"{duration(one.median)}, at most {duration(one.most)}"
+    return f"{duration(one.median)}, {duration(one.most)}"
 
 
 def _tell_way(swept: Swept, way: Way, to: Console) -> None:
