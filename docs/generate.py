@@ -42,6 +42,7 @@ from scenarios.schema import (
     HappeningModel,
     LiveModel,
     ScenarioModel,
+    SweepModel,
     TopicModel,
     TriggerModel,
     WorldsModel,
@@ -218,6 +219,7 @@ MODELS = (
     ("Schedules", ScheduleModel),
     ("Steps of a schedule", StepModel),
     ("Reads of a step", ReadModel),
+    ("Sweeps", SweepModel),
     ("Worlds", WorldsModel),
     ("Live runs", LiveModel),
 )
