@@ -1,4 +1,4 @@
-"""What the programs of a run have asked for, by its trace."""
+"""What is counted in a run, by its trace."""
 
 from __future__ import annotations
 
@@ -21,3 +21,15 @@ def operations_in(trace: Trace) -> Counter[str]:
         counts.update(shown)
         counts[usual] += detail["number"] - len(detail["parts"])  # a trace shows the first ones
     return counts
+
+
+def moves_in(trace: Trace) -> int:
+    """How often a partition went over to another member than the one that had fetched it last."""
+    last: dict[tuple[str, str, str], str] = {}
+    moves = 0
+    for event in trace.of_kind("fetching"):
+        if event.detail["does"] == "begins":
+            place = (event.group, event.topic, event.partition)
+            moves += last.get(place, event.node) != event.node
+            last[place] = event.node
+    return moves

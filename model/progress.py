@@ -266,6 +266,11 @@ class ProgressJudge:
                 )
         return Finding(PROGRESS, Verdict.HOLDS, slowest)
 
+    def rest_after_us(self, tracker: RestOf, end_us: int) -> int | None:
+        """How long after the last action a group came to rest for good; None if it did not."""
+        rest = _first_lasting(tracker.rests, self.calm_us, end_us)
+        return None if rest is None else max(rest.begins_us - self.calm_us, 0)
+
     # --- work --------------------------------------------------------------------------
 
     def work_bound(self) -> Finding:

@@ -274,6 +274,7 @@ def _stats(
                 "operations": progress.work[tracker.group.name].operations,
                 "changes": len(progress.work[tracker.group.name].changes),
                 "rests": len(tracker.rests),
+                "rest_after_us": progress.rest_after_us(tracker, end_us),
             }
             for tracker in trackers
         },

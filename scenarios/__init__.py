@@ -15,6 +15,7 @@ from stat import S_ISDIR, S_ISREG
 from typing import Any
 
 from model.bounds import KINDS, Bounds
+from model.expectations import Expected
 from model.plan import Plan
 from model.program import Program
 from model.story import Deed
@@ -62,6 +63,13 @@ class Scenario:
     def expectations(self) -> dict[str, Expectation]:
         """What it says of the variants."""
         return self.model.expect
+
+    def expected_of(self, variant: str) -> Expected | None:
+        """What it expects of a variant; None where it says nothing."""
+        wanted = self.expectations.get(variant)
+        if wanted is None or isinstance(wanted, str):
+            return None if wanted is None else Expected()
+        return Expected(tuple(wanted.violated), tuple(wanted.may))
 
     @property
     def live_differs(self) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from watchkeeper import auditing
 from watchkeeper.endings import UNKNOWN, USAGE, Stop, print_json
 from watchkeeper.interrupts import INTERRUPTS
 from watchkeeper.profiles import latencies, profile_model
+from watchkeeper.progress_line import ProgressLine
 from watchkeeper.reaching import NONE, Credentials
 
 if TYPE_CHECKING:
@@ -131,31 +131,12 @@ def _measure(
     from real.calibrating import calibrate, version_of
 
     warnings.filterwarnings("ignore", "No chroot path exists")  # an error says it, in a sentence
-    with _Progress() as progress, auditing.reader(request) as opened:
+    with ProgressLine() as progress, auditing.reader(request) as opened:
         known = version or version_of(opened.client)
-        measured = calibrate(place, opened.client, sizes, progress.tell)
-        progress.tell("finding the latencies")
+        measured = calibrate(place, opened.client, sizes, progress.say)
+        progress.say("finding the latencies")
         fitted = fit(measured)
     return Calibration(measured, profile_model(measured, fitted, where, known))
-
-
-class _Progress:
-    """Says on a terminal what is being measured."""
-
-    def __init__(self) -> None:
-        self.is_shown = sys.stderr.isatty()
-
-    def __enter__(self) -> _Progress:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.is_shown:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
-
-    def tell(self, what: str) -> None:
-        """Say it."""
-        if self.is_shown:
-            print(f"\r\033[K{what}", end="", file=sys.stderr, flush=True)
 
 
 # --- for people ------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ import click
 
 from watchkeeper import options
 from watchkeeper.endings import HOLDS, VIOLATED, print_json
+from watchkeeper.progress_line import ProgressLine
 
 if TYPE_CHECKING:
     from explore.search import Progress
@@ -64,13 +64,10 @@ def explore(
 
     named, _ = planned(scenario, variant)
     limits = exploring.limits(max_states, max_seconds, max_memory)
-    teller = _Teller()
-    try:
+    with _Teller() as teller:
         explored = exploring.explore_scenario(
             named, variant, limits=limits, goes_on=goes_on, reduces=reduces, tell=teller.tell
         )
-    finally:
-        teller.end()
     files = exploring_files.write(explored, out)
     if as_json:
         print_json(exploring.to_json(explored, files))
@@ -82,27 +79,18 @@ def explore(
     return explored.exit_code
 
 
-class _Teller:
+class _Teller(ProgressLine):
     """Says on a terminal, once a second, how far a search has come."""
 
     def __init__(self) -> None:
-        self.said_s = time.monotonic()
-        self.has_said = False
+        super().__init__(after_s=EVERY_S, every_s=EVERY_S)
 
     def tell(self, progress: Progress) -> None:
         """Say it, if the last time is long ago."""
-        now = time.monotonic()
-        if sys.stderr.isatty() and now - self.said_s >= EVERY_S:
+        if self.is_due:
             from watchkeeper.exploring_printing import progress_line
 
-            self.said_s = now
-            print(f"\r\x1b[K{progress_line(progress)}", end="", file=sys.stderr, flush=True)
-            self.has_said = True
-
-    def end(self) -> None:
-        """Take the line away."""
-        if self.has_said:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            self.say(progress_line(progress))
 
 
 @click.command()

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 from model.plan import Plan
@@ -23,6 +23,7 @@ from watchkeeper.endings import NOT_DETERMINISTIC, USAGE, Stop
 from watchkeeper.interrupts import INTERRUPTED, INTERRUPTS
 from watchkeeper.living import HERE, Where, abortable, run_plan_live
 from watchkeeper.profiles import NamedProfile, digest_of, profile_of
+from watchkeeper.progress_line import ProgressLine
 from watchkeeper.result import Result
 from watchkeeper.running import first_difference, judged, latencies_of, versions
 
@@ -196,40 +197,23 @@ def _draw(home: Path, trace: Trace) -> None:
             raise
 
 
-class _Progress:
-    """Says on a terminal how far a long run has come."""
+class _Progress(ProgressLine):
+    """Says on a terminal how far a long run has come, once it has taken a second."""
 
     def __init__(self, name: str) -> None:
+        super().__init__(after_s=1.0)
         self.name = name
-        self.is_shown = sys.stderr.isatty()
-        self.has_said = False
-
-    def __enter__(self) -> _Progress:
-        from time import monotonic
-
-        self._clock = monotonic
-        self._begun = self._said = monotonic()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self.has_said:
-            print("\r\033[K", end="", file=sys.stderr, flush=True)
+        self._begun = monotonic()
 
     def tell(self, now_us: int, end_us: int) -> None:
-        """Say how far the run has come, once it has taken a second."""
-        now = self._clock()
-        if not self.is_shown or now - self._begun < 1 or now - self._said < 0.2:
+        """Say how far the run has come."""
+        if not self.is_due:
             return
-        self._said = now
-        self.has_said = True
         share = now_us / end_us
-        left = (now - self._begun) * (1 - share) / share
-        print(
-            f"\r\033[K{self.name}: {now_us / 1e6:.1f} of {end_us / 1e6:.0f} virtual seconds, "
-            f"{left:.0f} s left",
-            end="",
-            file=sys.stderr,
-            flush=True,
+        left = (monotonic() - self._begun) * (1 - share) / share
+        self.say(
+            f"{self.name}: {now_us / 1e6:.1f} of {end_us / 1e6:.0f} virtual seconds, "
+            f"{left:.0f} s left"
         )
 
 

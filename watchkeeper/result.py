@@ -15,9 +15,6 @@ from scenarios import Scenario
 from scenarios.schema import Expectation, ViolatedModel
 from watchkeeper.profiles import NamedProfile
 
-STEADFAST = frozenset({"sometimes", "end"})
-"""Kinds of claim that, while unknown, leave it open whether an expectation is met."""
-
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Result:
@@ -72,20 +69,10 @@ class Result:
     @property
     def met(self) -> bool | None:
         """Whether the run is as the scenario expects; None where that cannot be said."""
-        wanted = self.expectation
-        if wanted is None:
+        if self.plan.has_own_program:
             return None
-        open_questions = [
-            one
-            for one in self.findings
-            if one.counts and one.verdict is Verdict.UNKNOWN and one.claim.kind in STEADFAST
-        ]
-        if open_questions or self.verdict is Verdict.UNKNOWN:
-            return None
-        if isinstance(wanted, str):
-            return self.holds
-        found = set(self.violated)
-        return set(wanted.violated) <= found <= {*wanted.violated, *wanted.may}
+        wanted = self.scenario.expected_of(self.plan.variant)
+        return None if wanted is None else wanted.met_by(self.judgement)
 
     @property
     def exit_code(self) -> int:
