@@ -62,7 +62,7 @@ def _problems(
 
 def _about_field(document: Document, form: type[BaseModel], path: Path, error: Any) -> str:
     if error["type"] == "extra_forbidden":
-        fields = _fields_of_entry(document, path[:-1]) or _fields_at(form, path[:-1])
+        fields = _fields_of_entry(document, path[:-1]) or fields_at(form, path[:-1])
         return f"is not a field here{nearest(path[-1], fields)}"
     return f"{'' if path else f'a {document.kind.what} '}needs `{error['loc'][-1]}`"
 
@@ -150,7 +150,7 @@ def _words(error: Any) -> list[str]:
 
 
 def _such_as(form: type[BaseModel], path: Path) -> str:
-    return ", ".join(_fields_at(form, path)[:3])
+    return ", ".join(fields_at(form, path)[:3])
 
 
 def _path_in(document: Document, location: tuple[str | int, ...]) -> Path:
@@ -171,7 +171,7 @@ def _holds(value: Any, part: str | int) -> bool:
     return isinstance(value, dict) and part in value
 
 
-def _fields_at(form: type[BaseModel], path: Path) -> list[str]:
+def fields_at(form: type[BaseModel], path: Path) -> list[str]:
     """The names of the fields that may stand at a path."""
     kinds: list[Any] = [form]
     for part in path:

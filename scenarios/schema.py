@@ -254,6 +254,18 @@ class WorldsModel(Model):
     )
 
 
+class SweepModel(Model):
+    """What a sweep of it runs, unless the command says otherwise."""
+
+    seeds: Word | None = Field(None, description="which, such as 0:100")
+    variants: list[VariantName] = Field(
+        default_factory=list, description="which; the scenario's own unless given"
+    )
+    set: dict[Word, Annotated[list[Any], Field(min_length=1)]] = Field(
+        default_factory=dict, description="path in this file: the values it is given in turn"
+    )
+
+
 class ScenarioModel(Model):
     """A scenario."""
 
@@ -290,6 +302,7 @@ class ScenarioModel(Model):
     schedule: ScheduleModel | None = Field(
         None, description="the steps of a counterexample, to be replayed"
     )
+    sweep: SweepModel | None = Field(None, description="of runs by the hundred")
     worlds: WorldsModel = Field(WorldsModel(), description="where worlds cannot agree, and why")
 
 

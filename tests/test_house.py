@@ -60,6 +60,7 @@ ARROWS = {
     "real": {"real", "model"},
     "explore": {"explore", "model"},
     "scenarios": {"scenarios", "model"},
+    "pipeline": {"pipeline", "model", "sim"},
     "reports": {"reports", "model"},
     "watchkeeper": set(OURS),
 }
@@ -73,7 +74,9 @@ AT_HOME = {
     "kazoo": {"real"},
     "cramjam": {"model"},
     "numpy": {"explore"},
-    "pyspark": set(),
+    "pyspark": {"pipeline"},
+    "py4j": {"pipeline"},
+    "pyarrow": {"pipeline"},
 }
 """Library -> the packages that may import it."""
 
@@ -89,6 +92,12 @@ def test_arrows_point_where_they_may(module: str) -> None:
     allowed = ARROWS[module.partition("/")[0]]
 
     assert packages_in(module) & set(OURS) <= allowed
+
+
+@pytest.mark.parametrize("module", modules("pipeline"))
+def test_only_what_runs_a_sweep_knows_the_simulation(module: str) -> None:
+    """Jobs on traces and logs have no need of it."""
+    assert "sim" not in packages_in(module) or module.startswith("pipeline/sweeps/")
 
 
 @pytest.mark.parametrize("module", modules(*OURS))
@@ -142,7 +151,7 @@ def test_what_is_imported_is_declared() -> None:
         dependency.split(">")[0].split("[")[0].lower()
         for dependency in PROJECT["project"]["dependencies"]
     }
-    extras = {"hypothesis", "pytest", "kazoo", "pyspark"}
+    extras = {"hypothesis", "pytest", "kazoo", "pyspark", "py4j", "pyarrow"}
     owners = packages_distributions()
 
     undeclared = {
@@ -155,11 +164,16 @@ def test_what_is_imported_is_declared() -> None:
     assert undeclared == set()
 
 
-HEAVY = ("simpy", "matplotlib", "networkx", "pydantic", "pyspark", "kazoo", "numpy", "yaml")
+HEAVY = (
+    *("simpy", "matplotlib", "networkx", "pydantic", "pyspark", "pyarrow", "kazoo", "numpy"),
+    "yaml",
+)
 
 
 @pytest.mark.skipif(find_spec("watchkeeper.cli") is None, reason="there is no command line yet")
-@pytest.mark.parametrize("arguments", [["--help"], ["run", "--help"], ["audit", "--help"]])
+@pytest.mark.parametrize(
+    "arguments", [["--help"], ["run", "--help"], ["audit", "--help"], ["sweep", "--help"]]
+)
 def test_help_is_there_at_once(arguments: list[str]) -> None:
     """Asking for help loads nothing heavy."""
     program = (

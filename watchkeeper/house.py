@@ -8,10 +8,10 @@ from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
 
-EXTRAS = {"kazoo": "live", "hypothesis": "test"}
+EXTRAS = {"kazoo": "live", "pyspark": "spark", "pyarrow": "spark", "hypothesis": "test"}
 """Library -> the extra that installs it."""
 
-HOUSE = ("model", "sim", "real", "explore", "scenarios", "reports")
+HOUSE = ("model", "sim", "real", "explore", "scenarios", "pipeline", "reports")
 
 
 class Shadowed(ImportError):

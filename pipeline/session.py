@@ -1,0 +1,345 @@
+"""The one place that starts Spark.
+
+A session is quiet, listens on the loopback device where its cluster is on this machine,
+shows no page, takes a quarter of the memory, and runs its workers by the very Python that
+runs here. What it cannot have it says in a sentence, within a bounded time.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import sys
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Thread
+from time import monotonic, sleep
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from pipeline import shipping
+from pipeline.problems import PipelineProblem
+
+if TYPE_CHECKING:
+    from pyspark import SparkConf
+    from pyspark.sql import SparkSession
+
+Made = TypeVar("Made")
+
+LOOPBACK = "127.0.0.1"
+HERE = frozenset({"localhost", LOOPBACK, "::1"})
+GIB = 1 << 30
+PATIENCE_S = 60.0
+"""How long a cluster has to take us in, and then to give us a first core."""
+KNOCK_S = 5.0
+"""How long a master has to answer a connection."""
+
+_LOCAL = re.compile(r"local(\[(\d+|\*)(, *\d+)?\])?")
+_STANDALONE = re.compile(r"spark://([^/,]+:\d+)(,[^/,]+:\d+)*")
+_ELSEWHERE = re.compile(r"yarn|k8s://.+")
+
+WorksIn = Literal["python", "jvm"]
+LIGHT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
+"""For a JVM that only hands out work: it is there in half the time."""
+
+_LOGGING = """\
+rootLogger.level = error
+rootLogger.appenderRef.file.ref = file
+appender.file.type = File
+appender.file.name = file
+appender.file.fileName = {log}
+appender.file.layout.type = PatternLayout
+appender.file.layout.pattern = %d %p %c{{1}}: %m%n%ex
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which session is wanted."""
+
+    master: str
+    name: str
+    scratch: Path
+    """A folder for what it leaves on disk; it is removed in the end."""
+    works_in: WorksIn
+    """Whether the work is done by Python, and the JVM only hands it out."""
+    cores: int | None = None
+    """At most so many of a cluster's; None for all it gives."""
+    patience_s: float = PATIENCE_S
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the workers are processes of this machine that Spark starts itself."""
+        return _LOCAL.fullmatch(self.master) is not None
+
+    @property
+    def is_here(self) -> bool:
+        """Whether everything that takes part is on this machine."""
+        return self.is_local or all(host in HERE for host, _ in self.addresses)
+
+    @property
+    def addresses(self) -> list[tuple[str, int]]:
+        """Where the masters of a standalone cluster are."""
+        if not _STANDALONE.fullmatch(self.master):
+            return []
+        found = self.master.removeprefix("spark://").split(",")
+        return [(one.rpartition(":")[0], int(one.rpartition(":")[2])) for one in found]
+
+
+@contextmanager
+def session(wanted: Wanted) -> Iterator[SparkSession]:
+    """A session of Spark whose workers can import this project.
+
+    One that runs already in this process is taken as it is, and left running.
+    """
+    _check(wanted)
+    running = _running()
+    if running is not None:
+        _ship(running, wanted.scratch)
+        yield running
+        return
+    wanted.scratch.mkdir(parents=True, exist_ok=True)
+    path = list(sys.path)
+    try:
+        with _machine(wanted) as gateway:
+            started = _bounded(wanted, lambda: _start(wanted, gateway))
+            try:
+                _ship(started, wanted.scratch)
+                _await_workers(started, wanted)
+                yield started
+            finally:
+                started.stop()
+    finally:
+        sys.path[:] = path  # Spark puts what it hands to workers there
+        shutil.rmtree(wanted.scratch, ignore_errors=True)
+
+
+# --- what has to be there --------------------------------------------------------------
+
+
+def _check(wanted: Wanted) -> None:
+    """What can be said before anything is started."""
+    if find_spec("pyspark") is None:
+        raise PipelineProblem(
+            "PySpark is not installed; pip install 'watchkeeper[spark]', or choose another "
+            "runner with --runner pool"
+        )
+    if wanted.master.startswith("sc://"):
+        raise PipelineProblem(
+            f"{wanted.master} is a server of Spark Connect, which cannot run this; expected a "
+            "master: local[2], spark://HOST:PORT, yarn or k8s://..."
+        )
+    if not any(one.fullmatch(wanted.master) for one in (_LOCAL, _STANDALONE, _ELSEWHERE)):
+        raise PipelineProblem(
+            f"{wanted.master!r} is not a master of Spark; expected local[2], spark://HOST:PORT, "
+            "yarn or k8s://..."
+        )
+    if wanted.addresses and not any(map(_answers, wanted.addresses)):
+        raise PipelineProblem(
+            f"nobody answers at {wanted.master}; start a master there, or name another with "
+            "--master"
+        )
+
+
+def _answers(address: tuple[str, int]) -> bool:
+    """Whether somebody takes connections there."""
+    try:
+        with socket.create_connection(address, timeout=KNOCK_S):
+            return True
+    except OSError:
+        return False
+
+
+def _running() -> SparkSession | None:
+    """The session that runs in this process already."""
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession()
+
+
+# --- starting --------------------------------------------------------------------------
+
+
+@contextmanager
+def _machine(wanted: Wanted) -> Iterator[Any]:
+    """The JVM that Spark runs in, which would otherwise go on until this process ends."""
+    from pyspark import SparkContext
+    from pyspark.java_gateway import launch_gateway
+
+    if wanted.is_local or "PYSPARK_PYTHON" not in os.environ:
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+    with (wanted.scratch / "output.log").open("wb") as output:
+        how = {"stdout": output, "stderr": output}
+        gateway: Any = _bounded(wanted, lambda: launch_gateway(_conf(wanted), how))  # type: ignore[no-untyped-call]
+    try:
+        yield gateway
+    finally:
+        SparkContext._gateway = SparkContext._jvm = None
+        with suppress(Exception):  # it may have gone by itself
+            gateway.shutdown()
+        if gateway.proc is not None:
+            gateway.proc.stdin.close()
+            gateway.proc.kill()
+            gateway.proc.wait()
+
+
+def _start(wanted: Wanted, gateway: Any) -> SparkSession:
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    return SparkSession(SparkContext(conf=_conf(wanted), gateway=gateway))
+
+
+def _bounded(wanted: Wanted, start: Callable[[], Made]) -> Made:
+    """What is started; PipelineProblem where it does not start, or not in time."""
+    try:
+        return within(
+            wanted.patience_s,
+            start,
+            f"Spark did not start with the master {wanted.master} within "
+            f"{wanted.patience_s:.0f} s; see whether that is a master of the same version of "
+            "Spark, or name another with --master",
+        )
+    except PipelineProblem:
+        raise
+    except Exception as error:
+        raise PipelineProblem(
+            f"Spark did not start with the master {wanted.master} ({what_failed(str(error))}); "
+            "it needs Java 17 or later, and a master of its own version"
+        ) from None
+
+
+def _conf(wanted: Wanted) -> SparkConf:
+    from pyspark import SparkConf
+
+    conf = SparkConf(loadDefaults=False)
+    for key, value in _settings(wanted).items():
+        conf.set(key, value)
+    return conf
+
+
+def _settings(wanted: Wanted) -> dict[str, str]:
+    """What Spark is told."""
+    logging = wanted.scratch.resolve() / "log4j2.properties"
+    logging.write_text(_LOGGING.format(log=wanted.scratch.resolve() / "spark.log"))
+    options = [f"-Dlog4j2.configurationFile={logging.as_uri()}"]
+    if wanted.works_in == "python":
+        options.append(LIGHT)
+    found = {
+        "spark.master": wanted.master,
+        "spark.app.name": wanted.name,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": f"{_memory(wanted.works_in) // (1 << 20)}m",
+        "spark.driver.extraJavaOptions": " ".join(options),
+        "spark.local.dir": str(wanted.scratch.resolve()),
+        "spark.sql.warehouse.dir": (wanted.scratch.resolve() / "warehouse").as_uri(),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.log.level": "ERROR",
+    }
+    if wanted.works_in == "python":
+        found["spark.executor.memory"] = "512m"
+    if wanted.is_here:
+        found |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
+    if wanted.cores is not None and not wanted.is_local:
+        found["spark.cores.max"] = str(wanted.cores)
+    return found
+
+
+def _memory(works_in: WorksIn) -> int:
+    """A quarter of this machine's memory, within reason."""
+    if works_in == "python":
+        return GIB
+    installed = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return min(max(installed // 4, GIB), 8 * GIB)
+
+
+# --- workers ---------------------------------------------------------------------------
+
+
+def _ship(started: SparkSession, scratch: Path) -> None:
+    scratch.mkdir(parents=True, exist_ok=True)
+    started.sparkContext.addPyFile(str(shipping.packed(scratch)))
+
+
+def _await_workers(started: SparkSession, wanted: Wanted) -> None:
+    """See that there are workers, and that they have what they need."""
+    context = started.sparkContext
+    late = (
+        f"{wanted.master} gave no core within {wanted.patience_s:.0f} s; see whether it has "
+        "workers, and whether others have taken them"
+    )
+    try:
+        missing = within(
+            wanted.patience_s,
+            lambda: context.parallelize([0], 1).map(shipping.lacking).collect()[0],
+            late,
+        )
+    except PipelineProblem:
+        context.cancelAllJobs()
+        raise
+    except Exception as error:
+        raise PipelineProblem(_first_words(error, wanted)) from None
+    if missing:
+        raise PipelineProblem(
+            f"the workers of {wanted.master} lack {', '.join(missing)}; install them there, for "
+            "example with pip install watchkeeper"
+        )
+    if not wanted.is_local:
+        _await_calm(lambda: context.defaultParallelism)
+
+
+def _await_calm(number: Callable[[], int]) -> None:
+    """Wait while more and more workers come, which they do one after the other."""
+    until, known = monotonic() + 2.0, number()
+    while monotonic() < until:
+        sleep(0.2)
+        if number() != known:
+            until, known = monotonic() + 2.0, number()
+
+
+def _first_words(error: Exception, wanted: Wanted) -> str:
+    said = str(error)
+    if "PYTHON_VERSION_MISMATCH" in said:
+        here = ".".join(map(str, sys.version_info[:2]))
+        return (
+            f"the workers of {wanted.master} run another Python than {here}, which runs here; "
+            "name one of the same version that they have in PYSPARK_PYTHON"
+        )
+    return f"the workers of {wanted.master} cannot work: {what_failed(said)}"
+
+
+def what_failed(said: str) -> str:
+    """The line that tells what went wrong, of all that Spark says of it."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    telling = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
+    return (telling or lines or ["nothing was said"])[0][:300]
+
+
+# --- time ------------------------------------------------------------------------------
+
+
+def within(patience_s: float, work: Callable[[], Made], late: str) -> Made:
+    """What the work makes; PipelineProblem if it takes too long, or cannot be done.
+
+    It is done in a thread of its own. So Spark, which would otherwise take over Ctrl-C,
+    leaves that as it is.
+    """
+    made: Future[Made] = Future()
+
+    def do() -> None:
+        try:
+            made.set_result(work())
+        except BaseException as error:
+            made.set_exception(error)
+
+    Thread(target=do, daemon=True).start()
+    try:
+        return made.result(patience_s)
+    except TimeoutError:
+        raise PipelineProblem(late) from None

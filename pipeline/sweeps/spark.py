@@ -1,0 +1,80 @@
+"""Spark as the one who does the work.
+
+Each piece of work is a job of one task, and a few threads of this process keep a few more
+of them under way than there are cores. The alternative is waves: one job of many tasks,
+again and again. A job costs the JVM about 30 ms of a core where a task of a larger job
+costs 8 ms, but a wave ends with its last task, and cores stand still until then; with tasks
+of more than a second the threads are ahead, and what is done is known, and kept, at once.
+
+What comes back comes back to this process, which alone writes files: no folder has to be
+shared with the workers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from types import TracebackType
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from pipeline.problems import PipelineProblem
+from pipeline.session import Wanted, session, what_failed
+from pipeline.sweeps.runners import in_flight
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+
+Given = TypeVar("Given")
+Made = TypeVar("Made")
+
+AHEAD = 2
+"""How many jobs wait while the cores are taken."""
+
+
+class Spark:
+    """Does it on the cores of a cluster, or of a local Spark."""
+
+    name = "spark"
+
+    def __init__(self, wanted: Wanted) -> None:
+        self.wanted = wanted
+        self.workers = 0
+        self._open = ExitStack()
+
+    def __enter__(self) -> Self:
+        self._context: SparkContext = self._open.enter_context(session(self.wanted)).sparkContext
+        self.workers = self._context.defaultParallelism
+        self._threads = ThreadPoolExecutor(self.workers + AHEAD)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        with self._open:
+            if error is not None:
+                self._context.cancelAllJobs()
+            self._threads.shutdown(wait=True, cancel_futures=True)
+
+    def each(
+        self, work: Callable[[Given], Made], given: Iterable[Given]
+    ) -> Iterator[tuple[Given, Made]]:
+        """What the work makes of each, as it comes."""
+        from py4j.protocol import Py4JError
+
+        def job(one: Given) -> Made:
+            made: list[Made] = self._context.parallelize([one], 1).map(work).collect()
+            return made[0]
+
+        try:
+            yield from in_flight(
+                lambda one: self._threads.submit(job, one), given, self.workers + AHEAD
+            )
+        except Py4JError as error:
+            raise PipelineProblem(
+                f"Spark gave up ({what_failed(str(error))}); what was finished is kept, and the "
+                "same command goes on"
+            ) from None
