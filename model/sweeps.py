@@ -40,6 +40,17 @@ class Share:
         return PER * low, PER * high
 
 
+SETTING = ".config."
+
+
+def short_name(path: str) -> str:
+    """What a changed value is called where there is little room: a setting by its own name."""
+    if SETTING in path:
+        return path.partition(SETTING)[2]
+    parts = path.split(".")
+    return path if parts[0] == "timeline" else ".".join(parts[-2:])
+
+
 @dataclass(frozen=True, slots=True)
 class Quantiles:
     """Some numbers, told by a few."""

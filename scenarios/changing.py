@@ -48,7 +48,7 @@ def parse_change(text: str) -> Change:
         raise BadChange(f"{path}: {shown(values)} cannot be read: it {said}") from None
     if not found:
         raise BadChange(f"{path} is given no value; expected PATH=VALUE,VALUE,...")
-    return Change(path.strip(), tuple(found))
+    return Change(path.strip(), tuple({value_text(one): one for one in found}.values()))
 
 
 def value_text(value: Any) -> str:

@@ -92,9 +92,17 @@ def planned(name: str, variant: str | None) -> tuple[Scenario, Plan]:
     if variant is not None and variant_named(variant) is None:
         said = expected(variant, "a variant", VARIANTS)
         raise Stop(USAGE, f"Invalid value for '--variant': {said}")
+    scenario = loaded(name)
     try:
-        scenario = load(name)
         return scenario, scenario.plan(variant)
+    except ScenarioError as error:
+        raise _stopped_by(error) from None
+
+
+def loaded(name: str) -> Scenario:
+    """A scenario; Stop says what is wrong with its file."""
+    try:
+        return load(name)
     except ScenarioError as error:
         raise _stopped_by(error) from None
 

@@ -112,6 +112,11 @@ def write_verdict(folder: Path, verdict: dict[str, Any]) -> str:
     return _write(folder / VERDICT, [text.encode()])
 
 
+def write_json(path: Path, value: Any) -> str:
+    """Write a value as JSON."""
+    return _write(path, [f"{json.dumps(value, indent=1)}\n".encode()])
+
+
 def write_text(path: Path, text: str) -> str:
     """Write a file of words."""
     return _write(path, [text.encode()])

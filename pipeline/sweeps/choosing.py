@@ -87,6 +87,8 @@ class Choice:
 
 def chosen(wanted: str, seconds: float, *, jobs: int, has_master: bool) -> Choice:
     """Who works on so many seconds of work."""
+    if not seconds:
+        return Choice("process", "every run is finished")
     about = f"about {seconds:.0f} s of work" if seconds >= 1 else "less than a second of work"
     if wanted in ("process", "pool", "spark"):
         return Choice(wanted, f"{about}, as it was asked for")  # type: ignore[arg-type]
