@@ -89,6 +89,8 @@ def _is_whole(path: Path) -> bool:
 def opened(home: Path) -> Iterator[Table]:
     """Hold the folder of a table, new or begun; PipelineProblem where that cannot be."""
     home = home.absolute()
+    if home.is_dir():
+        commits_in(home)  # or this would leave its traces in somebody's folder
     try:
         home.mkdir(parents=True, exist_ok=True)
         lock = (home / LOCK).open("wb")
