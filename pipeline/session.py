@@ -34,8 +34,10 @@ Made = TypeVar("Made")
 LOOPBACK = "127.0.0.1"
 HERE = frozenset({"localhost", LOOPBACK, "::1"})
 GIB = 1 << 30
-PATIENCE_S = 60.0
-"""How long a cluster has to take us in, and then to give us a first core."""
+PATIENCE_S = 120.0
+"""How long Spark has to start, and a cluster to take us in."""
+CORE_S = 60.0
+"""How long a cluster has to give us a first core."""
 KNOCK_S = 5.0
 """How long a master has to answer a connection."""
 
@@ -71,6 +73,7 @@ class Wanted:
     cores: int | None = None
     """At most so many of a cluster's; None for all it gives."""
     patience_s: float = PATIENCE_S
+    core_s: float = CORE_S
 
     @property
     def is_local(self) -> bool:
@@ -157,9 +160,13 @@ def _answers(address: tuple[str, int]) -> bool:
 
 def _running() -> SparkSession | None:
     """The session that runs in this process already."""
+    from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    return SparkSession.getActiveSession()
+    # What is called the active session is known to one thread alone.
+    if SparkContext._active_spark_context is None:
+        return None
+    return SparkSession.builder.getOrCreate()
 
 
 # --- starting --------------------------------------------------------------------------
@@ -241,9 +248,10 @@ def _settings(wanted: Wanted) -> dict[str, str]:
         "spark.sql.warehouse.dir": (wanted.scratch.resolve() / "warehouse").as_uri(),
         "spark.sql.session.timeZone": "UTC",
         "spark.log.level": "ERROR",
+        "spark.executorEnv.PYTHONSAFEPATH": "1",  # a folder `model` where they run is not ours
     }
     if wanted.works_in == "python":
-        found["spark.executor.memory"] = "512m"
+        found |= {"spark.executor.memory": "512m", "spark.executor.extraJavaOptions": LIGHT}
     if wanted.is_here:
         found |= {"spark.driver.host": LOOPBACK, "spark.driver.bindAddress": LOOPBACK}
     if wanted.cores is not None and not wanted.is_local:
@@ -263,20 +271,24 @@ def _memory(works_in: WorksIn) -> int:
 
 
 def _ship(started: SparkSession, scratch: Path) -> None:
+    """Hand the code to the workers, unless they have it."""
     scratch.mkdir(parents=True, exist_ok=True)
-    started.sparkContext.addPyFile(str(shipping.packed(scratch)))
+    archive = shipping.packed(scratch)
+    context = started.sparkContext
+    if not any(one.endswith(f"/{archive.name}") for one in context.listFiles):
+        context.addPyFile(str(archive))
 
 
 def _await_workers(started: SparkSession, wanted: Wanted) -> None:
     """See that there are workers, and that they have what they need."""
     context = started.sparkContext
     late = (
-        f"{wanted.master} gave no core within {wanted.patience_s:.0f} s; see whether it has "
+        f"{wanted.master} gave no core within {wanted.core_s:.0f} s; see whether it has "
         "workers, and whether others have taken them"
     )
     try:
         missing = within(
-            wanted.patience_s,
+            wanted.core_s,
             lambda: context.parallelize([0], 1).map(shipping.lacking).collect()[0],
             late,
         )

@@ -54,7 +54,7 @@ def look(grid: Grid) -> Cost:
 def _seconds(chunk: Chunk) -> float:
     """What a chunk of one run takes, were it not run twice."""
     [stretch] = chunk.stretches
-    twice = is_repeated(stretch.cell.run_id(stretch.seeds[0]))
+    twice = is_repeated(stretch.cell.run_id(stretch.seeds[0]), stretch.first)
     return max(run_chunk(chunk).seconds / (1 + twice), 1e-6)
 
 

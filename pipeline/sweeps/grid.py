@@ -98,9 +98,9 @@ def draw(run_id: str, purpose: str) -> int:
     return int.from_bytes(sha256(f"{purpose}/{run_id}".encode()).digest()[:8], "big")
 
 
-def is_repeated(run_id: str) -> bool:
-    """Whether a run is one of those that are run twice."""
-    return draw(run_id, "repeated") % REPEATED_OF == 0
+def is_repeated(run_id: str, number: int) -> bool:
+    """Whether a run is one of those that are run twice; the first of a sweep always is."""
+    return number == 0 or draw(run_id, "repeated") % REPEATED_OF == 0
 
 
 def sampled(run_ids: Sequence[str], number: int) -> list[str]:

@@ -64,6 +64,7 @@ class Spark:
     ) -> Iterator[tuple[Given, Made]]:
         """What the work makes of each, as it comes."""
         from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
 
         def job(one: Given) -> Made:
             made: list[Made] = self._context.parallelize([one], 1).map(work).collect()
@@ -73,7 +74,7 @@ class Spark:
             yield from in_flight(
                 lambda one: self._threads.submit(job, one), given, self.workers + AHEAD
             )
-        except Py4JError as error:
+        except (Py4JError, PySparkException) as error:
             raise PipelineProblem(
                 f"Spark gave up ({what_failed(str(error))}); what was finished is kept, and the "
                 "same command goes on"

@@ -48,7 +48,7 @@ def _rows(chunk: Chunk) -> Iterator[RunRow]:
 def run_row(cell: Cell, seed: int, number: int, *, canary: bool = False) -> RunRow:
     """Run one seed of a cell, twice if it is its turn, and tell what came of it."""
     run_id = cell.run_id(seed)
-    repeated = is_repeated(run_id)
+    repeated = is_repeated(run_id, number)
     known: dict[str, Any] = {
         "run_id": run_id,
         "number": number,

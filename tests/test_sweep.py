@@ -1,0 +1,642 @@
+"""A sweep from its command to its tables, traces, smallest failures, summary and page."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import shlex
+import shutil
+import subprocess
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from model.trace import Trace, parse
+from model.verdicts import Verdict
+from pipeline.sweeps import choosing, store, work
+from pipeline.sweeps.rows import RunRow, schema
+from sim.world import Simulated
+from tests.sweeps import CRASH, rows, summary, sweep
+from watchkeeper import simulate
+from watchkeeper.cli import run_command
+
+BROWSER = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
+
+
+@pytest.fixture(scope="module")
+def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A sweep of sixteen runs, in small chunks."""
+    out = tmp_path_factory.mktemp("sweep") / "out"
+    assert sweep(out, "--runner", "process", "--chunk", "0.05") == 0
+    return out
+
+
+# --- tables ----------------------------------------------------------------------------
+
+
+def test_there_is_a_row_for_every_run(swept: Path) -> None:
+    """In the order of the grid, cell by cell, seed by seed; the canary is none of them."""
+    found = rows(swept)
+
+    assert [row["number"] for row in found] == list(range(16))
+    assert [(row["variant"], row["seed"]) for row in found] == [
+        (variant, seed) for variant in ("hardened", "documented") for seed in range(8)
+    ]
+    assert not any(row["canary"] for row in found)
+    assert len(list((swept / "runs").iterdir())) > 1
+
+
+def test_a_row_says_what_the_run_says(swept: Path) -> None:
+    """Every column, against a run of the same seed by itself."""
+    row = rows(swept)[11]
+    result = simulate("consumer-crash", variant="documented", seed=3)
+
+    assert row["run_id"] == result.trace.header.run_id
+    assert row["fingerprint"] == result.fingerprint
+    assert (row["verdict"], row["met"]) == (result.verdict.value, result.met)
+    assert row["violated"] == result.violated
+    assert all(name in row["signature"] for name in result.violated)
+    found = dict(row["properties"])
+    assert list(found) == [one.claim.name for one in result.findings]
+    for one in result.findings:
+        said = found[one.claim.name]
+        assert (said["verdict"], said["counts"], said["at_us"]) == (
+            one.verdict.value,
+            one.counts,
+            one.at_us,
+        )
+        assert said["evidence"] == (None if one.verdict is Verdict.HOLDS else one.evidence)
+    assert [(one["action"], dict(one["counts"])) for one in row["effects"]] == [
+        (effect.action.label, effect.counts) for effect in result.effects
+    ]
+    group = result.judgement.stats["groups"]["billing"]
+    assert (row["reads"], row["attempts"]) == (group["reads"], group["attempts"])
+    assert row["time_to_rest_us"] == group["rest_after_us"]
+    assert (row["events"], row["operations"]) == (len(result.trace), result.operations)
+
+
+def test_moves_are_counted(swept: Path) -> None:
+    """Three members join and one dies: whoever fetches a partition that another had, moved it."""
+    result = simulate("consumer-crash", seed=2)
+    last: dict[str, str] = {}
+    moves = 0
+    for event in result.trace.of_kind("fetching"):
+        if event.detail["does"] == "begins":
+            moves += last.setdefault(event.place, event.node) != event.node
+            last[event.place] = event.node
+
+    assert rows(swept)[2]["moves"] == moves > 3
+
+
+def test_the_schema_is_written_out(swept: Path) -> None:
+    """What the tables hold is what the schema says, for every column of a row."""
+    for path in (swept / "runs").iterdir():
+        assert pq.read_schema(path).remove_metadata() == schema()
+    assert schema().names == list(RunRow.__struct_fields__)
+    assert schema().field("properties").type.item_type.names == [
+        *("verdict", "counts", "evidence", "at_us")
+    ]
+
+
+# --- the canary ------------------------------------------------------------------------
+
+
+def test_the_canary_is_caught_and_left_out(swept: Path) -> None:
+    """It stands in a table of its own, marked."""
+    [row] = pq.read_table(swept / "canary" / "part-00000.parquet").to_pylist()
+
+    assert row["canary"]
+    assert row["violated"] == ["truthful registry"]
+    assert row["run_id"] not in {one["run_id"] for one in rows(swept)}
+    assert summary(swept)["canary"] == row["run_id"]
+
+
+def test_a_sweep_whose_canary_lives_is_invalid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As with judges that see nothing: no run of it is worth anything, and none is made."""
+    honest = work.judge
+
+    def blind(*given: Any) -> Any:
+        judgement = honest(*given)
+        findings = [replace(one, verdict=Verdict.HOLDS) for one in judgement.findings]
+        return replace(judgement, findings=tuple(findings))
+
+    monkeypatch.setattr(work, "judge", blind)
+
+    assert sweep(tmp_path / "out", "--runner", "process") == 1
+    said = capsys.readouterr().err
+    assert "this sweep is invalid: its canary canary-stale-memory-sim-1" in said
+    assert not (tmp_path / "out" / "runs").exists()
+
+
+# --- determinism -----------------------------------------------------------------------
+
+
+def test_a_run_that_differs_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Something draws on more than the seed: the command ends with 3 and says how to see it."""
+    honest = work.simulate
+    calls = iter(range(10**6))
+
+    def moody(*given: Any, **more: Any) -> Simulated:
+        done = honest(*given, **more)
+        t_us, node, kind, *others = done.trace.rows[-1]
+        done.trace.rows[-1] = (t_us + next(calls), node, kind, *others)  # type: ignore[assignment]
+        return done
+
+    monkeypatch.setattr(work, "simulate", moody)
+
+    assert sweep(tmp_path / "out", "--runner", "process", "--no-shrink") == 3
+    said = capsys.readouterr().out
+    assert "came out differently when run again" in said
+    assert "watchkeeper run consumer-crash --variant hardened --seed 0 --check-deter" in said
+    differing = summary(tmp_path / "out")["determinism"]["differing"]
+    assert "consumer-crash-hardened-sim-0" in {one["run_id"] for one in differing}
+    assert rows(tmp_path / "out")[0]["fingerprint_again"] is not None
+
+
+def test_some_runs_are_run_twice(swept: Path) -> None:
+    """And it is said how many."""
+    twice = sum(row["repeated"] for row in rows(swept))
+
+    assert twice >= 1
+    assert summary(swept)["determinism"] == {"repeated": twice, "differing": []}
+
+
+# --- failures, traces, commands --------------------------------------------------------
+
+
+def test_failures_are_counted_by_the_way_they_fail(swept: Path) -> None:
+    """Each with its density, its interval, its first run."""
+    said = summary(swept)
+    counts = Counter(row["signature"] for row in rows(swept) if row["signature"])
+
+    assert {one["signature"]: one["number"] for one in said["failures"]} == counts
+    for one in said["failures"]:
+        assert one["per_1000"] == pytest.approx(1000 * one["number"] / 16)
+        assert one["interval"][0] < one["per_1000"] < one["interval"][1]
+        assert one["cells"] == [1]
+    assert said["verdicts"] == {"holds": 8, "violated": 8, "unknown": 0, "failed": 0}
+    assert said["met"] == {"as expected": 16, "not as expected": 0, "open": 0}
+
+
+def run_of(command: str, out: Path) -> dict[str, Any]:
+    """What a command that a sweep has printed comes to."""
+    words = shlex.split(command)
+    assert words[:2] == ["watchkeeper", "run"]
+    run_command([*words[1:], "--no-pictures", "--out", str(out)])
+    [verdict] = out.glob("*/verdict.json")
+    said: dict[str, Any] = json.loads(verdict.read_text())
+    return said
+
+
+def test_the_commands_show_the_failures(swept: Path, tmp_path: Path) -> None:
+    """The first run of each way, and the smallest scenario that was found for it."""
+    for number, one in enumerate(summary(swept)["failures"]):
+        first = run_of(one["first"]["command"], tmp_path / f"first-{number}")
+        small = run_of(one["smallest"]["command"], tmp_path / f"small-{number}")
+        for said in (first, small):
+            violated = [
+                found["name"]
+                for found in said["properties"]
+                if found["verdict"] == "violated" and found["counts"]
+            ]
+            assert violated == one["properties"]
+        assert small["stats"]["events"] < first["stats"]["events"] / 2
+
+
+def test_traces_are_those_of_the_runs(swept: Path) -> None:
+    """Of failures and of a sample of the others, in the form that `report` reads."""
+    by_id = {row["run_id"]: row for row in rows(swept)}
+    kept = {path.name: path / "trace.jsonl" for path in (swept / "traces").iterdir()}
+
+    assert {name for name, row in by_id.items() if row["signature"]} < set(kept)
+    assert len(kept) == 8 + 1
+    for name, path in kept.items():
+        with path.open("rb") as file:
+            trace: Trace = parse(file, name=str(path))
+        assert trace.fingerprint == by_id[name]["fingerprint"]
+        assert trace.header.run_id == name
+        assert trace.header.versions["watchkeeper"]
+
+
+def test_few_traces_are_kept_of_many_failures(tmp_path: Path) -> None:
+    """Each way of failing has one before any has two."""
+    sweep(tmp_path / "out", "--runner", "process", "--traces", "2", "--no-shrink")
+    by_id = {row["run_id"]: row for row in rows(tmp_path / "out")}
+    kept = [by_id[path.name]["signature"] for path in (tmp_path / "out" / "traces").iterdir()]
+
+    assert len(set(kept) - {None}) == 2
+    assert len(kept) == 3
+
+
+def test_values_that_change_have_scenarios_of_their_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run of one of them is run again from its file."""
+    changes = ("--set", "timeline.1.at=8s,14s", "--no-shrink")
+    assert sweep(tmp_path / "out", "--runner", "process", *changes) == 0
+    said = capsys.readouterr().out
+    assert "timeline.1.at  variant" in said
+
+    found = rows(tmp_path / "out")
+    assert len({row["run_id"] for row in found}) == len(found) == 32
+    assert dict(found[0]["parameters"]) == {"timeline.1.at": "8s"}
+    command = summary(tmp_path / "out")["failures"][0]["first"]["command"]
+    assert "scenarios/consumer-crash-p0.yaml" in command
+    again = run_of(command, tmp_path / "again")
+    first = next(row for row in found if row["run_id"].startswith("consumer-crash-p0-doc"))
+    assert again["variant"] == first["variant"]
+    by_id = {row["run_id"]: row["fingerprint"] for row in found}
+    run_id = summary(tmp_path / "out")["failures"][0]["first"]["run_id"]
+    assert again["fingerprint"] == by_id[run_id]
+
+
+def test_runs_that_break_off_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """An error in a run ends neither the others nor the sweep; the command ends with 4."""
+    honest = work.simulate
+
+    def breaks(plan: Any, seed: int, **more: Any) -> Simulated:
+        if seed == 5:
+            raise KeyError("clicks")
+        return honest(plan, seed, **more)
+
+    monkeypatch.setattr(work, "simulate", breaks)
+
+    assert sweep(tmp_path / "out", "--runner", "process", "--no-shrink") == 4
+    said = capsys.readouterr().out
+    assert "the run failed: KeyError in breaks" in said
+    assert "2 runs ended in an error; that is a defect" in said
+    assert [row["seed"] for row in rows(tmp_path / "out") if row["verdict"] == "failed"] == [5, 5]
+
+
+@pytest.mark.parametrize(
+    ("scenario", "options", "code"),
+    [
+        ("consumer-crash", ("--variants", "hardened"), 0),
+        ("consumer-crash", ("--variants", "documented", "--set", "expect.documented=holds"), 1),
+        ("consumer-crash", ("--set", "timeline.1.at=14s", "--set", "settle=1s"), 2),
+    ],
+)
+def test_exit_codes(scenario: str, options: tuple[str, ...], code: int, tmp_path: Path) -> None:
+    """0 as expected, 1 not, 2 where it cannot be said."""
+    of = ("sweep", scenario, "--seeds", "0:3", "--runner", "process", "--no-shrink")
+
+    assert sweep(tmp_path / "out", *options, of=of) == code
+
+
+# --- going on --------------------------------------------------------------------------
+
+
+def test_the_same_command_goes_on(
+    swept: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is finished is not done again; what is missing is."""
+    out = tmp_path / "out"
+    shutil.copytree(swept, out)
+    parts = sorted((out / "runs").iterdir())
+    parts[1].unlink()
+    shutil.rmtree(out / "traces" / "consumer-crash-documented-sim-4")
+    before = {path: path.stat().st_mtime_ns for path in out.rglob("*") if path.is_file()}
+    done: list[int] = []
+    honest = work.run_row
+
+    def counting(cell: Any, seed: int, number: int, **more: Any) -> RunRow:
+        done.append(number)
+        return honest(cell, seed, number, **more)
+
+    monkeypatch.setattr(work, "run_row", counting)
+
+    assert sweep(out, "--runner", "process") == 0
+    rewritten = {"part-00000.parquet", "summary.json", "sweep.html", ".under-way"}
+    for path, at in before.items():
+        same = path.stat().st_mtime_ns == at
+        assert same or path.name in rewritten, path
+    assert done == [row["number"] for row in pq.read_table(parts[1]).to_pylist()]
+    assert rows(out) == rows(swept)
+    assert summary(out)["cells"] == summary(swept)["cells"]
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        (("--seeds", "0:9"), "holds another sweep: one of the seeds 0:8"),
+        (("--variants", "hardened"), 'one of the variants ["hardened", "documented"]'),
+        (("--set", "settle=9s"), "one with the values {}"),
+    ],
+)
+def test_another_command_is_refused(
+    other: tuple[str, ...], said: str, swept: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A folder holds one sweep, which is left as it is."""
+    before = rows(swept)
+
+    assert sweep(swept, *other) == 4
+    assert said in capsys.readouterr().err
+    assert rows(swept) == before
+
+
+def test_a_scenario_that_was_changed_is_another(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Even if it bears the same name: its runs would be mixed with those of before."""
+    text = Path("scenarios/consumer-crash.yaml")
+    file = tmp_path / "mine.yaml"
+    whole = (Path(__file__).parent.parent / text).read_text()
+    file.write_text(whole)
+    of = ("sweep", str(file), "--seeds", "0:2", "--runner", "process")
+    assert sweep(tmp_path / "out", of=of) == 0
+    file.write_text(whole.replace("14s", "13s"))
+
+    assert sweep(tmp_path / "out", of=of) == 4
+    assert "one of that scenario, before it was changed" in capsys.readouterr().err
+
+
+def test_results_of_other_code_are_not_mixed(
+    swept: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A sweep that was begun before the program changed is not gone on with."""
+    from watchkeeper import sweep_grid
+
+    monkeypatch.setattr(sweep_grid, "code_digest", lambda: "another")
+
+    assert sweep(swept) == 4
+    assert "by another state of the code of watchkeeper" in capsys.readouterr().err
+
+
+def test_one_process_has_the_folder(swept: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A second one is refused while the first is at work."""
+    with store.opened(swept):
+        assert sweep(swept) == 4
+    assert "another sweep is under way" in capsys.readouterr().err
+    assert sweep(swept) == 0
+
+
+# --- what may be in the way ------------------------------------------------------------
+
+
+def test_a_folder_of_somebody_is_left_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A sweep begins in an empty folder, or goes on in its own."""
+    (tmp_path / "thesis.tex").write_text("years")
+
+    assert sweep(tmp_path) == 4
+    assert "is not the folder of a sweep, and not empty (it holds thesis.tex)" in (
+        capsys.readouterr().err
+    )
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["thesis.tex"]
+
+
+def test_a_folder_that_cannot_be_made(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One sentence, and what to do."""
+    (tmp_path / "file").write_text("")
+
+    assert sweep(tmp_path / "file" / "out") == 4
+    assert "cannot be written: Not a directory; choose another with --out" in (
+        capsys.readouterr().err
+    )
+
+
+@pytest.mark.parametrize("after", [1, 3, 6])
+def test_a_full_disk(
+    after: int,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """What was finished is kept, nothing half-written is left, and the same command goes on."""
+    honest, calls = os.fsync, iter(range(10**6))
+    small = ("--runner", "process", "--chunk", "0.05", "--no-shrink", "--traces", "1")
+
+    def full(descriptor: int) -> None:
+        if next(calls) >= 2 * after:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        honest(descriptor)
+
+    out = tmp_path / "out"
+    monkeypatch.setattr(os, "fsync", full)
+    assert sweep(out, *small) == 4
+    said = capsys.readouterr().err
+    assert "cannot be written: No space left on device; what was finished before is kept" in said
+    assert not list(out.rglob(".*unfinished"))
+    kept = {path.name: path.read_bytes() for path in out.glob("runs/*")}
+    assert len(kept) == max(after - 2, 0)
+    monkeypatch.undo()
+
+    assert sweep(out, *small) == 0
+    assert [row["number"] for row in rows(out)] == list(range(16))
+    assert {name: (out / "runs" / name).read_bytes() for name in kept} == kept
+
+
+@pytest.mark.parametrize("harm", ["cut", "other"])
+def test_a_table_that_is_no_such_thing(
+    harm: str, swept: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is named, and what to do; once it is removed the same command makes it again."""
+    out = tmp_path / "out"
+    shutil.copytree(swept, out)
+    part = sorted((out / "runs").iterdir())[0]
+    if harm == "cut":
+        part.write_bytes(part.read_bytes()[:-100])
+    else:
+        pq.write_table(pa.table({"x": [1]}), part)
+
+    assert sweep(out) == 4
+    said = capsys.readouterr().err
+    assert str(part) in said
+    assert "remove that file, and the same command makes it again" in said
+    part.unlink()
+    assert sweep(out, "--runner", "process") == 0
+    assert rows(out) == rows(swept)
+
+
+def test_a_manifest_that_is_no_such_thing(
+    swept: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is not written over."""
+    out = tmp_path / "out"
+    shutil.copytree(swept, out)
+    (out / "sweep.json").write_text("{")
+
+    assert sweep(out) == 4
+    assert "is no manifest of a sweep" in capsys.readouterr().err
+    assert (out / "sweep.json").read_text() == "{"
+
+
+def test_what_a_killed_process_has_left_is_removed(swept: Path, tmp_path: Path) -> None:
+    """Unfinished files count for nothing."""
+    out = tmp_path / "out"
+    shutil.copytree(swept, out)
+    (out / "runs" / ".part-00007.parquet-unfinished").write_bytes(b"PAR1")
+    (out / ".scratch").mkdir()
+
+    assert sweep(out, "--runner", "process") == 0
+    assert not list(out.rglob(".*unfinished"))
+    assert not (out / ".scratch").exists()
+    assert rows(out) == rows(swept)
+
+
+def test_ctrl_c_keeps_what_is_finished(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The command ends with 2 and says that it can be gone on with."""
+    honest = work.run_row
+
+    def tired(cell: Any, seed: int, number: int, **more: Any) -> RunRow:
+        if number == 9:
+            raise KeyboardInterrupt
+        return honest(cell, seed, number, **more)
+
+    monkeypatch.setattr(work, "run_row", tired)
+    out = tmp_path / "out"
+    small = ("--runner", "process", "--chunk", "0.02", "--no-shrink")
+    assert sweep(out, *small) == 2
+    said = capsys.readouterr().err
+    assert "interrupted: " in said
+    assert "the same command goes on with the others" in said
+    monkeypatch.undo()
+    assert 0 < len(rows(out)) <= 9
+
+    assert sweep(out, *small) == 0
+    assert len(rows(out)) == 16
+
+
+def test_the_extra_is_named_where_a_library_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Tables need pyarrow, which the first install does not bring."""
+    from pipeline.sweeps import rows as table_rows
+
+    monkeypatch.setattr(table_rows, "find_spec", lambda name: None)
+
+    assert sweep(tmp_path / "out") == 4
+    assert "needs pyarrow, which is not installed; pip install 'watchkeeper[spark]'" in (
+        capsys.readouterr().err
+    )
+
+
+# --- what is said ----------------------------------------------------------------------
+
+
+def test_json_is_one_value(swept: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The same as the summary, with the files."""
+    assert sweep(swept, "--json") == 0
+    said = json.loads(capsys.readouterr().out)
+    files = said.pop("files")
+
+    assert said == json.loads((swept / "summary.json").read_text())
+    assert all(Path(name).exists() for name in files)
+    assert said["command"] == shlex.join(
+        ["watchkeeper", *CRASH[:2], "--seeds", "0:8", *CRASH[2:4]]
+    ) + (f" --out {swept}")
+
+
+def test_who_works_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """By auto, by the work there is."""
+    sweep(tmp_path / "out", "--no-shrink")
+    assert "runner  process: " in capsys.readouterr().err
+    sweep(tmp_path / "out", "--no-shrink")
+    assert "runner  process: every run is finished" in capsys.readouterr().err
+
+
+def test_many_cells_are_printed_as_maps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A map a variant; where nothing was seen, it is said what that is worth."""
+    of = ("sweep", "retries-against-timeout", "--seeds", "0:1", "--variants", "kafka_08")
+    config = "groups.billing.config"
+    changes = (
+        f"{config}.zookeeper.session.timeout.ms=4000,6000",
+        f"{config}.rebalance.max.retries=2,3,8",
+        f"{config}.rebalance.backoff.ms=500,2000,4000",
+    )
+    options = [word for change in changes for word in ("--set", change)]
+
+    assert sweep(tmp_path / "out", "--runner", "process", "--no-shrink", *options, of=of) == 1
+    said = capsys.readouterr().out
+    assert "kafka_08, violated of 1,000 runs, by rebalance.backoff.ms" in said
+    assert "zookeeper.session.timeout.ms  rebalance.max.retries  500    2000   4000" in said
+    assert "6000                          8                      1,000  -      -" in said
+    assert "- stands for none of 1 runs: 0 to 793 of 1,000" in said
+
+
+@pytest.mark.skipif(BROWSER is None, reason="there is no browser")
+def test_a_browser_draws_the_page(swept: Path, tmp_path: Path) -> None:
+    """The map, a row a cell, the ways of failing with their commands."""
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    command = [BROWSER or "", *flags, f"--user-data-dir={tmp_path}/browser", "--dump-dom"]
+
+    done = subprocess.run(
+        [*command, (swept / "sweep.html").as_uri()], capture_output=True, text=True, timeout=120
+    )
+
+    assert done.stdout.count('class="cell"') == 2
+    assert done.stdout.count('data-tip=""') == 4
+    for one in summary(swept)["failures"]:
+        assert one["first"]["command"] in done.stdout
+        assert one["smallest"]["command"] in done.stdout
+
+
+def test_the_page_needs_nothing_else(swept: Path) -> None:
+    """No network, no other file; what is said in it cannot become a part of it."""
+    text = (swept / "sweep.html").read_text()
+
+    assert "http" not in text.replace("http-equiv", "").replace("http://www.w3.org", "")
+    assert "default-src 'none'" in text
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node is not installed")
+def test_the_script_can_be_parsed(swept: Path, tmp_path: Path) -> None:
+    """It is JavaScript."""
+    text = (swept / "sweep.html").read_text()
+    (tmp_path / "page.js").write_text(text.rpartition("<script>")[2].partition("</script>")[0])
+
+    subprocess.run(["node", "--check", str(tmp_path / "page.js")], check=True, timeout=60)
+
+
+# --- the campaign ----------------------------------------------------------------------
+
+
+def test_the_campaign_agrees_with_the_audit() -> None:
+    """Where the audit warns that attempts run out, runs show it; where it does not, they do not.
+
+    Where it says that only the last pause saves them, chance decides.
+    """
+    from model.patience import Patience
+    from pipeline.sweeps.grid import Grid
+    from watchkeeper.sweep_grid import Request, planned
+
+    timeouts = ("groups.billing.config.zookeeper.session.timeout.ms=6000,10000",)
+    plan = planned(
+        Request("retries-against-timeout", Path("unused"), variants="kafka_08", changes=timeouts)
+    )
+    grid = Grid(plan.grid.cells, range(2))
+    for cell in grid.cells:
+        timeout, retries, backoff = (int(value) for _, value in cell.parameters)
+        finding, note = Patience(timeout, retries, backoff).judge()
+        found = {work.run_row(cell, seed, 1).verdict for seed in grid.seeds}
+        if finding:
+            assert "violated" in found or retries * backoff == timeout, cell.parameters
+        elif not note and (retries - 1) * backoff > timeout + 2000:
+            assert found == {"holds"}, cell.parameters
+
+
+def test_a_look_takes_no_longer_than_it_has_to() -> None:
+    """Of a few cells one seed each."""
+    from watchkeeper.sweep_grid import Request, planned
+
+    grid = planned(Request("consumer-crash", Path("unused"))).grid
+    cost = choosing.look(grid)
+
+    assert 0 < cost.cheapest_s <= cost.mean_s

@@ -1,0 +1,102 @@
+"""A sweep bears to be killed at any moment: nothing is done twice, doubled, or lost."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.live import PS, until
+from tests.sweeps import elsewhere, rows, summary, sweep
+
+SWEEP = ("sweep", "consumer-crash", "--variants", "hardened,documented", "--seeds", "0:40")
+SMALL = ("--chunk", "0.04", "--traces", "12")
+"""Many small chunks, so that there is something to kill."""
+KILLS = 20
+POOLED = 5
+"""How many of them befall a pool of processes."""
+PATIENCE_S = 120.0
+
+
+def files_in(out: Path) -> dict[str, int]:
+    """Every finished file of results, with when it was written."""
+    kept = [*out.glob("runs/part-*"), *out.glob("traces/*/*.jsonl"), *out.glob("smallest/*")]
+    return {str(path.relative_to(out)): path.stat().st_mtime_ns for path in kept}
+
+
+def group_of(leader: int) -> list[str]:
+    """The processes of a group that still run."""
+    said = subprocess.run([PS, "-A", "-o", "pgid=,stat="], capture_output=True, text=True)
+    lines = (line.split() for line in said.stdout.splitlines())
+    return [stat for group, stat in lines if int(group) == leader and stat[0] != "Z"]
+
+
+def killed(begun: subprocess.Popen[Any], is_time: Callable[[], bool]) -> bool:
+    """Kill a process when it is time, by its id; whether it had not ended before."""
+    deadline = time.monotonic() + PATIENCE_S
+    while begun.poll() is None and not is_time():
+        assert time.monotonic() < deadline, "it neither ends nor comes so far"
+        time.sleep(0.002)
+    os.kill(begun.pid, signal.SIGKILL)
+    begun.communicate()
+    until(lambda: not group_of(begun.pid), 30)
+    return begun.returncode == -signal.SIGKILL
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same sweep, not killed."""
+    out = tmp_path_factory.mktemp("unbroken") / "out"
+    assert sweep(out, *SMALL, "--runner", "process", of=SWEEP) == 0
+    return out
+
+
+def test_twenty_kills_change_nothing(unbroken: Path, tmp_path: Path) -> None:
+    """Killed twenty times at moments that chance has drawn, it comes to what it had come to.
+
+    Some kills come while modules are loaded, most while so many more results are being
+    written. What is finished is never written again, and no process outlives its sweep.
+    """
+    out = tmp_path / "out"
+    chance = random.Random(2011)
+    moments = [(chance.randrange(1, 4), chance.random() * 0.03) for _ in range(KILLS)]
+    pooled = set(chance.sample(range(KILLS), POOLED))
+    early = set(chance.sample(range(KILLS), 3))
+    struck = 0
+    for kill, (files, delay_s) in enumerate(moments):
+        runner = (
+            ("--runner", "pool", "--jobs", "2") if kill in pooled else ("--runner", "process")
+        )
+        before = files_in(out)
+        begun = elsewhere(out, *SMALL, *runner, of=SWEEP)
+        if kill in early:
+            ends = time.monotonic() + delay_s * 20
+            struck += killed(begun, lambda ends=ends: time.monotonic() > ends)
+        else:
+            enough = len(before) + files
+            was_struck = killed(begun, lambda enough=enough: len(files_in(out)) >= enough)
+            struck += was_struck
+            time.sleep(delay_s)
+        after = files_in(out)
+        assert {name: after.get(name) for name in before} == before
+
+    assert struck == KILLS
+    before = files_in(out)
+    assert sweep(out, *SMALL, "--runner", "process", of=SWEEP) == 0
+    after = files_in(out)
+    assert {name: after[name] for name in before} == before
+    assert rows(out) == rows(unbroken)
+    for name in set(after) | set(files_in(unbroken)):
+        if name.startswith("traces/"):
+            assert (out / name).read_bytes() == (unbroken / name).read_bytes()
+    told, wanted = summary(out), summary(unbroken)
+    for said in (told, wanted):
+        del said["command"], said["failures"], said["cells"]
+    assert told == wanted
