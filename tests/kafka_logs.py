@@ -157,3 +157,41 @@ def logs(form: str, max_size: int = 10) -> st.SearchStrategy[BuiltLog]:
         st.just(form),
         st.sampled_from([0, 1, 1000, 2**33]),
     )
+
+
+# --- logs of brokers -------------------------------------------------------------------
+
+
+def in_turn(form: str, count: int, codec: Codec = Codec.NONE, rolls_every: int = 4) -> BuiltLog:
+    """A log with so many batches of three messages, in several segments."""
+    sent = [
+        Sent(
+            tuple(
+                KeyedMessage(_key(form, at), b"message %d of %d" % (one, at)) for one in range(3)
+            ),
+            codec,
+            rolls=at % rolls_every == 0,
+        )
+        for at in range(count)
+    ]
+    return built(sent, form)
+
+
+def _key(form: str, at: int) -> bytes | None:
+    return b"key %d" % at if form == "0.8" and at % 2 else None
+
+
+def brokers(form: str = "0.7") -> dict[str, BuiltLog]:
+    """Folder -> the log in it, of two brokers."""
+    return {
+        "1/clicks-0": in_turn(form, 10),
+        "1/clicks-1": in_turn(form, 7, Codec.GZIP),
+        "2/page views-0": in_turn(form, 9, Codec.SNAPPY, rolls_every=3),
+    }
+
+
+def written(home: Path, logs: dict[str, BuiltLog]) -> Path:
+    """Write logs into their folders below a folder."""
+    for name, log in logs.items():
+        log.write(home / name)
+    return home

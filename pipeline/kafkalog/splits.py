@@ -146,7 +146,8 @@ def _found(way: Walk, wanted: Wanted) -> tuple[list[_Mark], int]:
             if unwanted < len(after):
                 bound = one.stretch.bounds[unwanted]
                 found.append(_Mark(at + int(bound) if unwanted else reached.at, offset))
-        elif at - found[-1].at >= wanted.split_bytes and one.goes_on:
+        elif at - found[-1].at >= wanted.split_bytes and at == reached.at and one.goes_on:
+            # behind something damaged it is not known which offsets that had
             found.append(_Mark(at, reached.offset))
         if found and wanted.high is not None:
             last = _first(after >= wanted.high)

@@ -60,15 +60,20 @@ class Loaded(Struct, frozen=True):
     """Why it was not loaded; empty if it was."""
 
 
+class CannotWrite(PipelineProblem):
+    """The table takes nothing, and so will take nothing of what comes next."""
+
+
 def load(task: LoadTask) -> list[Loaded]:
-    """Write a file for each split; what goes wrong with one is answered, and ends the task."""
+    """Write a file for each split; what keeps one from being loaded is answered."""
     done = []
     for split in task.splits:
         try:
             done.append(_load(split, task))
         except PipelineProblem as problem:
             done.append(Loaded(split, problem=str(problem)))
-            break
+            if isinstance(problem, CannotWrite):
+                break
     return done
 
 
@@ -79,12 +84,12 @@ def _load(split: Split, task: LoadTask) -> Loaded:
         with _attempt(run) as place:
             return _written(split, task, name, home, place)
     except FileNotFoundError:
-        raise PipelineProblem(
+        raise CannotWrite(
             f"{run} is not there any more: another load into {home} has begun, or this worker "
             "does not see that folder; every worker has to see it at that path"
         ) from None
     except OSError as error:
-        raise PipelineProblem(
+        raise CannotWrite(
             f"{home / name} cannot be written: {error.strerror or error}; what was loaded before "
             "is kept, and the same command goes on when that is mended"
         ) from None
