@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from model.asks import Partition
+from model.registry import partition_07
 from pipeline.loading.commits import Held, LogKey
 from watchkeeper.auditing import Request
 from watchkeeper.endings import HOLDS, VIOLATED
@@ -31,8 +32,9 @@ class Row:
 
 def partition_of(key: LogKey) -> Partition:
     """The partition as it is named in ZooKeeper: 0.7 puts the broker before its number."""
-    number = str(key.partition)
-    return Partition(key.topic, number if key.broker is None else f"{key.broker}-{number}")
+    if key.broker is None:
+        return Partition(key.topic, str(key.partition))
+    return partition_07(key.topic, key.broker, key.partition)
 
 
 def places(held: dict[LogKey, Held]) -> dict[Partition, int]:
