@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from model.sweeps import short_name
+from model.verdicts import counted
 from reports.files import write
-from reports.labels import counted
 from reports.page import page
 
 NAME = "sweep.html"

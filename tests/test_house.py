@@ -73,7 +73,7 @@ AT_HOME = {
     "pydantic": {"scenarios"},
     "kazoo": {"real"},
     "cramjam": {"model"},
-    "numpy": {"explore"},
+    "numpy": {"explore", "pipeline"},
     "pyspark": {"pipeline"},
     "py4j": {"pipeline"},
     "pyarrow": {"pipeline"},

@@ -84,8 +84,8 @@ def run(
         said["digest"] = done.digest
         shows.append(partial(show, done, out))
     if disk is not None:
-        with _Progress() as progress:
-            found = calibrating_disk.measured_disk(disk, quick=quick, tell=progress.tell)
+        with ProgressLine() as progress:
+            found = calibrating_disk.measured_disk(disk, quick=quick, tell=progress.say)
         profile = together(calibrating_disk.disk_profile(found, disk), profile)
         shows.append(partial(calibrating_disk.show_disk, found, disk, out))
     profile = together(profile, before)

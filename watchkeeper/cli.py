@@ -15,6 +15,7 @@ import click
 from watchkeeper import options
 from watchkeeper.cli_explore import EXPLORE_COMMANDS
 from watchkeeper.cli_live import LIVE_COMMANDS
+from watchkeeper.cli_load import load
 from watchkeeper.cli_sweep import sweep
 from watchkeeper.endings import HOLDS, UNKNOWN, USAGE, VIOLATED, Stop, defect, print_json, tell
 from watchkeeper.interrupts import INTERRUPTED, INTERRUPTS
@@ -235,5 +236,5 @@ def version(as_json: bool) -> None:
         print(__version__)
 
 
-for command in (*LIVE_COMMANDS, *EXPLORE_COMMANDS, sweep):
+for command in (*LIVE_COMMANDS, *EXPLORE_COMMANDS, load, sweep):
     app.add_command(command)

@@ -21,6 +21,17 @@ FORM = 'JSON of the form {"group": "G", "offsets": {"TOPIC": {"PARTITION": 42}}}
 
 def export(request: Request, file: Path) -> dict[str, Any]:
     """Write the offsets of a group to a file; `-` is standard output."""
+    zxid, found = committed(request)
+    offsets: dict[str, dict[str, int]] = {}
+    for partition, value in sorted(found.items()):
+        offsets.setdefault(partition.topic, {})[partition.name] = value
+    whole = {"group": request.group, "zxid": zxid, "offsets": offsets}
+    _write(file, f"{json.dumps(whole, indent=2, ensure_ascii=False)}\n")
+    return {"group": request.group, "file": str(file), "exported": len(found)}
+
+
+def committed(request: Request) -> tuple[int, dict[Partition, int]]:
+    """The offsets of a group, and as of which zxid; Stop unless all of them could be read."""
     assert request.group is not None, "offsets are a group's"
     with reader(request) as opened:
         snapshot = opened.read(request.group)
@@ -29,16 +40,7 @@ def export(request: Request, file: Path) -> dict[str, Any]:
     doubts += [said for path, said in census.bad if registry.parse_offset(path) is not None]
     if doubts:
         raise Stop(UNKNOWN, f"not all offsets could be read: {doubts[0]}; nothing was written")
-    offsets: dict[str, dict[str, int]] = {}
-    for partition, value in sorted(census.groups[request.group].offsets.items()):
-        offsets.setdefault(partition.topic, {})[partition.name] = value
-    whole = {"group": request.group, "zxid": snapshot.zxid, "offsets": offsets}
-    _write(file, f"{json.dumps(whole, indent=2, ensure_ascii=False)}\n")
-    return {
-        "group": request.group,
-        "file": str(file),
-        "exported": sum(map(len, offsets.values())),
-    }
+    return snapshot.zxid, census.groups[request.group].offsets
 
 
 def _census(snapshot: Snapshot, request: Request) -> Census:
@@ -67,7 +69,13 @@ def _write(file: Path, text: str) -> None:
 def reset(request: Request, file: Path) -> dict[str, Any]:
     """Set the offsets of a group to those of a file, if none of its members is alive."""
     assert request.group is not None, "offsets are a group's"
-    wanted = read_file(file, request.group)
+    changed = set_to(request, read_file(file, request.group), str(file))
+    return {"group": request.group, "file": str(file), "changed": changed}
+
+
+def set_to(request: Request, wanted: dict[Partition, int], source: str) -> dict[str, Any]:
+    """Set the offsets of a group, if none of its members is alive; what has changed."""
+    assert request.group is not None, "offsets are a group's"
     with reader(request) as opened:
         from real.reset import Refused
         from real.reset import reset as write
@@ -75,22 +83,21 @@ def reset(request: Request, file: Path) -> dict[str, Any]:
         snapshot = opened.read(request.group)
         census = _census(snapshot, request)
         before = census.groups[request.group].offsets
-        _check_known(census, before, wanted, file)
+        _check_known(census, before, wanted, source)
         try:
             write(opened, snapshot, request.group, wanted)
         except Refused as refused:
             code = UNKNOWN if refused.is_unknown else VIOLATED
             raise Stop(code, str(refused)) from None
-    changed = {
+    return {
         str(partition): {"from": before.get(partition), "to": value}
         for partition, value in wanted.items()
         if before.get(partition) != value
     }
-    return {"group": request.group, "file": str(file), "changed": changed}
 
 
 def _check_known(
-    census: Census, before: dict[Partition, int], wanted: dict[Partition, int], file: Path
+    census: Census, before: dict[Partition, int], wanted: dict[Partition, int], source: str
 ) -> None:
     """A slip in a name would make an offset that nobody ever reads."""
     known = {one for topic in census.topics.values() for one in topic.partitions()}
@@ -98,8 +105,8 @@ def _check_known(
         if partition not in known and partition not in before:
             raise Stop(
                 USAGE,
-                f"{file} has an offset for {partition}, which is no partition that is registered "
-                "and has no offset yet; nothing was set",
+                f"{source} has an offset for {partition}, which is no partition that is "
+                "registered and has no offset yet; nothing was set",
             )
 
 

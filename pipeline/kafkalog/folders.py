@@ -1,0 +1,208 @@
+"""Which logs are in a folder: of one broker, of several, or one log alone.
+
+    LOGS/clicks-0/00000000000000000000.kafka      the logs of a broker
+    LOGS/2/clicks-0/...                           those of brokers, a folder each
+    LOGS/broker-2/clicks-0/...                    the same
+    clicks-0/00000000000000000000.kafka           one log
+
+Which broker's they are says whoever asks; else the file `meta.properties` beside the logs,
+which brokers of 0.8.2 write; else the name of the folder; else it is broker 0.
+
+In 0.7 each broker has messages of its own. In 0.8 the logs of one partition on several
+brokers are replicas: they hold the same messages, so one of them is read.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from itertools import pairwise
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from model.log.folders import partition_of
+from pipeline.kafkalog.formats import FORMATS
+from pipeline.problems import PipelineProblem
+
+BROKER = re.compile(r"(?:broker[-_]?)?(\d+)")
+BROKER_ID = re.compile(r"^broker\.id=(\d+)\s*$", re.MULTILINE)
+PROPERTIES = "meta.properties"
+SEGMENT = re.compile(r"(\d+)(\.\w+)", re.ASCII)
+SUFFIXES = {form.suffix: form.name for form in FORMATS.values()}
+"""Suffix -> the release whose segments end so."""
+
+Replicas = Literal["first", "all"]
+Gaps = Literal["fail", "allow"]
+
+
+class Segment(Struct, frozen=True):
+    """A file of a log: it holds what begins at `start`."""
+
+    path: str
+    start: int
+    size_bytes: int
+
+
+class LogFolder(Struct, frozen=True):
+    """The log of one partition, as its folder lists it."""
+
+    topic: str
+    broker: int
+    partition: int
+    format: str
+    segments: tuple[Segment, ...]
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition} of broker {self.broker}"
+
+    @property
+    def name(self) -> str:
+        """What tells it from all others in a folder."""
+        return f"{self.broker}/{self.topic}-{self.partition}"
+
+    @property
+    def size_bytes(self) -> int:
+        """How much there is of it."""
+        return sum(segment.size_bytes for segment in self.segments)
+
+    @property
+    def start(self) -> int:
+        """The first offset that it has."""
+        return self.segments[0].start
+
+
+def logs_in(
+    folder: str | Path,
+    *,
+    broker: int | None = None,
+    replicas: Replicas = "first",
+    gaps: Gaps = "fail",
+) -> list[LogFolder]:
+    """The logs in a folder, sorted; PipelineProblem where it is no folder of logs."""
+    home = Path(folder)
+    try:
+        found = list(_found(home, broker))
+    except OSError as error:
+        where = error.filename or home
+        raise PipelineProblem(f"{where} cannot be read: {error.strerror or error}") from None
+    if not found:
+        raise PipelineProblem(
+            f"there is no log in {home}; expected folders TOPIC-PARTITION with segments in them, "
+            "*.kafka (0.7) or *.log (0.8), or a folder of these for each broker"
+        )
+    _check_one_format(found)
+    _check_once(found)
+    if gaps == "fail":
+        for log in found:
+            _check_adjoining(log)
+    found.sort(key=lambda log: (log.topic, log.partition, log.broker))
+    if replicas == "first" and found[0].format == "0.8":
+        return list({(log.topic, log.partition): log for log in reversed(found)}.values())[::-1]
+    return found
+
+
+def _found(home: Path, broker: int | None) -> Iterator[LogFolder]:
+    if partition_of(home.name) is not None and _files(home):
+        yield from _logs([home], _broker_of(home.parent, broker))
+        return
+    folders = sorted(one for one in home.iterdir() if one.is_dir())
+    found = list(_logs(folders, _broker_of(home, broker)))
+    yield from found
+    taken = {Path(log.segments[0].path).parent for log in found}
+    for one in folders:
+        if one not in taken and BROKER.fullmatch(one.name):
+            inner = [log for log in one.iterdir() if log.is_dir()]
+            yield from _logs(inner, _broker_of(one, broker))
+
+
+def _broker_of(home: Path, asked: int | None) -> int:
+    if asked is not None:
+        return asked
+    properties = home / PROPERTIES
+    if properties.is_file():
+        said = BROKER_ID.search(properties.read_text(errors="replace"))
+        if said is not None:
+            return int(said[1])
+    named = BROKER.fullmatch(home.name)
+    return int(named[1]) if named is not None else 0
+
+
+def _logs(folders: Iterable[Path], broker: int) -> Iterator[LogFolder]:
+    for folder in folders:
+        named = partition_of(folder.name)
+        files = _files(folder) if named is not None else []
+        if named is None or not files:
+            continue
+        formats = {form for form, _ in files}
+        if len(formats) > 1:
+            raise PipelineProblem(
+                f"{folder} holds segments of 0.7 (*.kafka) and of 0.8 (*.log); move the ones "
+                "that do not belong there to a folder of their own"
+            )
+        segments = tuple(sorted((one for _, one in files), key=lambda one: one.start))
+        yield LogFolder(named[0], broker, named[1], formats.pop(), segments)
+
+
+def _files(folder: Path) -> list[tuple[str, Segment]]:
+    """The segments in a folder, each after the release that names its files so.
+
+    Sizes are asked when all names are known. A segment after which there is another does
+    not grow any more; asked before, it might still have been the last.
+    """
+    found = []
+    for name in os.listdir(folder):
+        named = SEGMENT.fullmatch(name)
+        if named is None or named[2] not in SUFFIXES:
+            continue
+        path = folder / name
+        with suppress(FileNotFoundError):  # its broker has just deleted it
+            segment = Segment(str(path), int(named[1]), path.stat().st_size)
+            found.append((SUFFIXES[named[2]], segment))
+    return found
+
+
+# --- what must not be ------------------------------------------------------------------
+
+
+def _check_one_format(found: list[LogFolder]) -> None:
+    for log in found[1:]:
+        if log.format != found[0].format:
+            raise PipelineProblem(
+                f"{found[0]} is of Kafka {found[0].format} and {log} of {log.format}; an offset "
+                "means a byte in one and a message in the other: load them one by one"
+            )
+
+
+def _check_once(found: list[LogFolder]) -> None:
+    places: dict[str, LogFolder] = {}
+    for log in found:
+        other = places.setdefault(log.name, log)
+        if other is not log:
+            raise PipelineProblem(
+                f"{log} is there twice, in {Path(other.segments[0].path).parent} and in "
+                f"{Path(log.segments[0].path).parent}; name the folder of one broker alone"
+            )
+
+
+def _check_adjoining(log: LogFolder) -> None:
+    """In 0.7 a segment ends at the offset at which the next one begins."""
+    for before, after in pairwise(log.segments):
+        end = before.start + before.size_bytes
+        if log.format == "0.7" and end != after.start:
+            raise PipelineProblem(missing(log.name, before.path, end, after.path, after.start))
+        if before.start == after.start:
+            raise PipelineProblem(
+                f"{before.path} and {after.path} begin at the same offset; move one of them away"
+            )
+
+
+def missing(log: str, path: str, end: int, next_path: str, next_start: int) -> str:
+    """What is said where a segment does not go on where the one before it ends."""
+    return (
+        f"{log}: {path} ends at {end} and the next segment, {next_path}, begins at {next_start}: "
+        "a segment is missing or was changed; put it back, or read what is there by allowing gaps"
+    )

@@ -1,0 +1,114 @@
+"""How far a batch of a stream may read, if it may not read all there is.
+
+What is allowed is dealt out to the logs in turn, those with the least to read first, so that
+what one of them leaves is there for the others. An entry is read whole or not at all; if
+not even one fits, one is read nevertheless, of the log with the most to read, or the stream
+would stand still.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+import numpy as np
+
+from model.log.codecs import decompress
+from model.log.errors import LogError
+from pipeline.kafkalog.chain import chain
+from pipeline.kafkalog.folders import LogFolder
+from pipeline.kafkalog.formats import FORMATS, Places
+from pipeline.kafkalog.rows import LIMIT_BYTES
+from pipeline.kafkalog.walking import Walked, walk, with_limits
+
+Cost = Callable[[LogFolder, Walked, int], Places]
+"""Of a log, what of it was passed, and the offset before: what each entry counts for."""
+
+
+def bytes_of(log: LogFolder, passed: Walked, before: int) -> Places:
+    """An entry counts for its size in the file."""
+    return np.diff(passed.stretch.bounds)
+
+
+def messages_of(log: LogFolder, passed: Walked, before: int) -> Places:
+    """An entry counts for the messages in it.
+
+    In 0.8 the offsets tell how many these are; in 0.7 a wrapper has to be opened.
+    """
+    if log.format == "0.8":
+        return np.maximum(np.diff(passed.after, prepend=before), 1)
+    form = FORMATS[log.format]
+    data, bounds = passed.stretch.data, passed.stretch.bounds
+    heads = form.heads(data, bounds[:-1], bounds[1:])
+    counts = np.ones(len(passed.after), np.int64)
+    for at in np.flatnonzero(heads.codec).tolist():
+        wrapped = data[int(heads.value_at[at]) : int(bounds[at + 1])]
+        try:
+            inner = decompress(
+                int(heads.codec[at]), wrapped, limit_bytes=LIMIT_BYTES, where=str(log)
+            )
+        except LogError:
+            continue  # it counts for one, as what it is: something that cannot be read
+        counts[at] = max(len(chain(inner, form)) - 1, 1)
+    return counts
+
+
+def within(
+    logs: Iterable[LogFolder], place: Mapping[str, int], limit: int, cost: Cost
+) -> dict[str, int]:
+    """Where to stop in each log, so that what is read costs no more than the limit."""
+    ahead = sorted((_ahead_bytes(log, place[log.name]), log.name, log) for log in logs)
+    reached = dict(place)
+    left = limit
+    for turn, (_, name, log) in enumerate(ahead):
+        reached[name], used = reach(log, place[name], left // (len(ahead) - turn), cost)
+        left -= used
+    for _, name, log in reversed(ahead):
+        if left < limit:
+            break
+        reached[name], used = reach(log, place[name], 0, cost, at_least_one=True)
+        left -= used
+    return reached
+
+
+def _ahead_bytes(log: LogFolder, offset: int) -> int:
+    """About how much there is to be read from an offset on."""
+    return sum(
+        segment.size_bytes
+        for segment, limit in with_limits(log)
+        if limit is None or limit > offset
+    )
+
+
+def reach(
+    log: LogFolder, offset: int, budget: int, cost: Cost, *, at_least_one: bool = False
+) -> tuple[int, int]:
+    """How far one comes from an offset on, where an entry begins; and what that costs."""
+    reached, used = offset, 0
+    for segment, limit in with_limits(log):
+        if limit is not None and limit <= offset:
+            continue
+        with walk(log, segment, limit) as way:
+            begin = way.place_of(max(offset, segment.start), is_boundary=True)
+            for passed in way.entries(begin):
+                wanted = _wanted(passed, offset)
+                costs = used + np.cumsum(cost(log, wanted, reached))
+                fitting = int(np.count_nonzero(costs <= budget))
+                if at_least_one and not used and len(costs):
+                    fitting = max(fitting, 1)
+                if fitting:
+                    reached, used = int(wanted.after[fitting - 1]), int(costs[fitting - 1])
+                if fitting < len(costs):
+                    return reached, used
+        if limit is not None:
+            reached = limit
+    return reached, used
+
+
+def _wanted(passed: Walked, offset: int) -> Walked:
+    """Without the entries before an offset."""
+    first = int(np.count_nonzero(passed.after <= offset))
+    if not first:
+        return passed
+    stretch = passed.stretch
+    wanted = stretch._replace(bounds=stretch.bounds[first:])
+    return Walked(wanted, passed.after[first:], passed.goes_on)

@@ -1,0 +1,154 @@
+"""What `spark.read.format("kafkalog")` can be told, checked."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeVar, get_args
+from urllib.parse import unquote, urlparse
+
+from msgspec import Struct
+
+from pipeline.kafkalog.folders import Gaps, LogFolder, Replicas, logs_in
+from pipeline.kafkalog.reading import OnCorrupt
+from pipeline.kafkalog.splits import SPLIT_BYTES
+from pipeline.problems import PipelineProblem
+
+Word = TypeVar("Word", bound=str)
+Start = Literal["earliest", "latest"]
+
+
+class Options(Struct, frozen=True):
+    """How the logs in a folder are read."""
+
+    folder: str
+    topics: tuple[str, ...] = ()
+    """Only these; all if empty."""
+    broker: int | None = None
+    replicas: Replicas = "first"
+    gaps: Gaps = "fail"
+    on_corrupt: OnCorrupt = "fail"
+    split_bytes: int = SPLIT_BYTES
+    pushes_filters: bool = False
+    starting_offsets: Start | dict[str, int] = "earliest"
+    max_bytes: int | None = None
+    """Of a stream: how much one batch reads at most, if given."""
+    max_messages: int | None = None
+
+    def logs(self) -> list[LogFolder]:
+        """The logs that are there now."""
+        found = logs_in(self.folder, broker=self.broker, replicas=self.replicas, gaps=self.gaps)
+        chosen = [log for log in found if not self.topics or log.topic in self.topics]
+        if not chosen:
+            there = sorted({log.topic for log in found})
+            raise PipelineProblem(
+                f"{self.folder} has no log of topic {', '.join(self.topics)}; it has those of "
+                f"{', '.join(there[:10])}{' and others' if len(there) > 10 else ''}"
+            )
+        return chosen
+
+
+class Option(NamedTuple):
+    """An option as a user writes it."""
+
+    name: str
+    default: str
+    says: str
+
+
+OPTIONS = (
+    Option("path", "", "the folder of the logs: of one broker, of several, or one log"),
+    Option("topics", "all", "topics, separated by commas"),
+    Option("broker", "", "the id of the broker whose logs they are"),
+    Option("replicas", "first", "0.8: read the first replica of a partition, or all"),
+    Option("gaps", "fail", "fail or allow: what if a segment is missing"),
+    Option("corrupt", "fail", "fail, skip or quarantine: what if a message is damaged"),
+    Option("splitBytes", str(SPLIT_BYTES), "a segment that is larger is read by several tasks"),
+    Option("pushdown", "off", "on: read only what filters want; load anew for each query then"),
+    Option("startingOffsets", "earliest", "where a new stream begins: earliest, latest or JSON"),
+    Option("maxBytesPerTrigger", "", "how much a batch of a stream reads at most"),
+    Option("maxMessagesPerTrigger", "", "how many messages that may be"),
+)
+_NAMES = {option.name.lower(): option.name for option in OPTIONS}
+
+
+def options_of(given: Mapping[str, str]) -> Options:
+    """The options that a user gave; PipelineProblem says what is not understood."""
+    said = {key.lower(): value for key, value in given.items()}
+    for key in said:
+        if key not in _NAMES:
+            near = get_close_matches(key, _NAMES, 1)
+            hint = f"; did you mean {_NAMES[near[0]]}" if near else ""
+            known = ", ".join(_NAMES.values())
+            raise PipelineProblem(f"kafkalog has no option {key!r}{hint}? It has {known}")
+    max_bytes = _number(said, "maxBytesPerTrigger", 1)
+    max_messages = _number(said, "maxMessagesPerTrigger", 1)
+    if max_bytes is not None and max_messages is not None:
+        raise PipelineProblem(
+            "a batch is limited by maxBytesPerTrigger or by maxMessagesPerTrigger; give one"
+        )
+    topics = tuple(one.strip() for one in said.get("topics", "").split(",") if one.strip())
+    return Options(
+        folder=_folder(said.get("path", "")),
+        topics=topics,
+        broker=_number(said, "broker", 0),
+        replicas=_word(said, "replicas", get_args(Replicas), "first"),
+        gaps=_word(said, "gaps", get_args(Gaps), "fail"),
+        on_corrupt=_word(said, "corrupt", get_args(OnCorrupt), "fail"),
+        split_bytes=_number(said, "splitBytes", 1) or SPLIT_BYTES,
+        pushes_filters=_word(said, "pushdown", ("off", "on"), "off") == "on",
+        starting_offsets=_starting(said.get("startingoffsets", "earliest")),
+        max_bytes=max_bytes,
+        max_messages=max_messages,
+    )
+
+
+def _folder(path: str) -> str:
+    """The folder, absolute, since workers have a working directory of their own."""
+    if not path:
+        raise PipelineProblem("kafkalog needs the folder of the logs: load(FOLDER)")
+    parts = urlparse(path)
+    if parts.scheme == "file":
+        path = unquote(parts.path)
+    elif parts.scheme and "://" in path:
+        raise PipelineProblem(
+            f"{path} is no folder of this machine; kafkalog reads files as brokers write them, "
+            "from a path that every worker sees"
+        )
+    return str(Path(path).absolute())
+
+
+def _number(said: Mapping[str, str], name: str, least: int) -> int | None:
+    text = said.get(name.lower())
+    if text is None or text == "":
+        return None
+    if not (text.isascii() and text.isdecimal()) or not least <= int(text) < 2**31:
+        raise PipelineProblem(f"{name} is {text!r}; expected a whole number from {least} on")
+    return int(text)
+
+
+def _word(said: Mapping[str, str], name: str, known: tuple[Word, ...], default: Word) -> Word:
+    text = said.get(name.lower(), default)
+    for word in known:
+        if word == text.lower():
+            return word
+    raise PipelineProblem(f"{name} is {text!r}; expected {' or '.join(known)}")
+
+
+def _starting(text: str) -> Start | dict[str, int]:
+    for word in get_args(Start):
+        if text == word:
+            return word  # type: ignore[no-any-return]
+    wrong = PipelineProblem(
+        f"startingOffsets is {text!r}; expected earliest, latest or JSON of the form "
+        '{"BROKER/TOPIC-PARTITION": 42}'
+    )
+    try:
+        offsets = json.loads(text)
+    except ValueError:
+        raise wrong from None
+    if not isinstance(offsets, dict) or not all(type(one) is int for one in offsets.values()):
+        raise wrong
+    return offsets

@@ -1,0 +1,243 @@
+"""Reads a split: Arrow record batches of its messages, and what to do with damaged ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+from msgspec import Struct
+
+from model.log.codecs import Codec
+from pipeline.kafkalog.folders import Gaps, missing
+from pipeline.kafkalog.formats import FORMATS, Flags
+from pipeline.kafkalog.rows import Entries, Rows, entries_of, rows_of
+from pipeline.kafkalog.splits import Split
+from pipeline.kafkalog.stretches import (
+    PIECE_BYTES,
+    Broken,
+    SegmentFile,
+    Whole,
+    opened,
+    stretches,
+)
+from pipeline.problems import PipelineProblem
+
+LONGEST_BYTES = 1 << 20
+"""How much of what is no message is put in one row."""
+WRONG_CRC = "the CRC of a message is wrong, or its lengths do not add up"
+
+OnCorrupt = Literal["fail", "skip", "quarantine"]
+
+
+class Asked(Struct, frozen=True):
+    """How a split is to be read."""
+
+    columns: tuple[str, ...]
+    on_corrupt: OnCorrupt = "fail"
+    gaps: Gaps = "fail"
+    piece_bytes: int = PIECE_BYTES
+
+
+class Counts:
+    """What was read of a split."""
+
+    def __init__(self) -> None:
+        self.messages = 0
+        self.corrupt = 0
+        """How many messages, or places without one, could not be trusted."""
+
+
+class Column(NamedTuple):
+    """A column: its name, its type, and how it is made of rows of a split."""
+
+    name: str
+    kind: pa.DataType
+    make: Callable[[Rows, Split, int], pa.Array]
+
+
+# --- columns ---------------------------------------------------------------------------
+
+
+def _constant(number: int, count: int) -> pa.Array:
+    return pa.array(np.full(count, number, np.int32))
+
+
+def _text(text: str | None, count: int) -> pa.Array:
+    """One text, again and again."""
+    if text is None:
+        return pa.nulls(count, pa.string())
+    encoded = text.encode()
+    offsets = (np.arange(count + 1) * len(encoded)).astype(np.int32)
+    buffers = [None, pa.py_buffer(offsets), pa.py_buffer(encoded * count)]
+    return pa.Array.from_buffers(pa.string(), count, buffers)
+
+
+def _codec(rows: Rows, split: Split, count: int) -> pa.Array:
+    return _text(CODEC_NAMES.get(rows.codec), count)
+
+
+def _crc_ok(rows: Rows, split: Split, count: int) -> pa.Array:
+    return pa.array(np.ones(count, bool) if rows.crc_ok is None else rows.crc_ok)
+
+
+CODEC_NAMES: dict[int | None, str] = {codec.value: codec.name.lower() for codec in Codec}
+
+
+def _key(rows: Rows, split: Split, count: int) -> pa.Array:
+    return pa.nulls(count, pa.binary()) if rows.key is None else rows.key
+
+
+COLUMNS = {
+    column.name: column
+    for column in (
+        Column("topic", pa.string(), lambda rows, split, count: _text(split.topic, count)),
+        Column("broker", pa.int32(), lambda rows, split, count: _constant(split.broker, count)),
+        Column(
+            "partition", pa.int32(), lambda rows, split, count: _constant(split.partition, count)
+        ),
+        Column("offset", pa.int64(), lambda rows, split, count: pa.array(rows.offset)),
+        Column("key", pa.binary(), _key),
+        Column("payload", pa.binary(), lambda rows, split, count: rows.payload),
+        Column("codec", pa.string(), _codec),
+        Column("crc_ok", pa.bool_(), _crc_ok),
+        Column("next_offset", pa.int64(), lambda rows, split, count: pa.array(rows.next_offset)),
+    )
+}
+"""What can be known of a message."""
+
+
+def batch_of(rows: Rows, split: Split, columns: Sequence[Column]) -> pa.RecordBatch:
+    """Rows as a record batch."""
+    count = len(rows.offset)
+    arrays = [column.make(rows, split, count) for column in columns]
+    schema = pa.schema([(column.name, column.kind) for column in columns])
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+# --- a split ---------------------------------------------------------------------------
+
+
+def read(split: Split, asked: Asked, counts: Counts) -> Iterator[pa.RecordBatch]:
+    """The messages of a split that were asked for, in the order of the log."""
+    columns = [COLUMNS[name] for name in asked.columns]
+    for rows in read_rows(split, asked, counts):
+        yield batch_of(rows, split, columns)
+
+
+def read_rows(split: Split, asked: Asked, counts: Counts) -> Iterator[Rows]:
+    """The same, before they are put into columns."""
+    with opened(split.path) as file:
+        for found in _rows(split, asked, file):
+            rows = _wanted(found, split)
+            if rows.crc_ok is not None and not rows.crc_ok.all():
+                counts.corrupt += len(rows.crc_ok) - int(np.count_nonzero(rows.crc_ok))
+                rows = _treated(rows, split, asked)
+            if len(rows.offset):
+                counts.messages += len(rows.offset)
+                yield rows
+
+
+def _rows(split: Split, asked: Asked, file: SegmentFile) -> Iterator[Rows]:
+    form = FORMATS[split.format]
+    where = place_of(split)
+    reached: int | None = split.from_offset
+    """The offset that has to come next, if that is known."""
+    for stretch in stretches(file, form, split.begin, split.end, piece_bytes=asked.piece_bytes):
+        if isinstance(stretch, Whole):
+            entries = entries_of(stretch, form, split.start, split.limit)
+            if form.name == "0.8" and asked.gaps == "fail":
+                _check_ascent(entries, split, reached)
+            yield from rows_of(entries, form, where)
+            reached = int(entries.next_offset[-1])
+        else:
+            yield _broken(stretch, split, file, reached or split.from_offset)
+            reached = None
+    if form.name == "0.8" and asked.gaps == "fail" and reached is not None:
+        _check_limit(split, reached)
+
+
+def _check_ascent(entries: Entries, split: Split, expected: int | None) -> None:
+    """In 0.8 each message that is not compressed has the offset after the one before."""
+    first = entries.offset[0] if expected is None else expected
+    due = np.append(first, entries.offset[:-1] + 1)
+    is_gap = np.where(entries.heads.codec == 0, entries.offset != due, entries.offset < due)
+    if entries.ok is not None:
+        is_gap &= entries.ok
+    if is_gap.any():
+        at = int(np.argmax(is_gap))
+        raise PipelineProblem(
+            f"{place_of(split)} has no message of offset {due[at]}: {entries.offset[at]} comes "
+            f"in its place (in {split.path}); messages are missing, or the topic was compacted: "
+            "read what is there by allowing gaps"
+        )
+
+
+def _check_limit(split: Split, reached: int) -> None:
+    """In 0.8 only the last message says whether the next segment goes on after it."""
+    if split.is_at_end and split.limit is not None and reached != split.limit:
+        following = f"that of offset {split.limit}"
+        name = f"{split.broker}/{split.topic}-{split.partition}"
+        raise PipelineProblem(missing(name, split.path, reached, following, split.limit))
+
+
+def place_of(split: Split) -> str:
+    """Which log it is a part of."""
+    return f"{split.topic}-{split.partition} of broker {split.broker}"
+
+
+def _wanted(rows: Rows, split: Split) -> Rows:
+    """Without what a wrapper of 0.8 holds beside what was asked for."""
+    if split.format == "0.7":
+        return rows
+    wanted = (rows.offset >= split.from_offset) & (rows.offset < split.to_offset)
+    if rows.crc_ok is not None:
+        wanted |= ~rows.crc_ok
+    return rows if wanted.all() else picked(rows, wanted)
+
+
+def picked(rows: Rows, flags: Flags) -> Rows:
+    """Those of the rows that are flagged."""
+    mask = pa.array(flags)
+    return Rows(
+        rows.offset[flags],
+        rows.next_offset[flags],
+        None if rows.key is None else rows.key.filter(mask),
+        rows.payload.filter(mask),
+        rows.codec,
+        None if rows.crc_ok is None else rows.crc_ok[flags],
+        rows.reason,
+    )
+
+
+# --- what cannot be trusted ------------------------------------------------------------
+
+
+def _broken(stretch: Broken, split: Split, file: SegmentFile, reached: int) -> Rows:
+    """A place without an entry, as rows of not too many bytes each."""
+    begins = np.arange(stretch.at, stretch.end, LONGEST_BYTES)
+    ends = np.minimum(begins + LONGEST_BYTES, stretch.end)
+    places = zip(begins.tolist(), ends.tolist(), strict=True)
+    data = [file.read(begin, end) for begin, end in places]
+    if split.format == "0.7":
+        offset, next_offset = split.start + begins, split.start + ends
+    else:
+        offset = next_offset = np.full(len(begins), reached)
+    untrusted = np.zeros(len(begins), bool)
+    payload = pa.array(data, pa.binary())
+    return Rows(offset, next_offset, None, payload, None, untrusted, "no message begins there")
+
+
+def _treated(rows: Rows, split: Split, asked: Asked) -> Rows:
+    """Rows of which some cannot be trusted, as the policy has it."""
+    assert rows.crc_ok is not None, "all of these rows are right"
+    if asked.on_corrupt == "skip":
+        return picked(rows, rows.crc_ok)
+    if asked.on_corrupt == "quarantine":
+        return rows
+    offset = int(rows.offset[np.flatnonzero(~rows.crc_ok)[0]])
+    raise PipelineProblem(
+        f"{place_of(split)} is damaged at offset {offset}: {rows.reason or WRONG_CRC} (in "
+        f"{split.path}); have damaged messages skipped or put in quarantine, or restore the file"
+    )

@@ -1,0 +1,153 @@
+"""The data source: `spark.read.format("kafkalog").load(FOLDER)`, and the same as a stream."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
+from pyspark.sql.types import (
+    BinaryType,
+    BooleanType,
+    DataType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from pipeline.kafkalog.filters import Wish, pushed
+from pipeline.kafkalog.options import Options, options_of
+from pipeline.kafkalog.reading import COLUMNS, Asked, Counts, read
+from pipeline.kafkalog.splits import Split, bundles, cut
+from pipeline.problems import PipelineProblem
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from pipeline.kafkalog.streaming import LogStreamReader
+
+NAME = "kafkalog"
+TYPES: dict[pa.DataType, DataType] = {
+    pa.string(): StringType(),
+    pa.int32(): IntegerType(),
+    pa.int64(): LongType(),
+    pa.binary(): BinaryType(),
+    pa.bool_(): BooleanType(),
+}
+SCHEMA = StructType([StructField(one.name, TYPES[one.kind]) for one in COLUMNS.values()])
+PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
+
+
+def register(spark: SparkSession) -> None:
+    """Make `kafkalog` known to a session, and let it take filters where that is asked for."""
+    spark.conf.set(PUSHDOWN, "true")
+    spark.dataSource.register(KafkaLog)
+
+
+class Bundle(InputPartition):
+    """What one task reads."""
+
+    def __init__(self, splits: list[Split]) -> None:
+        super().__init__(None)
+        self.splits = splits
+
+
+class KafkaLog(DataSource):
+    """The logs of brokers of Kafka 0.7 and 0.8, read from their files."""
+
+    @classmethod
+    def name(cls) -> str:
+        """What it is called in `format(...)`."""
+        return NAME
+
+    def schema(self) -> StructType:
+        """The columns; a schema of some of them, given by the user, is read faster."""
+        return SCHEMA
+
+    def reader(self, schema: StructType) -> LogReader:
+        """Reads what is there."""
+        options = options_of(self.options)
+        reader = FilteringLogReader if options.pushes_filters else LogReader
+        return reader(options, columns_of(schema))
+
+    def streamReader(self, schema: StructType) -> LogStreamReader:  # noqa: N802
+        """Reads what is there, and what comes."""
+        from pipeline.kafkalog.streaming import LogStreamReader
+
+        return LogStreamReader(options_of(self.options), columns_of(schema))
+
+
+def columns_of(schema: StructType) -> tuple[str, ...]:
+    """The columns of a schema; PipelineProblem if one is not known or of another type."""
+    known = {field.name: field.dataType for field in SCHEMA.fields}
+    for field in schema.fields:
+        if field.name not in known:
+            raise PipelineProblem(
+                f"a message has no column {field.name!r}; it has {', '.join(known)}"
+            )
+        if field.dataType != known[field.name]:
+            raise PipelineProblem(
+                f"the column {field.name} is of type {known[field.name].simpleString()}, not "
+                f"{field.dataType.simpleString()}; cast it after it is read"
+            )
+    return tuple(schema.fieldNames())
+
+
+class LogReader(DataSourceReader):
+    """Reads the logs in a folder as they are now."""
+
+    def __init__(self, options: Options, columns: tuple[str, ...]) -> None:
+        self.options = options
+        self.columns = columns
+        self.wish = Wish()
+
+    def partitions(self) -> list[InputPartition]:
+        """What each task reads."""
+        wish, split_bytes = self.wish, self.options.split_bytes
+        splits = [
+            split
+            for log in self.options.logs()
+            if wish.has(log)
+            for split in cut(log, wish.low, wish.high, split_bytes=split_bytes).splits
+        ]
+        return [Bundle(some) for some in bundles(splits) or [[]]]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The messages in the splits of a task."""
+        assert isinstance(partition, Bundle), "only bundles are handed out"
+        return read_bundle(partition, self.options, self.columns)
+
+
+class FilteringLogReader(LogReader):
+    """Reads only what the filters of a query want.
+
+    It is there only for who asks for it. Spark 4.2 and 4.3 keep what a reader was told with
+    the DataFrame that was loaded, and not with the query. Whatever else is made of the same
+    DataFrame, be it in the same query, then reads what the filter pushed last has left.
+    """
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
+        """Read only what these filters want; answered with those that Spark still applies."""
+        found = pushed(filters)
+        self.wish = found.wish
+        return found.left
+
+
+def read_bundle(
+    bundle: Bundle, options: Options, columns: tuple[str, ...]
+) -> Iterator[pa.RecordBatch]:
+    """The messages in some splits; what is skipped is counted on standard error."""
+    asked = Asked(columns, options.on_corrupt, options.gaps)
+    for split in bundle.splits:
+        counts = Counts()
+        yield from read(split, asked, counts)
+        if counts.corrupt and options.on_corrupt == "skip":
+            print(
+                f"kafkalog: skipped {counts.corrupt} damaged in {split.path}, bytes "
+                f"{split.begin} to {split.end}",
+                file=sys.stderr,
+            )

@@ -1,0 +1,132 @@
+"""The stream of a folder of logs: each batch reads on where the one before it ended.
+
+The place of a stream is an offset for each log, `{"0/clicks-3": 1430}`, and Spark keeps it
+with what the batch has written. An entry that is not whole yet is left for a batch to come.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
+
+from pipeline.kafkalog.bounds import check_boundary, first_to_read, rest_of
+from pipeline.kafkalog.folders import LogFolder
+from pipeline.kafkalog.limits import bytes_of, messages_of, within
+from pipeline.kafkalog.options import Options
+from pipeline.kafkalog.source import Bundle, read_bundle
+from pipeline.kafkalog.splits import SPLIT_BYTES, bundles, cut
+from pipeline.problems import PipelineProblem
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Place = dict[str, int]
+"""Log -> the offset at which to go on."""
+
+
+class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reads the logs in a folder, batch after batch."""
+
+    def __init__(self, options: Options, columns: tuple[str, ...]) -> None:
+        self.options = options
+        self.columns = columns
+        self.target: Place | None = None
+        """Where a stream ends that reads only what was there when it began."""
+
+    # --- places ------------------------------------------------------------------------
+
+    def initialOffset(self) -> Place:  # noqa: N802
+        """Where a new stream begins."""
+        starting = self.options.starting_offsets
+        logs = self.options.logs()
+        if starting == "latest":
+            return {log.name: cut(log).end for log in logs}
+        place = {log.name: log.start for log in logs}
+        if isinstance(starting, dict):
+            self._check_starting(starting, logs)
+            place |= starting
+        return place
+
+    def _check_starting(self, starting: Place, logs: list[LogFolder]) -> None:
+        known = {log.name: log for log in logs}
+        for name, offset in starting.items():
+            if name not in known:
+                raise PipelineProblem(
+                    f"startingOffsets has {name}, which is no log in {self.options.folder}; it "
+                    f"has {', '.join(sorted(known)[:10])}"
+                )
+            check_boundary(known[name], offset)
+
+    def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
+        """What a batch may read, as the options have it."""
+        if self.options.max_messages is not None:
+            return ReadMaxRows(self.options.max_messages)
+        if self.options.max_bytes is not None:
+            return ReadMaxBytes(self.options.max_bytes)
+        return ReadAllAvailable()
+
+    def latestOffset(self, start: Place, limit: ReadLimit) -> Place:  # noqa: N802
+        """Where the next batch ends."""
+        logs = self.options.logs()
+        place = {log.name: self._begin(log, start) for log in logs}
+        if isinstance(limit, ReadMaxRows):
+            reached = within(logs, place, limit.max_rows, messages_of)
+        elif isinstance(limit, ReadMaxBytes):
+            reached = within(logs, place, limit.max_bytes, bytes_of)
+        else:
+            reached = {}
+        for log in logs:
+            if reached.get(log.name, place[log.name]) == place[log.name]:
+                end = rest_of(log, place[log.name], None, SPLIT_BYTES).end
+                reached.setdefault(log.name, end)
+        return start | self._up_to_target(place, reached)
+
+    def _begin(self, log: LogFolder, start: Place) -> int:
+        """Where a log is to be read from; one that is new, from its beginning."""
+        return first_to_read(log, start.get(log.name, log.start), self.options.gaps)
+
+    def _up_to_target(self, place: Place, reached: Place) -> Place:
+        if self.target is None:
+            return reached
+        target = self.target
+        return {
+            name: max(min(offset, target.get(name, 0)), place[name])
+            for name, offset in reached.items()
+        }
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
+        """Read what is there now, and then end."""
+        self.target = {log.name: cut(log).end for log in self.options.logs()}
+
+    # --- messages ----------------------------------------------------------------------
+
+    def partitions(self, start: Place, end: Place) -> list[InputPartition]:
+        """What each task of a batch reads."""
+        logs = {log.name: log for log in self.options.logs()}
+        splits = []
+        for name, high in sorted(end.items()):
+            if name not in logs:
+                if start.get(name, high) < high:
+                    raise PipelineProblem(
+                        f"{name} is no log in {self.options.folder} any more, and was read only "
+                        f"up to {start[name]} of {high}; put it back"
+                    )
+                continue
+            low = self._begin(logs[name], start)
+            if low < high:
+                splits += rest_of(logs[name], low, high, self.options.split_bytes).splits
+        return [Bundle(some) for some in bundles(splits)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The messages in the splits of a task."""
+        assert isinstance(partition, Bundle), "only bundles are handed out"
+        return read_bundle(partition, self.options, self.columns)

@@ -1,0 +1,201 @@
+"""Reads a part of a segment as stretches: of whole entries, or of what is none.
+
+What is read at once is bounded, however large the segment. An entry that does not fit into
+a piece is read by itself, once its size is known.
+
+Where no entry can begin, the next one is looked for byte by byte: a place where one can,
+and whose CRC is right. A message may carry in it what looks like entries, and after damage
+these can be taken for some; where nothing is damaged, nothing is ever looked for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
+from zlib import crc32
+
+import numpy as np
+
+from pipeline.kafkalog.chain import chain
+from pipeline.kafkalog.formats import FORMATS, LIKELY_BYTES, TOO_SHORT, Format, Places
+from pipeline.problems import PipelineProblem
+
+PIECE_BYTES = 2 << 20
+
+
+class Whole(NamedTuple):
+    """Entries one after the other, whose CRCs nobody has looked at yet."""
+
+    at: int
+    """Where in the file they begin."""
+    data: bytes
+    bounds: Places
+    """Where in the data each begins, and where the last ends."""
+
+    @property
+    def end(self) -> int:
+        """Where in the file they end."""
+        return self.at + len(self.data)
+
+
+class Broken(NamedTuple):
+    """A place at which no entry can be read, up to the next that can."""
+
+    at: int
+    end: int
+
+
+class SegmentFile:
+    """A file of a log, read at places, and never beyond what is asked for."""
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self.path = path
+        self._descriptor = descriptor
+
+    def read(self, at: int, end: int) -> bytes:
+        """The bytes from there to there; PipelineProblem if they are not all there."""
+        parts = []
+        begin = at
+        while begin < end:
+            part = os.pread(self._descriptor, end - begin, begin)
+            if not part:
+                raise PipelineProblem(
+                    f"{self.path} has become shorter than {end} bytes while it was read: its "
+                    "broker has recovered or replaced it; try again"
+                )
+            parts.append(part)
+            begin += len(part)
+        return parts[0] if len(parts) == 1 else b"".join(parts)
+
+
+@contextmanager
+def opened(path: str) -> Iterator[SegmentFile]:
+    """Open a segment for reading; PipelineProblem where that cannot be."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except FileNotFoundError:
+        raise PipelineProblem(
+            f"{path} is not there: it was deleted since it was listed, or this worker does not "
+            "see the folder of the logs; try again, or give every worker the folder at that path"
+        ) from None
+    except OSError as error:
+        raise PipelineProblem(f"{path} cannot be read: {error.strerror or error}") from None
+    try:
+        yield SegmentFile(path, descriptor)
+    except OSError as error:
+        raise PipelineProblem(f"{path} cannot be read: {error.strerror or error}") from None
+    finally:
+        os.close(descriptor)
+
+
+def stretches(
+    file: SegmentFile,
+    form: Format,
+    begin: int,
+    end: int,
+    *,
+    piece_bytes: int = PIECE_BYTES,
+    may_be_torn: bool = False,
+) -> Iterator[Whole | Broken]:
+    """Everything from `begin`, where an entry begins, to `end`, where one ends.
+
+    If the last may be torn, what seems to be the beginning of an entry is left out.
+    """
+    piece_bytes = max(piece_bytes, form.head_bytes)
+    at = begin
+    while at < end:
+        found: Whole | Broken | None = _entries(file, form, at, end, piece_bytes)
+        if found is None and may_be_torn and _is_beginning(file, form, at, end):
+            return
+        if found is None:
+            found = Broken(at, _next_entry(file, form, at + 1, end, piece_bytes))
+        yield found
+        at = found.end
+
+
+def _entries(
+    file: SegmentFile, form: Format, at: int, end: int, piece_bytes: int
+) -> Whole | None:
+    """The whole entries at a place, as many as are in a piece; None if there are none."""
+    data = file.read(at, min(at + piece_bytes, end))
+    bounds = chain(data, form)
+    if len(bounds) == 1:
+        size_bytes = form.step(data, 0)
+        if not len(data) < size_bytes <= end - at:
+            return None
+        data = file.read(at, at + size_bytes)
+        bounds = np.array([0, size_bytes])
+    return Whole(at, data[: int(bounds[-1])], bounds)
+
+
+def _is_beginning(file: SegmentFile, form: Format, at: int, end: int) -> bool:
+    """Whether an entry seems to begin there that ends behind the end."""
+    size_bytes = form.step(file.read(at, min(at + form.head_bytes, end)), 0)
+    return size_bytes == TOO_SHORT or end - at < size_bytes < LIKELY_BYTES
+
+
+# --- after damage ----------------------------------------------------------------------
+
+
+def _next_entry(file: SegmentFile, form: Format, at: int, end: int, piece_bytes: int) -> int:
+    """Where, from there on, the first undamaged entry begins; the end if none does."""
+    while at < end:
+        data = file.read(at, min(at + piece_bytes, end))
+        for place in _possible(data, form):
+            if _is_undamaged(file, form, data, at, int(place), end):
+                return at + int(place)
+        # what is too near to the end of the piece for a head is looked at with the next one
+        at += max(len(data) - form.head_bytes + 1, 1) if at + len(data) < end else len(data)
+    return end
+
+
+def _possible(data: bytes, form: Format) -> Iterator[int]:
+    """The places at which an entry can begin whose size is not large."""
+    zeros = np.flatnonzero(np.frombuffer(data, np.uint8) == 0)
+    highest = zeros - form.size_at
+    for place in highest[highest >= 0].tolist():
+        if 0 < form.step(data, place) < place + LIKELY_BYTES:
+            yield place
+
+
+def _is_undamaged(
+    file: SegmentFile, form: Format, data: bytes, at: int, place: int, end: int
+) -> bool:
+    """Whether the entry at a place of the data, which begin at `at`, has the right CRC."""
+    size_bytes = form.step(data, place) - place
+    if at + place + size_bytes > end:
+        return False
+    entry = data[place : place + size_bytes]
+    if len(entry) < size_bytes:
+        entry = file.read(at + place, at + place + size_bytes)
+    return has_right_crc(entry, form)
+
+
+def has_right_crc(entry: bytes, form: Format) -> bool:
+    """Whether one whole entry is what it was when it was written."""
+    heads = form.heads(entry, np.array([0]), np.array([len(entry)]))
+    return crc32(memoryview(entry)[int(heads.checked_at[0]) :]) == int(heads.crc[0])
+
+
+# --- the wrong format ------------------------------------------------------------------
+
+
+def check_format(file: SegmentFile, form: Format, size_bytes: int) -> None:
+    """Raise PipelineProblem if a segment begins with an entry of another format."""
+    if form.step(file.read(0, min(size_bytes, form.head_bytes)), 0) >= TOO_SHORT:
+        return
+    data = file.read(0, min(size_bytes, PIECE_BYTES))
+    for other in FORMATS.values():
+        size = other.step(data, 0)
+        if other is not form and 0 < size <= len(data) and has_right_crc(data[:size], other):
+            raise PipelineProblem(
+                f"{file.path} is named as Kafka {form.name} names its files and holds messages "
+                f"of {other.name}; rename it to {other.suffix}, or move it out of the folder"
+            )
+    if form.name == "0.8" and len(data) > 17 and 0 < data[16] <= 2 and not data[8]:
+        raise PipelineProblem(
+            f"{file.path} holds messages of magic {data[16]}, as Kafka 0.10 and later write "
+            "them; those of 0.7 and 0.8 can be read here"
+        )

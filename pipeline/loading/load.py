@@ -1,0 +1,162 @@
+"""The parallel load: plans what a table lacks of the logs, has it loaded, and sums up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from pipeline.kafkalog.bounds import first_to_read, rest_of
+from pipeline.kafkalog.folders import LogFolder
+from pipeline.kafkalog.options import Options
+from pipeline.kafkalog.splits import BUNDLE_BYTES, Cut, Split, bundles
+from pipeline.loading.commits import Held, LogKey, commit_of, key_of
+from pipeline.loading.table import opened
+from pipeline.loading.writing import Loaded, LoadTask
+from pipeline.problems import PipelineProblem
+
+Run = Callable[[Iterable[LoadTask]], Iterator[list[Loaded]]]
+"""Has tasks done, and answers what became of their splits, as it comes."""
+Tell = Callable[["Progress"], None]
+
+
+@dataclass(slots=True)
+class LogSum:
+    """What a load has done with one log."""
+
+    begin: int
+    """How far the table had come."""
+    reached: int
+    messages: int = 0
+    skipped: int = 0
+    quarantined: int = 0
+    torn_bytes: int = 0
+    """How much at the end of the log is no whole message yet."""
+
+
+@dataclass(slots=True)
+class Sum:
+    """What a load has done."""
+
+    logs: dict[LogKey, LogSum] = field(default_factory=dict)
+    files: int = 0
+    size_bytes: int = 0
+    """How much was read."""
+    problems: list[str] = field(default_factory=list)
+    """Why some splits were not loaded, in the order of time."""
+
+    def counted(self, what: str) -> int:
+        """How many messages of all logs were so: messages, skipped, quarantined."""
+        return sum(getattr(log, what) for log in self.logs.values())
+
+
+class Progress(Struct, frozen=True):
+    """How far a load has come."""
+
+    done_bytes: int
+    all_bytes: int
+    messages: int
+
+
+class Planned(Struct, frozen=True):
+    """What is to be loaded."""
+
+    splits: list[Split]
+    logs: dict[LogKey, LogSum]
+
+
+def load_logs(
+    options: Options, out: Path, run: Run, *, compression: str = "snappy", tell: Tell
+) -> Sum:
+    """Load what a table lacks of the logs; killed anywhere, the same call goes on.
+
+    PipelineProblem where that cannot be begun; what keeps a split from being loaded is in the
+    sum, and all others are loaded.
+    """
+    logs = options.logs()
+    with opened(out) as table:
+        plan = planned(logs, table.held(), options)
+        tasks = [
+            LoadTask(
+                tuple(some),
+                str(table.home),
+                str(table.run),
+                options.on_corrupt,
+                options.gaps,
+                compression,
+            )
+            for some in bundles(plan.splits, BUNDLE_BYTES)
+        ]
+        found = Sum(plan.logs)
+        for outcome in run(tasks):
+            _add(found, outcome)
+            tell(Progress(found.size_bytes, size_of(plan.splits), found.counted("messages")))
+        for key, one in table.held().items():
+            if key in found.logs:
+                found.logs[key].reached = one.reached
+    return found
+
+
+def size_of(splits: Iterable[Split]) -> int:
+    """How much is read of the logs."""
+    return sum(split.size_bytes for split in splits)
+
+
+def _add(found: Sum, outcome: list[Loaded]) -> None:
+    for one in outcome:
+        if one.problem:
+            found.problems.append(one.problem)
+            continue
+        log = found.logs[key_of(one.split)]
+        log.messages += one.messages
+        log.skipped += one.skipped
+        log.quarantined += one.quarantined
+        found.files += 1
+        found.size_bytes += one.split.size_bytes
+
+
+# --- planning --------------------------------------------------------------------------
+
+
+def planned(logs: list[LogFolder], has: dict[LogKey, Held], options: Options) -> Planned:
+    """What a table lacks of the logs."""
+    plan = Planned([], {})
+    for log in logs:
+        key = key_of(log)
+        there = has.get(key)
+        _check_format(log, has, there)
+        reached = log.start if there is None else there.reached
+        plan.logs[key] = LogSum(reached, reached)
+        for low, high in [(log.start, None)] if there is None else there.holes(log.start):
+            rest = _rest(log, low, high, options)
+            plan.splits.extend(rest.splits)
+            plan.logs[key].torn_bytes = rest.torn_bytes
+    for split in plan.splits:
+        commit_of(split).name  # noqa: B018  # says now what would keep it from being written
+    return plan
+
+
+def _rest(log: LogFolder, low: int, high: int | None, options: Options) -> Cut:
+    """What there is of a log to fill a hole."""
+    first = first_to_read(log, low, options.gaps)
+    if high is not None and first >= high:
+        return Cut([], high, 0)
+    rest = rest_of(log, first, high, options.split_bytes)
+    if first > low and rest.splits:
+        # what was deleted unread counts as passed, or the table would never get beyond it
+        rest.splits[0] = replace(rest.splits[0], from_offset=low)
+    return rest
+
+
+def _check_format(log: LogFolder, has: dict[LogKey, Held], there: Held | None) -> None:
+    for key, held in has.items():
+        is_same = (key.topic, key.partition) == (log.topic, log.partition)
+        if is_same and held.format != log.format:
+            raise PipelineProblem(
+                f"the table holds {key} of Kafka {held.format}, and the log is of {log.format}; "
+                "their offsets mean different things: name another folder for it"
+            )
+    assert there is None or there.format == log.format, "that was looked at above"

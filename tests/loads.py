@@ -1,0 +1,67 @@
+"""What the tests of loads share: the command, and the rows of a table in the order of logs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from pipeline.loading.commits import Commit, held
+from pipeline.loading.table import commits_in
+from tests.kafka_logs import BuiltLog, Row
+from tests.test_house import HOME
+from watchkeeper.cli import run_command
+
+Rows = dict[str, list[Row]]
+"""Folder of a log, as in `tests.kafka_logs.brokers` -> its rows."""
+
+
+def load(logs: Path, out: Path, *options: str) -> int:
+    """Load in this process; the exit code."""
+    return run_command(["load", str(logs), str(out), *options])
+
+
+def elsewhere(logs: Path, out: Path, *options: str) -> subprocess.Popen[str]:
+    """Begin a load in a process, and a group of processes, of its own."""
+    command = [sys.executable, "-P", "-m", "watchkeeper", "load", str(logs), str(out), *options]
+    return subprocess.Popen(
+        command,
+        cwd=HOME,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
+def table_of(out: Path, commit: Commit) -> list[dict[str, Any]]:
+    """The rows of one file of a table."""
+    found: list[dict[str, Any]] = pq.ParquetFile(out / commit.name).read().to_pylist()
+    return found
+
+
+def rows_of(out: Path) -> Rows:
+    """What a table holds; it fails if files of it overlap."""
+    commits = commits_in(out)
+    assert held(commits) is not None
+    found: Rows = {}
+    for commit in sorted(commits):
+        rows = found.setdefault(f"{commit.broker}/{commit.topic}-{commit.partition}", [])
+        for one in table_of(out, commit):
+            assert (one["topic"], one["broker"]) == (commit.topic, commit.broker)
+            assert (one["partition"], one["crc_ok"]) == (commit.partition, True)
+            rows.append(Row(*(one[name] for name in Row._fields)))
+    return found
+
+
+def due(logs: dict[str, BuiltLog]) -> Rows:
+    """What a table of these logs has to hold."""
+    return {name: log.rows for name, log in sorted(logs.items())}
+
+
+def files_of(out: Path) -> dict[str, bytes]:
+    """Every file that whoever reads a table sees."""
+    return {path.name: path.read_bytes() for path in out.glob("*.parquet")}

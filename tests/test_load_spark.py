@@ -1,0 +1,124 @@
+"""Spark loads: killed again and again, and on a cluster of two workers."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from model.log.codecs import Codec
+from real.java import find_java
+from real.problems import EnvironmentProblem
+from tests.kafka_logs import in_turn, written
+from tests.live import until
+from tests.loads import due, elsewhere, files_of, load, rows_of
+from tests.test_house import HOME
+from tests.test_sweep_kills import group_of
+
+KILLS = 2
+PATIENCE_S = 400
+
+
+@pytest.fixture(autouse=True, scope="module")
+def needs_java() -> None:
+    """Skip with the reason where Spark cannot run."""
+    try:
+        find_java()
+    except EnvironmentProblem as problem:
+        pytest.skip(str(problem))
+
+
+def test_a_load_by_spark_bears_to_be_killed(tmp_path: Path) -> None:
+    """By its id, and begun again at once, while the tasks of the one before may still run."""
+    logs = {f"{at}/clicks-{at}": in_turn("0.7", 60, Codec(at % 3)) for at in range(6)}
+    home, out = written(tmp_path / "logs", logs), tmp_path / "out"
+    how = ("--runner", "spark", "--master", "local[2]", "--split-bytes", "200")
+    chance = random.Random(5)
+    groups = []
+    for _ in range(KILLS):
+        enough = len(files_of(out)) + chance.randrange(1, 10)
+        begun = elsewhere(home, out, *how)
+        groups.append(begun.pid)
+        until(
+            lambda begun=begun, enough=enough: (
+                len(files_of(out)) >= enough or begun.poll() is not None
+            ),
+            PATIENCE_S,
+        )
+        os.kill(begun.pid, signal.SIGKILL)
+        assert begun.wait() == -signal.SIGKILL
+        for name, rows in rows_of(out).items():
+            assert set(rows) <= set(logs[name].rows)
+
+    last = elsewhere(home, out, *how)
+    said = last.communicate(timeout=PATIENCE_S)
+    assert last.returncode == 0, said
+    assert rows_of(out) == due(logs)
+    until(lambda: not any(map(group_of, groups)), 60)
+    assert rows_of(out) == due(logs)
+
+
+CLUSTER = """
+import sys
+from pathlib import Path
+sys.path.insert(0, {bench!r})
+from standalone import cluster
+from pipeline.kafkalog.source import register
+from pipeline.session import Wanted, session
+from watchkeeper.cli import run_command
+
+with cluster(workers=2) as made:
+    with session(Wanted(made.master, "x", Path({scratch!r}), "python")) as spark:
+        options = ["--master", made.master, "--split-bytes", "99"]
+        code = run_command(["load", {logs!r}, {out!r}, *options])
+        register(spark)
+        print("rows", spark.read.format("kafkalog").load({logs!r}).count())
+sys.exit(code)
+"""
+
+
+def test_a_load_runs_unchanged_on_a_cluster(tmp_path: Path) -> None:
+    """Of two workers on this machine; and so does the data source."""
+    logs = {"1/clicks-0": in_turn("0.7", 9), "2/clicks-0": in_turn("0.7", 9, Codec.SNAPPY)}
+    home = written(tmp_path / "logs", logs)
+    program = CLUSTER.format(
+        bench=str(HOME / "bench"),
+        logs=str(home),
+        out=str(tmp_path / "out"),
+        scratch=str(tmp_path / "scratch"),
+    )
+    begun = subprocess.Popen(
+        [sys.executable, "-P", "-c", program],
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(HOME)},
+        start_new_session=True,
+    )
+    try:
+        said, errors = begun.communicate(timeout=PATIENCE_S)
+    finally:
+        if begun.poll() is None:
+            os.killpg(begun.pid, signal.SIGKILL)
+    assert begun.returncode == 0, errors
+    assert rows_of(tmp_path / "out") == due(logs)
+    assert "rows 54" in said
+
+
+def test_a_master_that_nobody_answers_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is told soon, and what was loaded before is intact."""
+    home = written(tmp_path / "logs", {"clicks-0": in_turn("0.7", 2)})
+    out = tmp_path / "out"
+    assert load(home, out) == 0
+    before = files_of(out)
+    written(tmp_path / "logs", {"clicks-0": in_turn("0.7", 4)})
+    assert load(home, out, "--master", "spark://127.0.0.1:9") == 4
+    assert "nobody answers at spark://127.0.0.1:9; start a master" in capsys.readouterr().err
+    assert files_of(out) == before

@@ -1,0 +1,106 @@
+"""What a load has done, and how far a table has come, as text and as JSON."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from pipeline.loading.commits import LogKey
+from pipeline.loading.load import LogSum
+from watchkeeper.loaded_offsets import Row
+from watchkeeper.loading import Done
+from watchkeeper.printing import plain_table, show_table
+
+MOST_ROWS = 40
+
+
+def report(done: Done, to: Console) -> None:
+    """Print what a load has done."""
+    found = done.sum
+    changed = {key: log for key, log in found.logs.items() if _is_told(log)}
+    table = plain_table("log", "from", "to", "messages", "left out")
+    for key, log in list(changed.items())[:MOST_ROWS]:
+        cells = (f"{log.begin}", f"{log.reached}", f"{log.messages:,}", _left_out(log))
+        table.add_row(Text(str(key), "bold"), *cells)
+    if changed:
+        show_table(table, to)
+    if len(changed) > MOST_ROWS:
+        to.print(f"and {len(changed) - MOST_ROWS} more")
+    rate = found.counted("messages") / max(done.seconds, 0.001)
+    to.print(
+        f"{found.counted('messages'):,} messages of {len(found.logs)} "
+        f"log{'' if len(found.logs) == 1 else 's'}, in {found.files} new "
+        f"file{'' if found.files == 1 else 's'} in {done.out} ({rate:,.0f} a second)",
+        soft_wrap=True,
+    )
+
+
+def _is_told(log: LogSum) -> bool:
+    return bool(log.messages or log.skipped or log.quarantined or log.torn_bytes)
+
+
+def _left_out(log: LogSum) -> str:
+    """What was not put into the table, and why."""
+    parts = {
+        f"{log.skipped} skipped": log.skipped,
+        f"{log.quarantined} in quarantine": log.quarantined,
+        f"{log.torn_bytes} bytes at the end, not whole yet": log.torn_bytes,
+    }
+    return ", ".join(said for said, number in parts.items() if number)
+
+
+def to_json(done: Done) -> dict[str, Any]:
+    """The same as JSON."""
+    found = done.sum
+    return {
+        "out": str(done.out),
+        "messages": found.counted("messages"),
+        "skipped": found.counted("skipped"),
+        "quarantined": found.counted("quarantined"),
+        "files": found.files,
+        "bytes": found.size_bytes,
+        "seconds": round(done.seconds, 3),
+        "logs": [_log(key, log) for key, log in found.logs.items()],
+        "problems": found.problems,
+    }
+
+
+def _log(key: LogKey, log: LogSum) -> dict[str, Any]:
+    return {
+        "topic": key.topic,
+        "broker": key.broker,
+        "partition": key.partition,
+        "from": log.begin,
+        "to": log.reached,
+        "messages": log.messages,
+        "skipped": log.skipped,
+        "quarantined": log.quarantined,
+        "torn_bytes": log.torn_bytes,
+    }
+
+
+def show_offsets(rows: list[Row], group: str | None, to: Console) -> None:
+    """Print how far a table has come, and how far the group, if it was asked for one."""
+    headings = (
+        ("partition", "reached") if group is None else ("partition", "reached", group, "ahead")
+    )
+    table = plain_table(*headings)
+    for row in rows:
+        numbers = (row.reached,) if group is None else (row.reached, row.committed, row.ahead)
+        table.add_row(str(row.partition), *("-" if one is None else str(one) for one in numbers))
+    show_table(table, to)
+
+
+def rows_json(rows: list[Row]) -> list[dict[str, Any]]:
+    """The comparison as JSON."""
+    return [
+        {
+            "partition": str(row.partition),
+            "reached": row.reached,
+            "committed": row.committed,
+            "ahead": row.ahead,
+        }
+        for row in rows
+    ]

@@ -1,0 +1,150 @@
+"""Loads the logs of brokers into a table, and says how far the table has come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic
+
+from pipeline.kafkalog.options import Options, options_of
+from pipeline.loading.commits import Held, LogKey, held
+from pipeline.loading.load import Progress, Sum, load_logs
+from pipeline.loading.table import LOADING, commits_in
+from pipeline.loading.writing import Loaded, LoadTask, load
+from pipeline.problems import PipelineProblem
+from pipeline.session import Wanted
+from pipeline.sweeps.choosing import POOL_FROM_S, cores
+from pipeline.sweeps.runners import Pool, Process, Runner
+from pipeline.sweeps.spark import Spark
+from real.java import find_java
+from real.problems import EnvironmentProblem
+from watchkeeper.endings import HOLDS, UNKNOWN, USAGE, Stop
+from watchkeeper.interrupts import INTERRUPTED, INTERRUPTS
+from watchkeeper.progress_line import ProgressLine
+
+BYTES_PER_S = 50e6
+"""About how much one core loads in a second."""
+SCRATCH = f"{LOADING}/spark"
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """By which means logs are loaded; the table does not depend on them."""
+
+    runner: str = "auto"
+    master: str | None = None
+    jobs: int | None = None
+    compression: str = "snappy"
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A load that has come to its end."""
+
+    out: Path
+    sum: Sum
+    seconds: float
+
+    @property
+    def exit_code(self) -> int:
+        """4 if something could not be loaded."""
+        return USAGE if self.sum.problems else HOLDS
+
+
+def options(given: dict[str, str | None]) -> Options:
+    """What is to be read, as the data source is told it; Stop says what is not understood."""
+    try:
+        return options_of({name: value for name, value in given.items() if value is not None})
+    except PipelineProblem as problem:
+        raise Stop(USAGE, str(problem)) from None
+
+
+def run(asked: Options, out: Path, means: Means, say: Callable[[str], None]) -> Done:
+    """Load logs into a table, or go on with it; `say` hears who does the work.
+
+    Raises Stop, with a sentence, where nothing could be begun.
+    """
+    INTERRUPTS.raise_from_now_on()
+    began = monotonic()
+    try:
+        with ProgressLine(every_s=0.5) as line:
+            found = load_logs(
+                asked,
+                out,
+                lambda tasks: _run(list(tasks), means, out, say),
+                compression=means.compression,
+                tell=_teller(line, began),
+            )
+    except PipelineProblem as problem:
+        raise Stop(USAGE, str(problem)) from None
+    except KeyboardInterrupt:
+        raise Stop(
+            UNKNOWN,
+            f"{INTERRUPTED}: what was loaded is kept in {out}; the same command goes on",
+        ) from None
+    return Done(out, found, monotonic() - began)
+
+
+def _teller(line: ProgressLine, began: float) -> Callable[[Progress], None]:
+    def tell(progress: Progress) -> None:
+        if line.is_due:
+            rate = progress.done_bytes / max(monotonic() - began, 0.001)
+            left_s = (progress.all_bytes - progress.done_bytes) / max(rate, 1)
+            line.say(
+                f"{progress.messages:,} messages, {progress.done_bytes / 1e6:,.0f} of "
+                f"{progress.all_bytes / 1e6:,.0f} MB, {left_s:.0f} s left"
+            )
+
+    return tell
+
+
+# --- who does it -----------------------------------------------------------------------
+
+
+def _run(
+    tasks: list[LoadTask], means: Means, out: Path, say: Callable[[str], None]
+) -> Iterator[list[Loaded]]:
+    if not tasks:
+        say("process: there is nothing new")
+        return
+    runner, why = _runner(tasks, means, out)
+    with runner:
+        say(f"{runner.name}: {why}")
+        for _, done in runner.each(load, tasks):
+            yield done
+
+
+def _runner(tasks: Iterable[LoadTask], means: Means, out: Path) -> tuple[Runner, str]:
+    """Who loads, and why."""
+    size_bytes = sum(split.size_bytes for task in tasks for split in task.splits)
+    jobs = means.jobs or cores()
+    about = f"{size_bytes / 1e6:,.0f} MB"
+    if means.runner == "process":
+        return Process(), f"{about}, as it was asked for"
+    if means.runner == "pool":
+        return Pool(jobs), f"{about}, as it was asked for"
+    is_small = size_bytes / BYTES_PER_S < POOL_FROM_S
+    if means.runner == "auto" and means.master is None and is_small:
+        return Process(), f"{about}, not worth starting others"
+    try:
+        find_java()
+    except EnvironmentProblem as problem:
+        raise PipelineProblem(f"{problem}; or choose --runner pool") from None
+    master = means.master or f"local[{jobs}]"
+    wanted = Wanted(master, "watchkeeper load", out / SCRATCH, "python", cores=means.jobs)
+    return Spark(wanted), f"{about} by {master}"
+
+
+# --- how far it has come ---------------------------------------------------------------
+
+
+def reached(out: Path) -> dict[LogKey, Held]:
+    """What a table has of each log; Stop where there is no table."""
+    try:
+        found = held(commits_in(out))
+    except PipelineProblem as problem:
+        raise Stop(USAGE, str(problem)) from None
+    if not found:
+        raise Stop(USAGE, f"{out} holds nothing yet; name the folder that logs were loaded into")
+    return found
