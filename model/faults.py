@@ -197,10 +197,9 @@ VERBS = {
             "torn_write",
             "fault",
             ("broker",),
-            "a disk writes its sectors in any order: what a host that is lost leaves is torn",
-            ("for",),
-            ("for",),
-            worlds=SIM_ALONE,
+            "a write reaches the disk in part",
+            worlds=(),
+            lacking="crash_host tears by itself what a disk is writing",
         ),
     )
 }

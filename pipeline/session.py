@@ -13,23 +13,21 @@ import shutil
 import socket
 import sys
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from threading import Thread
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 from pipeline import shipping
+from pipeline.patience import Made, within
 from pipeline.problems import PipelineProblem
 
 if TYPE_CHECKING:
     from pyspark import SparkConf
     from pyspark.sql import SparkSession
 
-Made = TypeVar("Made")
 
 LOOPBACK = "127.0.0.1"
 HERE = frozenset({"localhost", LOOPBACK, "::1"})
@@ -331,27 +329,3 @@ def what_failed(said: str) -> str:
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     telling = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
     return (telling or lines or ["nothing was said"])[0][:300]
-
-
-# --- time ------------------------------------------------------------------------------
-
-
-def within(patience_s: float, work: Callable[[], Made], late: str) -> Made:
-    """What the work makes; PipelineProblem if it takes too long, or cannot be done.
-
-    It is done in a thread of its own. So Spark, which would otherwise take over Ctrl-C,
-    leaves that as it is.
-    """
-    made: Future[Made] = Future()
-
-    def do() -> None:
-        try:
-            made.set_result(work())
-        except BaseException as error:
-            made.set_exception(error)
-
-    Thread(target=do, daemon=True).start()
-    try:
-        return made.result(patience_s)
-    except TimeoutError:
-        raise PipelineProblem(late) from None

@@ -11,7 +11,6 @@ from real.nemesis import DEEDS
 LACKING = {
     "disk_slow": "nobody can slow down the disk of one broker on this machine",
     "disk_full": "nobody can fill the disk of one broker on this machine",
-    "torn_write": "the end of a host can only be emulated here, by cutting files",
     "lag": "a follower falls behind when its leader's messages come late, and "
     "the servers talk to one another past the proxy",
 }

@@ -11,7 +11,7 @@ from scenarios.entries import verbs_of
 from scenarios.problems import Problem, either, expected, shown
 from scenarios.reading import Document, Path
 
-NEED_DISKS = frozenset({"disk_slow", "disk_full", "torn_write"})
+NEED_DISKS = frozenset({"disk_slow", "disk_full"})
 MOST_CREATED = 5_000
 """Partitions of a topic that the timeline creates."""
 

@@ -240,12 +240,6 @@ def disk_full(world: World, action: Action, effect: Effect) -> None:
     world.nemesis.later(effect, action.for_us, undo)
 
 
-def torn_write(world: World, action: Action, effect: Effect) -> None:
-    """Sectors are written in any order. It has an effect when the host is lost meanwhile."""
-    undo = _files(world, action).tear(effect)
-    world.nemesis.later(effect, action.for_us, undo)
-
-
 # --- the ensemble ----------------------------------------------------------------------
 
 

@@ -38,7 +38,6 @@ DEEDS: dict[str, Deed] = {
     "skew": damage.skew,
     "disk_slow": damage.disk_slow,
     "disk_full": damage.disk_full,
-    "torn_write": damage.torn_write,
     "lag": damage.lag,
     "rolling_restart": damage.rolling_restart,
     "quorum_loss": damage.quorum_loss,

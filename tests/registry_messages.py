@@ -116,8 +116,8 @@ crash
     timeline[1].disk_full: broker/1 has no disk: its cluster has no `storage`
 {at: 5s, disk_slow: broker/1, for: 1s, times: 5}
     timeline[1].disk_slow: broker/1 has no disk: its cluster has no `storage`
-{at: 5s, torn_write: broker/1, for: 1s}
-    timeline[1].torn_write: broker/1 has no disk: its cluster has no `storage`
+{at: 5s, torn_write: broker/1}
+    timeline[1].torn_write: cannot be done: crash_host tears by itself what a disk is writing
 {at: 5s, move_leader: clicks/1, to: broker/1}
     timeline[1].move_leader: the 0.7 layout has no leaders; partitions live where their name
     says

@@ -138,7 +138,7 @@ def test_an_entry_that_is_not_there_is_said() -> None:
 
 def test_faults_that_no_world_can_do_are_declared() -> None:
     """A verb without a world says why, and no other does."""
-    assert not {name for name, verb in VERBS.items() if not verb.worlds}
+    assert {name for name, verb in VERBS.items() if not verb.worlds} == {"torn_write"}
     assert all(bool(verb.lacking) is not bool(verb.worlds) for verb in VERBS.values())
 
 
