@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from explore.alone import NOBODY
 from explore.circle import Circle
@@ -69,10 +69,11 @@ def _between(
     fits: Callable[[Taken], bool] = lambda taken: True,
 ) -> list[Taken]:
     """The step that led to a state which is kept, or to one that it stands for."""
-    for one in filter(fits, successors(system, before)):
-        if _is_kept_as(search, one.after, kept, keeps_all=True):
+    for step in filter(fits, successors(system, before)):
+        one = _as_kept(search, step)
+        if one.after == kept:
             return [one]
-        if search.reduces and _is_kept_as(search, one.after, kept, keeps_all=False):
+        if search.reduces and search.alone.stands_for(one.after, keeps_all=False) == kept:
             return [one, *_looks(system, search, one.after)]
     raise AssertionError("no step leads from a state to the one that was found after it")
 
@@ -103,18 +104,20 @@ def _free_steps(
     return _between(system, search, search.state(before), search.state(after), fits)
 
 
-def _is_kept_as(search: Search, state: State, kept: State, *, keeps_all: bool) -> bool:
+def _as_kept(search: Search, taken: Taken) -> Taken:
+    """A step to the state that stands for those which do the same as the one it leads to."""
     if not search.reduces:
-        return state == kept
-    return search.alone.stands_for(state, keeps_all=keeps_all) == kept
+        return taken
+    return replace(taken, after=search.alone.stands_for(taken.after, keeps_all=True))
 
 
 def _looks(system: Processes, search: Search, state: State) -> Iterator[Taken]:
     """The steps from a state that is not kept to the one that is kept in its place."""
     while (actor := search.alone.looker(state)) != NOBODY:
         [look] = [one for one in successors(system, state) if _is_own(one, actor)]
-        yield look
-        state = look.after
+        kept = _as_kept(search, look)
+        yield kept
+        state = kept.after
 
 
 def _is_own(taken: Taken, actor: int) -> bool:

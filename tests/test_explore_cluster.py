@@ -113,7 +113,7 @@ def test_a_circle_in_which_others_only_wait_for_the_search_is_none() -> None:
         search.run()
         found.append(liveness.judge(search))
 
-    assert [one.circle for one in found] == [(), ()]
+    assert [one.circle for one in found] == [None, None]
     assert not any(one.is_inevitable for one in found)
 
 
