@@ -17,17 +17,15 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Literal
 
-from pipeline import shipping
-from pipeline.patience import Made, within
+from pipeline.bounded import Made, what_failed, within
 from pipeline.problems import PipelineProblem
+from pipeline.workers import await_calm, await_workers, ship
 
 if TYPE_CHECKING:
     from pyspark import SparkConf
     from pyspark.sql import SparkSession
-
 
 LOOPBACK = "127.0.0.1"
 HERE = frozenset({"localhost", LOOPBACK, "::1"})
@@ -101,7 +99,7 @@ def session(wanted: Wanted) -> Iterator[SparkSession]:
     _check(wanted)
     running = _running()
     if running is not None:
-        _ship(running, wanted.scratch)
+        ship(running.sparkContext, wanted.scratch)
         yield running
         return
     wanted.scratch.mkdir(parents=True, exist_ok=True)
@@ -110,8 +108,11 @@ def session(wanted: Wanted) -> Iterator[SparkSession]:
         with _machine(wanted) as gateway:
             started = _bounded(wanted, lambda: _start(wanted, gateway))
             try:
-                _ship(started, wanted.scratch)
-                _await_workers(started, wanted)
+                context = started.sparkContext
+                ship(context, wanted.scratch)
+                await_workers(context, wanted.master, wanted.core_s)
+                if not wanted.is_local:
+                    await_calm(lambda: context.defaultParallelism)
                 yield started
             finally:
                 started.stop()
@@ -263,69 +264,3 @@ def _memory(works_in: WorksIn) -> int:
         return GIB
     installed = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return min(max(installed // 4, GIB), 8 * GIB)
-
-
-# --- workers ---------------------------------------------------------------------------
-
-
-def _ship(started: SparkSession, scratch: Path) -> None:
-    """Hand the code to the workers, unless they have it."""
-    scratch.mkdir(parents=True, exist_ok=True)
-    archive = shipping.packed(scratch)
-    context = started.sparkContext
-    if not any(one.endswith(f"/{archive.name}") for one in context.listFiles):
-        context.addPyFile(str(archive))
-
-
-def _await_workers(started: SparkSession, wanted: Wanted) -> None:
-    """See that there are workers, and that they have what they need."""
-    context = started.sparkContext
-    late = (
-        f"{wanted.master} gave no core within {wanted.core_s:.0f} s; see whether it has "
-        "workers, and whether others have taken them"
-    )
-    try:
-        missing = within(
-            wanted.core_s,
-            lambda: context.parallelize([0], 1).map(shipping.lacking).collect()[0],
-            late,
-        )
-    except PipelineProblem:
-        context.cancelAllJobs()
-        raise
-    except Exception as error:
-        raise PipelineProblem(_first_words(error, wanted)) from None
-    if missing:
-        raise PipelineProblem(
-            f"the workers of {wanted.master} lack {', '.join(missing)}; install them there, for "
-            "example with pip install watchkeeper"
-        )
-    if not wanted.is_local:
-        _await_calm(lambda: context.defaultParallelism)
-
-
-def _await_calm(number: Callable[[], int]) -> None:
-    """Wait while more and more workers come, which they do one after the other."""
-    until, known = monotonic() + 2.0, number()
-    while monotonic() < until:
-        sleep(0.2)
-        if number() != known:
-            until, known = monotonic() + 2.0, number()
-
-
-def _first_words(error: Exception, wanted: Wanted) -> str:
-    said = str(error)
-    if "PYTHON_VERSION_MISMATCH" in said:
-        here = ".".join(map(str, sys.version_info[:2]))
-        return (
-            f"the workers of {wanted.master} run another Python than {here}, which runs here; "
-            "name one of the same version that they have in PYSPARK_PYTHON"
-        )
-    return f"the workers of {wanted.master} cannot work: {what_failed(said)}"
-
-
-def what_failed(said: str) -> str:
-    """The line that tells what went wrong, of all that Spark says of it."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
-    telling = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
-    return (telling or lines or ["nothing was said"])[0][:300]

@@ -32,9 +32,19 @@ COMMANDS = (
         "log",
         "messages",
     ),
-    *("mutations", "operations", "proved", "seeds", "soak", "storage", "terabyte", "zoo"),
+    *(
+        "mutations",
+        "operations",
+        "pipeline",
+        "proved",
+        "seeds",
+        "soak",
+        "storage",
+        "terabyte",
+        "zoo",
+    ),
 )
-SHARED = {"contenders", "drawn", "joins", "measuring", "recipe", "subjects"}
+SHARED = {"contenders", "drawn", "joins", "measuring", "recipe", "standalone", "subjects"}
 """Modules that are no commands."""
 SMALL = {
     "claims": ["--only", "message-sets,zombies"],
@@ -53,6 +63,7 @@ SMALL = {
     "messages": ["--millions", "0.1", "--rounds", "1"],
     "mutations": ["--mutations", "3000"],
     "operations": ["--operations", "60", "--rounds", "1"],
+    "pipeline": ["--seconds", "1"],
     "proved": ["--seeds", "8", "--cases", "none/0.7,lost-reply/0.7,crash-and-restart/0.8"],
     "seeds": ["--seeds", "2", "--rounds", "1"],
     "storage": ["--rounds", "1", "--mib", "8"],
@@ -144,6 +155,20 @@ def test_seeds() -> None:
         *[(2.0, "ms a seed")] * 3,
     ]
     assert {"cpu", "python", "cores"} <= set(said["machine"])
+
+
+def test_pipeline() -> None:
+    """Every runner comes to the same rows, or the bench stops; and what each of them took."""
+    skip_without_zookeeper()
+    said = figures("pipeline")
+
+    assert list(said["runners"]) == ["one process", "pool of 2", "Spark, local[2]"]
+    assert all(one["runs"] > 1 and one["wall_s"] > 0 for one in said["runners"].values())
+    assert [(bar["direction"], bar["bar"]) for bar in said["bars"]] == [
+        ("at least", 1.8),
+        ("at most", 0.15),
+        ("at most", 0.15),
+    ]
 
 
 def test_operations() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 pytest.importorskip("kazoo")
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "bench"))
+sys.path.append(str(Path(__file__).resolve().parent.parent / "bench"))
 
 import soak
 from contenders import critical_path, operations_of

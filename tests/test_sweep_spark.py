@@ -17,13 +17,14 @@ import pytest
 from pipeline import session as sessions
 from pipeline.problems import PipelineProblem
 from pipeline.session import Wanted, session
-from pipeline.shipping import code_digest, packed, sources
+from pipeline.shipping import LIBRARIES, PACKAGES, code_digest, lacking, packed, sources
 from pipeline.sweeps.runners import Pool, Process
 from pipeline.sweeps.spark import Spark
 from real.java import find_java
 from real.problems import EnvironmentProblem
 from tests.live import PS, until
 from tests.sweeps import elsewhere, rows, summary, sweep
+from tests.test_house import modules, packages_in
 from tests.test_sweep_kills import group_of
 
 BENCH = Path(__file__).resolve().parent.parent / "bench"
@@ -122,7 +123,19 @@ def test_what_is_shipped_can_be_imported_by_itself(tmp_path: Path) -> None:
     )
 
     assert done.stdout.strip() == f"{archive}/pipeline/sweeps/work.pyc"
-    assert {name.partition("/")[0] for name, _ in sources()} == {"model", "sim", "pipeline"}
+    assert {name.partition("/")[0] for name, _ in sources()} == set(PACKAGES)
+
+
+def test_what_workers_need_is_asked_for() -> None:
+    """Every library that they import, but for what only this process imports when it writes."""
+    needed = {
+        name
+        for module in modules(*PACKAGES)
+        for name in packages_in(module) - set(PACKAGES) - set(sys.stdlib_module_names)
+    }
+
+    assert needed - {"pyspark", "py4j", "pyarrow"} == set(LIBRARIES)
+    assert lacking() == []
 
 
 # --- what is missing -------------------------------------------------------------------
@@ -214,7 +227,7 @@ def commands_of(group: int) -> list[str]:
 CLUSTER = """
 import sys
 from pathlib import Path
-sys.path.insert(0, {bench!r})
+sys.path.append({bench!r})
 from standalone import cluster
 from pipeline.problems import PipelineProblem
 from pipeline.session import Wanted, session

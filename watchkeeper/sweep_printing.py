@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from model.sweeps import CellSum, Example, Quantiles, Share, Way, short_name
-from model.verdicts import duration
+from model.verdicts import counted, duration
 from watchkeeper import folder
 from watchkeeper.endings import USAGE, Stop
 from watchkeeper.printing import plain_table, show_table
@@ -146,7 +146,7 @@ def report(swept: Swept, to: Console, files: list[str]) -> None:
         _tell_way(swept, way, to)
     failed = swept.sum.counted("failed")
     if failed:
-        to.print(f"{_many(failed, 'run')} ended in an error; that is a defect: {REPORT}")
+        to.print(f"{counted(failed, 'run')} ended in an error; that is a defect: {REPORT}")
         to.print()
     for way in swept.sum.doubts:
         to.print(Text.assemble((f"{way.share.number:,} unknown", "yellow"), f": {way.signature}"))
@@ -263,8 +263,8 @@ def _rest(one: Quantiles | None) -> str:
 
 def _tell_way(swept: Swept, way: Way, to: Console) -> None:
     """One way of failing: how often, how to see it, and the smallest scenario that does."""
-    runs = "1 run" if way.share.number == 1 else f"{way.share.number:,} runs"
-    where = "" if len(swept.sum.cells) == 1 else f" in {_many(len(way.cells), 'cell')}"
+    runs = counted(way.share.number, "run")
+    where = "" if len(swept.sum.cells) == 1 else f" in {counted(len(way.cells), 'cell')}"
     often = f"{per_1000(way.share.density)} of 1,000 ({interval(way.share)})"
     to.print(
         Text.assemble((f"{runs}{where}", "bold red"), f", {often}: {way.signature}"),
@@ -278,17 +278,13 @@ def _tell_way(swept: Swept, way: Way, to: Console) -> None:
     to.print()
 
 
-def _many(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
-
-
 def _determinism(swept: Swept, to: Console) -> None:
     if not swept.differing:
-        said = _many(swept.sum.repeated, "run")
+        said = counted(swept.sum.repeated, "run")
         _line(to, "twice", f"{said} were run twice and came out the same")
         return
     number = len(swept.differing)
-    said = f"{_many(number, 'run')} came out differently when run again; see where with"
+    said = f"{counted(number, 'run')} came out differently when run again; see where with"
     to.print(Text.assemble((f"{'twice':9}", "dim"), (said, "bold red")), soft_wrap=True)
     for example in _first(swept.differing):
         to.print(f"         {swept.planned.command(example)} --check-determinism", soft_wrap=True)

@@ -18,8 +18,9 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
+from pipeline.bounded import what_failed
 from pipeline.problems import PipelineProblem
-from pipeline.session import Wanted, session, what_failed
+from pipeline.session import Wanted, session
 from pipeline.sweeps.runners import in_flight
 
 if TYPE_CHECKING:

@@ -1,7 +1,8 @@
-"""Work that is waited for so long and no longer."""
+"""Waiting for others no longer than it was said, and telling what they said in a line."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from concurrent.futures import Future
 from threading import Thread
@@ -10,6 +11,9 @@ from typing import TypeVar
 from pipeline.problems import PipelineProblem
 
 Made = TypeVar("Made")
+
+LONGEST = 300
+"""How much is shown of what somebody else has said."""
 
 
 def within(patience_s: float, work: Callable[[], Made], late: str) -> Made:
@@ -31,3 +35,10 @@ def within(patience_s: float, work: Callable[[], Made], late: str) -> Made:
         return made.result(patience_s)
     except TimeoutError:
         raise PipelineProblem(late) from None
+
+
+def what_failed(said: str) -> str:
+    """The line that tells what went wrong, of all that Spark says of it."""
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    telling = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
+    return (telling or lines or ["nothing was said"])[0][:LONGEST]
