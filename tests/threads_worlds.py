@@ -11,8 +11,15 @@ from collections.abc import Callable
 from typing import Any
 
 from model.answers import Note
+from model.program import Program
 from model.threads import Thread
 from real.threads import Threads
+from sim.calls import Calls
+from sim.kernel import Kernel, Network
+from sim.node import Node
+from sim.profile import DEFAULT
+from sim.streams import Streams
+from sim.threads import Threads as SimulatedThreads
 
 PATIENCE_S = 20.0
 
@@ -44,7 +51,29 @@ def live(thread: Thread, heard: Heard) -> None:
     asyncio.run(work())
 
 
-WORLDS: dict[str, World] = {"live": live}
+async def nothing(zk: Any, me: None, memory: None) -> None:
+    """The program of a process that is its threads alone."""
+
+
+def simulated(thread: Thread, heard: Heard) -> None:
+    """In virtual time."""
+    kernel = Kernel(Streams(7), DEFAULT)
+    node = Node(kernel, "process", Program(nothing, None, None))
+    node.is_alive = True
+    calls = Calls(kernel, Network(kernel))
+    done: list[bool] = []
+
+    async def main() -> None:
+        await thread()
+        done.append(True)
+
+    SimulatedThreads(node, calls).start("main", main())
+    kernel.run_until(int(PATIENCE_S * 1_000_000))
+    assert done, f"it was not over within {PATIENCE_S:g} s"
+    heard.notes.extend(node.inbox)
+
+
+WORLDS: dict[str, World] = {"live": live, "simulated": simulated}
 
 
 def run(world: str, thread: Callable[[], Any]) -> Heard:
