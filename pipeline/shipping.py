@@ -18,7 +18,7 @@ from pathlib import Path
 
 PACKAGES = ("model", "sim", "pipeline")
 """What workers import of this project."""
-LIBRARIES = ("msgspec", "immutables", "simpy")
+LIBRARIES = ("msgspec", "immutables", "simpy", "cramjam", "numpy")
 """What these import in turn."""
 _EARLIEST = (1980, 1, 1, 0, 0, 0)
 

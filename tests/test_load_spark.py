@@ -66,7 +66,7 @@ def test_a_load_by_spark_bears_to_be_killed(tmp_path: Path) -> None:
 CLUSTER = """
 import sys
 from pathlib import Path
-sys.path.insert(0, {bench!r})
+sys.path.append({bench!r})
 from standalone import cluster
 from pipeline.kafkalog.source import register
 from pipeline.session import Wanted, session

@@ -805,6 +805,7 @@ def test_reports_know_nothing_but_traces_and_stories() -> None:
         "payloads",
         "registry",
         "story",
+        "sweeps",
         "trace",
         "verdicts",
     }

@@ -113,18 +113,23 @@ def shrink(scenario: Scenario, way: Way, cell: Cell, longest_s: float = LONGEST_
 
 
 def smallest_of(store: Store, planned: Planned, way: Way) -> Smallest:
-    """The smallest scenario for a way of failing: as it was found before, or found now."""
+    """The smallest scenario for a way of failing: as it was found before, or found now.
+
+    What is known of the search stands in the head of the scenario: two files could be torn
+    apart by a kill, and the search would be done again.
+    """
     place = store.home / SMALLEST / f"{way.name}.yaml"
-    known = place.with_suffix(".json")
-    if not (known.exists() and place.exists()):
+    if not place.exists():
         cell = planned.grid.cells[way.first.cell]
         search = shrink(planned.choice_of(way.first.cell).scenario, way, cell)
         command = planned.run_command(str(place), None, search.seed)
-        head = f"# {way.signature}\n# as in {way.first.run_id}\n# {command}\n"
+        known = {"seed": search.seed, "runs": search.runs, "complete": search.complete}
+        head = (
+            f"# {json.dumps(known)}\n# {way.signature}\n# as in {way.first.run_id}\n# {command}\n"
+        )
         store.write(place, f"{head}{text_of(_named(search, planned, way))}".encode())
-        said = {"seed": search.seed, "runs": search.runs, "complete": search.complete}
-        store.write(known, f"{json.dumps(said)}\n".encode())
-    said = json.loads(known.read_text())
+    with place.open(encoding="utf-8") as written:
+        said = json.loads(written.readline().removeprefix("# "))
     command = planned.run_command(str(place), None, said["seed"])
     return Smallest(way.name, str(place), command, **said)
 
