@@ -93,6 +93,8 @@ def measure(machine: str, part: float, size_bytes: int, count: int) -> Report:
         ("virtual time", host.kernel.now_us / 3.6e9, "hours"),
         ("appended and sent", written / 1e9, "GB"),
         ("read from the disk", files.reader.device_bytes / 1e9, "GB"),
+        ("found in memory", files.reader.hit_bytes / 1e9, "GB"),
+        ("writers waited", files.writeback.throttled_us / 1e6, "s"),
         ("CPU time", took, "s"),
     ):
         report.rows.append([f"{what}, {unit}", number(value), number(value / part)])

@@ -47,7 +47,7 @@ def lose_power(system: FileSystem) -> tuple[Lost, ...]:
         file.readings.clear()
         file.writings.clear()
         system.volume.shrink(file.room, file.size_bytes)
-        system.volume.grow(file.room, file.size_bytes)
+        system.volume.restore(file.room, file.size_bytes)
         if file.size_bytes < before or zero_bytes:
             lost.append(Lost(path, before, file.size_bytes, zero_bytes))
     return tuple(lost)

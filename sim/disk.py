@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from sim.devices import NS, SECTOR_BYTES, Arm, Device
-from sim.elevator import Done, Elevator, Part, Request, Torn, moved
+from sim.elevator import Done, Elevator, Landed, Part, Request, moved
 from sim.kernel import Kernel
 
 Undo = Callable[[], None]
@@ -33,9 +33,13 @@ class Store(Protocol):
     """A disk, or an array of disks."""
 
     def submit(
-        self, address: int, size_bytes: int, done: Done, *, is_write: bool, torn: Torn | None
+        self, address: int, size_bytes: int, done: Done, *, is_write: bool, landed: Landed | None
     ) -> None:
-        """Ask for a read or a write; `done` hears whether it was served."""
+        """Ask for a read or a write; `done` hears whether it was served.
+
+        `landed` hears of each part of a write that has come to the disk, also of one that
+        was cut short by the end of the host.
+        """
 
     def flush(self, done: Done) -> None:
         """Let the disk swear that what it wrote is there to stay."""
@@ -50,7 +54,7 @@ class Store(Protocol):
         """At the end of the host, let sectors arrive out of order."""
 
     def lose_power(self) -> None:
-        """Stop where it is; say of each write how much of it has come to the disk."""
+        """Stop where it is: some of what was being written has landed, nobody is answered."""
 
 
 class Together:
@@ -82,8 +86,6 @@ class Disk:
         self.written_bytes = 0
         self.requests = 0
         """How many were served, after those that were adjacent had become one."""
-        self.busy_ns = 0
-        """How long at least one was being served."""
         self._line = Elevator(device.most_bytes)
         self._serving: dict[Request, tuple[int, int]] = {}
         """Request -> when its data begin to pass, and when they have."""
@@ -91,7 +93,6 @@ class Disk:
         self._last_is_write = False
         self._free_ns = 0
         """When the bus, or the head, is free for the data of the next request."""
-        self._busy_until_ns = 0
         self._lives = 0
         self._chance = kernel.streams(f"storage/{name}")
         self._flush_us = kernel.streams(f"storage/{name}/flush").sampler(device.flush)
@@ -108,12 +109,12 @@ class Disk:
         done: Done,
         *,
         is_write: bool,
-        torn: Torn | None = None,
+        landed: Landed | None = None,
     ) -> None:
         """Ask for a read or a write; `done` hears whether it was served."""
         most = self.device.most_bytes
         if size_bytes <= most:
-            self._line.add(Request(Part(address, size_bytes, done, torn), is_write=is_write))
+            self._line.add(Request(Part(address, size_bytes, done, landed), is_write=is_write))
         else:
             together = Together(-(-size_bytes // most), done)
             for begin in range(0, size_bytes, most):
@@ -121,7 +122,7 @@ class Disk:
                     address + begin,
                     min(most, size_bytes - begin),
                     together,
-                    torn and moved(torn, begin),
+                    landed and moved(landed, begin),
                 )
                 self._line.add(Request(part, is_write=is_write))
         self._serve()
@@ -161,8 +162,6 @@ class Disk:
         end = now + (end - now) * times
         self._head, self._last_is_write = request.end, request.is_write
         self._free_ns = end
-        self.busy_ns += end - max(now, self._busy_until_ns)
-        self._busy_until_ns = end
         return begin, end
 
     def _goes_on(self, request: Request) -> bool:
@@ -204,13 +203,10 @@ class Disk:
             self.read_bytes += request.size_bytes
         is_good = not self._fails(is_write=request.is_write)
         for part in request.parts:
+            if is_good and part.landed is not None:
+                part.landed(0, part.size_bytes)
             part.done(is_good)
         self._serve()
-
-    @property
-    def merged(self) -> int:
-        """How many requests became part of another."""
-        return self._line.merged
 
     # --- faults ------------------------------------------------------------------------
 
@@ -256,7 +252,7 @@ class Disk:
         serving, self._serving = self._serving, {}
         self._lives += 1
         self._line.clear()
-        self._free_ns = self._busy_until_ns = now
+        self._free_ns = now
         self._head, self._last_is_write = 0, False
         for request, (begin, end) in serving.items():
             if request.is_write:
@@ -287,5 +283,5 @@ def _tell(request: Request, left: int, right: int) -> None:
     for part in request.parts:
         begin = max(left - part.address, 0)
         end = min(right - part.address, part.size_bytes)
-        if part.torn is not None and begin < end:
-            part.torn(begin, end)
+        if part.landed is not None and begin < end:
+            part.landed(begin, end)

@@ -19,13 +19,13 @@ READ_BATCHES = 2
 
 Done = Callable[[bool], object]
 """Called when a request is over: whether it was served."""
-Torn = Callable[[int, int], object]
-"""Called at the end of the host with each part, from byte to byte, that has come to the disk."""
+Landed = Callable[[int, int], object]
+"""Called with each part of a write, from byte to byte, that has come to the disk."""
 
 
-def moved(torn: Torn, by: int) -> Torn:
+def moved(landed: Landed, by: int) -> Landed:
     """The same for what begins so many bytes earlier."""
-    return lambda begin, end: torn(begin + by, end + by)
+    return lambda begin, end: landed(begin + by, end + by)
 
 
 _ADDRESS = attrgetter("address")
@@ -35,13 +35,13 @@ _NUMBER = attrgetter("number")
 class Part:
     """What somebody has asked a disk for, or as much of it as goes in one request."""
 
-    __slots__ = ("address", "done", "size_bytes", "torn")
+    __slots__ = ("address", "done", "landed", "size_bytes")
 
-    def __init__(self, address: int, size_bytes: int, done: Done, torn: Torn | None) -> None:
+    def __init__(self, address: int, size_bytes: int, done: Done, landed: Landed | None) -> None:
         self.address = address
         self.size_bytes = size_bytes
         self.done = done
-        self.torn = torn
+        self.landed = landed
 
 
 class Request:

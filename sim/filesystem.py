@@ -46,6 +46,8 @@ class FileSystem:
         self.reader = Reader(self.cache, self.store)
         self.writeback = WriteBack(kernel, profile, self.cache, self.store)
         self.chance = kernel.streams(f"storage/{name}/crash")
+        self.clock_ms: Callable[[], int] = self._true_ms
+        """What the host takes for the time; whoever has a wrong clock puts it here."""
         self._cutting: list[Counts] = []
 
     def empty_memory(self) -> PageCache:
@@ -55,6 +57,9 @@ class FileSystem:
 
     def now_ms(self) -> int:
         """What the host's clock says."""
+        return self.clock_ms()
+
+    def _true_ms(self) -> int:
         return (EPOCH_US + self.kernel.now_us) // 1000
 
     # --- files -------------------------------------------------------------------------
@@ -101,6 +106,7 @@ class FileSystem:
 
     def preload(self, path: str, contents: Contents) -> FileNode:
         """Have a file that is on the disk and not in memory, as if from long ago."""
+        assert not self.tree.pending, "what is on the disk from long ago is put there first"
         folder = path.rpartition("/")[0]
         if folder:
             self.tree.make_folder(folder)

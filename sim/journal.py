@@ -40,13 +40,12 @@ class Journal:
 
         def written(is_good: bool) -> None:
             if is_good:
-                self._written.add(0, self.size_bytes)
                 self.store.flush(lambda is_good: self._end(batch, is_good))
             else:
                 self._end(batch, False)
 
         self.store.submit(
-            self._at, self.size_bytes, written, is_write=True, torn=self._written.add
+            self._at, self.size_bytes, written, is_write=True, landed=self._written.add
         )
 
     def _end(self, batch: list[Done], is_good: bool) -> None:

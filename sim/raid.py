@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from sim.devices import Device
 from sim.disk import Counts, Disk, Together, Undo
-from sim.elevator import Done, Torn, moved
+from sim.elevator import Done, Landed, moved
 from sim.kernel import Kernel
 from sim.ranges import Ranges
 
@@ -21,12 +21,12 @@ PATIENCE_US = 50_000
 class Row:
     """A row that is to be written, and which of it is known so far."""
 
-    __slots__ = ("calls", "covered", "torn")
+    __slots__ = ("calls", "covered", "landed")
 
     def __init__(self) -> None:
         self.covered = Ranges()
         self.calls: list[Done] = []
-        self.torn: list[tuple[int, int, Torn]] = []
+        self.landed: list[tuple[int, int, Landed]] = []
         """Who is to hear at which of its bytes have come to the disk."""
 
 
@@ -86,11 +86,11 @@ class Raid5:
         done: Done,
         *,
         is_write: bool,
-        torn: Torn | None = None,
+        landed: Landed | None = None,
     ) -> None:
         """Ask for a read or a write; `done` hears whether it was served."""
         if is_write:
-            self._write(address, address + size_bytes, done, torn)
+            self._write(address, address + size_bytes, done, landed)
         else:
             self._read(address, address + size_bytes, done)
 
@@ -129,7 +129,7 @@ class Raid5:
 
     # --- writing -----------------------------------------------------------------------
 
-    def _write(self, begin: int, end: int, done: Done, torn: Torn | None) -> None:
+    def _write(self, begin: int, end: int, done: Done, landed: Landed | None) -> None:
         first, last = self._whole_rows(begin, end)
         edges = (
             [(begin, end)]
@@ -142,22 +142,22 @@ class Raid5:
         edges = [(left, right) for left, right in edges if left < right]
         together = Together(len(edges) + (first < last), done)
         if first < last:
-            tell = torn and moved(torn, first * self.row_bytes - begin)
+            tell = landed and moved(landed, first * self.row_bytes - begin)
             self._write_rows(first, last, together, tell)
         for left, right in edges:
-            self._gather(left, right, together, torn and moved(torn, left - begin))
+            self._gather(left, right, together, landed and moved(landed, left - begin))
 
-    def _write_rows(self, first: int, last: int, done: Done, torn: Torn | None) -> None:
+    def _write_rows(self, first: int, last: int, done: Done, landed: Landed | None) -> None:
         """Write whole rows: to every member at once."""
         chunk = self.device.chunk_bytes
         together = Together(len(self.members), self._counted(done))
         for number, member in enumerate(self.members):
-            tell = torn and self._telling(number, first, torn)
+            tell = landed and self._telling(number, first, landed)
             member.submit(
-                first * chunk, (last - first) * chunk, together, is_write=True, torn=tell
+                first * chunk, (last - first) * chunk, together, is_write=True, landed=tell
             )
 
-    def _telling(self, member: int, first_row: int, torn: Torn) -> Torn:
+    def _telling(self, member: int, first_row: int, landed: Landed) -> Landed:
         """Says of bytes of a member which bytes of the rows they are; parity is none."""
         chunk = self.device.chunk_bytes
 
@@ -169,12 +169,12 @@ class Raid5:
                 number = (member - parity - 1) % len(self.members)
                 if member != parity:
                     at = row * self.row_bytes + number * chunk + inside
-                    torn(at, at + size)
+                    landed(at, at + size)
                 begin += size
 
         return tell
 
-    def _gather(self, begin: int, end: int, done: Done, torn: Torn | None) -> None:
+    def _gather(self, begin: int, end: int, done: Done, landed: Landed | None) -> None:
         """Let a part of a row wait for the rest."""
         number, offset = divmod(begin, self.row_bytes)
         row = self._rows.get(number)
@@ -183,8 +183,8 @@ class Raid5:
             self.kernel.after(PATIENCE_US, self._out_of_patience, (self._lives, number, row))
         row.covered.add(offset, offset + end - begin)
         row.calls.append(done)
-        if torn is not None:
-            row.torn.append((offset, offset + end - begin, torn))
+        if landed is not None:
+            row.landed.append((offset, offset + end - begin, landed))
         if row.covered.size == self.row_bytes:
             self._settle(number)
         else:
@@ -209,17 +209,17 @@ class Raid5:
             for call in row.calls:
                 call(is_good)
 
-        def torn(begin: int, end: int) -> None:
-            for left, right, tell in row.torn:
+        def landed(begin: int, end: int) -> None:
+            for left, right, tell in row.landed:
                 if max(begin, left) < min(end, right):
                     tell(max(begin, left) - left, min(end, right) - left)
 
         if row.covered.size == self.row_bytes:
-            self._write_rows(number, number + 1, done, torn)
+            self._write_rows(number, number + 1, done, landed)
         else:
-            self._change_row(number, row, done, torn)
+            self._change_row(number, row, done, landed)
 
-    def _change_row(self, number: int, row: Row, done: Done, torn: Torn) -> None:
+    def _change_row(self, number: int, row: Row, done: Done, landed: Landed) -> None:
         """Read old data and old parity, and write both anew."""
         base, chunk = number * self.row_bytes, self.device.chunk_bytes
         pieces: dict[int, Ranges] = {}
@@ -238,9 +238,9 @@ class Raid5:
             asked = _flat(pieces)
             together = Together(len(asked), written)
             for member, left, right in asked:
-                tell = moved(self._telling(member, number, torn), left - number * chunk)
+                tell = moved(self._telling(member, number, landed), left - number * chunk)
                 self.members[member].submit(
-                    left, right - left, together, is_write=True, torn=tell
+                    left, right - left, together, is_write=True, landed=tell
                 )
 
         self._ask(pieces, read)

@@ -98,7 +98,7 @@ class Reader:
             self.device_bytes += (right - left) * PAGE_BYTES
             together = Together(len(spans), self._arrival(file, reading))
             for address, until in spans:
-                self.store.submit(address, until - address, together, is_write=False, torn=None)
+                self.store.submit(address, until - address, together, is_write=False, landed=None)
 
     def _arrival(self, file: FileNode, reading: Reading) -> Done:
         def arrive(is_good: bool) -> None:

@@ -74,11 +74,19 @@ class Volume:
             wanted = self.left_bytes // PAGE_BYTES * PAGE_BYTES
             for _, effect in self._full:
                 effect.add("writes without room")
-        room.size_bytes += wanted
-        self.used_bytes += wanted
+        self._give(room, wanted)
+        return min(size_bytes, room.size_bytes)
+
+    def restore(self, room: Room, size_bytes: int) -> None:
+        """Give a file that is back the room that it had, whoever has it now."""
+        if size_bytes > room.size_bytes:
+            self._give(room, rounded(size_bytes) - room.size_bytes)
+
+    def _give(self, room: Room, size_bytes: int) -> None:
+        room.size_bytes += size_bytes
+        self.used_bytes += size_bytes
         while len(room.regions) * REGION_BYTES < room.size_bytes:
             room.regions.append(self._region())
-        return min(size_bytes, room.size_bytes)
 
     def shrink(self, room: Room, size_bytes: int) -> None:
         """Give back what is behind so many bytes of a file."""

@@ -44,6 +44,11 @@ class Writing:
         """How long the file is now: of the last page no more than this is written."""
         self.waiting: list[Done] = []
 
+    def landed(self, at: int, begin: int, end: int) -> None:
+        """Of what was written at a place, this is on the disk."""
+        if self.cuts == self.file.cuts:
+            self.file.durable.add(at + begin, min(at + end, self.size_bytes))
+
 
 class WriteBack:
     """What brings dirty pages of one host to its disk."""
@@ -136,8 +141,10 @@ class WriteBack:
             file = self._next()
             if file is None:
                 return
+            writing = self._write(file, self._chunk_pages)
+            assert writing is not None, "whoever has a turn has dirty pages"
             self._under_way += 1
-            self._write(file, self._chunk_pages, self._chunk_done)
+            writing.waiting.append(self._chunk_done)
 
     def _chunk_done(self, _: bool) -> None:
         self._under_way -= 1
@@ -160,19 +167,15 @@ class WriteBack:
 
     # --- writing -----------------------------------------------------------------------
 
-    def _write(self, file: FileNode, most_pages: int, done: Done | None = None) -> None:
-        """Write the first dirty pages of a file."""
+    def _write(self, file: FileNode, most_pages: int) -> Writing | None:
+        """Write the first dirty pages of a file, if it has any."""
         taken = self.cache.take_dirty(file.cached, most_pages)
         if not file.cached.dirty:
             self.forget(file)
         if not taken:
-            if done is not None:
-                self.kernel.after(0, done, True)
-            return
+            return None
         writing = Writing(file, taken)
         file.writings.append(writing)
-        if done is not None:
-            writing.waiting.append(done)
         asked = [
             (address, until - address, at)
             for begin, end in taken
@@ -180,19 +183,9 @@ class WriteBack:
         ]
         together = Together(len(asked), partial(self._written, writing))
         for address, size_bytes, at in asked:
-            self._submit(writing, address, size_bytes, at, together)
-
-    def _submit(
-        self, writing: Writing, address: int, size_bytes: int, at: int, done: Done
-    ) -> None:
-        """Ask the disk for a write; after a crash, what has come to it is known."""
-
-        def torn(begin: int, end: int) -> None:
-            if writing.cuts == writing.file.cuts:
-                end = min(at + end, writing.size_bytes)
-                writing.file.durable.add(at + begin, end)
-
-        self.store.submit(address, size_bytes, done, is_write=True, torn=torn)
+            landed = partial(writing.landed, at)
+            self.store.submit(address, size_bytes, together, is_write=True, landed=landed)
+        return writing
 
     def _written(self, writing: Writing, is_good: bool) -> None:
         """A write is over."""
@@ -215,8 +208,6 @@ class WriteBack:
         """Pages are on the disk, or not."""
         file = writing.file
         if is_good:
-            until = min(end * PAGE_BYTES, writing.size_bytes)
-            file.durable.add(begin * PAGE_BYTES, until)
             self.cache.written(file.cached, begin, end)
         elif self._forgetting:
             for effect in self._forgetting:
