@@ -27,6 +27,7 @@ from model.properties import judge
 from model.verdicts import Verdict
 from model.zoo import PLANTS
 from sim.world import simulate
+from tests.planted import shown
 from watchkeeper.zoo import catch, plan_of
 from watchkeeper.zoo_page import Row, zoo_page
 
@@ -100,7 +101,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     report.notes.append(f"seeds: how many of {given.seeds:,} simulated ones catch it")
     report.show(as_json=given.json)
     if given.write is not None:
-        given.write.write_text(zoo_page(rows, given.seeds), encoding="utf-8")
+        given.write.write_text(zoo_page(rows, given.seeds, shown()), encoding="utf-8")
     return 0 if all(row.caught_by == row.plant.caught_by.name for row in rows) else 1
 
 

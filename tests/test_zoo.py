@@ -19,6 +19,7 @@ from model.planting import Plant, scenario_of
 from model.variants import HARDENED, VARIANTS, Flaw, Variant
 from model.zoo import PLANTS, variant_named
 from scenarios import from_text
+from tests.planted import shown
 from watchkeeper.zoo import Caught, catch, states_of, violated_by_base
 from watchkeeper.zoo_page import Row, zoo_page
 
@@ -122,7 +123,7 @@ def test_the_page_says_what_was_found() -> None:
         for name, plant in PLANTS.items()
     ]
 
-    assert zoo_page(rows, int(seeds[1].replace(",", ""))) == text
+    assert zoo_page(rows, int(seeds[1].replace(",", "")), shown()) == text
 
 
 # --- what is not planted ---------------------------------------------------------------

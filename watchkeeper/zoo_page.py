@@ -29,6 +29,15 @@ happens, the seed draws from four seconds, and a lost request is one of the firs
 kind. A run counts if it violates anything that the base does not violate with the same seed.
 Of {all_} plants {rare} show themselves to at most one seed in a hundred, {never} of these to
 none."""
+MESSAGES = """\
+## Those of clients and of logs
+
+Producers, consumers and logs are not searched: their threads and their bytes are too many
+orders. Each mistake has a run of its own, as small as it shows itself in, and the same run of
+what it was planted in shows nothing. *Shown* is in how many of these runs; where it takes one
+order of threads among many, there are several runs, each with another order.
+`model/clients/flaws.py` and `model/log/flaws.py` have their code, `tests/client_runs.py` and
+`tests/log_histories.py` the runs; tests fail where one of them is not caught any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +70,26 @@ class Row:
         return [f"`{self.plant.name}`", self.caught_by, configuration, *figures]
 
 
-def zoo_page(rows: Sequence[Row], seeds: int) -> str:
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What was found out about a mistake of clients or of logs."""
+
+    name: str
+    origin: str
+    about: str
+    caught_by: str
+    run: str
+    """What happens in a run of it."""
+    shown: int
+    """In how many of the runs it is caught."""
+    runs: int
+
+    def cells(self) -> list[str]:
+        """It as cells of the table."""
+        return [f"`{self.name}`", self.caught_by, self.run, f"{self.shown} of {self.runs}"]
+
+
+def zoo_page(rows: Sequence[Row], seeds: int, shown: Sequence[Shown]) -> str:
     """The whole page."""
     head = ["plant", "caught by", "configuration", "steps", "states", "s", "seeds"]
     rare = sum(0 < row.seeds * 100 <= seeds for row in rows)
@@ -74,6 +102,9 @@ def zoo_page(rows: Sequence[Row], seeds: int) -> str:
         "## What catches them",
         "\n".join(_table(head, [row.cells() for row in rows])),
         columns,
+        MESSAGES,
+        "\n".join(f"- `{one.name}`: {one.about} {one.origin}." for one in shown),
+        "\n".join(_table(["plant", "caught by", "run", "shown"], [one.cells() for one in shown])),
     ]
     return "\n\n".join(parts) + "\n"
 
