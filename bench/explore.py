@@ -91,6 +91,7 @@ class Found:
     """What was measured of one of them."""
 
     name: str
+    jobs: int
     states: int
     transitions: int
     depth: int
@@ -105,7 +106,7 @@ class Found:
     table_mib: float
 
 
-def measure(one: Configuration, seconds: float) -> Found:
+def measure(one: Configuration, seconds: float, jobs: int) -> Found:
     """Search it."""
     text = TEXT.format(consumers=one.consumers, clicks=one.clicks)
     system = ClusterSystem(from_text("searched.yaml", text).plan("hardened"), one.bounds)
@@ -114,12 +115,13 @@ def measure(one: Configuration, seconds: float) -> Found:
         seconds=seconds if one.is_limited else None,
         bytes=int(1.5 * MOST_GIB * 2**30),
     )
-    search = Search(system, limits)
+    search = Search(system, limits, jobs=jobs)
     found = search.run()
     began = time.perf_counter()
     said = _in_the_end(search) if found.is_complete else "not asked"
     return Found(
         one.name,
+        jobs,
         found.progress.states,
         found.progress.transitions,
         found.progress.depth,
@@ -179,14 +181,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     names = [one.name for one in CONFIGURATIONS]
     parser.add_argument("--only", help=f"some of {','.join(names)}")
     parser.add_argument("--seconds", type=float, default=600.0, help="for those that may not end")
+    parser.add_argument("--jobs", default="1", help="1, 2, or 1,2 for one beside the other (1)")
     given = parser.parse_args(arguments)
+    jobs = [int(each) for each in given.jobs.split(",")]
     wanted = given.only.split(",") if given.only else names
     unknown = [name for name in wanted if name not in names]
     if unknown:
         parser.error(f"--only {unknown[0]}: expected some of {', '.join(names)}")
     with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as pool:
         chosen = [one for one in CONFIGURATIONS if one.name in wanted]
-        found = [pool.submit(measure, one, given.seconds).result() for one in chosen]
+        found = [
+            pool.submit(measure, one, given.seconds, count).result()
+            for one in chosen
+            for count in jobs
+        ]
     report_of(found).show(as_json=given.json)
     return int(any(one.violated for one in found))
 
@@ -195,7 +203,18 @@ def report_of(found: list[Found]) -> Report:
     """All of it."""
     report = Report(
         "every interleaving of hardened",
-        ("name", "states", "transitions", "depth", "s", "states/s", "B", "GiB", "in the end"),
+        (
+            "name",
+            "jobs",
+            "states",
+            "transitions",
+            "depth",
+            "s",
+            "states/s",
+            "B",
+            "GiB",
+            "in the end",
+        ),
         data={"searches": [asdict(one) for one in found]},
         bars=bars(found),
     )
@@ -204,6 +223,7 @@ def report_of(found: list[Found]) -> Report:
         report.rows.append(
             [
                 one.name,
+                str(one.jobs),
                 f"{one.states:,}",
                 f"{one.transitions:,}",
                 str(one.depth),

@@ -16,8 +16,9 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import get_ident
 from types import FrameType
-from typing import Any, NoReturn
+from typing import Any
 
 from explore.own_lines import is_library, own_frame
 from explore.promises import Forbidden
@@ -66,8 +67,9 @@ def guarded(name: str) -> Iterator[None]:
     with without_collector():
         for module, words in ((time, CLOCKS), (random, DICE)):
             for word in words:
-                hidden.append((module, word, getattr(module, word)))
-                setattr(module, word, _refusing(name, f"{module.__name__}.{word}"))
+                own = getattr(module, word)
+                hidden.append((module, word, own))
+                setattr(module, word, _refusing(name, f"{module.__name__}.{word}", own))
         try:
             yield
         finally:
@@ -75,9 +77,14 @@ def guarded(name: str) -> Iterator[None]:
                 setattr(module, word, own)
 
 
-def _refusing(name: str, what: str) -> Any:
-    def refuse(*given: Any, **named: Any) -> NoReturn:
-        raise refusal(name, what, sys._getframe(1))
+def _refusing(name: str, what: str, own: Any) -> Any:
+    """Refuses whoever runs in this thread; others, which are no turn, get what it hides."""
+    turn = get_ident()
+
+    def refuse(*given: Any, **named: Any) -> Any:
+        if get_ident() == turn:
+            raise refusal(name, what, sys._getframe(1))
+        return own(*given, **named)
 
     return refuse
 

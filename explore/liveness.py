@@ -30,7 +30,8 @@ from numpy.typing import NDArray
 
 from explore.circle import Circle, Hop, once_round
 from explore.edges import Edges
-from explore.search import Search, Violation, laid_out
+from explore.expanding import Violation, laid_out
+from explore.search import Search
 from explore.system import FREE
 from model.progress import PROGRESS
 

@@ -22,11 +22,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from explore.circle import Circle
+from explore.expanding import Violation
 from explore.liveness import judge
 from explore.own_arguments import check_arguments
 from explore.own_story import afterwards, lines_of, story_of, why_not
 from explore.own_system import Claim, Claims, OwnSystem
-from explore.search import Limits, Progress, Search, Searched, Violation
+from explore.search import Limits, Progress, Search, Searched
 from model.program import Program
 from model.story import Story
 from model.verdicts import Verdict

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from explore.circle import Circle
+from explore.expanding import Violation
 from explore.own_system import IN_VAIN, OwnSystem
 from explore.processes import State
-from explore.search import Search, Violation
+from explore.search import Search
 from explore.story import deed_of, stands_of
 from explore.way import successors, way_round, way_to
 from model.story import Deed, Story, StoryStep

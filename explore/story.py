@@ -6,11 +6,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from explore.cluster import ClusterSystem
+from explore.expanding import Violation
 from explore.impossible import impossible
 from explore.liveness import Liveness
 from explore.local import Local
 from explore.processes import Processes, State
-from explore.search import Search, Violation
+from explore.search import Search
 from explore.way import Taken, way_round, way_to
 from model import registry
 from model.answers import Fired, Note, Ordered

@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 
 from explore.alone import NOBODY
 from explore.circle import Circle
+from explore.expanding import Violation
 from explore.moves import Step
 from explore.processes import Processes, State
-from explore.search import Search, Violation
+from explore.search import Search
 from explore.system import FREE
 
 

@@ -37,6 +37,13 @@ EVERY_S = 1.0
 @click.option(
     "--reduce/--no-reduce", "reduces", default=True, help="Pass over what makes no difference."
 )
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, 2),
+    default=1,
+    show_default=True,
+    help="With 2, one core expands states while another looks up what is new.",
+)
 @options.out
 @options.as_json
 def explore(
@@ -47,6 +54,7 @@ def explore(
     max_seconds: float | None,
     max_memory: float | None,
     reduces: bool,
+    jobs: int,
     out: Path,
     as_json: bool,
 ) -> int:
@@ -66,7 +74,13 @@ def explore(
     limits = exploring.limits(max_states, max_seconds, max_memory)
     with _Teller() as teller:
         explored = exploring.explore_scenario(
-            named, variant, limits=limits, goes_on=goes_on, reduces=reduces, tell=teller.tell
+            named,
+            variant,
+            limits=limits,
+            goes_on=goes_on,
+            reduces=reduces,
+            jobs=jobs,
+            tell=teller.tell,
         )
     files = exploring_files.write(explored, out)
     if as_json:

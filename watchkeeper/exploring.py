@@ -69,6 +69,7 @@ def explore_scenario(
     limits: Limits | None = None,
     goes_on: bool = False,
     reduces: bool = True,
+    jobs: int = 1,
     tell: Tell | None = None,
 ) -> Explored:
     """Search every interleaving of a scenario; Stop where it cannot be searched."""
@@ -77,7 +78,7 @@ def explore_scenario(
     plan = shrunk(plan, bounds)
     try:
         system = ClusterSystem(plan, bounds, folds=reduces)
-        search = Search(system, limits, tell=tell, goes_on=goes_on, reduces=reduces)
+        search = Search(system, limits, tell=tell, goes_on=goes_on, reduces=reduces, jobs=jobs)
         searched = search.run()
     except (CannotExplore, BrokenPromise) as error:
         raise Stop(USAGE, str(error)) from None
