@@ -86,6 +86,8 @@ KINDS = {
     "request refused": "a broker closed a connection because of what came over it",
     "segment deleted": "a broker deleted the oldest segment of a log",
     "broker fails": "a broker ends because of its disk",
+    "gauges": "bytes on a broker's host: not flushed now, at most since the last time, not "
+    "written, in the pagecache, found there by reads so far, not found",
     "consumed": "messages were handed to the application of a member",
     "handled": "an application is done with messages that it was handed",
     "stream fails": "an application could not be handed the next message",

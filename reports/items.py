@@ -76,7 +76,7 @@ DRAWN_OTHERWISE = frozenset(
         "assigned",
     }
 )
-NOT_DRAWN = frozenset({"waits", "wakes", "fetched", "hosting", "produces", "run ends"})
+NOT_DRAWN = frozenset({"waits", "wakes", "fetched", "hosting", "produces", "gauges", "run ends"})
 """Kinds that would hide the others: messages delivered, programs at rest."""
 
 LONGEST_PATH = 26

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
-from reports.labels import levels, shortened
+from reports.labels import shortened
 from reports.ownership import Board, Row
+from reports.panels import Panel, highest, labelled, right_end
 from reports.paper import MARGIN, WIDTH
-from reports.spans import Span
 from reports.timeline import Entry
 
-RIGHT = 0.35
-LATE = 0.86
-"""What begins later in a panel has its label in the right margin."""
 TALLEST_ROW = 0.26
 SHORTEST_ROW = 0.1
 MOST_INCHES = 8.0
@@ -25,8 +22,6 @@ GROUP_HEIGHT = 0.34
 TALLEST_STRIP = 0.23
 SHORTEST_STRIP = 0.13
 MOST_STRIP_INCHES = 5.0
-LABEL_LEVELS = 7
-LABEL_STEP = 0.18
 LONGEST_NAME = 22
 AXIS_HEIGHT = 0.36
 NOTE_HEIGHT = 0.2
@@ -44,52 +39,11 @@ class Heading(NamedTuple):
     text: str
 
 
-class Label(NamedTuple):
-    """An entry of the timeline, and the level of its label; None where it has none."""
-
-    entry: Entry
-    level: int | None
-
-
 class Word(NamedTuple):
     """What the legend says of a look; nothing looks like a mere remark."""
 
     look: str
     text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Panel:
-    """The run, or a part of it, and where that stands between left and right."""
-
-    left: float
-    right: float
-    from_us: int
-    to_us: int
-    labels: tuple[Label, ...] = ()
-
-    @property
-    def inches_a_us(self) -> float:
-        """How much room a microsecond has."""
-        return (self.right - self.left) / max(self.to_us - self.from_us, 1)
-
-    @property
-    def lines(self) -> list[float]:
-        """Where lines of the timeline go through everything."""
-        spans = [label.entry.span for label in self.labels]
-        moments = {at for one in spans for at in (one.start_us, one.end_us)}
-        return sorted(self.x(at) for at in moments if self.from_us <= at <= self.to_us)
-
-    def x(self, at_us: int) -> float:
-        """Where a moment of the run stands."""
-        return self.left + (at_us - self.from_us) * self.inches_a_us
-
-    def extent(self, span: Span, thinnest: float = 0) -> tuple[float, float] | None:
-        """Where what is shown of a span begins and ends; None where nothing of it is shown."""
-        if span.end_us < self.from_us or span.start_us > self.to_us:
-            return None
-        begins = self.x(max(span.start_us, self.from_us))
-        return begins, max(self.x(min(span.end_us, self.to_us)), begins + thinnest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +95,8 @@ def lay_out(
     """
     names = {row.place.partition for row in board.rows} | set(board.strips) | {UNIT}
     left = MARGIN + 0.12 + max(width_of(shortened(name, LONGEST_NAME)) for name in names)
-    panels, without_label = _labelled(board, _panels(board, left, width_of), width_of)
-    used = [one.level + 1 for panel in panels for one in panel.labels if one.level is not None]
-    top = 0.6 + 0.2 * heading_lines + LABEL_STEP * max(used, default=0)
+    panels, without_label = labelled(_entries(board), _panels(board, left, width_of), width_of)
+    top = 0.6 + 0.2 * heading_lines + highest(panels)
     row_height = _share(MOST_INCHES, len(board.rows), SHORTEST_ROW, TALLEST_ROW)
     strip_height = _share(MOST_STRIP_INCHES, len(board.strips), SHORTEST_STRIP, TALLEST_STRIP)
     headings, rows, y = _rows(board.rows, top, row_height)
@@ -192,9 +145,7 @@ def _rows(
 def _panels(board: Board, left: float, width_of: Callable[[str], float]) -> list[Panel]:
     """The whole run, and the part of it that is shown closer; yet without labels."""
     from_us, to_us = board.closer or (0, board.end_us)
-    late_us = from_us + LATE * (to_us - from_us)
-    late = [one.label for one in _entries(board) if late_us < one.span.start_us <= to_us]
-    right = WIDTH - max([RIGHT, *(width_of(label) for label in late)])
+    right = right_end(_entries(board), from_us, to_us, width_of)
     if board.closer is None:
         return [Panel(left, right, 0, board.end_us)]
     middle = left + (right - left) * WHOLE
@@ -206,29 +157,6 @@ def _panels(board: Board, left: float, width_of: Callable[[str], float]) -> list
 
 def _entries(board: Board) -> list[Entry]:
     return [one for one in board.entries if one.kind != "load"]
-
-
-def _labelled(
-    board: Board, panels: Sequence[Panel], width_of: Callable[[str], float]
-) -> tuple[tuple[Panel, ...], int]:
-    """Give panels the entries they show, and those that begin there a label; who has none.
-
-    Labels stand at the beginning of what they name, on as many levels as they need.
-    """
-    shown = [
-        (panel, one) for panel in panels for one in _entries(board) if panel.extent(one.span)
-    ]
-    beginning = [(panel, one) for panel, one in shown if one.span.start_us >= panel.from_us]
-    places = []
-    for panel, one in beginning:
-        begins = panel.x(one.span.start_us)
-        places.append((begins, begins + width_of(one.label) + 0.15))
-    found = levels(places, LABEL_LEVELS)
-    level_of = dict(zip(beginning, found, strict=True))
-    labels: dict[Panel, list[Label]] = {panel: [] for panel in panels}
-    for panel, one in shown:
-        labels[panel].append(Label(one, level_of.get((panel, one))))
-    return tuple(replace(one, labels=tuple(labels[one])) for one in panels), found.count(None)
 
 
 # --- the legend ------------------------------------------------------------------------

@@ -7,16 +7,14 @@ from collections.abc import Iterable, Iterator
 from reports import palette, samples
 from reports.labels import free_place
 from reports.ownership import Board, Row
-from reports.ownership_layout import LABEL_STEP, Label, Layout, Panel
+from reports.ownership_layout import Layout
+from reports.panel_drawing import draw_entries, draw_seconds
+from reports.panels import Panel
 from reports.paper import LABEL_SIZE, POINTS_AN_INCH
 from reports.sessions import ZOMBIE
-from reports.sheet import Box, Line, Sheet, text_width
+from reports.sheet import Box, Sheet, text_width
 from reports.spans import Span
-from reports.ticks import tick_text, ticks_us
 
-INCHES_A_TICK = 0.5
-MOST_PLAIN_ENTRIES = 15
-"""With more entries in the timeline, their lines are thin and their ends have none."""
 NARROWEST_HATCH = 0.05
 SMALLEST_TEXT = 5.5
 NAME_AGAIN = 4.0
@@ -29,34 +27,17 @@ STRIP = 0.52
 
 def draw_panel(sheet: Sheet, layout: Layout, panel: Panel, shown: Board) -> None:
     """Draw one panel, without the names of its rows."""
-    _axis(sheet, layout, panel)
+    draw_seconds(sheet, panel, layout.top, layout.bottom)
     _gaps(sheet, layout, panel)
     _bars(sheet, layout, panel, shown)
     _breaches(sheet, layout, panel)
     _strips(sheet, layout, panel, shown)
-    is_crowded = len(panel.labels) > MOST_PLAIN_ENTRIES
-    for label in panel.labels:
-        _entry(sheet, layout, panel, label, is_crowded)
+    draw_entries(sheet, panel, layout.top, layout.bottom)
 
 
 def text_size(height: float) -> float:
     """How large text can be in rows of this height."""
     return min(LABEL_SIZE, height * POINTS_AN_INCH * 0.8)
-
-
-def _axis(sheet: Sheet, layout: Layout, panel: Panel) -> None:
-    """Seconds along the bottom, and a thin line through everything at each number."""
-    longest = text_width(tick_text(panel.to_us), LABEL_SIZE)
-    most = int((panel.right - panel.left) / max(INCHES_A_TICK, 1.6 * longest))
-    ticks = ticks_us(panel.to_us, most, panel.from_us)
-    sheet.lines(
-        [((panel.x(at), layout.top), (panel.x(at), layout.bottom)) for at in ticks],
-        palette.GRID,
-        zorder=0,
-    )
-    for at in ticks:
-        y = layout.bottom + 0.17
-        sheet.text(panel.x(at), y, tick_text(at), ha="center", color=palette.SOFT_INK)
 
 
 # --- partitions ------------------------------------------------------------------------
@@ -162,32 +143,3 @@ def _strips(sheet: Sheet, layout: Layout, panel: Panel, shown: Board) -> None:
             box = _box(panel, y, span, high, share=STRIP, thinnest=thinnest)
             if box is not None:
                 samples.state(sheet, box, span.what, shown.colours[name], shown.stripes[name])
-
-
-# --- the timeline ----------------------------------------------------------------------
-
-
-def _entry(sheet: Sheet, layout: Layout, panel: Panel, label: Label, is_crowded: bool) -> None:
-    """Faults and changes, through everything: a band for what lasts, a line for a moment."""
-    entry = label.entry
-    begins, ends = panel.extent(entry.span) or (panel.left, panel.left)
-    above = layout.top + 0.02 - LABEL_STEP * (label.level or 0)
-    is_fault = entry.kind == "fault"
-    edges: list[Line] = []
-    if entry.span.start_us >= panel.from_us:
-        edges.append(((begins, above), (begins, layout.bottom)))
-    if entry.lasts:
-        band = (begins, layout.top, ends - begins, layout.bottom - layout.top)
-        sheet.boxes([band], palette.FAULT, alpha=0.13, zorder=5)
-    if entry.lasts and not is_crowded and entry.span.end_us <= panel.to_us:
-        edges.append(((ends, layout.top), (ends, layout.bottom)))
-    if not is_crowded:  # light around the lines, so that they can be seen on dark bars
-        sheet.lines(edges, palette.PAPER, linewidths=2.0, alpha=0.6, zorder=6)
-    colour = palette.FAULT if is_fault else palette.GAP
-    dashes = (0, (4, 2)) if is_fault else (0, (1, 2))
-    wide = 0.5 if is_crowded else 0.9
-    sheet.lines(edges, colour, linewidths=wide, linestyles=[dashes], zorder=6)
-    if label.level is not None:
-        weight = "bold" if is_fault else "normal"
-        style = {"fontsize": LABEL_SIZE, "color": colour, "fontweight": weight, "zorder": 7}
-        sheet.text(begins + 0.04, above - 0.04, entry.label, **style)

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from model.verdicts import counted
 from reports import palette, sessions
 from reports.ownership import Board
-from reports.ownership_layout import Panel, Word
+from reports.ownership_layout import Word
+from reports.panels import Panel
 from reports.paper import LEGEND_SIZE
 from reports.sheet import Box, Sheet, text_width
 from reports.spans import Span

@@ -37,7 +37,8 @@ MEASURED_AT = 100.0
 
 Box = tuple[float, float, float, float]
 """Left, top, width, height."""
-Line = tuple[tuple[float, float], tuple[float, float]]
+Point = tuple[float, float]
+Line = tuple[Point, Point]
 
 
 @lru_cache(maxsize=16_384)
@@ -77,8 +78,14 @@ class Sheet:
             ((x, y), (x + wide, y), (x + wide, y + high), (x, y + high))
             for x, y, wide, high in boxes
         ]
+        self.areas(corners, colours, **style)
+
+    def areas(
+        self, areas: Sequence[Sequence[Point]], colours: Sequence[str] | str, **style: Any
+    ) -> None:
+        """Draw filled areas between these corners."""
         settings: dict[str, Any] = {"facecolors": colours, "linewidths": 0} | style
-        self.axes.add_collection(PolyCollection(corners, **settings), autolim=False)
+        self.axes.add_collection(PolyCollection(areas, **settings), autolim=False)
 
     def hatched(self, boxes: Sequence[Box], colour: str, hatch: str, **style: Any) -> None:
         """Draw white boxes with a hatch, and a thin border."""
@@ -89,8 +96,8 @@ class Sheet:
         } | style
         self.boxes(boxes, palette.PAPER, **settings)
 
-    def lines(self, lines: Iterable[Line], colour: str, **style: Any) -> None:
-        """Draw straight lines."""
+    def lines(self, lines: Iterable[Sequence[Point]], colour: str, **style: Any) -> None:
+        """Draw lines, straight from each point to the next."""
         settings: dict[str, Any] = {"colors": colour, "linewidths": 0.8} | style
         self.axes.add_collection(LineCollection(list(lines), **settings), autolim=False)
 

@@ -26,6 +26,7 @@ from model.registry import partition_07
 from model.serving import Reply, Serving
 from sim.calls import Calls, Link
 from sim.crashing import Lost
+from sim.gauges import Gauges
 from sim.machine import MACHINES, Connection
 from sim.node import Node
 from sim.storage import Storage
@@ -73,6 +74,7 @@ class Broker:
         self.logs = Logs(announced.settings)
         self.serving = Serving(self.logs, self._stored)
         self.threads = Threads(node, host.calls, host.storage)
+        self.gauges = Gauges(node.kernel, node.name, host.storage.files)
         self.on_ready: Callable[[], object] | None = None
         """Called when it has recovered its logs and listens."""
         self.on_failed: Callable[[str], object] | None = None
@@ -102,6 +104,7 @@ class Broker:
         self.host.calls.listen(self.announced.address, self)
         self.threads.start("flush", self._flush_from_time_to_time())
         self.threads.start("clean", self._clean_from_time_to_time())
+        self.threads.start("tell", self.gauges.tell_from_time_to_time())
         if self.on_ready is not None:
             self.on_ready()
 
@@ -143,6 +146,7 @@ class Broker:
         """The process is gone."""
         self.host.calls.close(self.announced.address, is_host_lost=is_host_lost)
         self.host.broker = None
+        self.gauges.tell()
         self.threads.end()
 
     def _fail(self, error: Exception) -> None:

@@ -29,6 +29,11 @@ class Lost(NamedTuple):
     zero_bytes: int
     """How much of what is left reads as zeros."""
 
+    @property
+    def lost_bytes(self) -> int:
+        """How much of what was there is not: it is behind the end, or reads as zeros."""
+        return self.before_bytes - self.after_bytes + self.zero_bytes
+
 
 def lose_power(system: FileSystem) -> tuple[Lost, ...]:
     """Take the power from a host; what was lost, file by file."""
@@ -38,6 +43,7 @@ def lose_power(system: FileSystem) -> tuple[Lost, ...]:
     system.cache = memory
     system.reader.lose_power(memory)
     system.writeback.lose_power(memory)
+    system.unflushed_bytes = system.most_unflushed_bytes = 0  # what is left is on the disk
     lost = []
     for path, file in system.tree.files.items():
         before = file.size_bytes

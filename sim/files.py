@@ -56,6 +56,11 @@ class FileNode:
         """How long it is."""
         return self.holding.size_bytes if self.holding is not None else 0
 
+    @property
+    def unflushed_bytes(self) -> int:
+        """How much was appended since it was flushed last."""
+        return self.size_bytes - self.flushed_bytes
+
     def read(self, at: int, size_bytes: int) -> Contents:
         """What stands in it."""
         return self.holding.read(at, size_bytes) if self.holding is not None else b""

@@ -48,6 +48,10 @@ class FileSystem:
         self.chance = kernel.streams(f"storage/{name}/crash")
         self.clock_ms: Callable[[], int] = self._true_ms
         """What the host takes for the time; whoever has a wrong clock puts it here."""
+        self.unflushed_bytes = 0
+        """What was appended to files and is not flushed: the end of the host may take it."""
+        self.most_unflushed_bytes = 0
+        """The most that this was, since somebody has looked."""
         self._cutting: list[Counts] = []
 
     def empty_memory(self) -> PageCache:
@@ -89,12 +93,15 @@ class FileSystem:
     def cut(self, file: FileNode, size_bytes: int) -> None:
         """Cut a file."""
         if size_bytes < file.size_bytes:
+            before = file.unflushed_bytes
             self.tree.cut(file, size_bytes)
+            self.unflushed_bytes += file.unflushed_bytes - before
             self._let_go(file, size_bytes)
             file.modified_ms = self.now_ms()
 
     def _bury(self, file: FileNode) -> None:
         file.cuts += 1
+        self.unflushed_bytes -= file.unflushed_bytes
         self._let_go(file, 0)
 
     def _let_go(self, file: FileNode, size_bytes: int) -> None:
@@ -129,6 +136,15 @@ class FileSystem:
         if file.holding is None:
             file.holding = holding_for(contents)
         file.holding.append(contents)
+        self.unflushed_bytes += size_of(contents)
+        self.most_unflushed_bytes = max(self.most_unflushed_bytes, self.unflushed_bytes)
+
+    def flushed(self, file: FileNode, size_bytes: int) -> None:
+        """A file was flushed that was as long as this when that began."""
+        before = file.unflushed_bytes
+        file.flushed_bytes = max(file.flushed_bytes, size_bytes)
+        file.sworn_bytes = max(file.sworn_bytes, size_bytes)
+        self.unflushed_bytes += file.unflushed_bytes - before
 
     def allowed(self, file: FileNode, size_bytes: int) -> int:
         """How much of an append is written: what there is room for, and what faults let be."""

@@ -87,5 +87,5 @@ class Sites:
             host.broker.end(is_host_lost=effect is not None)
         if effect is not None:
             lost = host.lose_power()
-            effect.add("bytes lost", sum(one.before_bytes - one.after_bytes for one in lost))
+            effect.add("bytes lost", sum(one.lost_bytes for one in lost))
             effect.add("files torn", sum(1 for one in lost if one.zero_bytes))

@@ -217,8 +217,7 @@ class Storage:
 
         def answer(is_good: bool) -> None:
             if is_good and cuts == file.cuts:
-                file.flushed_bytes = max(file.flushed_bytes, size)
-                file.sworn_bytes = max(file.sworn_bytes, size)
+                self.files.flushed(file, size)
             if is_good:
                 self._reply(caller, reply, None)
             else:

@@ -504,8 +504,8 @@ def test_a_storm_of_firings_is_drawn_as_one() -> None:
     assert (len(firing.fired), len(firing.heard)) == (50, 50)
 
 
-NOT_DRAWN = {"waits", "wakes", "fetched", "hosting", "produces", "run ends"}
-"""Messages delivered and programs at rest would hide everything else."""
+NOT_DRAWN = {"waits", "wakes", "fetched", "hosting", "produces", "gauges", "run ends"}
+"""Messages delivered, programs at rest and disks would hide everything else."""
 
 
 @pytest.mark.parametrize("kind", sorted(set(KINDS) - NOT_DRAWN - {"answers", "hears"}))
@@ -800,9 +800,11 @@ def test_reports_know_nothing_but_traces_and_stories() -> None:
     """Of the project the package imports values of the model alone, and no plan."""
     allowed = {
         "asks",
+        "delivery",
         "errors",
         "ownership",
         "payloads",
+        "ranges",
         "registry",
         "story",
         "sweeps",

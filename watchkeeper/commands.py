@@ -12,6 +12,7 @@ from model.plan import Plan
 from model.trace import Event, Trace, named_run
 from model.variants import VARIANTS
 from model.zoo import variant_named
+from reports import pictures_of
 from scenarios import Scenario, ScenarioError, load, shipped
 from scenarios.problems import expected
 from sim.mistakes import NotAnAsk, ProgramLoops
@@ -183,7 +184,9 @@ def fill(home: Path, result: Result, *, pictures: bool) -> Ran:
     drawn = [name for name in folder.PICTURES if (home / name).exists()]
     files = [*kept, *(str(home / name) for name in drawn)]
     folder.write_verdict(home, result.to_json(files))
-    return Ran(result, home, files, [name for name in folder.PICTURES if name not in drawn])
+    return Ran(
+        result, home, files, [name for name in pictures_of(result.trace) if name not in drawn]
+    )
 
 
 def _draw(home: Path, trace: Trace) -> None:

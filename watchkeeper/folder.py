@@ -25,7 +25,11 @@ HELD = ".under-way"
 """Locked while a live run fills the folder."""
 ABORT = "ABORT"
 """Whoever creates this file ends a live run."""
-PICTURES = ("ownership.png", "ownership.html", "spacetime.html", "connections.png")
+PICTURES = (
+    *("ownership.png", "ownership.html", "spacetime.html", "connections.png"),
+    *("messages.png", "messages.html"),
+)
+"""What there may be; of messages only where brokers store them."""
 
 
 class CannotWrite(OSError):

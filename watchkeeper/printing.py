@@ -15,6 +15,7 @@ from model.faults import Effect
 from model.progress import ChangeSeen
 from model.verdicts import Finding, Verdict, counted, duration, seconds
 from reports.headings import WORLDS
+from reports.message_path import follows_messages, message_path, numbers
 from scenarios.units import duration_text
 
 if TYPE_CHECKING:
@@ -59,6 +60,10 @@ def report(result: Result, to: Console, files: list[str] | None = None) -> None:
     members = [one for one in result.judgement.changes if one.what.endswith(("joined", "left"))]
     if members:
         show_table(_change_table(members), to)
+        to.print()
+    figures = numbers(message_path(result.trace)) if follows_messages(result.trace) else []
+    if figures:
+        show_table(_figures_table(figures), to)
         to.print()
     for failing in _failing(result):
         to.print(Text.assemble(("failing ", "dim"), failing), soft_wrap=True)
@@ -143,6 +148,15 @@ def property_table(findings: tuple[Finding, ...]) -> Table:
         said = one.verdict.value if one.counts else f"({one.verdict.value})"
         style = STYLES[one.verdict] if one.counts else "dim"
         table.add_row(one.claim.name, one.claim.kind, Text(said, style), one.evidence)
+    return table
+
+
+def _figures_table(figures: list[tuple[str, str]]) -> Table:
+    """What is measured of messages."""
+    table = plain_table("messages", "seen")
+    table.columns[0].no_wrap = True
+    for what, figure in figures:
+        table.add_row(what, figure)
     return table
 
 

@@ -1,0 +1,175 @@
+// The page of messages: charts below one another over one axis of time, with what is beneath
+// the pointer. A drag looks closer, a double click goes back.
+
+const LEFT = 90;
+const RIGHT = 24;
+const LABEL_STEP = 17;
+const MOST_LEVELS = 7;
+const TITLE = 30;
+const HIGH = 120;
+const GAP = 16;
+const pane = make(stage, "div", { class: "pane wide" });
+const hair = make(stage, "div", { class: "hair", hidden: "" });
+const chosen = make(stage, "div", { class: "chosen", hidden: "" });
+const hidden = new Set();
+const view = { from: 0, to: Math.max(data.end, 1) };
+let dragged = null;
+let topEdge = 0;
+
+const width = () => Math.max(pane.clientWidth - 2, 480);
+const inner = () => width() - LEFT - RIGHT;
+const place = (us) => LEFT + ((us - view.from) / (view.to - view.from)) * inner();
+const moment = (x) => view.from + ((x - LEFT) / inner()) * (view.to - view.from);
+const topOf = (at) => topEdge + at * (TITLE + HIGH + GAP) + TITLE;
+const isShown = (begins, ends) => ends >= view.from && begins <= view.to;
+
+// --- drawing -------------------------------------------------------------------------------
+
+function drawPage() {
+  pane.replaceChildren();
+  const flags = flagsOf(data.entries.filter(([begins, ends]) => isShown(begins, ends)));
+  topEdge = 24 + LABEL_STEP * Math.max(0, ...flags.map((flag) => flag.level));
+  const bottom = topOf(data.charts.length - 1) + HIGH;
+  const svg = draw(pane, "svg", { width: width(), height: bottom + 28 });
+  const inside = draw(draw(svg, "defs", {}), "clipPath", { id: "inside" });
+  draw(inside, "rect", { x: LEFT, y: 0, width: inner(), height: bottom });
+  for (const us of ticks(view.from, view.to, Math.max(2, inner() / 90))) {
+    draw(svg, "line", { x1: place(us), x2: place(us), y1: topEdge, y2: bottom, stroke: "var(--grid)" });
+    draw(svg, "text", { x: place(us), y: bottom + 17, "text-anchor": "middle", class: "soft" }, String(us / 1e6));
+  }
+  draw(svg, "text", { x: LEFT - 14, y: bottom + 17, "text-anchor": "end", class: "soft" }, "seconds");
+  data.charts.forEach((chart, at) => drawChart(svg, chart, topOf(at)));
+  for (const flag of flags) drawEntry(svg, flag, bottom);
+}
+
+function drawChart(svg, chart, top) {
+  for (const [share, text] of chart.ticks) {
+    const y = top + HIGH * (1 - share);
+    draw(svg, "line", { x1: LEFT, x2: LEFT + inner(), y1: y, y2: y, stroke: "var(--grid)" });
+    draw(svg, "text", { x: LEFT - 10, y: y + 4, "text-anchor": "end", class: "soft" }, text);
+  }
+  const clipped = draw(svg, "g", { "clip-path": "url(#inside)" });
+  for (const line of chart.lines) if (!hidden.has(chart.title + line.name)) drawLine(clipped, line, top);
+  for (const [us, share] of chart.marks) {
+    const y = top + HIGH * (1 - share);
+    const cross = `M${place(us) - 5},${y - 5}l10,10m0,-10l-10,10`;
+    draw(clipped, "path", { d: cross, stroke: data.breach, "stroke-width": 2.2 });
+  }
+  drawLegend(svg, chart, top - 9);
+}
+
+function drawLine(parent, line, top) {
+  for (const piece of line.pieces) {
+    const steps = piece.map(([us, share], at) => {
+      const y = top + HIGH * (1 - share);
+      return at ? `H${place(us)}V${y}` : `M${place(us)},${y}`;
+    });
+    const floor = `V${top + HIGH}H${place(piece[0][0])}Z`;
+    const look = line.filled
+      ? { d: steps.join("") + floor, fill: line.colour }
+      : { d: steps.join(""), fill: "none", stroke: line.colour, "stroke-width": line.width + 0.3, "stroke-dasharray": line.dash };
+    draw(parent, "path", look);
+  }
+}
+
+// What each line is; a click on a name hides or shows its line.
+function drawLegend(svg, chart, y) {
+  const title = draw(svg, "text", { x: LEFT, y, class: "title halo" }, chart.title);
+  let x = LEFT + title.getComputedTextLength() + 22;
+  for (const line of chart.lines) {
+    const key = chart.title + line.name;
+    const entry = draw(svg, "g", { cursor: "pointer", opacity: hidden.has(key) ? 0.35 : 1 });
+    draw(entry, "line", { x1: x, x2: x + 24, y1: y - 4, y2: y - 4, stroke: line.colour, "stroke-width": line.filled ? 9 : line.width + 0.5, "stroke-dasharray": line.dash });
+    const text = draw(entry, "text", { x: x + 30, y, class: "halo" }, line.name);
+    entry.addEventListener("click", () => { if (!hidden.delete(key)) hidden.add(key); drawPage(); });
+    x += 30 + text.getComputedTextLength() + 20;
+  }
+  const more = chart.left_out ? [counted(chart.left_out, "line") + " not drawn"] : [];
+  for (const said of [...chart.marks.map((mark) => "✕ " + mark[2]), ...more]) {
+    const text = draw(svg, "text", { x, y, class: "halo soft" }, said);
+    x += text.getComputedTextLength() + 20;
+  }
+}
+
+// A flag flies above all whose poles stand under its cloth; one that would fly too high has none.
+function flagsOf(entries) {
+  const flags = entries.map((entry) => ({ entry, x: Math.max(place(entry[0]), LEFT), wide: 7.2 * entry[3].length + 14 }));
+  for (let at = flags.length - 1; at >= 0; at--) {
+    const under = flags.slice(at + 1).filter((flag) => flag.x < flags[at].x + flags[at].wide);
+    const level = Math.max(-1, ...under.map((flag) => flag.level)) + 1;
+    flags[at].level = level < MOST_LEVELS ? level : -1;
+  }
+  return flags;
+}
+
+function drawEntry(svg, { entry, x, level }, bottom) {
+  const [, ends, kind, label, lasts] = entry;
+  const isFault = kind === "fault";
+  const colour = isFault ? "var(--fault)" : "var(--gap)";
+  const until = Math.min(place(ends), LEFT + inner());
+  const y = topEdge - 6 - LABEL_STEP * Math.max(level, 0);
+  if (lasts) draw(svg, "rect", { x, y: topEdge, width: until - x, height: bottom - topEdge, fill: "var(--fault)", opacity: 0.12, class: "clear" });
+  for (const [edge, from] of lasts ? [[x, y - 10], [until, topEdge]] : [[x, y - 10]]) {
+    draw(svg, "line", { x1: edge, x2: edge, y1: from, y2: bottom, stroke: colour, "stroke-dasharray": isFault ? "4 2" : "1 2", class: "clear" });
+  }
+  if (level >= 0) draw(svg, "text", { x: x + 4, y, fill: colour, class: isFault ? "title halo" : "soft halo" }, label);
+}
+
+// --- looking into it -----------------------------------------------------------------------
+
+function valueAt(line, us) {
+  for (const piece of line.pieces) {
+    if (us < piece[0][0] || us > piece[piece.length - 1][0]) continue;
+    let at = 0;
+    while (at + 1 < piece.length && piece[at + 1][0] <= us) at++;
+    return piece[at][2];
+  }
+  return "-";
+}
+
+pane.addEventListener("pointermove", (event) => {
+  const box = pane.getBoundingClientRect();
+  const x = event.clientX - box.left;
+  const y = event.clientY - box.top + pane.scrollTop;
+  const isInside = x >= LEFT && x <= LEFT + inner();
+  hair.hidden = tip.hidden = !isInside;
+  if (dragged !== null) showChosen(x);
+  if (!isInside) return;
+  hair.style.left = x + "px";
+  const at = Math.min(Math.max(Math.floor((y - topEdge) / (TITLE + HIGH + GAP)), 0), data.charts.length - 1);
+  const us = Math.round(moment(x));
+  tip.replaceChildren();
+  make(tip, "b", {}, seconds(us));
+  make(make(tip, "div"), "i", {}, data.charts[at].title);
+  for (const line of data.charts[at].lines) make(make(tip, "div"), "span", {}, line.name + ": " + valueAt(line, us));
+  tip.style.left = Math.min(event.clientX + 16, innerWidth - tip.offsetWidth - 8) + "px";
+  tip.style.top = Math.min(event.clientY + 16, innerHeight - tip.offsetHeight - 8) + "px";
+});
+
+function showChosen(x) {
+  chosen.hidden = Math.abs(x - dragged) < 4;
+  chosen.style.left = Math.min(x, dragged) + "px";
+  chosen.style.width = Math.abs(x - dragged) + "px";
+}
+
+pane.addEventListener("pointerdown", (event) => { dragged = event.clientX - pane.getBoundingClientRect().left; });
+addEventListener("pointerup", (event) => {
+  const x = event.clientX - pane.getBoundingClientRect().left;
+  const edges = dragged === null ? [] : [moment(Math.min(x, dragged)), moment(Math.max(x, dragged))];
+  const isCloser = dragged !== null && Math.abs(x - dragged) >= 4 && edges[1] - edges[0] >= 1000;
+  dragged = null;
+  chosen.hidden = true;
+  if (isCloser) look(Math.max(edges[0], 0), Math.min(edges[1], data.end));
+});
+pane.addEventListener("dblclick", () => look(0, Math.max(data.end, 1)));
+pane.addEventListener("pointerleave", () => { hair.hidden = tip.hidden = true; });
+
+function look(from, to) {
+  Object.assign(view, { from, to });
+  drawPage();
+}
+
+button(make(document.getElementById("controls"), "span", { class: "set" }), "whole run", () => look(0, Math.max(data.end, 1)));
+make(document.getElementById("legend"), "span", {}, "Drag to look closer, double click for the whole run; a click on a name hides its line.");
+addEventListener("resize", drawPage);
+drawPage();
