@@ -19,6 +19,7 @@ COMMANDS = (
     *(
         "agree",
         "assignors",
+        "balancing",
         "broker",
         "calibration",
         "claims",
@@ -49,6 +50,7 @@ SHARED = {"contenders", "drawn", "joins", "measuring", "recipe", "standalone", "
 SMALL = {
     "claims": ["--only", "message-sets,zombies"],
     "assignors": ["--partitions", "2000", "--streams", "7", "--rounds", "1"],
+    "balancing": ["--brokers", "2", "--producers", "3", "--keys", "20"],
     "broker": ["--megabytes", "2", "--rounds", "1", "--flush", "500"],
     "crash_points": ["--points", "40"],
     "decode": ["--messages", "400", "--rounds", "1"],
@@ -155,6 +157,21 @@ def test_seeds() -> None:
         *[(2.0, "ms a seed")] * 3,
     ]
     assert {"cpu", "python", "cores"} <= set(said["machine"])
+
+
+def test_balancing() -> None:
+    """What a balancer saves and what it costs, and what ZooKeeper costs and gives."""
+    four, any_partition, by_key = figures("balancing")["runs"]
+
+    assert [one["connections"] for one in (four, any_partition, by_key)] == [3, 6, 6]
+    assert four["asked"] == 0 < any_partition["asked"]
+    assert four["load"] > 1.2 > any_partition["load"]
+    assert four["new_load"] == 0 < 0.8 < any_partition["new_load"]
+    assert four["stuck"] < by_key["stuck"] == 1
+    assert four["moved"] is any_partition["disordered"] is None
+    assert 0.3 < by_key["moved"] < 1
+    assert four["disordered"][0] > 0 == by_key["disordered"][0]
+    assert sum(four["disordered"]) > by_key["disordered"][1]
 
 
 def test_pipeline() -> None:

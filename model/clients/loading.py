@@ -72,14 +72,14 @@ class Sending:
         first = self.numbers(count)
         key = str(await below(self.keys)) if self.keys else None
         outcome: Outcome = "accepted"
-        why: dict[str, Any] = {}
+        more: dict[str, Any] = {} if key is None else {"key": key}
         try:
             await self.producer.send(Data(self.topic, self.make(first, count), key))
             self.sent += count
         except (Disconnected, TimedOut) as error:
-            outcome, why = "unknown", {"why": str(error)}
+            outcome, more = "unknown", {**more, "why": str(error)}
         except (CallError, ClientError, LogError) as error:
-            outcome, why = "refused", {"why": str(error)}
+            outcome, more = "refused", {**more, "why": str(error)}
         await tell(
             "sent",
             topic=self.topic,
@@ -87,6 +87,6 @@ class Sending:
             first=first,
             end=first + count,
             outcome=outcome,
-            **why,
+            **more,
         )
         return outcome == "accepted"

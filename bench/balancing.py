@@ -1,0 +1,292 @@
+"""Two ways to spread producers over brokers: a layer-4 balancer, and ZooKeeper.
+
+    python bench/balancing.py [--brokers 3,8] [--producers 8,40] [--keys 150] [--json]
+
+Producers with unequal rates (Zipf: the second sends half as much as the first, the third a
+third) send through simulated brokers to a group of two; in the middle of the run another
+broker joins. Three ways: through a balancer that deals out connections, where a producer keeps
+one connection and its broker chooses the partition; with brokers found in ZooKeeper and any
+partition; and with the partition chosen by a key. Everything is counted from the trace of the
+run: where each message was stored, and in which order each was handed on. Messages that are
+sent together have one key, and the order of a key is that of its messages from one producer.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import product
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from measuring import Report, number, parser_of
+
+from model.delivery import Lot
+from model.trace import Event, Trace
+from reports.numbered import Numbered
+from scenarios import from_text
+from sim.world import simulate
+
+SECOND_US = 1_000_000
+SENDS_S, JOINS_S, SETTLED_S, ENDS_S = 3, 11, 14, 21
+"""When the load begins, when the broker joins, when all know it, when the load ends."""
+RATE = 4_000
+"""Messages a second of all producers together."""
+PARTITIONS = 4
+"""Of each broker."""
+WAYS = ("layer-4", "ZooKeeper, any partition", "ZooKeeper, by key")
+
+KeyOf = Numbered[tuple[str, int]]
+"""Message -> its key, and the number of the first message that was sent with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was counted in one run."""
+
+    brokers: int
+    producers: int
+    way: str
+    messages: int
+    connections: int
+    """From a producer to a broker that stored something of it, before the broker joined."""
+    asked: int
+    """What producers asked ZooKeeper, with the first reading of everything."""
+    load: float
+    """Of the broker that stored most before the other joined, against the mean."""
+    new_load: float
+    """Of the broker that joined, against the mean, once all know it."""
+    stuck: float | None
+    """The share of keys whose messages lay in one partition before the broker joined."""
+    moved: float | None
+    """The share of them that lay in another afterwards; None where they had not one each."""
+    disordered: tuple[int, int] | None
+    """Messages that were handed on behind a later one of their key: before, and since."""
+
+
+def scenario(brokers: int, producers: int, way: str, keys: int) -> dict[str, object]:
+    """The run as the fields of a scenario."""
+    names = [f"p{at}" for at in range(producers)]
+    whole = sum(1 / (at + 1) for at in range(producers))
+    more: dict[str, object] = {
+        "layer-4": {"balanced": True, "keys": keys},
+        "ZooKeeper, any partition": {},
+        "ZooKeeper, by key": {"keys": keys},
+    }
+    known = [{"id": at} for at in range(brokers)]
+    storage = {"machine": "modern", "config": {"log.flush.interval": 200}}
+    return {
+        "name": "balancing",
+        "about": "Producers of unequal rates, and a broker that joins.",
+        "clusters": {
+            "main": {
+                "zookeeper": {"servers": 1},
+                "brokers": [*known, {"id": brokers, "starts": f"{JOINS_S}s"}],
+                "storage": storage,
+                "topics": {"clicks": {"partitions_per_broker": PARTITIONS}},
+            }
+        },
+        "producers": dict.fromkeys(names, more[way]),
+        "groups": {
+            "readers": {
+                "consumers": 2,
+                "streams": {"clicks": 1},
+                "promise": "measured",
+                "config": {"refresh.leader.backoff.ms": 100},
+            }
+        },
+        "timeline": [
+            {
+                "at": f"{SENDS_S}s",
+                "produce": "clicks",
+                "rate": f"{max(round(RATE / (at + 1) / whole), 1)}/s",
+                "size": "100B",
+                "from": name,
+                "for": f"{ENDS_S - SENDS_S}s",
+            }
+            for at, name in enumerate(names)
+        ],
+        "settle": "8s",
+    }
+
+
+def seen(brokers: int, producers: int, way: str, keys: int, seed: int) -> Seen:
+    """Run it, and count."""
+    fields = json.dumps(scenario(brokers, producers, way, keys))
+    plan = from_text("balancing.yaml", fields).plan("hardened")
+    trace = simulate(plan, seed).trace
+    of = keys_of(trace)
+    before, after = stored(trace, SENDS_S, JOINS_S), stored(trace, SETTLED_S, ENDS_S)
+    loads, later = per_broker(before), per_broker(after)
+    asked = Counter(event.node for event in trace.of_kind("asks"))
+    has_keys = way != "ZooKeeper, any partition"
+    keys_before, keys_after = places(before, of), places(after, of)
+    stuck = sticking(keys_before) if has_keys else None
+    return Seen(
+        brokers,
+        producers,
+        way,
+        messages=sum(lot.size for _, lot in stored(trace, 0, ENDS_S * 2)),
+        connections=len({(lot.producer, event.node) for event, lot in before}),
+        asked=sum(count for node, count in asked.items() if node[0] == "p"),
+        load=max(loads.values()) * brokers / loads.total(),
+        new_load=later[f"broker/{brokers}"] * (brokers + 1) / later.total(),
+        stuck=stuck,
+        moved=moving(keys_before, keys_after) if stuck == 1 else None,
+        disordered=disordered(trace, of) if has_keys else None,
+    )
+
+
+# --- counting --------------------------------------------------------------------------
+
+
+def keys_of(trace: Trace) -> KeyOf:
+    """The key of each message, as its application gave it."""
+    found: KeyOf = Numbered()
+    for event in trace.of_kind("sent"):
+        detail = event.detail
+        if "key" in detail:
+            first = detail["first"]
+            found.add(detail["producer"], first, detail["end"], (detail["key"], first))
+    return found
+
+
+def lots(event: Event) -> list[Lot]:
+    """The messages that an event is about."""
+    return [Lot(*one) for one in event.detail["lots"]]
+
+
+def stored(trace: Trace, from_s: int, until_s: int) -> list[tuple[Event, Lot]]:
+    """What was stored between two moments."""
+    return [
+        (event, lot)
+        for event in trace.of_kind("stored")
+        if from_s * SECOND_US <= event.t_us < until_s * SECOND_US
+        for lot in lots(event)
+    ]
+
+
+def per_broker(found: Sequence[tuple[Event, Lot]]) -> Counter[str]:
+    """How many messages each broker stored."""
+    counts: Counter[str] = Counter()
+    for event, lot in found:
+        counts[event.node] += lot.size
+    return counts
+
+
+def places(found: Sequence[tuple[Event, Lot]], of: KeyOf) -> dict[str, list[str]]:
+    """Key -> the partition of each sending of it; of keys that were sent more than once."""
+    where: dict[str, dict[tuple[str, int], str]] = {}
+    for event, lot in found:
+        for _, (key, begun) in of.parts(lot.producer, lot.first, lot.end):
+            where.setdefault(key, {})[lot.producer, begun] = event.partition
+    return {key: list(sent.values()) for key, sent in where.items() if len(sent) > 1}
+
+
+def sticking(before: dict[str, list[str]]) -> float:
+    """Which share of keys had one partition."""
+    return sum(1 for found in before.values() if len(set(found)) == 1) / len(before)
+
+
+def moving(before: dict[str, list[str]], after: dict[str, list[str]]) -> float:
+    """Which share of keys had another partition afterwards."""
+    again = [key for key in before if key in after]
+    return sum(1 for key in again if set(after[key]) != set(before[key])) / len(again)
+
+
+def disordered(trace: Trace, of: KeyOf) -> tuple[int, int]:
+    """Messages that were handed on first when a later one of their key had been already."""
+    latest: dict[tuple[str, str], int] = {}
+    handed: Numbered[bool] = Numbered()
+    counts = [0, 0]
+    for event in trace.of_kind("consumed"):
+        for lot in lots(event):
+            for first, end in handed.unknown(lot.producer, lot.first, lot.end):
+                for key, begin, until in batches(of, lot.producer, first, end):
+                    known = latest.get((lot.producer, key), 0)
+                    if begin < known:
+                        counts[event.t_us >= JOINS_S * SECOND_US] += until - begin
+                    latest[lot.producer, key] = max(known, until)
+            handed.add(lot.producer, lot.first, lot.end, True)
+    return counts[0], counts[1]
+
+
+def batches(of: KeyOf, producer: str, first: int, end: int) -> Iterator[tuple[str, int, int]]:
+    """Messages as they were sent: each key with the numbers that were sent together."""
+    for count, (key, begun) in of.parts(producer, first, end):
+        begin = max(begun, first)
+        yield key, begin, begin + count
+
+
+# --- printing --------------------------------------------------------------------------
+
+
+def share(value: float | None) -> str:
+    """A share as people read it."""
+    return "-" if value is None else f"{value:.0%}"
+
+
+def row(one: Seen) -> list[str]:
+    """A run as a row of the table."""
+    before, since = one.disordered or ("-", "-")
+    return [
+        str(one.brokers),
+        str(one.producers),
+        one.way,
+        str(one.connections),
+        number(one.asked),
+        f"{one.load:.2f}",
+        f"{one.new_load:.2f}",
+        share(one.stuck),
+        share(one.moved),
+        str(before),
+        str(since),
+    ]
+
+
+def measure(brokers: Sequence[int], producers: Sequence[int], keys: int, seed: int) -> Report:
+    """Run every way with every number of brokers and producers."""
+    found = [
+        seen(some, many, way, keys, seed) for some, many, way in product(brokers, producers, WAYS)
+    ]
+    report = Report(
+        f"Producers over brokers, {RATE:,} messages a second by Zipf, seed {seed}",
+        (
+            *("brokers", "producers", "way", "connections", "asked", "most/mean"),
+            *("new/mean", "keys stick", "keys move", "disorder before", "since"),
+        ),
+        notes=[
+            "connections: of producers to brokers. asked: of ZooKeeper, by producers",
+            "most/mean: load of the busiest broker before another joins; new/mean: of that one, "
+            "once all know it",
+            "disorder: messages handed on behind a later one of their key, before and since",
+        ],
+    )
+    report.rows.extend(map(row, found))
+    report.data["runs"] = [asdict(one) for one in found]
+    return report
+
+
+def counts(text: str) -> list[int]:
+    """Numbers with commas between them."""
+    return [int(one) for one in text.split(",")]
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure and print."""
+    parser = parser_of(__doc__, clock=False)
+    parser.add_argument("--brokers", type=counts, default=[3, 8], help="how many (3,8)")
+    parser.add_argument("--producers", type=counts, default=[8, 40], help="how many (8,40)")
+    parser.add_argument("--keys", type=int, default=150, help="of how many keys (150)")
+    parser.add_argument("--seed", type=int, default=0, help="of every run (0)")
+    options = parser.parse_args(arguments)
+    report = measure(options.brokers, options.producers, options.keys, options.seed)
+    report.show(as_json=options.json)
+
+
+if __name__ == "__main__":
+    main()
