@@ -27,6 +27,8 @@ Point = tuple[int, float]
 Piece = tuple[Point, ...]
 """Points that are joined; what is the case from each of them on stays so until the next."""
 
+LOOKED_EVERY_US = 300_000
+"""In every stretch that is longer than this, brokers have told of their hosts, if they had to."""
 MOST_LINES = 8
 """How many lines a chart has at most; those that come highest are drawn."""
 MOST_TICKS = 4
@@ -140,11 +142,14 @@ def _flow(
     return _linear(title, lines, scale)
 
 
-def _stepped(stretches: Iterable[tuple[int, float]], path: MessagePath) -> tuple[Piece, ...]:
+def _stepped(
+    stretches: Iterable[tuple[int, float]], path: MessagePath, width_us: int = 0
+) -> tuple[Piece, ...]:
     """Values of stretches of time; those that follow one another are one piece."""
+    width_us = width_us or path.width_us
     pieces: list[list[Point]] = []
     for at, value in stretches:
-        begins, ends = at * path.width_us, min((at + 1) * path.width_us, path.end_us)
+        begins, ends = at * width_us, min((at + 1) * width_us, path.end_us)
         if pieces and pieces[-1][-1][0] == begins:
             pieces[-1][-1] = (begins, value)
         else:
@@ -157,8 +162,9 @@ def _stepped(stretches: Iterable[tuple[int, float]], path: MessagePath) -> tuple
 
 
 def _hits(path: MessagePath) -> Chart:
+    width_us = path.width_us * max(1, -(-LOOKED_EVERY_US // path.width_us))
     shares = {
-        name: [(at, share * 100) for at, share in hit_shares(lives, path.width_us)]
+        name: [(at, share * 100) for at, share in hit_shares(lives, width_us)]
         for name, lives in path.gauges.items()
     }
     read = {name: some for name, some in shares.items() if some}
@@ -166,7 +172,7 @@ def _hits(path: MessagePath) -> Chart:
     colours = consumer_colours(path.gauges)
     widths = (1.3 + 1.1 * min(at, 3) for at in reversed(range(len(kept))))
     lines = tuple(
-        Line(name, colours[name], _stepped(read[name], path), width=width)
+        Line(name, colours[name], _stepped(read[name], path, width_us), width=width)
         for name, width in zip(kept, widths, strict=True)
     )
     ticks = tuple((float(at), f"{at} %") for at in (0, 50, 100))

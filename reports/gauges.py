@@ -36,21 +36,29 @@ class Life(NamedTuple):
 
 def gauges(trace: Trace) -> dict[str, list[Life]]:
     """Broker -> what was told of its host, a process after the other."""
-    lives: dict[str, list[Life]] = {}
+    told: dict[str, list[list[Gauge]]] = {}
+    ends: dict[str, list[int]] = {}
     before: dict[str, Event] = {}
     for event in trace.of_kind("starts", "ends", "gauges"):
         name = event.node
-        if event.kind == "starts":
-            lives.setdefault(name, []).append(Life((), trace.end_us))
-        elif event.kind == "ends" and name in lives:
-            lives[name][-1] = lives[name][-1]._replace(ends_us=event.t_us)
+        if event.kind == "starts" or name not in told:
+            told.setdefault(name, []).append([])
+            ends.setdefault(name, []).append(trace.end_us)
+        if event.kind == "ends":
+            ends[name][-1] = event.t_us
         elif event.kind == "gauges":
-            known = lives.setdefault(name, [Life((), trace.end_us)])
-            gauge = _gauge(event, before.get(name))
-            known[-1] = Life((*known[-1].told, gauge), max(known[-1].ends_us, event.t_us))
+            told[name][-1].append(_gauge(event, before.get(name)))
+            ends[name][-1] = max(ends[name][-1], event.t_us)
             before[name] = event
-    told = {name: [life for life in lives[name] if life.told] for name in lives}
-    return {name: told[name] for name in sorted(told, key=natural) if told[name]}
+    lives = {
+        name: [
+            Life(tuple(some), ended)
+            for some, ended in zip(told[name], ends[name], strict=True)
+            if some
+        ]
+        for name in sorted(told, key=natural)
+    }
+    return {name: found for name, found in lives.items() if found}
 
 
 def _gauge(event: Event, before: Event | None) -> Gauge:

@@ -75,6 +75,8 @@ class _Following:
         self.home = home
         self.logs: dict[tuple[str, Partition], Stored] = {}
         self.places: dict[Read, int] = {}
+        self.readers: dict[tuple[str, Partition], list[Read]] = {}
+        """The log of a partition -> who reads it."""
         self.steps: dict[Read, Steps] = {}
 
     def take(self, event: Event) -> None:
@@ -87,17 +89,22 @@ class _Following:
                 log.cut(event.detail["end"])
             for lot in event.detail.get("lots", ()):
                 log.add(Lot(*lot))
-            for read in list(self.places):
-                if (self.home.get(read.group, ""), read.partition) == key:
-                    self._step(read, event.t_us)
+            for read in self.readers.get(key, ()):
+                self._step(read, event.t_us)
             return
         place = _place(event)
         if place is not None:
-            self.places[Read(event.group, partition)] = place
-            self._step(Read(event.group, partition), event.t_us)
+            read = Read(event.group, partition)
+            if read not in self.places:
+                self.readers.setdefault(self._key(read), []).append(read)
+            self.places[read] = place
+            self._step(read, event.t_us)
+
+    def _key(self, read: Read) -> tuple[str, Partition]:
+        return self.home.get(read.group, ""), read.partition
 
     def _step(self, read: Read, t_us: int) -> None:
-        log = self.logs.get((self.home.get(read.group, ""), read.partition))
+        log = self.logs.get(self._key(read))
         lag = log.count - log.before(self.places[read]) if log else 0
         steps = self.steps.setdefault(read, [])
         if steps and steps[-1][0] == t_us:

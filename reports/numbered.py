@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right, insort
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
@@ -16,7 +16,9 @@ class Numbered(Generic[V]):
 
     def __init__(self) -> None:
         self._known: dict[str, Ranges] = {}
-        self._parts: dict[str, list[tuple[int, int, V]]] = {}
+        self._starts: dict[str, list[int]] = {}
+        """Where the parts of a producer begin, in order; beside it, where they end, and what."""
+        self._parts: dict[str, list[tuple[int, V]]] = {}
 
     def unknown(self, producer: str, first: int, end: int) -> list[Range]:
         """Of which of these messages nothing was said."""
@@ -26,21 +28,18 @@ class Numbered(Generic[V]):
     def add(self, producer: str, first: int, end: int, value: V) -> None:
         """Say something of messages."""
         known = self._known.setdefault(producer, Ranges())
+        starts = self._starts.setdefault(producer, [])
         parts = self._parts.setdefault(producer, [])
         for begin, until in known.missing(first, end):
-            insort(parts, (begin, until, value), key=_first)
+            at = bisect_right(starts, begin)
+            starts.insert(at, begin)
+            parts.insert(at, (until, value))
             known.add(begin, until)
 
     def parts(self, producer: str, first: int, end: int) -> Iterator[tuple[int, V]]:
         """What is known of messages: of so many of them this; nothing of the others."""
-        parts = self._parts.get(producer, [])
-        at = max(bisect_right(parts, first, key=_first) - 1, 0)
-        for begin, until, value in parts[at:]:
-            if begin >= end:
-                return
+        starts = self._starts.get(producer, [])
+        for at in range(max(bisect_right(starts, first) - 1, 0), bisect_left(starts, end)):
+            until, value = self._parts[producer][at]
             if until > first:
-                yield min(until, end) - max(begin, first), value
-
-
-def _first(part: tuple[int, int, V]) -> int:
-    return part[0]
+                yield min(until, end) - max(starts[at], first), value
