@@ -106,6 +106,8 @@ def lose(world: World, action: Action, effect: Effect) -> None:
     lands_after_us = action.option("lands_after")
     lands_after_s = None if lands_after_us is None else lands_after_us / 1e6
     proxy.lose_request(name, effect.add, lands_after_s=lands_after_s)
+    if lands_after_us is not None:
+        world.nemesis.later(effect, lands_after_us, lambda: None)
 
 
 def partition(world: World, action: Action, effect: Effect) -> None:

@@ -144,7 +144,10 @@ def lose(world: World, action: Action, effect: Effect) -> None:
     if client is None or client.connection is None or client.state != "connected":
         return
     what: Literal["request", "reply"] = "reply" if action.target == "reply" else "request"
-    client.lose_next(Loss(what, effect, action.option("lands_after")))
+    lands_after_us = action.option("lands_after")
+    client.lose_next(Loss(what, effect, lands_after_us))
+    if lands_after_us is not None:  # what lands keeps a session alive
+        world.nemesis.later(effect, lands_after_us, lambda: None)
 
 
 def partition(world: World, action: Action, effect: Effect) -> None:

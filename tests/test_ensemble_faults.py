@@ -21,6 +21,7 @@ from tests.zookeeper_runs import (
     play,
     say,
 )
+from watchkeeper import simulate
 
 any_size = pytest.mark.parametrize("servers", [1, 3])
 
@@ -551,3 +552,45 @@ def test_the_times_of_a_stat_are_those_of_the_clocks() -> None:
         await say("created", ago_ms=await now_ms() - stat.ctime)
 
     assert abs(play(client).only(0, "created").detail["ago_ms"]) < 1000
+
+
+def test_a_request_that_lands_late_is_an_action_until_it_has_landed() -> None:
+    """It keeps the session of a member that died meanwhile; nothing is owed before that ends."""
+    result = simulate(
+        {
+            "name": "ghost",
+            "about": "A request lands when its member is dead, and its session lives on.",
+            "clusters": {
+                "main": {
+                    "layout": "0.7",
+                    "zookeeper": {"servers": 1},
+                    "brokers": 1,
+                    "topics": {"clicks": {"partitions_per_broker": 1}},
+                }
+            },
+            "groups": {
+                "billing": {
+                    "consumers": 2,
+                    "streams": {"clicks": 1},
+                    "config": {"zookeeper.session.timeout.ms": 2000},
+                }
+            },
+            "timeline": [
+                {
+                    "on": {"node": "billing/0", "asks": "claim"},
+                    "lose": "request",
+                    "lands_after": "2300ms",
+                },
+                {"at": "1500ms", "crash": "billing/0"},
+            ],
+            "settle": "10s",
+        }
+    )
+    progress = next(one for one in result.findings if one.claim.name == "progress")
+
+    assert all(one.is_real for one in result.effects)
+    assert progress.verdict.value == "holds", progress.evidence
+    [ended] = result.trace.of_kind("fault ends")
+    assert ended.t_us > 3_300_000
+    [expired] = result.trace.of_kind("session expired")
+    assert expired.t_us > 5_200_000
