@@ -107,7 +107,7 @@ class Driver:
         self._asks: dict[type[Any], Callable[[Any], Any]] = {
             Now: lambda ask: time.time_ns() // 1_000_000 + self.skew_ms,
             FreshId: lambda ask: uuid4().hex,
-            KnownPositions: lambda ask: fetching.known_positions() if fetching else (),
+            KnownPositions: self._known_positions,
             Forget: self._forget,
             Tell: self._tell,
             NextNote: self._next_note,
@@ -312,6 +312,9 @@ class Driver:
             return
         self._busy()
         self._wait_for(lambda: self._is_quiet)
+
+    def _known_positions(self, ask: KnownPositions) -> Positions:
+        return self.fetching.known_positions() if self.fetching is not None else ()
 
     def _forget(self, ask: Forget) -> None:
         if self.fetching is not None:

@@ -18,7 +18,7 @@ from model.properties import judge
 from model.trace import Trace
 from model.verdicts import Verdict
 from real.capabilities import LACKING, lacking
-from real.member import Job
+from real.job import Job
 from real.nemesis import DEEDS
 from real.problems import EnvironmentProblem
 from real.world import World
