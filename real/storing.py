@@ -27,6 +27,7 @@ from real.broker_settings import BrokerSettings
 from real.driver import Driver
 from real.job import Stores
 from real.loops import Loop
+from real.untold import diaries_of, told_in, untold
 from real.workplace import Workplace, say
 
 
@@ -66,7 +67,7 @@ class _Host:
         self.broker = Broker(
             settings,
             self._remind,
-            journal=_Diary(self.place, part.broker_id),
+            journal=_Diary(self.place, part),
             storage=part.storage(root, Path(part.diary)),
             logs=part.logs,
             skew_ms=lambda: self.driver.skew_ms,
@@ -104,17 +105,23 @@ class _Host:
 class _Diary(Journal):
     """Writes into the trace what the broker does."""
 
-    def __init__(self, place: Workplace, broker_id: int) -> None:
+    def __init__(self, place: Workplace, part: Stores) -> None:
         self.diary = place.diary
-        self.broker_id = broker_id
+        self.broker_id = part.broker_id
+        self.root = Path(part.root)
+        self.told = told_in(diaries_of(Path(place.job.diary)))
 
     def opened(self, logs: Logs, started: Started) -> None:
         """Say of each log where it ends: the end of the host may have cut it."""
         for log in logs.all():
             key = partition_of(log.folder)
             assert key is not None, "a log has the folder of its partition"
+            partition = partition_07(key[0], self.broker_id, key[1])
+            told = self.told.get((partition.topic, partition.name), 0)
+            if lots := [list(lot) for lot in untold(log, self.root, told)]:
+                self._write("stored", {"lots": lots}, partition)
             detail = {"start": log.start, "end": log.end, "clean": started.was_clean}
-            self._write("opened", detail, partition_07(key[0], self.broker_id, key[1]))
+            self._write("opened", detail, partition)
 
     def stored(self, topic: str, index: int, contents: Contents, appended: Appended) -> None:
         """Say which messages were appended, and where."""
