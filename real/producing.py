@@ -68,7 +68,7 @@ class _Sender:
 
     def close(self) -> None:
         """Take nothing more from the application, and send what is waiting."""
-        for sending in self.sendings.values():
+        for sending in tuple(self.sendings.values()):
             sending.is_on = False
         self.driver.run_thread(self.producer.close())
 

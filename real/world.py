@@ -225,7 +225,9 @@ class World:
             self._gone(member, message["gone"])
         elif "flows" in message:
             self.producers.flows(message["flows"])
-        elif self.running(member.node) is member:
+        elif "fails" in message and not member.was_killed:
+            self.kill(member, message["fails"])
+        elif member.is_alive:
             self._hear_broker(member, message)
 
     def _hear_broker(self, member: MemberProcess, message: dict[str, Any]) -> None:
@@ -236,8 +238,6 @@ class World:
         elif "topic" in message:
             data = self.cluster_of(name).data
             data.appear(name, self.brokers[name][1], message["topic"], message["partitions"])
-        elif "fails" in message:
-            self.kill(member, message["fails"])
 
     def _gone(self, member: MemberProcess, code: int) -> None:
         """A process is there no longer; one that died by itself could not say so."""

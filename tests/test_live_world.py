@@ -151,6 +151,29 @@ def test_a_process_that_dies_by_itself_is_told_of(
     assert [row[8]["why"] for row in world.rows if row[2] == "ends"] == ([why] if why else [])
 
 
+class Failing(Gone):
+    """A broker's process that has said that it cannot go on, and is over by now."""
+
+    is_alive = False
+
+    def kill(self) -> bool:
+        """It was there no longer."""
+        self.was_killed = True
+        return False
+
+
+def test_a_broker_that_cannot_go_on_has_ended_and_the_run_has_not(tmp_path: Path) -> None:
+    """It says why before it ends; that it serves was said too late then."""
+    world = World(scenario_of(scenario()).plan(), tmp_path)
+    member: Any = Failing(was_killed=False)
+    world.members[member.node] = member
+
+    for message in ({"serves": True}, {"fails": "no room"}, {"fails": "again"}, {"gone": 1}):
+        world._hear(member, message)
+
+    assert [row[8]["why"] for row in world.rows if row[2] == "ends"] == ["no room"]
+
+
 # --- what cannot be done ---------------------------------------------------------------
 
 
