@@ -14,7 +14,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 from uuid import uuid4
 
-from model.answers import Fired, Note, Ordered, SessionNote
+from model.answers import Fired, Note, Ordered, SessionNote, is_quiet
 from model.asks import (
     CloseSession,
     Connected,
@@ -285,8 +285,10 @@ class Driver:
             self._wait_for(self._need_not_wait, timeout_s)
         if not self.inbox:
             return None
-        self._busy()
-        return self.inbox.popleft()
+        note = self.inbox.popleft()
+        if not is_quiet(note):
+            self._busy()
+        return note
 
     def _need_not_wait(self) -> bool:
         return bool(self.inbox)

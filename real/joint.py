@@ -105,7 +105,6 @@ class JointDriver(Driver):
         """Whatever neither a driver knows nor ZooKeeper, the threads of this process may."""
         if isinstance(ask, Operation | Pipelined):
             return super()._operate(ask)
-        self._busy()
         answered = self._loop.begin(self.threads.answer(ask, self))
         answered.add_done_callback(lambda done: self.queue.put(Answered()))
         self._wait_for(answered.done)
