@@ -23,7 +23,7 @@ from model.plan import Plan
 from model.program import Program
 from model.programs import broker_program, consumer_program
 from real.dataplane import DataPlane
-from real.member import Job
+from real.job import Job
 from real.ports import HOST, free_ports
 from real.process import MemberProcess
 from scenarios import from_text

@@ -105,3 +105,8 @@ Note = Fired | SessionNote | Ordered
 """What an inbox holds."""
 
 LEAVE = Ordered(Order.LEAVE)
+
+
+def is_quiet(note: Note) -> bool:
+    """Whether a note asks only for what may happen in the middle of a rest: a commit."""
+    return isinstance(note, Ordered) and note.order is Order.COMMIT

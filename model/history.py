@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from model import registry
+from model.answers import Order
 from model.asks import Partition
 from model.plan import Plan
 from model.trace import Event
@@ -129,7 +130,8 @@ class History:
         state = self.node(event.node)
         if "path" in event.detail:
             state.notes_under_way -= 1
-        state.is_busy = True
+        if event.detail.get("what") != Order.COMMIT.value:
+            state.is_busy = True
 
     def _connected(self, event: Event) -> None:
         state = self.node(event.node)

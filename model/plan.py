@@ -7,7 +7,7 @@ microseconds from the beginning of the run.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from model.clients.producer_settings import ProducerSettings
@@ -69,6 +69,15 @@ class StoragePlan:
     """Whether fetches are answered with sendfile; otherwise through the broker's memory."""
     settings: BrokerLogSettings = field(default_factory=BrokerLogSettings)
     """But for how many partitions a topic has, which the plan of the topic says."""
+
+    def settings_with(self, counts: Mapping[str, int]) -> BrokerLogSettings:
+        """The settings of a broker that has so many partitions of each topic."""
+        own = {
+            topic: replace(self.settings.of(topic), partitions=count)
+            for topic, count in counts.items()
+        }
+        topics = {**dict(self.settings.topics), **own}
+        return replace(self.settings, topics=tuple(sorted(topics.items())))
 
 
 @dataclass(frozen=True, slots=True)

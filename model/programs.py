@@ -1,14 +1,21 @@
-"""The programs of a plan: what a world runs for each of its consumers and brokers."""
+"""The programs of a plan: what a world runs for each of its processes."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
+from model.answers import LEAVE
+from model.asks import close_session, new_session, next_note
 from model.broker import Broker, broker
+from model.clients.discovery import Discovery, discovery
 from model.consumer import consumer
 from model.member import Consumer
-from model.plan import BrokerPlan, ClusterPlan, ConsumerPlan
-from model.program import Program
+from model.operations import ZooKeeper
+from model.plan import BrokerPlan, ClusterPlan, ConsumerPlan, ProducerPlan
+from model.program import Ended, Program
+
+PRODUCER_TIMEOUT_MS = 6_000
+"""`zk.sessiontimeout.ms` of a producer as it is shipped."""
 
 
 def consumer_program(
@@ -49,3 +56,17 @@ def broker_program(cluster: ClusterPlan, plan: BrokerPlan, on_disk: dict[str, in
         cluster.session_timeout_ms,
     )
     return broker(me)
+
+
+def producer_program(plan: ProducerPlan) -> Program:
+    """The program of a producer: it finds brokers, unless the producer is told where they are."""
+    return discovery(Discovery()) if plan.settings.finds_brokers else Program(_idle, None, None)
+
+
+async def _idle(zk: ZooKeeper, me: None, memory: None) -> Ended | None:
+    """Do nothing but leave when it is time to."""
+    await new_session()
+    while await next_note() != LEAVE:
+        pass
+    await close_session()
+    return Ended("left")

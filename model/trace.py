@@ -88,6 +88,8 @@ KINDS = {
     "broker fails": "a broker ends because of its disk",
     "gauges": "bytes on a broker's host: not flushed now, at most since the last time, not "
     "written, in the pagecache, found there by reads so far, not found",
+    "host emulated": "live: a broker's files were cut back to their last fsync, which stands for "
+    "the loss of its host; no host was lost",
     "consumed": "messages were handed to the application of a member",
     "handled": "an application is done with messages that it was handed",
     "stream fails": "an application could not be handed the next message",

@@ -27,9 +27,12 @@ from typing import Any
 
 from model.answers import Note
 from model.log import storage as asks
+from model.log.contents import Contents
 from model.log.errors import LogError
+from model.log.log import Appended
 from model.log.logs import Logs, Started
 from model.log.requests import Request
+from model.log.segments import Segment
 from model.log.settings import FIRST_CLEANUP_MS
 from model.log.storage import StorageError
 from model.serving import Served, Serving
@@ -58,18 +61,46 @@ SLOW = (
 NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
+class Journal:
+    """Where a broker says what it does; this one logs what is out of the ordinary."""
+
+    def opened(self, logs: Logs, started: Started) -> None:
+        """The logs are open, and nobody has been let in yet."""
+
+    def stored(self, topic: str, index: int, contents: Contents, appended: Appended) -> None:
+        """Messages were appended."""
+
+    def refused(self, name: str, error: LogError) -> None:
+        """A connection is closed because of what came over it."""
+        LOGGER.warning("%s is closed: %s: %s", name, type(error).__name__, error)
+
+    def deleted(self, segment: Segment) -> None:
+        """A segment was deleted for its age or for its size."""
+        LOGGER.info("%s is deleted: %d bytes", segment.path, segment.size_bytes)
+
+
 class Broker:
     """A broker at work in the event loop that makes it."""
 
-    def __init__(self, settings: BrokerSettings, remind: Callable[[Note], object]) -> None:
-        """`remind` hears of topics that come into being."""
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        remind: Callable[[Note], object],
+        *,
+        journal: Journal | None = None,
+        storage: FileStorage | None = None,
+        logs: type[Logs] = Logs,
+        skew_ms: Callable[[], int] = lambda: 0,
+    ) -> None:
+        """`remind` hears of topics that come into being; the storage is that of the folder."""
         self.settings = settings
-        self.logs = Logs(settings.logs)
+        self.logs = logs(settings.logs)
         self.port = settings.port
         """Where it listens, once it has opened."""
-        self._storage = FileStorage(settings.log_dir)
-        self._serving = Serving(self.logs)
-        self._threads = Threads(remind=remind, failed=self._thread_failed)
+        self._journal = journal or Journal()
+        self._storage = storage or FileStorage(settings.log_dir)
+        self._serving = Serving(self.logs, self._journal.stored)
+        self._threads = Threads(remind=remind, failed=self._thread_failed, skew_ms=skew_ms)
         self._lock = _lock_folder(self._storage.root)
         self._over: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._is_ending = asyncio.Event()
@@ -95,6 +126,7 @@ class Broker:
         self._listener = _bound(self.port)
         self.port = self._listener.getsockname()[1]
         started = await self._threads.run(self.logs.start(), self)
+        self._journal.opened(self.logs, started)
         self._listener.listen(BACKLOG)
         self._begin(self._let_in())
         self._begin(self._from_time_to_time(self._flush, self.settings.logs.flush_check_ms))
@@ -171,7 +203,7 @@ class Broker:
         try:
             await answering.run()
         except LogError as error:
-            LOGGER.warning("%s is closed: %s: %s", name, type(error).__name__, error)
+            self._journal.refused(name, error)
         except OSError as error:
             LOGGER.info("%s is gone: %s", name, error.strerror or error)
         except StorageError as error:
@@ -213,7 +245,7 @@ class Broker:
 
     async def _clean(self) -> None:
         for segment in await self._threads.run(self._serving.delete_old(), self):
-            LOGGER.info("%s is deleted: %d bytes", segment.path, segment.size_bytes)
+            self._journal.deleted(segment)
 
     # --- the end -----------------------------------------------------------------------
 

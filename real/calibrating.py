@@ -25,7 +25,7 @@ from model.program import Program
 from model.trace import Row
 from real.client import Client
 from real.diary import Notes
-from real.member import Job
+from real.job import Job
 from real.problems import EnvironmentProblem
 from real.process import MemberProcess
 from real.scratch import own_znode, undisturbed

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections.abc import Callable
 
 from model.calls import Call, CallError, CallFailure, Disconnected, TimedOut, Unreachable
 from model.log.errors import LogError
@@ -57,7 +58,9 @@ class _Link:
 class Calls:
     """The connections of one process."""
 
-    def __init__(self) -> None:
+    def __init__(self, where: Callable[[str], str] = str) -> None:
+        """`where` says where an address is on this machine; empty if it is nowhere."""
+        self._where = where
         self._links: dict[tuple[object, str], _Link] = {}
 
     async def call(self, caller: object, ask: Call) -> Response | CallFailure | None:
@@ -87,7 +90,9 @@ class Calls:
         return CallFailure(kind, ask.address)
 
     async def _connect(self, ask: Call) -> _Link | CallFailure:
-        host, _, port = ask.address.rpartition(":")
+        host, _, port = self._where(ask.address).rpartition(":")
+        if not port:
+            return CallFailure(Unreachable, ask.address)
         connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         connection.setblocking(False)
         try:

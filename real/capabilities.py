@@ -22,9 +22,6 @@ def lacking(plan: Plan, *, is_existing: bool = False) -> Iterator[str]:
 
     `is_existing` says that the ZooKeeper runs already and is not ours to stop.
     """
-    for cluster in plan.clusters:
-        if cluster.storage is not None:
-            yield f"clusters.{cluster.name}.storage: brokers of a live run store no messages yet"
     for action in plan.timeline:
         why = _why_not(plan, action)
         if is_existing and not why and "zookeeper" in action.target:

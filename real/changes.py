@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 from model.answers import LEAVE, Ordered
@@ -121,9 +122,15 @@ def _cluster_of(world: World, action: Action) -> Cluster:
 def produce(world: World, action: Action, effect: Effect) -> None:
     """Messages are written, at a rate."""
     topic = action.target
-    data = _cluster_of(world, action).data
+    cluster = _cluster_of(world, action)
     load = Load.of(action, effect)
     world.write(topic, "produces", load.detail, topic=topic)
-    data.produce(topic, load)
+    if cluster.sites is not None:
+        named = action.option("from")
+        number = world.producers.produce(topic, load, named, cluster.plan.name)
+        cease = partial(world.producers.cease, number)
+    else:
+        cluster.data.produce(topic, load)
+        cease = partial(cluster.data.cease, topic, load)
     if action.for_us:
-        world.nemesis.later(effect, action.for_us, lambda: data.cease(topic, load))
+        world.nemesis.later(effect, action.for_us, cease)

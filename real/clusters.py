@@ -13,6 +13,7 @@ from real.embedded import Embedded
 from real.existing import Existing
 from real.leaders import Leaders
 from real.proxy import Proxy
+from real.sites import Sites
 from real.tap import Place
 
 
@@ -40,6 +41,8 @@ class Cluster:
         folder.mkdir()
         self.data = DataPlane(plan, folder / "cluster.json", now_us, say_hosting)
         self.leaders = Leaders(self.operator, self.service.root, self.data)
+        self.sites = Sites(plan, folder, self.data.disks) if plan.storage is not None else None
+        """Where brokers store messages; None where a log is but a rate."""
 
     def events(self, begin_ns: int, group_of: Mapping[str, str]) -> Iterator[Row]:
         """What the servers have told members of watches that fired."""

@@ -31,12 +31,25 @@ def crash(world: World, action: Action, effect: Effect) -> None:
 
 
 def crash_host(world: World, action: Action, effect: Effect) -> None:
-    """A machine is lost: its process is gone, and ZooKeeper is not told."""
+    """A machine is lost: its process is gone, ZooKeeper is not told, and files are cut back."""
     member = world.running(action.target)
     if member is not None:
         world.cluster_of(action.target).proxy.strand(action.target, effect.add)
         world.kill(member)
         effect.add("processes killed")
+        _cut_back(world, action.target, effect)
+
+
+def _cut_back(world: World, name: str, effect: Effect) -> None:
+    """Emulate what the end of a broker's host does to its files, and say that this was done."""
+    sites = world.cluster_of(name).sites
+    if sites is None or name not in world.brokers:
+        return
+    cuts = sites.cut_back(name)
+    lost_bytes = sum(one.before_bytes - one.after_bytes for one in cuts)
+    files = {one.path: [one.before_bytes, one.after_bytes] for one in cuts}
+    world.write(name, "host emulated", {"bytes": lost_bytes, "files": files})
+    effect.add("bytes cut back to the last fsync", lost_bytes)
 
 
 def pause(world: World, action: Action, effect: Effect) -> None:

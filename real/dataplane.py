@@ -88,6 +88,13 @@ class DataPlane:
                 self.say(node, "ceases", partition)
             self._spread()
 
+    def appear(self, node: str, plan: BrokerPlan, topic: str, count: int) -> None:
+        """Messages of a topic have come that this broker may not have had."""
+        counts = self.disks.setdefault(plan.broker_id, {})
+        if topic not in counts and node in self._up:
+            counts[topic] = count
+            self.add(node, [partition_07(topic, plan.broker_id, at) for at in range(count)])
+
     def add(self, node: str, partitions: Iterable[Partition]) -> None:
         """A broker that is up serves more partitions."""
         serving = self._up[node].partitions

@@ -14,7 +14,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Protocol
 from uuid import uuid4
 
-from model.answers import Fired, Note, Ordered, SessionNote
+from model.answers import Fired, Note, Ordered, SessionNote, is_quiet
 from model.asks import (
     CloseSession,
     Connected,
@@ -107,7 +107,7 @@ class Driver:
         self._asks: dict[type[Any], Callable[[Any], Any]] = {
             Now: lambda ask: time.time_ns() // 1_000_000 + self.skew_ms,
             FreshId: lambda ask: uuid4().hex,
-            KnownPositions: lambda ask: fetching.known_positions() if fetching else (),
+            KnownPositions: self._known_positions,
             Forget: self._forget,
             Tell: self._tell,
             NextNote: self._next_note,
@@ -285,8 +285,10 @@ class Driver:
             self._wait_for(self._need_not_wait, timeout_s)
         if not self.inbox:
             return None
-        self._busy()
-        return self.inbox.popleft()
+        note = self.inbox.popleft()
+        if not is_quiet(note):
+            self._busy()
+        return note
 
     def _need_not_wait(self) -> bool:
         return bool(self.inbox)
@@ -312,6 +314,9 @@ class Driver:
             return
         self._busy()
         self._wait_for(lambda: self._is_quiet)
+
+    def _known_positions(self, ask: KnownPositions) -> Positions:
+        return self.fetching.known_positions() if self.fetching is not None else ()
 
     def _forget(self, ask: Forget) -> None:
         if self.fetching is not None:

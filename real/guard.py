@@ -21,9 +21,11 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 
 LOOK_S = 0.5
 """How often it looks whether its parent is still there; its input ends at once otherwise."""
+REMOVED_WITHIN_S, AGAIN_S = 10.0, 0.05
 
 
 def main(output: str, folder: str, *command: str) -> int:
@@ -60,8 +62,16 @@ def _end(process: subprocess.Popen[bytes], folder: str) -> int:
     process.kill()
     process.wait()
     if folder:
-        shutil.rmtree(folder, ignore_errors=True)
+        _remove(folder)
     return 0
+
+
+def _remove(folder: str) -> None:
+    """Remove a folder; others of the same parent may still be ending, and write into it."""
+    ends = time.monotonic() + REMOVED_WITHIN_S
+    while os.path.lexists(folder) and time.monotonic() < ends:
+        shutil.rmtree(folder, ignore_errors=True)
+        time.sleep(AGAIN_S)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,8 @@ has been synced of each, and `end_host` then takes away from the files what has 
   - of a name that was being made, or taken away, when the process ended, nobody knows
     whether it is there. Before a file is deleted or replaced, a second link to it is kept.
 
-What is left is chosen by the random numbers that are passed in.
+What is left is chosen by the random numbers that are passed in. `cut_back` leaves nothing to
+chance: of every file there is what was synced, and no more.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ import json
 import os
 from pathlib import Path
 from random import Random
-from typing import Any
+from threading import Lock
+from typing import Any, NamedTuple
 
 from model.log.storage import CreateFile, Delete, Flush, Rename, StorageFailure, Truncate
 from real.storage import FileStorage
@@ -37,10 +39,12 @@ class WatchedStorage(FileStorage):
 
     def __init__(self, root: Path, diary: Path) -> None:
         super().__init__(root)
-        if not diary.exists():
-            diary.mkdir(parents=True)
+        if not (diary / LINES).exists():
+            diary.mkdir(parents=True, exist_ok=True)
             _write_sizes(root, diary)
         self._diary = diary
+        self._naming = Lock()
+        """Names change one after the other: only one file is kept at a time."""
         self._lines = os.open(diary / LINES, os.O_APPEND | os.O_WRONLY | os.O_CLOEXEC)
 
     def answer(self, ask: Any) -> Any:
@@ -48,7 +52,8 @@ class WatchedStorage(FileStorage):
         if isinstance(ask, Flush | Truncate):
             return self._answer_sync(ask)
         if isinstance(ask, CreateFile | Delete):
-            return self._answer_name(ask)
+            with self._naming:
+                return self._answer_name(ask)
         if isinstance(ask, Rename):
             raise TypeError(f"{ask.path}: a watched storage does not follow files to other names")
         return super().answer(ask)
@@ -84,6 +89,39 @@ class WatchedStorage(FileStorage):
 
 def end_host(root: Path, diary: Path, random: Random) -> int:
     """Lose what was not synced, as far as chance has it; how many bytes were lost or zeroed."""
+    synced, begun = _read(diary)
+    if begun and random.random() < 0.5:
+        _undo(root / begun, diary / KEPT)
+    lost_bytes = sum(_tear(root / path, synced.get(path, 0), random) for path in _files(root))
+    _write_sizes(root, diary)
+    return lost_bytes
+
+
+class Cut(NamedTuple):
+    """What was taken of a file."""
+
+    path: str
+    before_bytes: int
+    after_bytes: int
+
+
+def cut_back(root: Path, diary: Path) -> tuple[Cut, ...]:
+    """Take of every file what was not synced, all of it; which files that were."""
+    if not (diary / LINES).exists():
+        return ()
+    synced, _ = _read(diary)
+    cuts = []
+    for path in _files(root):
+        before_bytes, after_bytes = (root / path).stat().st_size, synced.get(path, 0)
+        if after_bytes < before_bytes:
+            os.truncate(root / path, after_bytes)
+            cuts.append(Cut(path, before_bytes, after_bytes))
+    _write_sizes(root, diary)
+    return tuple(cuts)
+
+
+def _read(diary: Path) -> tuple[dict[str, int], str]:
+    """How much of each file has been synced, and the name that was being changed, if one was."""
     synced: dict[str, int] = {}
     begun = ""
     for text in (diary / LINES).read_bytes().splitlines():
@@ -94,11 +132,7 @@ def end_host(root: Path, diary: Path, random: Random) -> int:
             synced[path] = line["synced"]
         elif line.get("done") == CreateFile.__name__:
             synced[path] = 0
-    if begun and random.random() < 0.5:
-        _undo(root / begun, diary / KEPT)
-    lost_bytes = sum(_tear(root / path, synced.get(path, 0), random) for path in _files(root))
-    _write_sizes(root, diary)
-    return lost_bytes
+    return synced, begun
 
 
 def _undo(place: Path, kept: Path) -> None:

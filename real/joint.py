@@ -8,7 +8,7 @@ through the queues of the two, like everything else.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from typing import Any, NamedTuple
 
 from model.asks import Tell
@@ -59,14 +59,34 @@ class JointDriver(Driver):
         fetching: Fetching | None = None,
         steps: Steps | None = None,
         skew_ms: int = 0,
+        where: Callable[[str], str] = str,
     ) -> None:
-        """`failed` hears of a thread that has raised something, by its name."""
+        """`failed` hears of a thread that has raised something, by its name.
+
+        `where` says where the address of a broker is on this machine.
+        """
         super().__init__(program, diary, connect, fetching, steps, skew_ms)
-        self.threads = Threads(remind=self.queue.put, failed=failed, skew_ms=lambda: self.skew_ms)
+        self.threads = Threads(
+            remind=self.queue.put, failed=failed, skew_ms=lambda: self.skew_ms, where=where
+        )
         self.threads.operate = self._operate_for_thread
         self.threads.answer_too(Tell, self._tell_for_thread)
         self._loop = Loop(f"{diary.node} threads")
         self._sent: list[_Sent] = []
+
+    # --- from outside the loop ---------------------------------------------------------
+
+    def start_thread(self, name: str, body: Coroutine[Any, Any, None]) -> None:
+        """Start a thread of this process."""
+
+        async def start() -> None:
+            self.threads.start(name, body)
+
+        self._loop.begin(start()).result()
+
+    def run_thread(self, body: Coroutine[Any, Any, None]) -> None:
+        """Run a thread, and come back when it is over."""
+        self._loop.begin(self.threads.run(body, body)).result()
 
     def end_threads(self) -> None:
         """End every thread, wherever it is."""
@@ -85,7 +105,6 @@ class JointDriver(Driver):
         """Whatever neither a driver knows nor ZooKeeper, the threads of this process may."""
         if isinstance(ask, Operation | Pipelined):
             return super()._operate(ask)
-        self._busy()
         answered = self._loop.begin(self.threads.answer(ask, self))
         answered.add_done_callback(lambda done: self.queue.put(Answered()))
         self._wait_for(answered.done)

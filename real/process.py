@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from model.answers import Ordered
-from real.member import Job, encoded
+from real.job import Job, encoded
 
 Hear = Callable[["MemberProcess", dict[str, Any]], None]
 HOME = Path(__file__).resolve().parent.parent

@@ -52,13 +52,17 @@ class Threads:
         remind: Callable[[Note], object],
         failed: Callable[[str, Exception], object],
         skew_ms: Callable[[], int] = lambda: 0,
+        where: Callable[[str], str] = str,
     ) -> None:
-        """`remind` takes a note to the process's inbox; `failed` hears what a thread raised."""
+        """`remind` takes a note to the process's inbox; `failed` hears what a thread raised.
+
+        `where` says where an address is on this machine; empty if it is nowhere.
+        """
         self.baton = Lock()
         """Whoever runs a coroutine of this process has it."""
         self.operate: Callable[[Any], Awaitable[Any]] | None = None
         """Sends an operation to ZooKeeper, where the process has a client."""
-        self._calls = Calls()
+        self._calls = Calls(where)
         self._failed = failed
         self._queues: dict[str, Queue] = {}
         self._posted: dict[str, Any] = {}

@@ -11,24 +11,22 @@ from __future__ import annotations
 import heapq
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from model.administrator import Administrator, administrator
 from model.asks import Partition
-from model.plan import BrokerPlan, ConsumerPlan, GroupPlan, Plan
-from model.program import Program
-from model.programs import broker_program, consumer_program
+from model.plan import BrokerPlan, Plan
 from model.trace import NOTHING, Row
 from real.access import Access
 from real.clusters import Cluster
-from real.member import Job
+from real.job import Job
+from real.jobs import Jobs
 from real.nemesis import Nemesis
 from real.ports import HOST, free_ports
 from real.problems import EnvironmentProblem
 from real.process import MemberProcess
+from real.producers import Producers
 
 STARTING = frozenset({"start", "restart", "move"})
 """Verbs that may need one process more."""
@@ -75,6 +73,8 @@ class World:
         self._idle: list[MemberProcess] = []
         self._successions: dict[MemberProcess, Callable[[], None]] = {}
         self.nemesis = Nemesis(self)
+        self.producers = Producers(self)
+        self.jobs = Jobs(self, folder)
 
     # --- time --------------------------------------------------------------------------
 
@@ -119,10 +119,12 @@ class World:
     def _schedule(self) -> None:
         for cluster in self.clusters.values():
             if cluster.plan.layout == "0.8":
-                self._start_administrator(cluster)
+                self._run(self.jobs.administrator(cluster))
         for node, (_, plan) in self.brokers.items():
             if plan.starts_us is not None:
                 self.at(plan.starts_us, lambda node=node: self._start(node))  # type: ignore[misc]
+        for node in self.producers.plans:
+            self.at(0, lambda node=node: self._start(node))  # type: ignore[misc]
         for node, (_, member) in self.consumers.items():
             if member.starts_us is not None:
                 self.at(member.starts_us, lambda node=node: self._start(node))  # type: ignore[misc]
@@ -164,6 +166,8 @@ class World:
         """The cluster that a member talks to."""
         if name in self.consumers:
             return self.clusters[self.consumers[name][0].cluster]
+        if name in self.producers.plans:
+            return self.clusters[self.producers.plans[name].cluster]
         return self.clusters[self.brokers[name][0]]
 
     def running(self, name: str) -> MemberProcess | None:
@@ -179,57 +183,17 @@ class World:
         if self.running(name) is not None:
             return False
         self.lives[name] = self.lives.get(name, 0) + 1
-        if name in self.consumers:
-            self._start_consumer(*self.consumers[name], new_id=new_id)
-        else:
-            self._start_broker(*self.brokers[name])
+        job = self.jobs.of(name, new_id=new_id)
+        if name in self.brokers and job.part is None:
+            self._open(name)
+        self._run(job)
+        self.producers.has_started(name)
         return True
 
-    def _start_consumer(self, group: GroupPlan, plan: ConsumerPlan, *, new_id: bool) -> None:
-        cluster = self.clusters[group.cluster]
-        program = consumer_program(
-            cluster.plan, group.name, plan, life=self.lives[plan.node], new_id=new_id
-        )
-        self._run(
-            replace(
-                self._job(cluster, plan.node, program, plan.settings.session_timeout_ms),
-                group=group.name,
-                about={"variant": plan.variant.name},
-                fetch_every_s=group.fetch_every_us / 1e6,
-                ends_on_error=plan.variant.fetch_errors == "end the fetcher",
-            )
-        )
-
-    def _start_broker(self, cluster_name: str, plan: BrokerPlan) -> None:
-        cluster = self.clusters[cluster_name]
-        on_disk = cluster.data.disks.get(plan.broker_id, {})
-        program = broker_program(cluster.plan, plan, on_disk)
-        port = self.ports[plan.node]
-        job = self._job(cluster, plan.node, program, cluster.plan.session_timeout_ms)
-        cluster.data.open(plan, f"{HOST}:{port}")
-        self._run(replace(job, about={"address": f"{plan.host}:{plan.port}"}, port=port))
-
-    def _start_administrator(self, cluster: Cluster) -> None:
-        name = f"{cluster.prefix}administrator"
-        program = administrator(Administrator(name, tuple(sorted(cluster.data.homes.items()))))
-        self._run(self._job(cluster, name, program, cluster.plan.session_timeout_ms))
-
-    def _job(self, cluster: Cluster, node: str, program: Program, timeout_ms: int) -> Job:
-        return Job(
-            node,
-            "",
-            program,
-            cluster.proxy.hosts_of(node),
-            cluster.service.root,
-            timeout_ms,
-            str(self.folder / f"{node.replace('/', '-')}.{self.lives.get(node, 1)}.jsonl"),
-            str(cluster.data.file.path),
-            self.begin_ns,
-            {},
-            armed=self.nemesis.steps_of(node),
-            skew_ms=self.skews.get(node, 0),
-            kazoo=cluster.service.access.to_show,
-        )
+    def _open(self, name: str) -> None:
+        """A broker serves what is on its disk."""
+        cluster, plan = self.brokers[name]
+        self.clusters[cluster].data.open(plan, f"{HOST}:{self.ports[name]}")
 
     def _run(self, job: Job) -> None:
         process = self._idle.pop() if self._idle else self._make_process()
@@ -245,7 +209,8 @@ class World:
         """Make every process that will be needed, and wait until they are there."""
         again = sum(action.verb.name in STARTING for action in self.plan.timeline)
         administrators = sum(cluster.plan.layout == "0.8" for cluster in self.clusters.values())
-        number = len(self.consumers) + len(self.brokers) + administrators + again
+        members = len(self.consumers) + len(self.brokers) + len(self.producers.plans)
+        number = members + administrators + again
         self._idle = [self._make_process() for _ in range(number)]
         for process in self._idle:
             process.is_ready.wait(PATIENCE_S)
@@ -258,6 +223,21 @@ class World:
             self.nemesis.at_step(member, message["step"], message["purpose"])
         elif "gone" in message:
             self._gone(member, message["gone"])
+        elif "flows" in message:
+            self.producers.flows(message["flows"])
+        elif "fails" in message and not member.was_killed:
+            self.kill(member, message["fails"])
+        elif member.is_alive:
+            self._hear_broker(member, message)
+
+    def _hear_broker(self, member: MemberProcess, message: dict[str, Any]) -> None:
+        """A broker that stores messages has something to say."""
+        name = member.node
+        if "serves" in message:
+            self._open(name)
+        elif "topic" in message:
+            data = self.cluster_of(name).data
+            data.appear(name, self.brokers[name][1], message["topic"], message["partitions"])
 
     def _gone(self, member: MemberProcess, code: int) -> None:
         """A process is there no longer; one that died by itself could not say so."""
@@ -278,10 +258,10 @@ class World:
         lines = errors.read_text(errors="replace").strip() if errors.exists() else ""
         return lines.rpartition("\n")[2] or "(none)"
 
-    def kill(self, member: MemberProcess) -> None:
+    def kill(self, member: MemberProcess, why: str = "killed") -> None:
         """Kill a process."""
         member.kill()
-        detail = {"why": "killed", "failed": True}
+        detail = {"why": why, "failed": True}
         self.write(member.node, "ends", detail, group=member.group)
         self._successions.pop(member, None)
         self._bury(member)

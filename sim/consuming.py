@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 from typing import Any
 
 from simpy.events import Event
 
 from model.asks import Fetch, Partition, Positions
-from model.clients.chunks import Handed
 from model.clients.connector import Connector
-from model.clients.handling import Application
-from model.clients.places import Place
+from model.clients.handling import Application, streams_of
+from model.clients.journals import TraceJournal
 from model.clients.results import PlaceOf, StoreResult
 from model.clients.versions import clients_of
 from model.member import Consumer
@@ -19,45 +19,6 @@ from model.plan import Handling
 from model.variants import Variant
 from sim.node import Node
 from sim.threads import Threads
-
-
-class Journal:
-    """Writes into the trace what the fetching side of a consumer does."""
-
-    def __init__(self, node: Node) -> None:
-        self.node = node
-
-    def fetching(self, place: Place, does: str) -> None:
-        """A partition begins or ceases to be fetched."""
-        at = place.consumed if place.consumed is not None else -1
-        self._write("fetching", {"does": does, "at": at, "stream": place.stream}, place.partition)
-
-    def fails(self, address: str, times: int) -> None:
-        """A broker did not answer."""
-        self._write("fetch fails", {"from": address, "times": times})
-
-    def reset(self, place: Place, offset: int, why: str) -> None:
-        """A partition is read on at the beginning or the end of its log."""
-        self._write("offset reset", {"to": offset, "why": why}, place.partition)
-
-    def handed_on(self, place: Place, handed: Handed) -> None:
-        """An application was handed messages."""
-        lots = [list(handed.lot)] if handed.lot is not None else []
-        self._write("consumed", {"lots": lots, "stream": place.stream}, handed.partition)
-
-    def _write(
-        self, kind: str, detail: dict[str, Any], partition: Partition | None = None
-    ) -> None:
-        node = self.node
-        node.kernel.write(
-            node.name,
-            kind,
-            detail,
-            session=node.client.session if node.client is not None else 0,
-            group=node.group,
-            topic=partition.topic if partition is not None else "",
-            partition=partition.name if partition is not None else "",
-        )
 
 
 class Results:
@@ -129,15 +90,9 @@ def stream_fetcher(
     results: Results,
 ) -> StreamFetcher:
     """A consumer's fetching side with its streams and the threads of its application."""
-    connector = clients_of(variant).connector(me, Journal(threads.node))
-    wanted = me.subscription
-    if wanted.is_filter:
-        streams = connector.create_message_streams_by_filter(
-            wanted.expression, wanted.filter_streams, wanted.pattern
-        )
-    else:
-        by_topic = connector.create_message_streams(dict(wanted.streams))
-        streams = [stream for of_topic in by_topic.values() for stream in of_topic]
+    journal = TraceJournal(partial(_write, threads.node))
+    connector = clients_of(variant).connector(me, journal)
+    streams = streams_of(connector, me.subscription)
     application = Application(connector, me.group, handling)
     for stream in streams:
         threads.start(f"handle {stream.queue}", application.handle_all(stream))
@@ -145,3 +100,15 @@ def stream_fetcher(
     threads.answer_too(StoreResult, results.store)
     has_places = handling.commits == "with the result"
     return StreamFetcher(connector, threads, results if has_places else None)
+
+
+def _write(node: Node, kind: str, detail: dict[str, Any], partition: Partition | None) -> None:
+    node.kernel.write(
+        node.name,
+        kind,
+        detail,
+        session=node.client.session if node.client is not None else 0,
+        group=node.group,
+        topic=partition.topic if partition is not None else "",
+        partition=partition.name if partition is not None else "",
+    )

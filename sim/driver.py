@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from simpy.events import Event
 
+from model.answers import is_quiet
 from model.asks import (
     CloseSession,
     Connected,
@@ -278,8 +279,10 @@ class Driver:
         self.node.when_note(None)
         if not self.node.inbox:
             return None
-        self._busy()
-        return self.node.inbox.popleft()
+        note = self.node.inbox.popleft()
+        if not is_quiet(note):
+            self._busy()
+        return note
 
     def _busy(self) -> None:
         if self._is_idle:

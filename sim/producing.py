@@ -6,33 +6,17 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from model.answers import LEAVE
-from model.asks import close_session, new_session, next_note
-from model.clients.discovery import Discovery, discovery
 from model.clients.loading import Sending
 from model.clients.producer import Producer
 from model.load import Load
 from model.log.contents import Series
-from model.operations import ZooKeeper
 from model.plan import ProducerPlan
-from model.program import Ended, Program
+from model.programs import PRODUCER_TIMEOUT_MS, producer_program
 from sim.node import Node
 from sim.threads import Threads
 
 if TYPE_CHECKING:
     from sim.world import World
-
-SESSION_TIMEOUT_MS = 6_000
-"""`zk.sessiontimeout.ms` as it is shipped."""
-
-
-async def _idle(zk: ZooKeeper, me: None, memory: None) -> Ended | None:
-    """The program of a producer that is told where brokers are: it has only to leave."""
-    await new_session()
-    while await next_note() != LEAVE:
-        pass
-    await close_session()
-    return Ended("left")
 
 
 class ProducerProcess:
@@ -71,10 +55,8 @@ class Producers:
         """Start a producer's process."""
         world = self.world
         cluster = world.clusters[plan.cluster]
-        finds = plan.settings.finds_brokers
-        program = discovery(Discovery()) if finds else Program(_idle, None, None)
-        node = world.NODE(world.kernel, plan.node, program)
-        node.connect_to(cluster.ensemble, SESSION_TIMEOUT_MS, resends_watches=True)
+        node = world.NODE(world.kernel, plan.node, producer_program(plan))
+        node.connect_to(cluster.ensemble, PRODUCER_TIMEOUT_MS, resends_watches=True)
         threads = Threads(node, world.calls)
         process = self.running[plan.node] = ProducerProcess(plan, threads)
         world.run_with(node, threads, {"sends to": plan.cluster})

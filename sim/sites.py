@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 from model.faults import Effect
-from model.log.settings import BrokerLogSettings
 from model.plan import BrokerPlan, ClusterPlan, balancer
 from model.registry import partition_07
 from sim.broker import Announced, Broker, BrokerHost
@@ -43,7 +41,7 @@ class Sites:
         failed: Callable[[str], object],
     ) -> None:
         """Start a broker's process; it is ready when its logs are open and it listens."""
-        settings = self._settings_of(plan.broker_id)
+        settings = self.storage.settings_with(self.disks.get(plan.broker_id, {}))
         announced = Announced(plan.broker_id, f"{plan.host}:{plan.port}", settings)
         broker = Broker(node, self.host_of(plan.node), announced)
         broker.on_ready = ready
@@ -51,16 +49,6 @@ class Sites:
         broker.on_topic = lambda topic: self._appeared(node, plan.broker_id, topic)
         self.calls.deal_out(balancer(self.plan.name), announced.address)
         broker.start()
-
-    def _settings_of(self, broker_id: int) -> BrokerLogSettings:
-        """The settings, with as many partitions of each topic as it has on this broker."""
-        settings = self.storage.settings
-        counts = self.disks.get(broker_id, {})
-        own = {
-            topic: replace(settings.of(topic), partitions=count)
-            for topic, count in counts.items()
-        }
-        return replace(settings, topics=tuple(sorted({**dict(settings.topics), **own}.items())))
 
     def _appeared(self, node: Node, broker_id: int, topic: str) -> None:
         """Messages of a topic have come that this broker did not have."""

@@ -7,9 +7,10 @@ import shutil
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from time import monotonic, sleep
+from typing import Any
 
 import pytest
 
@@ -18,6 +19,9 @@ from real.jars import zookeeper_jars
 from real.java import find_java
 from real.problems import EnvironmentProblem
 from real.settings import Settings
+from watchkeeper.living import run_plan_live
+from watchkeeper.result import Result
+from watchkeeper.running import judged, scenario_of
 
 TICK_MS = 200
 PATIENCE_S = 10.0
@@ -42,6 +46,15 @@ def skip_without_zookeeper() -> None:
         zookeeper_jars()
     except EnvironmentProblem as problem:
         pytest.fail(f"Java is here, so the live tests have to run: {problem}")
+
+
+def lived(fields: Mapping[str, Any]) -> Result:
+    """Run a scenario for real, and judge it."""
+    skip_without_zookeeper()
+    found = scenario_of(fields)
+    plan = found.plan()
+    _, done = run_plan_live(plan, 0, lambda now_us, end_us: None)
+    return judged(found, plan, 0, done)
 
 
 @pytest.fixture(scope="module")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 
 import real.storage
 from model.log.storage import Append, CreateFile, Delete, Flush, MakeFolder, Read, Truncate
-from real.hostcrash import WatchedStorage, end_host
+from real.hostcrash import Cut, WatchedStorage, cut_back, end_host
 
 SEEDS = range(40)
 
@@ -153,3 +154,36 @@ def test_what_was_there_before_is_taken_for_synced(tmp_path: Path) -> None:
 
     assert host.end(0) == 0
     assert host.read("one") == b"before"
+
+
+def test_what_was_not_synced_can_be_cut_off_without_any_chance(host: Host) -> None:
+    """Through the lives of processes; a second cut finds nothing to take."""
+    host.asked(CreateFile("a/two"), Append("a/one", b"synced"), Flush("a/one"))
+    host.storage.close()
+    host.begin()
+    host.asked(Append("a/one", b" and not"), Append("a/two", b"never"))
+    host.storage.close()
+
+    cuts = cut_back(host.root, host.diary)
+
+    assert cuts == (Cut("a/one", 14, 6), Cut("a/two", 5, 0))
+    assert cut_back(host.root, host.diary) == ()
+    host.begin()
+    assert (host.read("a/one"), host.read("a/two")) == (b"synced", b"")
+
+
+def test_a_host_that_has_stored_nothing_loses_nothing(tmp_path: Path) -> None:
+    """Its broker was killed before it had begun to take anything down."""
+    (tmp_path / "root").mkdir()
+
+    assert cut_back(tmp_path / "root", tmp_path / "diary") == ()
+
+
+def test_names_that_change_at_once_do_not_get_into_one_anothers_way(host: Host) -> None:
+    """Several logs are rolled, and old files deleted, by threads that wait for the disk."""
+    names = [f"a/{number}" for number in range(40)]
+    with ThreadPoolExecutor(8) as threads:
+        made = list(threads.map(lambda name: host.storage.answer(CreateFile(name)), names))
+        gone = list(threads.map(lambda name: host.storage.answer(Delete(name)), names))
+
+    assert made == gone == [None] * len(names)

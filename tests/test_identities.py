@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +15,7 @@ from model.clients.identities import identity_of, lots_in, merged, payload_of
 from model.delivery import Lot
 from model.log.codecs import Codec
 from model.log.contents import Piece, Series, size_of, whole
+from model.log.errors import InvalidMessage
 from model.log.message import Message
 from model.log.message_set import wrap
 
@@ -108,3 +111,54 @@ def test_however_a_series_is_cut_it_is_handed_on_whole(
 
     assert sum(one.size for one in found) == sum(counts)
     assert [one.next_offset for one in found[:-1]] == [one.offset for one in found[1:]]
+
+
+def entries(number: int, kind: str) -> bytes:
+    """Messages of one kind or another, in one entry or several."""
+    if kind == "a stranger":
+        return wrap([Message.of(b"hello")], Codec.NONE)
+    if kind == "compressed":
+        return numbered(number, number + 1, codec=Codec.GZIP)
+    if kind == "longer":
+        return wrap([Message.of(payload_of("p", number, 30))], Codec.NONE)
+    return numbered(number, number + 1)
+
+
+KINDS = ("alike", "alike", "alike", "a stranger", "compressed", "longer")
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 3), st.sampled_from(KINDS)), max_size=8),
+    st.integers(1, 5),
+    st.booleans(),
+)
+def test_payloads_that_are_handed_on_together_are_those_handed_on_one_by_one(
+    parts: list[tuple[int, str]], at_most: int, is_damaged: bool
+) -> None:
+    """In the same order, over the same offsets, under the same names; then what is wrong."""
+    number, contents = 0, b""
+    for skipped, kind in parts:
+        contents += entries(number + skipped, kind)
+        number += skipped + 2
+    single = handed(contents)
+    if is_damaged:
+        entry = numbered(number)
+        contents += entry[:-1] + b"!"
+    chunk, together = Chunk(CLICKS, contents, 100), []
+
+    while sum(one.size for one in together) < len(single):
+        one = chunk.next(at_most)
+        assert one is not None
+        assert one.size <= at_most
+        together.append(one)
+
+    payloads = [
+        (one.payload,) if isinstance(one.payload, bytes) else one.payload for one in together
+    ]
+    assert [one for some in payloads for one in some] == [one.payload for one in single]
+    assert merged(one.lot for one in together if one.lot) == merged(
+        one.lot for one in single if one.lot
+    )
+    assert [one.next_offset for one in together][-1:] == [one.next_offset for one in single][-1:]
+    with pytest.raises(InvalidMessage) if is_damaged else nullcontext():
+        assert chunk.next(at_most) is None

@@ -25,8 +25,8 @@ EXAMPLE = "zk.example"
 
 
 def test_the_page_shows_what_there_is_to_run() -> None:
-    """A run, a run elsewhere, and a comparison."""
-    assert [line.split()[1] for line in COMMANDS] == ["run", "run", "compare"]
+    """A run, one with messages, a run elsewhere, and a comparison."""
+    assert [line.split()[1] for line in COMMANDS] == ["run", "run", "run", "compare"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -47,4 +47,4 @@ def test_a_shown_command_does_what_is_said(
 
     said = capsys.readouterr()
     assert code == 0, said.err
-    assert said.out.startswith("consumer-crash, hardened")
+    assert said.out.startswith(f"{words[1]}, hardened")

@@ -18,16 +18,14 @@ from model.properties import judge
 from model.trace import Trace
 from model.verdicts import Verdict
 from real.capabilities import LACKING, lacking
-from real.member import Job
+from real.job import Job
 from real.nemesis import DEEDS
 from real.problems import EnvironmentProblem
 from real.world import World
 from scenarios import from_text, load, shipped
-from tests.live import skip_without_zookeeper
+from tests.live import lived
 from watchkeeper import simulate
-from watchkeeper.living import run_plan_live
-from watchkeeper.result import Result
-from watchkeeper.running import judged, scenario_of
+from watchkeeper.running import scenario_of
 
 Fields = Mapping[str, Any]
 LOAD = {"at": "0s", "produce": "clicks", "rate": "100/s"}
@@ -59,15 +57,6 @@ def scenario(*timeline: Fields, **more: Any) -> dict[str, Any]:
         "settle": "8s",  # a busy machine takes its time to start what was killed
         **more,
     }
-
-
-def lived(fields: Fields) -> Result:
-    """Run it for real, and judge it."""
-    skip_without_zookeeper()
-    found = scenario_of(fields)
-    plan = found.plan()
-    _, done = run_plan_live(plan, 0, lambda now_us, end_us: None)
-    return judged(found, plan, 0, done)
 
 
 FAULTS: dict[str, tuple[Fields, ...]] = {
@@ -162,6 +151,29 @@ def test_a_process_that_dies_by_itself_is_told_of(
     assert [row[8]["why"] for row in world.rows if row[2] == "ends"] == ([why] if why else [])
 
 
+class Failing(Gone):
+    """A broker's process that has said that it cannot go on, and is over by now."""
+
+    is_alive = False
+
+    def kill(self) -> bool:
+        """It was there no longer."""
+        self.was_killed = True
+        return False
+
+
+def test_a_broker_that_cannot_go_on_has_ended_and_the_run_has_not(tmp_path: Path) -> None:
+    """It says why before it ends; that it serves was said too late then."""
+    world = World(scenario_of(scenario()).plan(), tmp_path)
+    member: Any = Failing(was_killed=False)
+    world.members[member.node] = member
+
+    for message in ({"serves": True}, {"fails": "no room"}, {"fails": "again"}, {"gone": 1}):
+        world._hear(member, message)
+
+    assert [row[8]["why"] for row in world.rows if row[2] == "ends"] == ["no room"]
+
+
 # --- what cannot be done ---------------------------------------------------------------
 
 
@@ -194,17 +206,12 @@ def test_what_cannot_be_done_is_refused_with_the_reason(entry: Fields, said: str
     assert said in problem
 
 
-def test_all_shipped_scenarios_but_one_can_be_run_live() -> None:
-    """What is refused meddles between servers, or has brokers that store messages."""
+def test_all_shipped_scenarios_but_two_can_be_run_live() -> None:
+    """What is refused meddles between servers, or fills a disk of this machine."""
     plans = {name: load(name).plan() for name in shipped()}
     refused = {name for name, plan in plans.items() if list(lacking(plan))}
-    storing = {
-        name
-        for name, plan in plans.items()
-        if any(cluster.storage is not None for cluster in plan.clusters)
-    }
 
-    assert refused == {"zookeeper-minority"} | storing
+    assert refused == {"zookeeper-minority", "broker-disk-full"}
 
 
 def test_the_text_of_a_scenario_says_nothing_of_worlds() -> None:

@@ -56,6 +56,8 @@ def report(result: Result, to: Console, files: list[str] | None = None) -> None:
     to.print()
     if result.effects:
         show_table(_fault_table(result.effects), to)
+        for said in _emulated(result):
+            to.print(Text.assemble(("emulated ", "dim"), said), soft_wrap=True)
         to.print()
     members = [one for one in result.judgement.changes if one.what.endswith(("joined", "left"))]
     if members:
@@ -112,6 +114,15 @@ def _failing(result: Result) -> list[str]:
     return [
         f"{counted(number, 'turn')} of {node}, the last at {seconds(at_us)}: {why}"
         for node, (number, at_us, why) in sorted(result.judgement.failed_turns.items())
+    ]
+
+
+def _emulated(result: Result) -> list[str]:
+    """What was done in place of something that a live run cannot do to this machine."""
+    return [
+        f"the loss of the host of {event.node} at {seconds(event.t_us)}: its process was killed "
+        f"and its files were cut back to their last fsync, by {event.detail['bytes']:,} bytes"
+        for event in result.trace.of_kind("host emulated")
     ]
 
 

@@ -21,10 +21,21 @@ from model.clients.results import PlaceOf, StoreResult
 from model.clients.streams import Stream
 from model.log.errors import LogError
 from model.plan import Handling
+from model.subscriptions import Subscription
 
 TOGETHER_US = 100_000
 """An application handles what takes so long before it looks again."""
 MOST_TOGETHER = 100_000
+
+
+def streams_of(connector: Connector, wanted: Subscription) -> list[Stream]:
+    """The streams that a member subscribes to, made by its connector."""
+    if wanted.is_filter:
+        return connector.create_message_streams_by_filter(
+            wanted.expression, wanted.filter_streams, wanted.pattern
+        )
+    by_topic = connector.create_message_streams(dict(wanted.streams))
+    return [stream for of_topic in by_topic.values() for stream in of_topic]
 
 
 class Application:

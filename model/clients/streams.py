@@ -43,7 +43,7 @@ class Stream:
         return handed
 
     async def next(self, at_most: int = 1) -> Handed | None:
-        """The next message, or at most so many of a series; None once the stream is over.
+        """The next message, or at most so many that follow one another; None at the end.
 
         `ConsumerTimeout` if there is none in time, and what is wrong with the next message
         if something is; either way the stream can be read on.
