@@ -205,7 +205,7 @@ def _risks(path: MessagePath, most_changes: int) -> Chart:
 
 def _lags(path: MessagePath, most_changes: int) -> Chart:
     kept = _highest(path.lags, lambda read: greatest(path.lags[read])[0])
-    names = {read: f"{read.group} behind {read.partition}" for read in path.lags}
+    names = {read: f"{read.group} behind {read.partition}" for read in kept}
     colours = consumer_colours(names.values())
     pieces = {read: ((*path.lags[read], (path.end_us, path.lags[read][-1][1])),) for read in kept}
     drawn, how = _readable(pieces, path, most_changes)

@@ -15,12 +15,12 @@ const hidden = new Set();
 const view = { from: 0, to: Math.max(data.end, 1) };
 let dragged = null;
 let topEdge = 0;
+let tops = [];
 
 const width = () => Math.max(pane.clientWidth - 2, 480);
 const inner = () => width() - LEFT - RIGHT;
 const place = (us) => LEFT + ((us - view.from) / (view.to - view.from)) * inner();
 const moment = (x) => view.from + ((x - LEFT) / inner()) * (view.to - view.from);
-const topOf = (at) => topEdge + at * (TITLE + HIGH + GAP) + TITLE;
 const isShown = (begins, ends) => ends >= view.from && begins <= view.to;
 
 // --- drawing -------------------------------------------------------------------------------
@@ -29,7 +29,13 @@ function drawPage() {
   pane.replaceChildren();
   const flags = flagsOf(data.entries.filter(([begins, ends]) => isShown(begins, ends)));
   topEdge = 24 + LABEL_STEP * Math.max(0, ...flags.map((flag) => flag.level));
-  const bottom = topOf(data.charts.length - 1) + HIGH;
+  const legends = data.charts.map(legendOf);
+  tops = [];
+  legends.forEach((words, at) => {
+    const above = at ? tops[at - 1] + HIGH + GAP : topEdge;
+    tops.push(above + TITLE + LABEL_STEP * Math.max(0, ...words.map((word) => word.row)));
+  });
+  const bottom = tops.length ? tops[tops.length - 1] + HIGH : topEdge;
   const svg = draw(pane, "svg", { width: width(), height: bottom + 28 });
   const inside = draw(draw(svg, "defs", {}), "clipPath", { id: "inside" });
   draw(inside, "rect", { x: LEFT, y: 0, width: inner(), height: bottom });
@@ -38,11 +44,11 @@ function drawPage() {
     draw(svg, "text", { x: place(us), y: bottom + 17, "text-anchor": "middle", class: "soft" }, String(us / 1e6));
   }
   draw(svg, "text", { x: LEFT - 14, y: bottom + 17, "text-anchor": "end", class: "soft" }, "seconds");
-  data.charts.forEach((chart, at) => drawChart(svg, chart, topOf(at)));
+  data.charts.forEach((chart, at) => drawChart(svg, chart, tops[at], legends[at]));
   for (const flag of flags) drawEntry(svg, flag, bottom);
 }
 
-function drawChart(svg, chart, top) {
+function drawChart(svg, chart, top, words) {
   for (const [share, text] of chart.ticks) {
     const y = top + HIGH * (1 - share);
     draw(svg, "line", { x1: LEFT, x2: LEFT + inner(), y1: y, y2: y, stroke: "var(--grid)" });
@@ -55,7 +61,7 @@ function drawChart(svg, chart, top) {
     const cross = `M${place(us) - 5},${y - 5}l10,10m0,-10l-10,10`;
     draw(clipped, "path", { d: cross, stroke: data.breach, "stroke-width": 2.2 });
   }
-  drawLegend(svg, chart, top - 9);
+  drawLegend(svg, chart, words, top - 9);
 }
 
 function drawLine(parent, line, top) {
@@ -72,22 +78,39 @@ function drawLine(parent, line, top) {
   }
 }
 
+// The words beside the title, on as many rows as they need; how wide they are is an estimate.
+function legendOf(chart) {
+  const begins = LEFT + 7.6 * chart.title.length + 22;
+  const more = chart.left_out ? [counted(chart.left_out, "line") + " not drawn"] : [];
+  const remarks = [...chart.marks.map((mark) => "✕ " + mark[2]), ...more];
+  const words = [...chart.lines.map((line) => ({ text: line.name, line })), ...remarks.map((text) => ({ text, line: null }))];
+  let x = begins;
+  let row = 0;
+  for (const word of words) {
+    const wide = 6.9 * word.text.length + (word.line ? 50 : 20);
+    if (x > begins && x + wide > LEFT + inner()) [x, row] = [begins, row + 1];
+    Object.assign(word, { x, row });
+    x += wide;
+  }
+  return words;
+}
+
 // What each line is; a click on a name hides or shows its line.
-function drawLegend(svg, chart, y) {
-  const title = draw(svg, "text", { x: LEFT, y, class: "title halo" }, chart.title);
-  let x = LEFT + title.getComputedTextLength() + 22;
-  for (const line of chart.lines) {
+function drawLegend(svg, chart, words, bottom) {
+  const rows = Math.max(0, ...words.map((word) => word.row));
+  const first = bottom - LABEL_STEP * rows;
+  draw(svg, "text", { x: LEFT, y: first, class: "title halo" }, chart.title);
+  for (const { text, line, x, row } of words) {
+    const y = first + LABEL_STEP * row;
+    if (line === null) {
+      draw(svg, "text", { x, y, class: "halo soft" }, text);
+      continue;
+    }
     const key = chart.title + line.name;
     const entry = draw(svg, "g", { cursor: "pointer", opacity: hidden.has(key) ? 0.35 : 1 });
     draw(entry, "line", { x1: x, x2: x + 24, y1: y - 4, y2: y - 4, stroke: line.colour, "stroke-width": line.filled ? 9 : line.width + 0.5, "stroke-dasharray": line.dash });
-    const text = draw(entry, "text", { x: x + 30, y, class: "halo" }, line.name);
+    draw(entry, "text", { x: x + 30, y, class: "halo" }, text);
     entry.addEventListener("click", () => { if (!hidden.delete(key)) hidden.add(key); drawPage(); });
-    x += 30 + text.getComputedTextLength() + 20;
-  }
-  const more = chart.left_out ? [counted(chart.left_out, "line") + " not drawn"] : [];
-  for (const said of [...chart.marks.map((mark) => "✕ " + mark[2]), ...more]) {
-    const text = draw(svg, "text", { x, y, class: "halo soft" }, said);
-    x += text.getComputedTextLength() + 20;
   }
 }
 
@@ -134,9 +157,10 @@ pane.addEventListener("pointermove", (event) => {
   const isInside = x >= LEFT && x <= LEFT + inner();
   hair.hidden = tip.hidden = !isInside;
   if (dragged !== null) showChosen(x);
-  if (!isInside) return;
+  if (!isInside || !tops.length) return;
   hair.style.left = x + "px";
-  const at = Math.min(Math.max(Math.floor((y - topEdge) / (TITLE + HIGH + GAP)), 0), data.charts.length - 1);
+  const below = tops.findIndex((top) => y < top + HIGH + GAP / 2);
+  const at = below < 0 ? tops.length - 1 : below;
   const us = Math.round(moment(x));
   tip.replaceChildren();
   make(tip, "b", {}, seconds(us));

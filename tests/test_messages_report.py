@@ -434,6 +434,13 @@ def test_the_same_trace_gives_the_same_bytes(lost: Result, tmp_path: Path) -> No
         assert (tmp_path / "one" / file).read_bytes() == (tmp_path / "other" / file).read_bytes()
 
 
+def test_a_run_that_ended_at_once_has_pictures_too(tmp_path: Path) -> None:
+    """A trace in which hardly anything happened is drawn and not a failure."""
+    trace = trace_of(told(0, "broker/0", 0, 0), end_us=0)
+
+    assert set(FILES) <= set(write_all(trace, tmp_path))
+
+
 HOSTILE = '</script><script>alert(1)</script><img src=x onerror="alert(2)">'
 
 
