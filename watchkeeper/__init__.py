@@ -10,7 +10,8 @@ The door for users' own code:
 `simulate` runs a scenario and judges it; `properties` are the claims it is judged by;
 `explore` searches every interleaving of programs of your own, and says what it has `Found`;
 `strategies` draws scenarios for Hypothesis. `Consumer` and `Broker` put a live member into
-an application, over a real ZooKeeper; `run_live` runs a program of your own there. What a
+an application, over a real ZooKeeper; `run_live` runs a program of your own there.
+`keep_results` reads a live broker into a store that has results and offsets together. What a
 program may ask of its world stands in `model.operations` and `model.asks`.
 """
 
@@ -45,6 +46,9 @@ _DOOR = {
     "Partition": ("model.asks", "Partition"),
     "run_live": ("real.living", "run_live"),
     "replay": ("watchkeeper.replaying_files", "replay"),
+    "keep_results": ("real.keeping", "keep_results"),
+    "SqliteResults": ("real.sqlite_results", "SqliteResults"),
+    "SegmentResults": ("real.segment_results", "SegmentResults"),
 }
 """Public name -> module and attribute. They are imported when they are first used, so
 that the command line starts quickly."""
@@ -61,9 +65,12 @@ __all__ = [
     "Result",
     "Scenario",
     "ScenarioError",
+    "SegmentResults",
+    "SqliteResults",
     "Verdict",
     "__version__",
     "explore",
+    "keep_results",
     "load",
     "properties",
     "replay",
@@ -81,8 +88,11 @@ if TYPE_CHECKING:
     from model.verdicts import Verdict
     from real.embedding import Consumer
     from real.handover import Claim, NotOwned
+    from real.keeping import keep_results
     from real.living import run_live
     from real.registering import Broker
+    from real.segment_results import SegmentResults
+    from real.sqlite_results import SqliteResults
     from scenarios import Scenario, ScenarioError, load
     from watchkeeper.replaying_files import replay
     from watchkeeper.result import Result

@@ -28,6 +28,8 @@ class Handed(NamedTuple):
     next_offset: int
     """Where to go on after it."""
     payload: bytes | tuple[bytes, ...] | Series
+    begins_entry: bool = True
+    """Whether it is the first at its offset: what was compressed together has one offset."""
 
     @property
     def size(self) -> int:
@@ -115,6 +117,10 @@ class Chunk:
         return held or next(self._bytes, None)
 
     def _messages(self, contents: bytes, at_offset: int) -> Iterator[Handed]:
+        begun_at = -1
         for message in messages_in(contents, at_offset):
             assert isinstance(message.payload, bytes), "bytes hold payloads"
-            yield Handed(self.partition, message.offset, message.next_offset, message.payload)
+            offset, next_offset = message.offset, message.next_offset
+            is_first = offset != begun_at
+            yield Handed(self.partition, offset, next_offset, message.payload, is_first)
+            begun_at = offset

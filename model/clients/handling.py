@@ -13,11 +13,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from model.asks import Partition, sleep, tell
+from model.asks import sleep, tell
 from model.clients.chunks import Handed
 from model.clients.connector import Connector
 from model.clients.errors import ConsumerTimeout
-from model.clients.results import PlaceOf, StoreResult
+from model.clients.results import Keeping, Make, nothing
 from model.clients.streams import Stream
 from model.log.errors import LogError
 from model.plan import Handling
@@ -41,16 +41,18 @@ def streams_of(connector: Connector, wanted: Subscription) -> list[Stream]:
 class Application:
     """The application of one member: a thread for each stream runs `handle_all`."""
 
-    def __init__(self, connector: Connector, group: str, handling: Handling) -> None:
+    def __init__(
+        self, connector: Connector, group: str, handling: Handling, make: Make = nothing
+    ) -> None:
+        """`make` is what it makes of messages, where that is stored with its place."""
         self.connector = connector
-        self.group = group
         self.handling = handling
         self.at_most = MOST_TOGETHER
         if handling.each_us:
             self.at_most = max(1, min(TOGETHER_US // handling.each_us, MOST_TOGETHER))
         self._owed_us = 0
         """Work that was shorter than a clock can tell."""
-        self._places: dict[Partition, int | None] = {}
+        self._keeping = Keeping(group, make)
         self._handle: Callable[[Handed], Awaitable[None]] = {
             "as configured": self._work,
             "before": self._commit_first,
@@ -87,13 +89,8 @@ class Application:
     async def _store(self, handed: Handed) -> None:
         """Handle, and store the result if the group still stands where these messages begin."""
         await self._spend_time(handed)
-        partition = handed.partition
-        expected = await PlaceOf(self.group, partition)
-        if expected is not None and expected != handed.offset:
-            return
-        lots = (handed.lot,) if handed.lot is not None else ()
-        if await StoreResult(self.group, partition, expected, handed.next_offset, lots):
-            await self._say_handled(handed)
+        for stored in await self._keeping.take(handed):
+            await self._say_handled(stored)
 
     async def _spend_time(self, handed: Handed) -> None:
         self._owed_us += self.handling.each_us * handed.size
