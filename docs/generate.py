@@ -31,7 +31,13 @@ from model.variants import VARIANTS, Variant
 from real.broker_settings import DEFAULTS as BROKER_DEFAULTS
 from real.broker_settings import SETTINGS as BROKER_SETTINGS
 from scenarios import load, shipped
-from scenarios.message_schema import HandlingModel, ProducerModel, PromiseModel, StorageModel
+from scenarios.message_schema import (
+    HandlingModel,
+    MirrorModel,
+    ProducerModel,
+    PromiseModel,
+    StorageModel,
+)
 from scenarios.schema import (
     BrokerModel,
     ClusterModel,
@@ -207,6 +213,7 @@ MODELS = (
     ("A topic", TopicModel),
     ("Storage", StorageModel),
     ("A producer", ProducerModel),
+    ("A mirror", MirrorModel),
     ("A group", GroupModel),
     ("A promise", PromiseModel),
     ("Handling", HandlingModel),

@@ -7,14 +7,16 @@ A promise may bear limits of its own: so many lost and so many repeated are stil
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Literal
 
 from model import registry
+from model.accounts import Account
 from model.asks import Partition
-from model.delivery import Account, Ledger, Lot
+from model.delivery import Ledger, Lot, Messages
 from model.ownership import First
 from model.promise import Promise
+from model.routes import Routes
 from model.trace import Event
 from model.verdicts import Finding, Property, Verdict, seconds
 
@@ -36,8 +38,11 @@ COMMITS = Property(
 )
 
 
-def judged(account: Account, promise: Promise) -> Finding:
-    """Whether what became of the messages is what was promised."""
+def judged(account: Account, promise: Promise, homes: Mapping[str, str]) -> Finding:
+    """Whether what became of the messages is what was promised.
+
+    `homes` says to which cluster each producer sends, where some of it has been mirrored.
+    """
     claim = Property(f"{DELIVERY.name} to {account.group}", DELIVERY.kind, DELIVERY.says)
     if not (account.accepted or account.consumed or account.refused):
         return Finding(claim, Verdict.UNKNOWN, "no message was sent, and none was handed on")
@@ -46,7 +51,7 @@ def judged(account: Account, promise: Promise) -> Finding:
         limit is not None and number > limit
         for number, limit in zip(counted, promise.limits, strict=True)
     ]
-    said = f"{promise.semantics}: {_counted(account)}"
+    said = f"{promise.semantics}: {_counted(account)}{_by_home(account, homes)}"
     return Finding(claim, Verdict.VIOLATED if any(exceeded) else Verdict.HOLDS, said)
 
 
@@ -65,7 +70,25 @@ def _counted(account: Account) -> str:
         parts.append(f"{account.refused:,} refused")
     if account.unread:
         parts.append(f"{account.unread:,} not yet read")
+    if account.coming:
+        parts.append(f"{account.coming:,} not yet mirrored")
     return ", ".join(parts)
+
+
+def _by_home(account: Account, homes: Mapping[str, str]) -> str:
+    """Of which clusters' messages that is, where there are several."""
+    counted: dict[str, dict[str, int]] = {}
+    for what, numbers in (("lost", account.lost_of), ("again", account.repeated_of)):
+        for producer, number in numbers:
+            of = counted.setdefault(homes.get(producer, ""), {})
+            of[what] = of.get(what, 0) + number
+    if len(set(homes.values())) < 2 or not counted:
+        return ""
+    said = [
+        f"of {home}'s " + " and ".join(f"{number:,} {what}" for what, number in of.items())
+        for home, of in sorted(counted.items())
+    ]
+    return f" ({', '.join(said)})"
 
 
 def _worst(account: Account, what: Literal["skipped", "duplicated"]) -> str:
@@ -99,14 +122,22 @@ class DeliveryJudge:
     )
 
     def __init__(
-        self, promises: Mapping[str, Promise], says_handled: Collection[str] = ()
+        self,
+        promises: Mapping[str, Promise],
+        says_handled: Collection[str] = (),
+        routes: Routes | None = None,
     ) -> None:
+        self.routes = routes or Routes()
         self.promises = promises
         """Group -> what is promised to it."""
         self.says_handled = frozenset(says_handled)
         """Groups whose applications say when they are done with a message. Only then does it
         count for them; for the others it does when it is handed on."""
-        self.ledger = Ledger()
+        self.ledgers = {name: Ledger() for name in self.routes.clusters}
+        """What became of the messages of each cluster."""
+        for followers in self.routes.followers.values():
+            for name in followers:
+                self._ledger_of(name).goes_on.add(name)
         self._handed = Ledger()
         """What was handed on, whether or not it was handled then."""
         self.order = First()
@@ -133,16 +164,21 @@ class DeliveryJudge:
 
     def _sent(self, event: Event) -> None:
         detail: Any = event.detail
-        self.ledger.send(
-            event.topic, detail["producer"], detail["first"], detail["end"], detail["outcome"]
-        )
+        told = (event.topic, detail["producer"], detail["first"], detail["end"])
+        for cluster in self.routes.reached_from(self.routes.cluster_of(event.node), event.topic):
+            self.ledgers[cluster].send(*told, detail["outcome"])
 
     def _stored(self, event: Event) -> None:
+        ledger = self.ledgers[self.routes.cluster_of(event.node)]
         for lot in lots_of(event):
-            self.ledger.store(partition_of(event), lot)
+            ledger.store(partition_of(event), lot)
 
     def _opened(self, event: Event) -> None:
-        self.ledger.cut(partition_of(event), event.detail["end"])
+        ledger = self.ledgers[self.routes.cluster_of(event.node)]
+        ledger.cut(partition_of(event), event.detail["end"])
+
+    def _ledger_of(self, group: str) -> Ledger:
+        return self.ledgers[self.routes.cluster_of_group(group)]
 
     def _consumed(self, event: Event) -> None:
         partition = partition_of(event)
@@ -150,16 +186,24 @@ class DeliveryJudge:
             self._look_at_order(event, partition, lot)
             self._handed.consume(event.group, partition, lot)
             if event.group not in self.says_handled:
-                self.ledger.consume(event.group, partition, lot)
+                self._had(event.group, partition, lot)
             self._allow(event.group, partition, lot.to)
             self.handed_on += lot.size
 
     def _handled(self, event: Event) -> None:
         if event.group in self.says_handled:
             for lot in lots_of(event):
-                self.ledger.consume(event.group, partition_of(event), lot)
+                self._had(event.group, partition_of(event), lot)
+
+    def _had(self, group: str, partition: Partition, lot: Lot) -> None:
+        """A group has had messages, and so have those that go on with its work."""
+        self._ledger_of(group).consume(group, partition, lot)
+        for follower in self.routes.followers.get(group, ()):
+            self._ledger_of(follower).have(follower, partition.topic, lot)
 
     def _look_at_order(self, event: Event, partition: Partition, lot: Lot) -> None:
+        if self.routes.ways_to(self.routes.cluster_of_group(event.group), partition.topic):
+            return  # a mirror keeps the order of a partition of its source, and of no other
         key = (event.group, partition, lot.producer)
         latest = self._latest.get(key, 0)
         new = self._handed.first_new(event.group, partition.topic, lot)
@@ -173,7 +217,7 @@ class DeliveryJudge:
 
     def _reset(self, event: Event) -> None:
         partition = partition_of(event)
-        self.ledger.begin(event.group, partition, event.detail["to"])
+        self._ledger_of(event.group).begin(event.group, partition, event.detail["to"])
         self._allow(event.group, partition, event.detail["to"])
 
     def _allow(self, group: str, partition: Partition, offset: int) -> None:
@@ -197,7 +241,7 @@ class DeliveryJudge:
                 f"at {seconds(event.t_us)} {event.detail['by']} committed {data} for "
                 f"{partition}, of which {group} had been handed {come}",
             )
-        self.ledger.commit(group, partition, max(offset, 0))
+        self._ledger_of(group).commit(group, partition, max(offset, 0))
 
     def _most(self, group: str, partition: Partition) -> int | None:
         """The highest offset that may be committed.
@@ -205,16 +249,29 @@ class DeliveryJudge:
         A group of which nothing was seen may have come from an earlier run, but never beyond
         the end of the log; None where nothing is known of that either.
         """
-        log = self.ledger.logs.get(partition)
+        log = self._ledger_of(group).logs.get(partition)
         return self._sane.get((group, partition), log[-1].to if log else None)
 
     # --- the end -----------------------------------------------------------------------
+
+    def _account(self, group: str, topics: Sequence[str]) -> Account:
+        """What became of a group's messages; what lies at a source may yet be mirrored."""
+        cluster = self.routes.cluster_of_group(group)
+        coming = {topic: self._coming(cluster, topic) for topic in topics}
+        return self._ledger_of(group).account(group, topics, coming)
+
+    def _coming(self, cluster: str, topic: str) -> Messages:
+        found = Messages()
+        for way in self.routes.ways_to(cluster, topic):
+            found.add_all(self.ledgers[way.source].unread(way.group, topic))
+            found.add_all(self._coming(way.source, topic))
+        return found
 
     def findings(self) -> list[Finding]:
         """What was found: one for each promise, and what holds always."""
         return [
             *(
-                judged(self.ledger.account(group, promise.topics), promise)
+                judged(self._account(group, promise.topics), promise, self.routes.of_producer)
                 for group, promise in sorted(self.promises.items())
             ),
             self.order.finding(

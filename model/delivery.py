@@ -15,10 +15,11 @@ Theory of operation
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
+from model.accounts import Account, Numbers, Share
 from model.asks import Partition
 from model.ranges import Ranges
 
@@ -84,6 +85,12 @@ class Messages:
             numbers = self.of[producer] = Ranges()
         return numbers.add(first, end)
 
+    def add_all(self, other: Messages) -> None:
+        """Add the messages of another set."""
+        for producer, numbers in other.of.items():
+            for first, end in numbers:
+                self.add(producer, first, end)
+
     def without(self, *others: Messages) -> Messages:
         """Those that are in none of the others."""
         left = self
@@ -96,6 +103,20 @@ class Messages:
 
 
 _NONE = Ranges()
+NO_MESSAGES: Mapping[str, Messages] = {}
+
+
+def _by_producer(sets: Iterable[Messages]) -> Numbers:
+    """How many messages each producer has in these sets."""
+    return _added({name: one.size for name, one in each.of.items()} for each in sets)
+
+
+def _added(numbers: Iterable[Mapping[str, int]]) -> Numbers:
+    found: dict[str, int] = {}
+    for one in numbers:
+        for producer, number in one.items():
+            found[producer] = found.get(producer, 0) + number
+    return tuple(sorted((name, number) for name, number in found.items() if number))
 
 
 @dataclass(slots=True)
@@ -110,52 +131,6 @@ class Place:
     is_begun: bool = False
 
 
-class Share(NamedTuple):
-    """What became of the messages of one partition in one group."""
-
-    partition: Partition
-    stored: int
-    skipped: int
-    duplicated: int
-    unread: int
-
-
-@dataclass(frozen=True, slots=True)
-class Account:
-    """What became of the messages of some topics in one group."""
-
-    group: str
-    accepted: int
-    refused: int
-    """Not accepted, at no attempt."""
-    never_stored: int
-    """Accepted from the application, in no log, and never consumed."""
-    stored_twice: int
-    consumed: int
-    """Different messages."""
-    shares: tuple[Share, ...]
-
-    @property
-    def skipped(self) -> int:
-        """Stored, passed by and never consumed."""
-        return sum(share.skipped for share in self.shares)
-
-    @property
-    def lost(self) -> int:
-        """Accepted or stored, and will not be consumed any more."""
-        return self.never_stored + self.skipped
-
-    @property
-    def duplicated(self) -> int:
-        """Handed on although they had been handed on before; counted each time."""
-        return sum(share.duplicated for share in self.shares)
-
-    @property
-    def unread(self) -> int:
-        """Stored behind the place that the group has reached."""
-        return sum(share.unread for share in self.shares)
-
-
 @dataclass(slots=True)
 class Ledger:
     """The way of every message."""
@@ -168,6 +143,10 @@ class Ledger:
     """Partition -> what lies in it, in order."""
     seen: dict[tuple[str, str], Messages] = field(default_factory=dict)
     """(Group, topic) -> what any member of the group has consumed."""
+    again: dict[tuple[str, str], dict[str, int]] = field(default_factory=dict)
+    """(Group, topic) -> producer -> how many of its messages the group had had before."""
+    goes_on: set[str] = field(default_factory=set)
+    """Groups to which all is due, wherever they begin: they go on with the work of others."""
     places: dict[tuple[str, Partition], Place] = field(default_factory=dict)
 
     # --- what happens --------------------------------------------------------------------
@@ -200,19 +179,27 @@ class Ledger:
         place = self.place(group, partition)
         if not place.is_begun:
             place.is_begun = True
-            place.begun_at = place.reached = at
+            place.begun_at = 0 if group in self.goes_on else at
+            place.reached = at
 
     def consume(self, group: str, partition: Partition, lot: Lot) -> int:
         """A member hands messages to its application; how many the group has had before."""
-        seen = self.seen.get((group, partition.topic))
-        if seen is None:
-            seen = self.seen[group, partition.topic] = Messages()
-        again = lot.size - seen.add(lot.producer, lot.first, lot.end)
+        again = lot.size - self.have(group, partition.topic, lot)
+        if again:
+            of = self.again.setdefault((group, partition.topic), {})
+            of[lot.producer] = of.get(lot.producer, 0) + again
         place = self.place(group, partition)
         place.is_begun = True
         place.duplicated += again
         place.reached = max(place.reached, lot.to)
         return again
+
+    def have(self, group: str, topic: str, lot: Lot) -> int:
+        """A group has had messages, wherever that was; how many of them are new to it."""
+        seen = self.seen.get((group, topic))
+        if seen is None:
+            seen = self.seen[group, topic] = Messages()
+        return seen.add(lot.producer, lot.first, lot.end)
 
     def first_new(self, group: str, topic: str, lot: Lot) -> int | None:
         """The first of these messages that the group has not had; None if it had them all."""
@@ -235,28 +222,50 @@ class Ledger:
 
     # --- what came of it -----------------------------------------------------------------
 
-    def account(self, group: str, topics: Iterable[str]) -> Account:
-        """What became of the messages of these topics in this group."""
+    def account(
+        self, group: str, topics: Iterable[str], coming: Mapping[str, Messages] = NO_MESSAGES
+    ) -> Account:
+        """What became of the messages of these topics in this group.
+
+        `coming` has, by topic, what lies on other clusters and is yet to be mirrored.
+        """
         names = sorted(set(topics))
         stored = [self._stored(name) for name in names]
         seen = [self._seen(group, name) for name in names]
         accepted = [self.accepted.get(name, Messages()) for name in names]
         refused = [self.refused.get(name, Messages()) for name in names]
-        never = zip(accepted, stored, seen, strict=True)
+        absent = [
+            one.without(*others) for one, *others in zip(accepted, stored, seen, strict=True)
+        ]
+        never = [
+            one.without(coming.get(name, Messages()))
+            for name, one in zip(names, absent, strict=True)
+        ]
         in_logs = sum(
             lot.size for one, log in self.logs.items() if one.topic in names for lot in log
         )
+        skipped = [one for name in names for one in self._skipped(group, name).values()]
         return Account(
             group=group,
             accepted=sum(one.size for one in accepted),
             refused=sum(
                 one.without(other).size for one, other in zip(refused, accepted, strict=True)
             ),
-            never_stored=sum(one.without(*others).size for one, *others in never),
+            never_stored=sum(one.size for one in never),
             stored_twice=in_logs - sum(one.size for one in stored),
             consumed=sum(one.size for one in seen),
             shares=tuple(share for name in names for share in self._shares(group, name)),
+            coming=sum(one.size for one in absent) - sum(one.size for one in never),
+            lost_of=_by_producer([*never, *skipped]),
+            repeated_of=_added(self.again.get((group, name), {}) for name in names),
         )
+
+    def unread(self, group: str, topic: str) -> Messages:
+        """What of a topic lies behind the places that a group has reached."""
+        found = Messages()
+        for partition in sorted(one for one in self.logs if one.topic == topic):
+            found.add_all(self._parted(group, partition)[1])
+        return found
 
     def _stored(self, topic: str) -> Messages:
         """What lies in any log of a topic."""
@@ -269,8 +278,8 @@ class Ledger:
     def _seen(self, group: str, topic: str) -> Messages:
         return self.seen.get((group, topic), Messages())
 
-    def _shares(self, group: str, topic: str) -> list[Share]:
-        """What became of the messages of each partition of a topic.
+    def _skipped(self, group: str, topic: str) -> dict[Partition, Messages]:
+        """What a group has passed by in each partition of a topic.
 
         A message that was stored in two partitions is not lost as long as it can still be
         read in one of them.
@@ -279,15 +288,20 @@ class Ledger:
         parted = {one: self._parted(group, one) for one in logs}
         readable = [later for _, later in parted.values()]
         seen = self._seen(group, topic)
+        return {one: past.without(seen, *readable) for one, (past, _) in parted.items()}
+
+    def _shares(self, group: str, topic: str) -> list[Share]:
+        """What became of the messages of each partition of a topic."""
+        seen = self._seen(group, topic)
         return [
             Share(
                 partition,
                 stored=sum(lot.size for lot in self.logs[partition]),
-                skipped=past.without(seen, *readable).size,
+                skipped=skipped.size,
                 duplicated=self.place(group, partition).duplicated,
-                unread=later.without(seen).size,
+                unread=self._parted(group, partition)[1].without(seen).size,
             )
-            for partition, (past, later) in parted.items()
+            for partition, skipped in self._skipped(group, topic).items()
         ]
 
     def _parted(self, group: str, partition: Partition) -> tuple[Messages, Messages]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from model.delivered import COMMITS, DELIVERY, ORDER, DeliveryJudge
 from model.plan import Plan
+from model.routes import Routes
 from model.trace import Event
 from model.verdicts import Finding, Property
 from model.waiting import PUNCTUAL, STARVATION, PunctualityJudge, StarvationJudge
@@ -22,23 +23,44 @@ class MessageJudges:
     """Follow every message through a run."""
 
     def __init__(self, plan: Plan) -> None:
+        self.routes = Routes(plan)
         self.delivery = DeliveryJudge(
             {group.name: group.promise for group in plan.groups if group.promise is not None},
             [group.name for group in plan.groups],
+            self.routes,
         )
-        self.starvation = StarvationJudge(STARVES_AFTER_US)
+        self.starvation = {
+            name: StarvationJudge(STARVES_AFTER_US) for name in self.routes.clusters
+        }
+        """Cluster -> its judge: partitions of two clusters may have one name."""
         self.punctuality = PunctualityJudge(STORED_WITHIN_US)
         self.has_groups = bool(plan.groups)
 
     def calls(self, kind: str) -> list[Callable[[Event], None]]:
         """What is to be called with events of this kind."""
-        judges = (self.delivery, self.starvation, self.punctuality)
-        return [judge.take for judge in judges if kind in judge.KINDS]
+        found: list[Callable[[Event], None]] = []
+        if kind in DeliveryJudge.KINDS:
+            found.append(self.delivery.take)
+        if kind in StarvationJudge.KINDS:
+            found.append(self._wait)
+        if kind in PunctualityJudge.KINDS:
+            found.append(self.punctuality.take)
+        return found
+
+    def _wait(self, event: Event) -> None:
+        judge = self.starvation.get(self.routes.cluster_of(event.node))
+        if judge is not None:
+            judge.take(event)
 
     def findings(self, end_us: int) -> list[Finding]:
         """What was found."""
-        of_groups = [*self.delivery.findings(), self.starvation.finding(end_us)]
+        of_groups = [*self.delivery.findings(), self._starvation(end_us)]
         return [*(of_groups if self.has_groups else ()), self.punctuality.finding()]
+
+    def _starvation(self, end_us: int) -> Finding:
+        """What was found on the cluster where it was worst."""
+        found = {judge: judge.finding(end_us) for judge in self.starvation.values()}
+        return found[max(found, key=lambda one: (one.waits > 0, one.longest_us))]
 
 
 def message_judges(plan: Plan) -> MessageJudges | None:

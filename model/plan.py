@@ -149,6 +149,20 @@ class ProducerPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class Forwarding:
+    """What the consumers of a mirror do with the messages that they are handed."""
+
+    mirror: str
+    to: str
+    """The cluster that they send to."""
+    expression: str
+    """Of the topics."""
+    settings: ProducerSettings
+    commits: Literal["after", "before"] = "after"
+    """Whether a place moves on after its message has arrived, or when it is handed on."""
+
+
+@dataclass(frozen=True, slots=True)
 class GroupPlan:
     """A group of consumers."""
 
@@ -159,6 +173,10 @@ class GroupPlan:
     promise: Promise | None = None
     """What is promised of the messages."""
     handling: Handling = Handling()
+    forwards: Forwarding | None = None
+    """To which cluster, where the group is one of a mirror's."""
+    follows: str = ""
+    """The group whose work it goes on with on another cluster: what that has had counts."""
 
 
 @dataclass(frozen=True, slots=True)

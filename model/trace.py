@@ -92,6 +92,7 @@ KINDS = {
     "the loss of its host; no host was lost",
     "consumed": "messages were handed to the application of a member",
     "handled": "an application is done with messages that it was handed",
+    "not mirrored": "a mirror could not send what it was handed, and tries again",
     "stream fails": "an application could not be handed the next message",
     "offset reset": "a member goes on at the beginning or the end of a log",
     # the timeline

@@ -14,6 +14,7 @@ from scenarios.clusters import cluster
 from scenarios.context import Context
 from scenarios.groups import MOST_CONSUMERS, group
 from scenarios.messages import producers
+from scenarios.mirrors import expand
 from scenarios.naming import Names
 from scenarios.problems import ScenarioError, expected
 from scenarios.reading import Document, Path
@@ -35,8 +36,10 @@ def build(
         said = "is empty; expected at least one cluster"
         raise ScenarioError(document.name, [document.problem(("clusters",), said)])
     context = Context(document, scenario, chosen)
+    expand(context)
     clusters = tuple(cluster(context, name) for name in scenario.clusters)
-    groups = tuple(group(context, name, program) for name in scenario.groups)
+    context.addresses = {one.name: _addresses(one) for one in clusters}
+    groups = tuple(group(context, name, program) for name in context.scenario.groups)
     senders = producers(context)
     names = Names(clusters, groups, senders, scenario.timeline)
     _check_sizes(context, names, groups)
@@ -58,6 +61,10 @@ def build(
         progress_within_us=scenario.progress_within,
         work_factor=scenario.work_factor,
     )
+
+
+def _addresses(cluster: ClusterPlan) -> str:
+    return ",".join(f"{one.broker_id}:{one.host}:{one.port}" for one in cluster.brokers)
 
 
 def _happening(model: HappeningModel) -> Happening:

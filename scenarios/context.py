@@ -20,9 +20,16 @@ class Context:
     variant: Variant
     """The run's: where nothing else is said, everybody's."""
     problems: list[Problem] = field(default_factory=list)
+    mirrored: dict[str, str] = field(default_factory=dict)
+    """Group of a mirror -> that mirror, which is what the file has."""
+    addresses: dict[str, str] = field(default_factory=dict)
+    """Cluster -> its brokers, as `broker.list` has them."""
 
     def problem(self, path: Path, said: str) -> None:
         """There is one more problem."""
+        if path[:1] == ("groups",) and path[1] in self.mirrored:
+            rest = ("topics",) if "filter" in path else path[2:]
+            path = ("mirrors", self.mirrored[str(path[1])], *rest)
         self.problems.append(self.document.problem(path, said))
 
     def stop_if_wrong(self) -> None:

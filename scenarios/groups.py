@@ -13,7 +13,8 @@ from model.subscriptions import Subscription
 from model.variants import Variant
 from scenarios.context import Context
 from scenarios.messages import handling, promise
-from scenarios.problems import nearest, not_just_one
+from scenarios.mirrors import forwarding
+from scenarios.problems import expected, nearest, not_just_one
 from scenarios.reading import Path
 from scenarios.schema import ConsumerModel, FilterModel, GroupModel
 
@@ -41,7 +42,25 @@ def group(context: Context, name: str, program: Program | None) -> GroupPlan:
         model.fetch_every,
         promise(context, name),
         handling(context, name),
+        forwarding(context, name),
+        _followed(context, name),
     )
+
+
+def _followed(context: Context, name: str) -> str:
+    """The group whose work this one goes on with; empty if it begins its own."""
+    followed = context.scenario.groups[name].follows
+    if followed is None:
+        return ""
+    path: Path = ("groups", name, "follows")
+    others = [one for one in context.scenario.groups if one != name]
+    if followed not in others:
+        context.problem(path, expected(followed, "another group", others))
+        return ""
+    if context.cluster_of(followed) == context.cluster_of(name):
+        said = f"{followed} reads the same cluster; a group goes on there by its own offsets"
+        context.problem(path, said)
+    return followed
 
 
 def _listed(context: Context, name: str, model: GroupModel) -> list[ConsumerModel]:

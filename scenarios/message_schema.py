@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field
 
 from scenarios import units
-from scenarios.fields import Model
+from scenarios.fields import Model, Word
 
 Memory = Annotated[int, BeforeValidator(units.parse_memory)]
 Pause = Annotated[int, BeforeValidator(units.parse_duration)]
@@ -42,6 +42,31 @@ class ProducerModel(Model):
         "of brokers being found in ZooKeeper",
     )
     config: dict[str, Any] = Field(default_factory=dict, description="settings by Kafka's names")
+
+
+class MirrorModel(Model):
+    """Processes that read clusters and send what they are handed to another one."""
+
+    from_: list[str] = Field(alias="from", min_length=1, description="the clusters to read")
+    to: str = Field(description="the cluster to send to")
+    topics: Word = Field(description="a regular expression of the topics to carry")
+    consumers: int = Field(
+        1, ge=1, le=1_000, description="how many processes read each of these clusters"
+    )
+    commits: Literal["after", "before"] = Field(
+        "after",
+        description="whether a place may be committed after its message has arrived, or "
+        "before it was even sent",
+    )
+    starts: Pause = Field("1s", validate_default=True, description="when the first starts")
+    variant: str | None = Field(None, description="of its consumers, if not the run's")
+    config: dict[str, Any] = Field(
+        default_factory=dict, description="of its consumers, by Kafka's names"
+    )
+    producer: dict[str, Any] = Field(
+        default_factory=dict,
+        description="settings of its producers by Kafka's names; they are told the brokers",
+    )
 
 
 class PromiseModel(Model):

@@ -22,7 +22,13 @@ from model.operations import Purpose
 from model.registry import Layout
 from scenarios import units
 from scenarios.fields import Model, Word
-from scenarios.message_schema import HandlingModel, ProducerModel, Promised, StorageModel
+from scenarios.message_schema import (
+    HandlingModel,
+    MirrorModel,
+    ProducerModel,
+    Promised,
+    StorageModel,
+)
 from scenarios.search_schema import BoundsModel, ScheduleModel
 
 
@@ -157,6 +163,9 @@ class GroupModel(Model):
     fetch_every: Lasting = Field("1s", validate_default=True, description="of each consumer")
     promise: Promised | None = Field(None, description="of the messages, to be kept or broken")
     handling: HandlingModel | None = Field(None, description="of the messages, by each member")
+    follows: Name | None = Field(
+        None, description="the group of another cluster whose work it goes on with"
+    )
 
 
 # --- the timeline ----------------------------------------------------------------------
@@ -283,6 +292,9 @@ class ScenarioModel(Model):
     groups: dict[Name, GroupModel] = Field(default_factory=dict, description="by name")
     producers: dict[Name, ProducerModel] = Field(
         default_factory=dict, description="by name; one, unless given, where messages are stored"
+    )
+    mirrors: dict[Name, MirrorModel] = Field(
+        default_factory=dict, description="by name; each reads clusters and sends to another"
     )
     timeline: list[Entry] = Field(  # type: ignore[valid-type]
         default_factory=list, description="what happens, in any order"

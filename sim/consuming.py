@@ -12,10 +12,11 @@ from model.asks import Fetch, Partition, Positions
 from model.clients.connector import Connector
 from model.clients.handling import Application, streams_of
 from model.clients.journals import TraceJournal
+from model.clients.mirror import Mirror
 from model.clients.results import PlaceOf, StoreResult
 from model.clients.versions import clients_of
 from model.member import Consumer
-from model.plan import Handling
+from model.plan import GroupPlan
 from model.variants import Variant
 from sim.node import Node
 from sim.threads import Threads
@@ -83,22 +84,23 @@ class StreamFetcher:
 
 
 def stream_fetcher(
-    me: Consumer,
-    variant: Variant,
-    handling: Handling,
-    threads: Threads,
-    results: Results,
+    me: Consumer, variant: Variant, group: GroupPlan, threads: Threads, results: Results
 ) -> StreamFetcher:
     """A consumer's fetching side with its streams and the threads of its application."""
     journal = TraceJournal(partial(_write, threads.node))
     connector = clients_of(variant).connector(me, journal)
-    streams = streams_of(connector, me.subscription)
-    application = Application(connector, me.group, handling)
+    application: Application | Mirror
+    if group.forwards is not None:
+        application = Mirror(connector, group.forwards, threads.node.name)
+        streams = application.streams(group.forwards.expression)
+    else:
+        application = Application(connector, me.group, group.handling)
+        streams = streams_of(connector, me.subscription)
     for stream in streams:
         threads.start(f"handle {stream.queue}", application.handle_all(stream))
     threads.answer_too(PlaceOf, results.place_of)
     threads.answer_too(StoreResult, results.store)
-    has_places = handling.commits == "with the result"
+    has_places = group.handling.commits == "with the result"
     return StreamFetcher(connector, threads, results if has_places else None)
 
 

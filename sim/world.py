@@ -167,7 +167,7 @@ class World:
     ) -> Node:
         """Start a consumer that is handed messages."""
         threads = Threads(node, self.calls)
-        fetcher = stream_fetcher(program.me, plan.variant, group.handling, threads, self.results)
+        fetcher = stream_fetcher(program.me, plan.variant, group, threads, self.results)
         node.program = fetcher.connector.program if plan.program is None else program
         self.fetchers[plan.node] = fetcher
         self.run_with(node, threads, {"variant": plan.variant.name}, fetcher)

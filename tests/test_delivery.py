@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from model.accounts import Account
 from model.asks import Partition
-from model.delivery import Account, Ledger, Lot
+from model.delivery import Ledger, Lot
 from model.ranges import Ranges
 
 CLICKS = (Partition("clicks", "0-0"), Partition("clicks", "1-0"))

@@ -31,6 +31,11 @@ class Stream:
         self.settings = settings
         self.journal = journal
         self.is_over = False
+        self.waits_for_word = False
+        """Whether the application moves places on, when it is done; otherwise a message counts
+        as consumed when it is handed on."""
+        self.latest: Place | None = None
+        """Where the last message that was handed on comes from."""
         self._current: tuple[Place, Chunk] | None = None
 
     def __aiter__(self) -> Stream:
@@ -91,6 +96,8 @@ class Stream:
             raise
 
     async def _hand_on(self, place: Place, handed: Handed) -> Handed:
-        place.hand_on(handed)
+        if not self.waits_for_word:
+            place.hand_on(handed)
+        self.latest = place
         self.journal.handed_on(place, handed)
         return handed

@@ -1,0 +1,355 @@
+"""A mirror loses nothing and repeats what it must, and what is lost or repeated is counted."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from socket import socket
+from typing import Any
+
+import pytest
+
+from model.asks import Partition, Tell, sleep
+from model.clients.chunks import Chunk, Handed
+from model.clients.connector import Connector
+from model.clients.identities import payload_of
+from model.clients.mirror import Mirror
+from model.clients.places import Fetched, Place
+from model.clients.producer_settings import producer_settings
+from model.delivered import DeliveryJudge
+from model.log.message import Message
+from model.log.message_set import encode
+from model.log.requests import FetchRequest
+from model.member import Consumer
+from model.plan import Forwarding, Plan
+from model.promise import Promise, Semantics
+from model.properties import Judgement, judge
+from model.routes import Routes
+from model.settings import consumer_settings
+from model.subscriptions import Subscription
+from model.threads import Start, put
+from model.trace import Event
+from model.variants import VARIANTS
+from model.verdicts import Finding, Verdict
+from real.capabilities import lacking
+from real.threads import Threads
+from scenarios import ScenarioError, from_text, load
+from sim.world import simulate
+from tests.brokers import AT_ONCE, ask, brokers
+from tests.live import until
+from tests.readme_pages import HOME
+
+SEEDS = (0, 1, 2)
+
+
+def text_of(name: str) -> str:
+    return (HOME / "scenarios" / f"{name}.yaml").read_text()
+
+
+def judged(plan: Plan, seed: int) -> Judgement:
+    done = simulate(plan, seed)
+    return judge(plan, done.trace, done.effects)
+
+
+def run(text: str, seed: int = 0) -> Judgement:
+    return judged(from_text("it.yaml", text).plan(), seed)
+
+
+def delivery(text: str, group: str, seed: int = 0) -> Finding:
+    return run(text, seed).finding(f"delivery to {group}")
+
+
+def number(finding: Finding, words: str) -> int:
+    """How many a finding says of something; 0 if it says nothing."""
+    before, found, _ = finding.evidence.partition(f" {words}")
+    return int(before.split()[-1].lstrip("(").replace(",", "")) if found else 0
+
+
+# --- a crash -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_mirror_that_dies_repeats_and_loses_nothing(seed: int) -> None:
+    found = delivery(text_of("mirror-crash"), "reports", seed)
+    assert found.verdict is Verdict.HOLDS, found
+    assert number(found, "handed on again") == number(found, "stored twice") > 0
+    assert number(found, "lost") == 0
+    assert "of east's" in found.evidence
+    assert "of west's" not in found.evidence
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_mirror_that_commits_first_loses_and_is_caught(seed: int) -> None:
+    found = delivery(text_of("mirror-commits-first"), "reports", seed)
+    assert found.verdict is Verdict.VIOLATED, found
+    assert number(found, "lost") == number(found, "never stored") > 0
+    assert number(found, "handed on again") == 0
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_an_asynchronous_producer_loses_nothing_if_its_mirror_waits(seed: int) -> None:
+    """It is the order that decides, and not the queue."""
+    text = text_of("mirror-commits-first").replace("commits: before", "commits: after")
+    assert delivery(text, "reports", seed).verdict is Verdict.HOLDS
+
+
+@pytest.mark.parametrize("promise", ["exactly once", "at most once"])
+def test_what_is_sent_again_breaks_a_promise_that_forbids_it(promise: Semantics) -> None:
+    plan = from_text("it.yaml", text_of("mirror-crash")).plan()
+    groups = tuple(
+        replace(one, promise=Promise(promise, ("clicks",))) if one.promise else one
+        for one in plan.groups
+    )
+    assert judged(replace(plan, groups=groups), 0).finding("delivery to reports").verdict is (
+        Verdict.VIOLATED
+    )
+
+
+def test_it_is_said_of_which_cluster_the_messages_were() -> None:
+    text = text_of("mirror-crash").replace("hub-east", "hub-west")
+    found = delivery(text, "reports")
+    assert number(found, "handed on again") > 0
+    assert "of west's" in found.evidence
+    assert "of east's" not in found.evidence
+
+
+CRASH = "  - {on: {node: hub-east/1, asks: commit, nth: 8, when: before}, crash: hub-east/1}\n"
+
+
+def instead_of_the_crash(*entries: str) -> str:
+    text = text_of("mirror-crash")
+    assert CRASH in text
+    return text.replace(CRASH, "".join(f"  - {{{one}}}\n" for one in entries))
+
+
+def test_a_target_that_is_away_is_waited_for() -> None:
+    """What is lost is what a connection took that was dead already: 0.7 answers nothing."""
+    text = instead_of_the_crash(
+        *(f"at: 8s, crash: 'all:broker/{one}'" for one in (0, 1)),
+        *(f"at: 12s, restart: 'all:broker/{one}'" for one in (0, 1)),
+    )
+    text = text.replace("after: crash", "after: restart")
+    plan = from_text("it.yaml", text).plan()
+    done = simulate(plan, 0)
+    found = judge(plan, done.trace, done.effects).finding("delivery to reports")
+    assert any(event.kind == "not mirrored" for event in done.trace)
+    assert number(found, "lost") <= 4 * 200, "one request of each process at most"
+    assert number(found, "handed on") > 6_500
+
+
+def test_what_lies_at_the_source_is_not_lost() -> None:
+    """At the end of the run the mirror has not come so far."""
+    text = instead_of_the_crash(
+        "at: 10s, crash: hub-east/0",
+        "at: 10s, crash: hub-east/1",
+    )
+    text = text.replace("node: hub-east/0, after", "node: hub-west/0, after")
+    found = delivery(text, "reports")
+    assert found.verdict is Verdict.HOLDS
+    assert 300 * 6 < number(found, "not yet mirrored") < 300 * 10
+    assert number(found, "lost") == 0
+
+
+# --- a group that moves --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_group_that_moves_reads_twice_or_misses(seed: int) -> None:
+    """Exactly what it had had, or what came between its leaving and its beginning."""
+    judgement = run(text_of("mirror-moved-group"), seed)
+    had = number(judgement.finding("delivery to billing"), "handed on")
+    again = judgement.finding("delivery to smallest")
+    missed = judgement.finding("delivery to largest")
+    assert number(again, "handed on again") == had > 0
+    assert number(again, "lost") == 0
+    assert number(missed, "handed on again") == 0
+    assert number(missed, "lost") == number(missed, "messages accepted") - number(
+        missed, "handed on"
+    )
+    assert 400 * 3 < number(missed, "lost") < 400 * 5
+
+
+@pytest.mark.parametrize("group", ["smallest", "largest"])
+def test_neither_way_is_exactly_once(group: str) -> None:
+    plan = from_text("it.yaml", text_of("mirror-moved-group")).plan()
+    groups = tuple(
+        replace(one, promise=Promise("exactly once", ("clicks",))) for one in plan.groups
+    )
+    found = judged(replace(plan, groups=groups), 0).finding(f"delivery to {group}")
+    assert found.verdict is Verdict.VIOLATED
+
+
+def test_a_group_that_goes_on_with_nobodys_work_owes_nothing() -> None:
+    """Negative: without `follows`, what came before its beginning is no loss of a newcomer."""
+    text = text_of("mirror-moved-group").replace("    follows: billing\n", "")
+    judgement = run(text)
+    assert number(judgement.finding("delivery to largest"), "lost") == 0
+    assert number(judgement.finding("delivery to smallest"), "handed on again") == 0
+
+
+# --- two clusters that have partitions of one name -------------------------------------------
+
+
+def event(node: str, kind: str, group: str = "", **detail: Any) -> Event:
+    return Event(0, 0, node, kind, 0, group, "clicks", "0-0", 0, detail)
+
+
+def two_clusters() -> list[Event]:
+    """Ten messages in each of two partitions of one name; those of one are read."""
+    events = []
+    for cluster in ("east", "west"):
+        lot = [f"web-{cluster}-0", 0, 10, 0, 1000]
+        sent = {"producer": lot[0], "first": 0, "end": 10, "outcome": "accepted"}
+        events += [
+            event(f"web-{cluster}/0", "sent", **sent),
+            event(f"{cluster}:broker/0", "stored", lots=[lot]),
+        ]
+    lot = ["web-west-0", 0, 10, 0, 1000]
+    return [*events, event("hub-west/0", "handled", "hub-west", lots=[lot])]
+
+
+def test_partitions_of_one_name_are_not_mixed_up() -> None:
+    plan = from_text("it.yaml", text_of("mirror-crash")).plan()
+    judge = DeliveryJudge(
+        {"hub-west": Promise("exactly once", ("clicks",))}, ["hub-west"], Routes(plan)
+    )
+    for one in two_clusters():
+        judge.take(one)
+    found = judge.findings()[0]
+    assert found.verdict is Verdict.HOLDS
+    assert number(found, "messages accepted") == 10
+
+
+def test_without_routes_they_would_be() -> None:
+    """Negative: the same events, as of one cluster."""
+    judge = DeliveryJudge({"hub-west": Promise("exactly once", ("clicks",))}, ["hub-west"])
+    for one in two_clusters():
+        judge.take(one)
+    assert judge.findings()[0].verdict is Verdict.VIOLATED
+
+
+# --- bytes -----------------------------------------------------------------------------------
+
+
+class NoJournal:
+    """Says nothing of what is fetched."""
+
+    def fetching(self, place: Place, does: str) -> None: ...
+    def fails(self, address: str, times: int) -> None: ...
+    def reset(self, place: Place, offset: int, why: str) -> None: ...
+    def handed_on(self, place: Place, handed: Handed) -> None: ...
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+@pytest.mark.parametrize("commits", ["after", "before"])
+def test_messages_of_bytes_are_the_same_on_the_other_side(
+    tmp_path: Path, kind: str, commits: Any
+) -> None:
+    """Against a live broker: payloads arrive as they were, in order, and places move on."""
+    payloads = [payload_of("web", at, 40) for at in range(50)]
+    chunk = Chunk(Partition("clicks", "0-0"), encode(map(Message.of, payloads)), 0)
+    with brokers(tmp_path / "logs") as start:
+        broker = start(*AT_ONCE)
+        given = {"broker.list": f"0:127.0.0.1:{broker.port}", "producer.type": kind}
+        if kind == "async":
+            given |= {"queue.time": 50, "batch.size": 7}
+        forwarding = Forwarding("hub", "all", "clicks", producer_settings(given), commits)
+        place = Place(chunk.partition, "", 0, "", 0)
+        handled = asyncio.run(mirrored(forwarding, place, chunk))
+        with broker.connect() as connection:
+            until(lambda: len(fetched(connection)) == 50)  # 0.7 does not say when it has them
+            found = fetched(connection)
+    assert found == payloads
+    assert handled == 50
+    assert (place.at, place.consumed) == (49 * 50, 50 * 50)
+
+
+def fetched(connection: socket) -> list[Any]:
+    """The payloads that a broker has."""
+    response: Any = ask(FetchRequest("clicks", 0, 0, 1 << 20), connection)
+    chunk, found = Chunk(Partition("clicks", "0-0"), response.messages, 0), []
+    while (handed := chunk.next(1)) is not None:
+        found.append(handed.payload)
+    return found
+
+
+async def mirrored(forwarding: Forwarding, place: Place, chunk: Chunk) -> int:
+    """Let a mirror have a chunk; how many messages it says have arrived."""
+    told: list[Tell] = []
+    threads = Threads(remind=print, failed=print)
+    threads.answer_too(Tell, told.append)
+    me = Consumer(
+        node="hub/0",
+        group="hub",
+        configured_id="c0",
+        host="here",
+        variant=VARIANTS["hardened"],
+        layout="0.7",
+        subscription=Subscription(),
+        settings=consumer_settings("0.8.2", {}),
+    )
+    connector = Connector(me, NoJournal())
+    mirror = Mirror(connector, forwarding, "hub/0")
+    (stream,) = mirror.streams("clicks")
+
+    async def main() -> None:
+        await Start("mirror", lambda: mirror.handle_all(stream))
+        await put(stream.queue, Fetched(place, chunk), 10)
+        while sum(one.kind == "handled" for one in told) < 50:
+            await sleep(10)
+
+    try:
+        async with asyncio.timeout(20):
+            await threads.run(main(), "main")
+    finally:
+        await threads.end()
+    return sum(one.kind == "handled" for one in told)
+
+
+# --- scenario files ----------------------------------------------------------------------------
+
+Change = Callable[[str], str]
+WRONG = {
+    "from: [east, west]|from: [eats, west]": (
+        "mirrors.hub.from[0]: 'eats' is not a cluster that stores messages; did you mean 'east'?"
+    ),
+    "to: all|to: al": "mirrors.hub.to: 'al' is not a cluster that stores messages",
+    "to: all|to: east": "mirrors.hub.to: east gets back what it sends, again and again",
+    "topics: clicks|topics: '('": "mirrors.hub.topics: ",
+    "topics: clicks\n|topics: clicks\n    producer: {zk.connect: all}\n": (
+        "mirrors.hub.producer.zk.connect: is not a mirror's to set"
+    ),
+    "topics: clicks\n|topics: clicks\n    producer: {batch.sise: 7}\n": (
+        "mirrors.hub.producer: batch.sise"
+    ),
+    "config: {auto.commit.interval.ms: 2000|config: {auto.comit.interval.ms: 2000": (
+        "mirrors.hub.config.auto.comit.interval.ms: "
+    ),
+    "promise: {sem|follows: hub-est\n    promise: {sem": (
+        "groups.reports.follows: 'hub-est' is not another group; did you mean 'hub-west'?"
+    ),
+    "promise: {sem|follows: reports\n    promise: {sem": (
+        "groups.reports.follows: 'reports' is not another group"
+    ),
+    "  reports:\n    cluster: all|  hub-east:\n    cluster: all": (
+        "mirrors.hub: reads east as hub-east, which is a name already"
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "said"), WRONG.items())
+def test_what_is_wrong_with_a_mirror_is_said(change: str, said: str) -> None:
+    old, _, new = change.partition("|")
+    text = text_of("mirror-crash")
+    assert old in text
+    text = text.replace(old, new, 1)
+    with pytest.raises(ScenarioError, match=re.escape(said)):
+        from_text("it.yaml", text).plan()
+
+
+def test_a_live_run_says_that_it_has_no_mirror() -> None:
+    said = list(lacking(load("mirror-crash").plan()))
+    assert "mirrors.hub: a live run has one cluster, and none to send to" in said
