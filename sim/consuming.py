@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -44,8 +44,15 @@ class Results:
 class StreamFetcher:
     """The fetching side of a member that is handed messages; it answers what a program asks."""
 
-    def __init__(self, connector: Connector, threads: Threads, results: Results | None) -> None:
+    def __init__(
+        self,
+        connector: Connector,
+        threads: Threads,
+        application: Application | Mirror,
+        results: Results | None,
+    ) -> None:
         self.connector = connector
+        self.application = application
         self.node = threads.node
         self.threads = threads
         self.results = results
@@ -77,6 +84,17 @@ class StreamFetcher:
         """Forget where I stood."""
         self.connector.fetching.forget(partitions)
 
+    def close(self, then: Callable[[], None]) -> None:
+        """The program is over: a mirror sends what waits in its producer, and then?"""
+        if isinstance(self.application, Mirror):
+            self.threads.start("close", self._close(self.application, then))
+        else:
+            then()
+
+    async def _close(self, mirror: Mirror, then: Callable[[], None]) -> None:
+        await mirror.producer.close()
+        then()
+
     def stop(self) -> None:
         """The process is gone, or its program is over."""
         self.connector.fetching.end()
@@ -101,7 +119,7 @@ def stream_fetcher(
     threads.answer_too(PlaceOf, results.place_of)
     threads.answer_too(StoreResult, results.store)
     has_places = group.handling.commits == "with the result"
-    return StreamFetcher(connector, threads, results if has_places else None)
+    return StreamFetcher(connector, threads, application, results if has_places else None)
 
 
 def _write(node: Node, kind: str, detail: dict[str, Any], partition: Partition | None) -> None:

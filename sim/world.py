@@ -235,8 +235,11 @@ class World:
     def _ended(self, node: Node, ended: Ended) -> None:
         """A program is over, and its process with it, once what it holds is in safety."""
         sites = self._sites_of(node)
+        fetcher = self.fetchers.get(node.name)
         if sites is not None:
             sites.close(node.name, lambda: self._bury(node))
+        elif isinstance(fetcher, StreamFetcher):
+            fetcher.close(lambda: self._bury(node))
         elif node.name in self.producers.running:
             self.producers.running[node.name].close(lambda: self._bury(node))
         else:

@@ -153,6 +153,34 @@ def test_what_lies_at_the_source_is_not_lost() -> None:
     assert number(found, "lost") == 0
 
 
+def test_what_has_arrived_does_not_speak_for_what_waits_before_it() -> None:
+    """One broker of the target is away, the other takes what comes; then the mirror dies."""
+    text = text_of("mirror-commits-first").replace("commits: before", "commits: after")
+    crash = CRASH.replace("before", "after_reply")
+    assert crash in text
+    entries = (
+        "at: 7s, crash: 'all:broker/1'",
+        "at: 13s, crash: hub-east/1",
+        "at: 15s, restart: 'all:broker/1'",
+    )
+    text = text.replace(crash, "".join(f"  - {{{one}}}\n" for one in entries))
+    found = delivery(text, "reports")
+    assert number(found, "lost") == 0, found
+    assert number(found, "handed on again") > 300
+
+
+@pytest.mark.parametrize(("commits", "repeats"), [("after", True), ("before", False)])
+def test_a_member_that_leaves_sends_what_waits(commits: str, repeats: bool) -> None:
+    """It leaves first: what it has not sent by then is sent by its successor as well."""
+    text = text_of("mirror-commits-first").replace("commits: before", f"commits: {commits}")
+    crash = CRASH.replace("before", "after_reply")
+    assert crash in text
+    text = text.replace(crash, "  - {at: 9.3s, leave: hub-east/1}\n")
+    found = delivery(text.replace("after: crash", "after: leave"), "reports")
+    assert number(found, "lost") == 0
+    assert (number(found, "handed on again") > 0) is repeats
+
+
 # --- a group that moves --------------------------------------------------------------------
 
 
