@@ -124,6 +124,8 @@ class Regions:
             return left
         if not is_consumer:
             return left if self._is_at_rest(process, local) else left | BROKERS | REST
+        if self._may_leave_its_session_behind(process, local):
+            return EVERYWHERE
         writes = left | REST | (OFFSETS if self.messages else 0)
         return writes | self._of_registration(process, local)
 
@@ -131,6 +133,14 @@ class Regions:
         waits = isinstance(process.ask(local), NextNote)
         is_well = local.link == "up" and local.is_alive
         return waits and is_well and not local.channel and not local.inbox
+
+    def _may_leave_its_session_behind(self, process: Process, local: Local) -> bool:
+        """Whether a member is to leave, and has no connection to end its session by."""
+        if local.link != "down" or not local.is_alive:
+            return False
+        memory = process.unfolding.nodes[local.node].memory
+        is_leaving = isinstance(memory, Memory) and memory.is_leaving
+        return is_leaving or LEAVE in self._told_in_this_turn(process, local)
 
     def _of_registration(self, process: Process, local: Local) -> int:
         """What a member may still have to do about its registration."""
