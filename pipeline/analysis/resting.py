@@ -15,6 +15,7 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sql
 from pyspark.sql.window import WindowSpec
 
+from model.answers import Order
 from pipeline.analysis.spans import Facts, told
 from pipeline.analysis.tables import Tables
 from pipeline.analysis.terms import Terms
@@ -89,15 +90,15 @@ def restlessness(facts: Facts) -> DataFrame:
 
 def _points(events: DataFrame, known: DataFrame) -> DataFrame:
     """What concerns a process, event by event; a session concerns the one it was given to."""
-    columns = ("run", "node", "seq", "t_us", "kind", "session", "has_path", "verb")
+    columns = ("run", "node", "seq", "t_us", "kind", "session", "has_path", "verb", "what")
     own = events.where(sql.col("kind").isin(*OWN)).withColumns(
-        {"has_path": told("path").isNotNull(), "verb": told("verb")}
+        {"has_path": told("path").isNotNull(), "verb": told("verb"), "what": told("what")}
     )
     of_sessions = (
         events.where(sql.col("kind").isin(*OF_SESSIONS))
         .drop("node")
         .join(known.select("run", "session", sql.col("holder").alias("node")), ["run", "session"])
-        .withColumns({"has_path": sql.lit(False), "verb": sql.lit(None).cast("string")})
+        .withColumns({"has_path": sql.lit(False), "verb": sql.lit(None), "what": sql.lit(None)})
     )
     return own.select(*columns).unionByName(of_sessions.select(*columns))
 
@@ -121,13 +122,17 @@ def _latest_of(*cases: tuple[Column, bool]) -> Column:
 def _states(points: DataFrame) -> DataFrame:
     kind = sql.col("kind")
     is_pause = sql.col("verb") == "pause"
+    is_order = sql.col("what").eqNullSafe(Order.COMMIT.value)  # its memory stays as it is
     bound = sql.when(kind == "connected", sql.col("session")).when(kind == "starts", 0)
     opened = sql.when(kind == "session opened", 1).when(kind.isin(*OF_SESSIONS[1:]), -1)
     anew = kind.isin("starts", "connected", "suspended", "expired")
     return points.withColumns(
         {
             "alive": _latest(starts=True, ends=False),
-            "busy": _latest(starts=True, waits=False, wakes=True, hears=True),
+            "busy": _latest_of(
+                (kind.isin("starts", "wakes") | ((kind == "hears") & ~is_order), True),
+                (kind == "waits", False),
+            ),
             "connected": _latest(connected=True, suspended=False, expired=False, starts=False),
             "paused": _latest_of(
                 ((kind == "fault") & is_pause, True),
