@@ -24,6 +24,7 @@ from pyspark.sql.types import (
 
 from model.calm import streams_of
 from model.plan import ClusterPlan, ConsumerPlan, GroupPlan, Plan
+from model.routes import Routes
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -198,6 +199,13 @@ def value_text(value: Any) -> str:
 
 
 def _promises(plan: Plan) -> Iterator[Row]:
+    """What is promised, where messages stay in one cluster and with one group.
+
+    Which way a mirrored message has come, and what a group had that another goes on with, is
+    not followed here.
+    """
+    if len(plan.clusters) > 1 or Routes(plan).followers:
+        return
     if not any(cluster.storage is not None for cluster in plan.clusters):
         return
     for group in plan.groups:
