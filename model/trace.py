@@ -252,6 +252,11 @@ def parse(lines: Iterable[bytes], *, name: str) -> Trace:
     return Trace(header, rows)
 
 
+def header_of(line: bytes, *, name: str) -> Header:
+    """Read the first line of a trace file alone; BadTrace where it is none."""
+    return parse([line], name=name).header
+
+
 def _header(value: Any) -> Header:
     if value["watchkeeper"] != "trace" or tuple(value["columns"]) != COLUMNS:
         raise ValueError("not a header of this version")

@@ -39,10 +39,15 @@ def quantiles(anchors: Sequence[tuple[float, int]]) -> Quantiles:
 class Stream:
     """Random bits for one purpose."""
 
-    __slots__ = ("bits",)
+    __slots__ = ("_random", "bits")
 
     def __init__(self, seed: int) -> None:
-        self.bits = Random(seed).getrandbits
+        self._random = Random(seed)
+        self.bits = self._random.getrandbits
+
+    def begin_anew(self, seed: int) -> None:
+        """Draw other bits from now on, also for whoever has taken hold of `bits`."""
+        self._random.seed(seed)
 
     def below(self, bound: int) -> int:
         """A whole number from 0 to bound - 1, each as likely as any."""
@@ -103,6 +108,15 @@ class Streams:
         """The stream for a purpose; the same one each time."""
         stream = self._open.get(purpose)
         if stream is None:
-            digest = sha256(f"{self._seed}/{purpose}".encode()).digest()
-            stream = self._open[purpose] = Stream(int.from_bytes(digest[:8], "big"))
+            stream = self._open[purpose] = Stream(self._seed_of(purpose))
         return stream
+
+    def _seed_of(self, purpose: str) -> int:
+        digest = sha256(f"{self._seed}/{purpose}".encode()).digest()
+        return int.from_bytes(digest[:8], "big")
+
+    def begin_anew(self, seed: int) -> None:
+        """Draw for every purpose, from now on, what a run with this seed draws first."""
+        self._seed = seed
+        for purpose, stream in self._open.items():
+            stream.begin_anew(self._seed_of(purpose))

@@ -17,6 +17,7 @@ from model.program import Ended, Program
 from model.programs import broker_program, consumer_program
 from model.trace import Header, Trace
 from sim.apart import take_apart
+from sim.branching import Branch, branch_off
 from sim.calls import Calls
 from sim.cluster import Cluster
 from sim.consuming import Results, StreamFetcher, stream_fetcher
@@ -281,13 +282,18 @@ def simulate(
     versions: Mapping[str, str] | None = None,
     tell: Tell | None = None,
     profile: Profile = DEFAULT,
+    branch: Branch | None = None,
 ) -> Simulated:
     """Run a plan in simulation, with the latencies of a profile; the trace names its digest.
+
+    With a `branch` it goes the way of this seed up to an event, and another way from there.
 
     Raises NotAnAsk or ProgramLoops for a user's program that breaks the rules, and
     Interrupted, with what there is so far, when the user has had enough.
     """
     world = World(plan, seed, profile)
+    if branch is not None:
+        branch_off(world.kernel, branch)
     header = Header(
         plan.name,
         plan.variant,

@@ -18,6 +18,7 @@ BENCH = Path(__file__).resolve().parent.parent / "bench"
 COMMANDS = (
     *(
         "agree",
+        "analysis",
         "assignors",
         "balancing",
         "broker",
@@ -49,6 +50,7 @@ SHARED = {"contenders", "drawn", "joins", "measuring", "recipe", "standalone", "
 """Modules that are no commands."""
 SMALL = {
     "claims": ["--only", "message-sets,zombies"],
+    "analysis": ["--millions", "0.005"],
     "assignors": ["--partitions", "2000", "--streams", "7", "--rounds", "1"],
     "balancing": ["--brokers", "2", "--producers", "3", "--keys", "20"],
     "broker": ["--megabytes", "2", "--rounds", "1", "--flush", "500"],
@@ -186,6 +188,18 @@ def test_pipeline() -> None:
         ("at most", 0.15),
         ("at most", 0.15),
     ]
+
+
+def test_analysis() -> None:
+    """Both computations agree, or the bench stops; one size has nothing to be held against."""
+    skip_without_zookeeper()
+    said = figures("analysis")
+
+    [one] = said["sizes"]
+    assert one["events"] >= 5_000
+    assert one["runs"] > 1
+    assert one["overlaps"] > 0
+    assert [(bar["direction"], bar["bar"]) for bar in said["bars"]] == [("at most", 6.0)]
 
 
 def test_operations() -> None:

@@ -172,7 +172,14 @@ HEAVY = (
 
 @pytest.mark.skipif(find_spec("watchkeeper.cli") is None, reason="there is no command line yet")
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["run", "--help"], ["audit", "--help"], ["sweep", "--help"]]
+    "arguments",
+    [
+        ["--help"],
+        ["run", "--help"],
+        ["audit", "--help"],
+        ["sweep", "--help"],
+        ["analyze", "--help"],
+    ],
 )
 def test_help_is_there_at_once(arguments: list[str]) -> None:
     """Asking for help loads nothing heavy."""

@@ -1,0 +1,104 @@
+"""Failures that are alike: how many runs fail in each way, and the smallest run that does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import ceil, inf, log, log1p
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as sql
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from model.sweeps import PER, Share
+
+JUDGED = StructType(
+    [
+        StructField("run", StringType(), nullable=False),
+        StructField("scenario", StringType(), nullable=False),
+        StructField("variant", StringType(), nullable=False),
+        StructField("seed", LongType(), nullable=False),
+        StructField("verdict", StringType(), nullable=False),
+        StructField("signature", StringType()),
+        StructField("events", LongType(), nullable=False),
+    ]
+)
+"""A row a run that was judged, whether or not its trace was kept."""
+
+SURE = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """A way in which runs fail."""
+
+    signature: str
+    share: Share
+    """How many of all runs of the same scenarios and variants."""
+    scenarios: int
+    smallest: str
+    """The run with the fewest events that fails so."""
+    smallest_events: int
+    smallest_seed: int
+
+    @property
+    def runs_to_find(self) -> tuple[int, int | None]:
+        """How many seeds find it with a certainty of 95 %, if it is as frequent as the upper
+        and the lower end of the interval say; None where the lower end is nothing."""
+        low, high = self.share.interval
+        most = needed(low / PER)
+        return int(needed(high / PER)), None if most == inf else int(most)
+
+
+def needed(probability: float) -> float:
+    """How many runs it takes to see at least one failure, with a certainty of 95 %."""
+    if probability >= 1:
+        return 1
+    return inf if probability <= 0 else ceil(log(1 - SURE) / log1p(-probability))
+
+
+def swept_runs(spark: SparkSession, homes: list[Path]) -> DataFrame:
+    """The runs of sweeps, from their tables."""
+    found = spark.createDataFrame([], JUDGED)
+    for home in homes:
+        table = spark.read.parquet(str(home))
+        found = found.unionByName(
+            table.where("NOT canary").select(
+                sql.col("run_id").alias("run"),
+                *("scenario", "variant", "seed", "verdict", "signature", "events"),
+            )
+        )
+    return found
+
+
+def clusters(judged: DataFrame) -> list[Cluster]:
+    """The ways of failing, the most frequent first."""
+    cell = ["scenario", "variant"]
+    failed = judged.where("verdict = 'violated' AND signature IS NOT NULL")
+    runs = judged.groupBy(*cell).agg(sql.count("*").alias("of"))
+    by_cell = failed.groupBy("signature", *cell).agg(
+        sql.count("*").alias("number"),
+        sql.min(sql.struct("events", "seed", "run")).alias("smallest"),
+    )
+    rows = (
+        by_cell.join(runs, cell)
+        .groupBy("signature")
+        .agg(
+            sql.sum("number").alias("number"),
+            sql.sum("of").alias("of"),
+            sql.count("*").alias("cells"),
+            sql.min("smallest").alias("smallest"),
+        )
+        .orderBy(sql.desc("number"), "signature")
+    )
+    return [
+        Cluster(
+            one.signature,
+            Share(one.number, one.of),
+            one.cells,
+            one.smallest.run,
+            one.smallest.events,
+            one.smallest.seed,
+        )
+        for one in rows.collect()
+    ]

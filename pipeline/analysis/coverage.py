@@ -1,0 +1,82 @@
+"""Which step of the protocol was interrupted by which fault, how often, and which never was."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from pyspark.sql import DataFrame, SparkSession, Window
+from pyspark.sql import functions as sql
+
+from model.operations import Purpose
+from pipeline.analysis.spans import told
+
+IDLE = {"waits": "waiting", "sleeps": "backing off", "wakes": "awake", "hears": "awake"}
+"""What a process is about where it asks nothing."""
+MOMENTS = ("asked to", "was answered to")
+"""A step is interrupted while an answer is under way, or before what follows it is asked."""
+STEPS = (
+    *(f"{moment} {purpose}" for purpose in get_args(Purpose) for moment in MOMENTS),
+    *dict.fromkeys(IDLE.values()),
+)
+
+
+def coverage(events: DataFrame) -> DataFrame:
+    """A row a fault that struck a process: its verb, and the step it interrupted.
+
+    A fault of a process concerns that one; a fault of the service concerns every member.
+    """
+    struck = _struck(events)
+    steps = _steps(events)
+    both = steps.select("run", "node", "seq", "step", sql.lit(None).cast("string").alias("fault"))
+    both = both.unionByName(
+        struck.select("run", "node", "seq", sql.lit(None).cast("string").alias("step"), "fault")
+    )
+    so_far = Window.partitionBy("run", "node").orderBy("seq", sql.col("fault").asc_nulls_first())
+    return (
+        both.withColumn("step", sql.last("step", ignorenulls=True).over(so_far))
+        .where("fault IS NOT NULL AND step IS NOT NULL AND step <> ''")
+        .select("run", "node", "seq", "fault", "step")
+    )
+
+
+def _steps(events: DataFrame) -> DataFrame:
+    """What each process is about from an event on; nothing once it has ended."""
+    kind, purpose = sql.col("kind"), told("for")
+    step = sql.when(kind == "asks", sql.concat(sql.lit(f"{MOMENTS[0]} "), purpose)).when(
+        kind == "answers", sql.concat(sql.lit(f"{MOMENTS[1]} "), purpose)
+    )
+    for name, words in IDLE.items():
+        step = step.when(kind == name, words)
+    step = step.when(kind == "ends", "")
+    return events.where(kind.isin("asks", "answers", "ends", *IDLE)).select(
+        "run", "node", "seq", step.alias("step")
+    )
+
+
+def _struck(events: DataFrame) -> DataFrame:
+    """Every fault, with each process that it concerns."""
+    started = events.where("kind = 'starts'")
+    processes = started.select("run", "node").distinct()
+    members = started.where("group <> ''").select("run", "node").distinct()
+    faults = events.where("kind = 'fault'").select(
+        "run", "node", "seq", told("verb").alias("fault")
+    )
+    of_one = faults.join(processes, ["run", "node"], "left_semi")
+    of_all = faults.join(processes, ["run", "node"], "left_anti").drop("node")
+    return of_one.unionByName(of_all.join(members, "run").select("run", "node", "seq", "fault"))
+
+
+def counted(covered: DataFrame, faults: DataFrame) -> DataFrame:
+    """How often each fault that there was has interrupted each step, never included."""
+    spark: SparkSession = covered.sparkSession
+    steps = spark.createDataFrame([(step,) for step in STEPS], "step string")
+    seen = covered.groupBy("fault", "step").agg(
+        sql.count("*").alias("times"), sql.countDistinct("run").alias("runs")
+    )
+    everything = faults.select("fault").distinct().crossJoin(steps)
+    return everything.join(seen, ["fault", "step"], "left").na.fill(0, ["times", "runs"])
+
+
+def faults_of(events: DataFrame) -> DataFrame:
+    """The verbs of all faults that there were."""
+    return events.where("kind = 'fault'").select(told("verb").alias("fault"))

@@ -1,0 +1,98 @@
+"""The folder of an analysis: it is replaced as a whole, or left as it was.
+
+    analysis.json   what was analysed, and what came of it
+    analyze.html    the same, to look at
+    events/         the events of every run, as Parquet, a folder a run
+    tables/         what was computed of them, as Parquet
+
+All of it is written beside the folder, under another name, and takes its place when it is
+whole. A command that is killed, or finds the disk full, leaves what was there before.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from pipeline.problems import PipelineProblem
+
+SUMMARY = "analysis.json"
+EVENTS, TABLES, SCRATCH = "events", "tables", ".scratch"
+HELD = ".under-way"
+
+
+@contextmanager
+def replacing(out: Path) -> Iterator[Path]:
+    """A new folder to fill, which takes the place of an analysis when all is well."""
+    out = out.absolute()  # Spark may work in another folder than this process
+    unfinished = out.with_name(f".{out.name}-unfinished")
+    before = out.with_name(f".{out.name}-before")
+    try:
+        _check_purpose(out)
+        if before.exists() and not out.exists():
+            before.rename(out)
+        unfinished.mkdir(parents=True, exist_ok=True)
+        held = (unfinished / HELD).open("wb")
+    except OSError as error:
+        raise _cannot(out, error) from None
+    with held:
+        try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise PipelineProblem(
+                f"another analysis is under way for {out}; wait for it, or choose another "
+                "folder with --out"
+            ) from None
+        try:
+            _empty(unfinished)
+            yield unfinished
+            _replace(out, unfinished, before)
+        except OSError as error:
+            raise _cannot(out, error) from None
+        finally:
+            shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _cannot(out: Path, error: OSError) -> PipelineProblem:
+    return PipelineProblem(
+        f"the folder {out} cannot be written ({error.strerror or error}); make room, or choose "
+        "another with --out; what was there before is kept"
+    )
+
+
+def _check_purpose(out: Path) -> None:
+    """A folder that holds anything but an analysis is somebody's."""
+    if not out.exists():
+        return
+    others = sorted(path.name for path in out.iterdir())
+    if others and SUMMARY not in others:
+        raise PipelineProblem(
+            f"{out} is not the folder of an analysis, and not empty (it holds {others[0]}); "
+            "choose another with --out"
+        )
+
+
+def _empty(unfinished: Path) -> None:
+    """Remove what a killed process has left."""
+    for left in unfinished.iterdir():
+        if left.name != HELD:
+            shutil.rmtree(left) if left.is_dir() else left.unlink()
+
+
+def _replace(out: Path, unfinished: Path, before: Path) -> None:
+    (unfinished / HELD).unlink()
+    shutil.rmtree(before, ignore_errors=True)
+    with suppress(FileNotFoundError):
+        out.rename(before)
+    unfinished.rename(out)
+    shutil.rmtree(before, ignore_errors=True)
+
+
+def write_summary(home: Path, said: Mapping[str, Any]) -> None:
+    """Write what came of an analysis, the last file of its folder."""
+    (home / SUMMARY).write_text(f"{json.dumps(said, indent=1)}\n")

@@ -1,0 +1,215 @@
+"""What the plan of a run says that its trace does not: who belongs together, and what is owed.
+
+A trace tells what happened. That a group is at rest after two ticks, how many streams of a
+topic a member has, or which event a scenario is about, stands in the plan alone; here it
+becomes tables, so that it can be joined. A run without a plan has no rows in them, and what
+needs them is then not computed a second time.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pyspark.sql.types import (
+    BooleanType,
+    IntegerType,
+    LongType,
+    MapType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from model.calm import streams_of
+from model.plan import ClusterPlan, ConsumerPlan, GroupPlan, Plan
+from model.routes import Routes
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+QUIET_TICKS = 2
+RECONNECT_US = 2_000_000
+"""The longest pause of a client between two attempts to connect."""
+READS_OF_A_ZNODE = 3
+
+
+def _schema(**columns: Any) -> StructType:
+    return StructType([StructField(name, kind, False) for name, kind in columns.items()])
+
+
+GROUPS = _schema(
+    run=StringType(),
+    place=IntegerType(),
+    group=StringType(),
+    prefix=StringType(),
+    quiet_us=LongType(),
+    members=IntegerType(),
+    within_us=LongType(),
+    owed_us=LongType(),
+    most_trips=LongType(),
+    work_factor=LongType(),
+    znodes=LongType(),
+    counts_connections=BooleanType(),
+)
+"""A row a group. `within_us` is the scenario's own bound, or -1; `owed_us` what a session, its
+ticks and back-off take; `most_trips` more than anybody needs."""
+
+NODES = _schema(run=StringType(), group=StringType(), node=StringType(), role=StringType())
+"""A row a process that has to be quiet for its group to rest: member, broker, administrator."""
+
+STREAMS = _schema(
+    run=StringType(),
+    group=StringType(),
+    node=StringType(),
+    topic=StringType(),
+    streams=IntegerType(),
+    deals_over_topics=BooleanType(),
+)
+"""A row a member and a topic of which it takes streams."""
+
+HAPPENINGS = _schema(
+    run=StringType(),
+    name=StringType(),
+    event=StringType(),
+    node=StringType(),
+    after=StringType(),
+    before=StringType(),
+    detail=MapType(StringType(), StringType()),
+)
+"""A row a thing that a scenario looks for, or rules out."""
+
+PROMISES = _schema(
+    run=StringType(),
+    group=StringType(),
+    topic=StringType(),
+    most_lost=LongType(),
+    most_repeated=LongType(),
+    most_refused=LongType(),
+)
+"""A row a topic of whose messages something is promised to a group; -1: however many."""
+
+
+class Terms(NamedTuple):
+    """The tables of all plans."""
+
+    groups: DataFrame
+    nodes: DataFrame
+    streams: DataFrame
+    happenings: DataFrame
+    promises: DataFrame
+
+
+def terms(spark: SparkSession, plans: Mapping[str, Plan]) -> Terms:
+    """The plans of runs, by the names of these, as tables."""
+
+    def made(rows: Any, schema: StructType) -> DataFrame:
+        found = [(run, *row) for run, plan in plans.items() for row in rows(plan)]
+        return spark.createDataFrame(found, schema)
+
+    return Terms(
+        made(_groups, GROUPS),
+        made(_nodes, NODES),
+        made(_streams, STREAMS),
+        made(_happenings, HAPPENINGS),
+        made(_promises, PROMISES),
+    )
+
+
+Row = tuple[Any, ...]
+
+
+def _groups(plan: Plan) -> Iterator[Row]:
+    for place, group in enumerate(plan.groups):
+        cluster = plan.cluster(group.cluster)
+        members, partitions = len(group.consumers), _partitions(cluster)
+        an_attempt = 20 + 4 * partitions + 2 * members
+        yield (
+            place,
+            group.name,
+            _prefix(plan, cluster),
+            QUIET_TICKS * cluster.zookeeper.tick_us,
+            members,
+            -1 if plan.progress_within_us is None else plan.progress_within_us,
+            _owed_us(cluster, group),
+            plan.work_factor * members * an_attempt,
+            plan.work_factor,
+            members + len(cluster.brokers) + len(cluster.topics) + partitions + 1,
+            cluster.layout == "0.7",
+        )
+
+
+def _prefix(plan: Plan, cluster: ClusterPlan) -> str:
+    """What stands before the names of a cluster's servers."""
+    return f"{cluster.name}:" if len(plan.clusters) > 1 else ""
+
+
+def _partitions(cluster: ClusterPlan) -> int:
+    by_broker = sum(count for topic in cluster.topics for _, count in topic.by_broker)
+    return max(by_broker, sum(len(topic.replicas) for topic in cluster.topics))
+
+
+def _owed_us(cluster: ClusterPlan, group: GroupPlan) -> int:
+    timeouts_ms = [one.settings.session_timeout_ms for one in group.consumers]
+    pauses_ms = [
+        one.settings.rebalance_backoff_ms * one.settings.rebalance_retries
+        for one in group.consumers
+        if one.variant.backs_off
+    ]
+    longest_ms = max([cluster.session_timeout_ms, *timeouts_ms]) + max(pauses_ms, default=0)
+    return 1000 * longest_ms + 2 * cluster.zookeeper.tick_us
+
+
+def _nodes(plan: Plan) -> Iterator[Row]:
+    for group in plan.groups:
+        cluster = plan.cluster(group.cluster)
+        yield group.name, f"{_prefix(plan, cluster)}administrator", "administrator"
+        yield from ((group.name, broker.node, "broker") for broker in cluster.brokers)
+        yield from ((group.name, member.node, "member") for member in group.consumers)
+
+
+def _streams(plan: Plan) -> Iterator[Row]:
+    made = {one.target for one in plan.timeline if one.verb.name == "create_topic"}
+    for group in plan.groups:
+        named = {topic.name for topic in plan.cluster(group.cluster).topics}
+        for member in group.consumers:
+            for topic in sorted(named | made):
+                number = streams_of(member, topic)
+                if number:
+                    counted = 1 if member.variant.unit == "consumer" else number
+                    yield group.name, member.node, topic, counted, _deals(member)
+
+
+def _deals(member: ConsumerPlan) -> bool:
+    """Whether partitions are dealt out over all topics together."""
+    return member.settings.assignor.startswith("roundrobin") and member.variant.assignor is None
+
+
+def _happenings(plan: Plan) -> Iterator[Row]:
+    for kind, wanted in (("sometimes", plan.sometimes), ("never", plan.never)):
+        for one in wanted:
+            detail = {key: value_text(value) for key, value in one.detail}
+            yield f"{kind}: {one}", one.event, one.node, one.after, one.before, detail
+
+
+def value_text(value: Any) -> str:
+    """A value of an event as the table of details has it."""
+    return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
+
+
+def _promises(plan: Plan) -> Iterator[Row]:
+    """What is promised, where messages stay in one cluster and with one group.
+
+    Which way a mirrored message has come, and what a group had that another goes on with, is
+    not followed here.
+    """
+    if len(plan.clusters) > 1 or Routes(plan).followers:
+        return
+    if not any(cluster.storage is not None for cluster in plan.clusters):
+        return
+    for group in plan.groups:
+        if group.promise is not None:
+            limits: Iterable[int | None] = group.promise.limits
+            counted = [-1 if limit is None else limit for limit in limits]
+            yield from ((group.name, topic, *counted) for topic in sorted(group.promise.topics))

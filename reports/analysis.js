@@ -1,0 +1,120 @@
+// The page of an analysis: agreement, failures, which step met which fault, the curve of one
+// run, and a row of measures for each run and group.
+
+stage.classList.add("sweep");
+
+const BREACH = "#d8121b";
+const GOOD = "#2b8a66";
+
+function section(title) {
+  const made = make(stage, "section");
+  make(made, "h2", {}, title);
+  return make(made, "div", { class: "wide" });
+}
+
+function table(parent, heads, rows) {
+  const made = make(parent, "table");
+  const head = make(made, "tr");
+  for (const one of heads) make(head, "th", {}, one);
+  for (const row of rows) {
+    const line = make(made, "tr");
+    for (const one of row) make(line, "td", {}, String(one));
+  }
+}
+
+function round(value) {
+  return value >= 100 || Number.isInteger(value) ? Math.round(value).toLocaleString("en") : value.toPrecision(2);
+}
+
+// --- agreement -----------------------------------------------------------------------------
+
+function drawAgreement(parent) {
+  const names = [...new Set([...Object.keys(data.agreed), ...Object.keys(data.not_computed)])].sort();
+  const differ = (name) => data.differences.filter((one) => one.property.split(":")[0] === name).length;
+  table(parent, ["property", "agree", "differ", "not computed a second time"], names.map((name) => [
+    name, data.agreed[name] || "-", differ(name) || "-", data.not_computed[name] || "-",
+  ]));
+  for (const one of data.differences) {
+    const box = make(parent, "div", { class: "way" });
+    make(box, "b", {}, one.run + ": " + one.property);
+    make(box, "p", { class: "said" }, "judged " + one.said + ", computed " + one.computed + (one.event === null ? "" : ", by event " + one.event));
+  }
+}
+
+// --- failures ------------------------------------------------------------------------------
+
+function drawFailures(parent) {
+  for (const one of data.failures) {
+    const box = make(parent, "div", { class: "way" });
+    const [low, high] = one.interval;
+    const [least, most] = one.runs_to_find;
+    make(box, "b", {}, round(one.per_1000) + " of 1,000");
+    make(box, "span", { class: "soft" }, "  " + round(low) + " to " + round(high) + "; " + one.number + " of " + one.of + "; found by " + least + (most === null ? " or more" : " to " + most) + " seeds");
+    make(box, "p", { class: "said" }, one.signature);
+    const line = make(box, "div", { class: "command" });
+    make(line, "span", {}, "smallest");
+    make(line, "code", {}, one.command || one.smallest);
+  }
+}
+
+// --- faults and steps ----------------------------------------------------------------------
+
+function drawCoverage(parent) {
+  const faults = [...new Set(data.coverage.map((one) => one.fault))];
+  const steps = [...new Set(data.coverage.map((one) => one.step))];
+  const left = 190, top = 90, wide = 62, high = 18;
+  const most = Math.max(1, ...data.coverage.map((one) => one.times));
+  const svg = draw(parent, "svg", { width: left + faults.length * wide + 80, height: top + steps.length * high + 10 });
+  faults.forEach((fault, at) => {
+    const x = left + (at + 0.5) * wide;
+    draw(svg, "text", { x, y: top - 8, transform: "rotate(-35 " + x + " " + (top - 8) + ")" }, fault);
+  });
+  steps.forEach((step, at) => draw(svg, "text", { x: left - 8, y: top + at * high + 13, class: "end" }, step));
+  for (const one of data.coverage) {
+    const x = left + faults.indexOf(one.fault) * wide;
+    const y = top + steps.indexOf(one.step) * high;
+    const share = Math.log(1 + one.times) / Math.log(1 + most);
+    const fill = one.times ? "rgba(47,102,179," + (0.15 + 0.85 * share) + ")" : "#f6f6f6";
+    const box = draw(svg, "rect", { x: x + 1, y: y + 1, width: wide - 2, height: high - 2, fill });
+    tell(box, () => [one.fault + ", " + one.step, one.times ? one.times + " times, in " + counted(one.runs, "run") : "never"]);
+    if (one.times) draw(svg, "text", { x: x + wide / 2, y: y + 13, class: "number", style: share > 0.6 ? "fill:#fff" : "" }, String(one.times));
+  }
+}
+
+// --- one failing run -----------------------------------------------------------------------
+
+function drawCurve(parent, curve) {
+  const left = 50, top = 16, width = 640, height = 220;
+  const last = Math.max(1, curve.points[curve.points.length - 1].events);
+  const svg = draw(parent, "svg", { width: left + width + 40, height: top + height + 50 });
+  const x = (point) => left + (point.events / last) * width;
+  const y = (value) => top + height - (value / 1000) * height;
+  make(parent, "p", {}, curve.run + ": " + curve.violates.join(", ") + ". Its first events stay, and what chance decides after them is drawn anew.");
+  for (const value of [0, 250, 500, 750, 1000]) {
+    draw(svg, "line", { x1: left, x2: left + width, y1: y(value), y2: y(value), stroke: "#eceff2" });
+    draw(svg, "text", { x: left - 6, y: y(value) + 4, class: "soft end" }, String(value));
+  }
+  const rate = (point) => (1000 * point.fail) / point.of;
+  draw(svg, "polyline", { points: curve.points.map((point) => x(point) + "," + y(rate(point))).join(" "), fill: "none", stroke: BREACH, "stroke-width": 2 });
+  curve.points.forEach((point, at) => {
+    const [low, high] = point.interval;
+    draw(svg, "line", { x1: x(point), x2: x(point), y1: y(low), y2: y(high), stroke: BREACH, opacity: 0.5 });
+    const dot = draw(svg, "circle", { cx: x(point), cy: y(rate(point)), r: 4, fill: at === curve.decided ? GOOD : BREACH });
+    tell(dot, () => [counted(point.events, "event") + ", until " + point.at_us / 1e6 + " s", point.fail + " of " + point.of + " branches fail"].concat(at === curve.decided ? ["inevitable from here on"] : []));
+  });
+  draw(svg, "text", { x: left, y: top + height + 20, class: "soft" }, "0 events that stay");
+  draw(svg, "text", { x: left + width, y: top + height + 20, class: "soft end" }, last + " events");
+  draw(svg, "text", { x: left, y: top + height + 40, class: "soft" }, "branches that fail, of 1,000, with the 95 % interval; green: inevitable from here on");
+}
+
+drawAgreement(section("Judged twice"));
+if (data.failures.length) drawFailures(section("Ways of failing"));
+if (data.inevitable) drawCurve(section("When it became inevitable"), data.inevitable);
+if (data.coverage.length) drawCoverage(section("Which step met which fault"));
+if (data.measures.length) {
+  const seconds = (us) => (us === null ? "-" : (us / 1e6).toFixed(3));
+  table(section("Runs"), ["run", "group", "rest after, s", "attempts", "reads", "changes", "moves", "at least", "overlap, s", "gap, s", "zombie, s", "messages a second"], data.measures.map((row) => [
+    row.run, row.group, seconds(row.rest_after_us), row.attempts, row.reads, row.changes, row.moves, row.least_moves || 0,
+    seconds(row.overlap_us), seconds(row.gap_us), seconds(row.zombie_window_us), row.a_second === null ? "-" : round(row.a_second),
+  ]));
+}
