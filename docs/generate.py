@@ -18,6 +18,7 @@ from typing import Any
 
 import click
 from hardened import hardened_page
+from kafkalog import kafkalog_page
 from log_formats import log_formats_page
 from pagecache import pagecache_page
 
@@ -317,6 +318,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/shipped-scenarios.md": shipped_page,
     "reference/command-line.md": command_line_page,
     "reference/log-formats.md": lambda: log_formats_page(page, table),
+    "reference/kafkalog.md": lambda: kafkalog_page(page, table),
     "explanation/what-hardened-holds.md": lambda: hardened_page(page, table),
     "explanation/the-pagecache.md": lambda: pagecache_page(page, table),
 }

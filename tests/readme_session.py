@@ -21,6 +21,8 @@ LONGEST_S = 300
 INSTALLS = "pip install"
 ZOOKEEPER = "localhost:2181"
 """Where the reader has one; what needs it is run by `test_embedding_page`."""
+SPARK = "spark"
+"""What a command names, or the program it runs, that needs Java."""
 FOREIGN = ("jq",)
 """Commands of others; where one is missing, what needs it is passed over."""
 
@@ -78,6 +80,8 @@ class Session:
         if ZOOKEEPER in command:
             return False
         path = self.environment["PATH"]
+        if SPARK in command and shutil.which("java", path=path) is None:
+            return False
         return all(shutil.which(one, path=path) for one in FOREIGN if one in command.split())
 
     def write(self, block: Block) -> None:
