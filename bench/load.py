@@ -203,8 +203,9 @@ def add_rows(
                 "bytes": size,
             }
         )
-        if name in ("spark", "source") and codec == "none":
-            report.bars.append(Bar(f"{name}, plain", "at least", PER_SECOND, "messages/s", rates))
+        if name in ("spark", "source"):
+            what = f"{name}, {'plain' if codec == 'none' else codec}"
+            report.bars.append(Bar(what, "at least", PER_SECOND, "messages/s", rates))
 
 
 def measure(messages: int, rounds: int, only: Sequence[str]) -> Report:

@@ -17,8 +17,8 @@ def kafkalog_page(
     return page(
         "The data source `kafkalog`",
         'After `register(spark)`, `spark.read.format("kafkalog").load(FOLDER)` and '
-        '`spark.readStream.format("kafkalog")` read the logs of brokers of Kafka 0.7 and 0.8 from '
-        "their files. [How to load logs](../how-to/load-logs.md) shows both.",
+        '`spark.readStream.format("kafkalog")` read the logs of brokers of Kafka 0.7 and 0.8 '
+        "from their files. [How to load logs](../how-to/load-logs.md) shows both.",
         "A row is a message:",
         table(["column", "type", "says"], columns),
         "A schema of some of these, as `.schema('offset bigint, payload binary')`, is read "

@@ -117,7 +117,7 @@ COLUMNS = {
             "next_offset",
             pa.int64(),
             lambda rows, split, count: pa.array(rows.next_offset),
-            "where to go on after it; in a wrapper of 0.7 its beginning, but for the last message",
+            "where to go on after it; in a wrapper of 0.7 its beginning, but at the last",
         ),
     )
 }
