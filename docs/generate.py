@@ -301,10 +301,17 @@ def command_line_page() -> str:
         app, info_name="watchkeeper", terminal_width=WIDTH, **app.context_settings
     )
     parts.append(f"```text\n{app.get_help(context)}\n```")
-    for name, command in sorted(app.commands.items()):
-        inner = click.Context(command, parent=context, info_name=name)
-        parts.append(f"## {name}\n\n```text\n{command.get_help(inner)}\n```")
+    parts += commands_of(app, context, "")
     return page("The command line", *parts)
+
+
+def commands_of(group: click.Group, context: click.Context, before: str) -> Iterator[str]:
+    """The help of every command of a group, and of those below it."""
+    for name, command in sorted(group.commands.items()):
+        inner = click.Context(command, parent=context, info_name=name)
+        yield f"## {before}{name}\n\n```text\n{command.get_help(inner)}\n```"
+        if isinstance(command, click.Group):
+            yield from commands_of(command, inner, f"{before}{name} ")
 
 
 PAGES: dict[str, Callable[[], str]] = {

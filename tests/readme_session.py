@@ -13,6 +13,7 @@ from pathlib import Path
 import watchkeeper
 from tests.readme_pages import HOME, Block, Step, blocks, steps
 from tests.readme_shown import difference, is_same, normal, renewed
+from watchkeeper.cli_activity import ABOUT as ACTIVITY_JOBS
 
 TOOLS = {"watchkeeper": "-P -m watchkeeper", "pytest": "-P -m pytest", "python": ""}
 """Command -> how this very Python runs it."""
@@ -80,7 +81,8 @@ class Session:
         if ZOOKEEPER in command:
             return False
         path = self.environment["PATH"]
-        if SPARK in command and shutil.which("java", path=path) is None:
+        is_job = any(f"activity {name} " in command for name in ACTIVITY_JOBS)
+        if (SPARK in command or is_job) and shutil.which("java", path=path) is None:
             return False
         return all(shutil.which(one, path=path) for one in FOREIGN if one in command.split())
 
