@@ -32,12 +32,18 @@ SITE = msgspec.convert(
         "follows": 3,
         "events_an_hour": 40,
         "spammers": {"count": 2},
-        "hosts": {"count": 2, "every_ms": 120_000, "lost_per_mille": 20},
+        "hosts": {
+            "count": 2,
+            "every_ms": 120_000,
+            "lost_per_mille": 100,
+            "incident_ms": 5_400_000,
+        },
     },
     Activity,
 )
 EVENTS = 1_200
-RULES = Rules()
+RULES = msgspec.convert({"limit": {"window_s": 1_800, "most": 5}}, Rules)
+"""So that members are over their limit, too."""
 STREAMED = ("feed", "click_through", "crawlers", "alerts", "too_late", "metrics")
 """Tables that are also made as streams: of each job one at least, of each way to write one."""
 TABLES = {table.name: table for job in JOBS.values() for table in job.tables}
@@ -134,12 +140,24 @@ def test_every_table_has_a_plain_answer() -> None:
     assert set(plain.ANSWERS) == set(TABLES)
 
 
-def test_some_measurements_are_late_and_count(events: list[Event]) -> None:
-    """Without them the alerts would be others: so they are waited for."""
-    in_time = [
-        one for one in events if not isinstance(one, Metric) or one.sent_ms - one.at_ms < 60_000
-    ]
-    assert set(plain.alerts(in_time, RULES)) != set(plain.alerts(events, RULES))
+def test_late_measurements_make_a_difference(events: list[Event]) -> None:
+    """Those that are waited for, and those that are not: so the tables show either mistake."""
+    metrics = plain.of(Metric, events)
+    prompt = [one for one in metrics if one.sent_ms - one.at_ms < 60_000]
+    as_if_prompt = [msgspec.structs.replace(one, sent_ms=one.at_ms) for one in metrics]
+    found = set(plain.alerts(metrics, RULES))
+    assert set(plain.alerts(prompt, RULES)) != found
+    assert set(plain.alerts(as_if_prompt, RULES)) != found
+
+
+def test_members_behind_one_address_are_told_apart(events: list[Event]) -> None:
+    """Some are over their limit, and some addresses would be that nobody behind them is."""
+    callers = {row[2] for row in plain.limited(events, RULES)}
+    assert any(one.startswith("member") for one in callers)
+    views = plain.of(View, events)
+    by_address = [msgspec.structs.replace(one, member=None) for one in views]
+    limited = {(row[0], row[3]) for row in plain.limited(views, RULES)}
+    assert not {(row[0], row[3]) for row in plain.limited(by_address, RULES)} <= limited
 
 
 def test_the_warehouse_has_a_folder_for_each_day(at_once: Path, streamed: Path) -> None:

@@ -172,7 +172,8 @@ HEAVY = (
 
 @pytest.mark.skipif(find_spec("watchkeeper.cli") is None, reason="there is no command line yet")
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["run", "--help"], ["audit", "--help"], ["sweep", "--help"]]
+    "arguments",
+    [["--help"], *([name, "--help"] for name in ("run", "audit", "sweep", "activity"))],
 )
 def test_help_is_there_at_once(arguments: list[str]) -> None:
     """Asking for help loads nothing heavy."""
