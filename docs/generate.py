@@ -18,6 +18,7 @@ from typing import Any
 
 import click
 from hardened import hardened_page
+from kafkalog import kafkalog_page
 from log_formats import log_formats_page
 from pagecache import pagecache_page
 
@@ -300,10 +301,17 @@ def command_line_page() -> str:
         app, info_name="watchkeeper", terminal_width=WIDTH, **app.context_settings
     )
     parts.append(f"```text\n{app.get_help(context)}\n```")
-    for name, command in sorted(app.commands.items()):
-        inner = click.Context(command, parent=context, info_name=name)
-        parts.append(f"## {name}\n\n```text\n{command.get_help(inner)}\n```")
+    parts += commands_of(app, context, "")
     return page("The command line", *parts)
+
+
+def commands_of(group: click.Group, context: click.Context, before: str) -> Iterator[str]:
+    """The help of every command of a group, and of those below it."""
+    for name, command in sorted(group.commands.items()):
+        inner = click.Context(command, parent=context, info_name=name)
+        yield f"## {before}{name}\n\n```text\n{command.get_help(inner)}\n```"
+        if isinstance(command, click.Group):
+            yield from commands_of(command, inner, f"{before}{name} ")
 
 
 PAGES: dict[str, Callable[[], str]] = {
@@ -317,6 +325,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/shipped-scenarios.md": shipped_page,
     "reference/command-line.md": command_line_page,
     "reference/log-formats.md": lambda: log_formats_page(page, table),
+    "reference/kafkalog.md": lambda: kafkalog_page(page, table),
     "explanation/what-hardened-holds.md": lambda: hardened_page(page, table),
     "explanation/the-pagecache.md": lambda: pagecache_page(page, table),
 }

@@ -13,6 +13,7 @@ from pathlib import Path
 import watchkeeper
 from tests.readme_pages import HOME, Block, Step, blocks, steps
 from tests.readme_shown import difference, is_same, normal, renewed
+from watchkeeper.cli_activity import ABOUT as ACTIVITY_JOBS
 
 TOOLS = {"watchkeeper": "-P -m watchkeeper", "pytest": "-P -m pytest", "python": ""}
 """Command -> how this very Python runs it."""
@@ -21,6 +22,8 @@ LONGEST_S = 300
 INSTALLS = "pip install"
 ZOOKEEPER = "localhost:2181"
 """Where the reader has one; what needs it is run by `test_embedding_page`."""
+SPARK = "spark"
+"""What a command names, or the program it runs, that needs Java."""
 FOREIGN = ("jq",)
 """Commands of others; where one is missing, what needs it is passed over."""
 
@@ -78,6 +81,9 @@ class Session:
         if ZOOKEEPER in command:
             return False
         path = self.environment["PATH"]
+        is_job = any(f"activity {name} " in command for name in ACTIVITY_JOBS)
+        if (SPARK in command or is_job) and shutil.which("java", path=path) is None:
+            return False
         return all(shutil.which(one, path=path) for one in FOREIGN if one in command.split())
 
     def write(self, block: Block) -> None:

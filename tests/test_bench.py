@@ -31,6 +31,7 @@ COMMANDS = (
         "fingerprints",
         "herd",
         "live",
+        "load",
         "log",
         "messages",
     ),
@@ -63,6 +64,7 @@ SMALL = {
     ],
     "herd": ["--members", "3,5"],
     "live": ["--sizes", "2x8", "--repeat", "1"],
+    "load": ["--messages", "4000", "--rounds", "1"],
     "log": ["--megabytes", "0.2", "--rounds", "1"],
     "messages": ["--millions", "0.1", "--rounds", "1"],
     "mutations": ["--mutations", "3000"],
@@ -200,6 +202,24 @@ def test_analysis() -> None:
     assert one["runs"] > 1
     assert one["overlaps"] > 0
     assert [(bar["direction"], bar["bar"]) for bar in said["bars"]] == [("at most", 6.0)]
+
+
+def test_load() -> None:
+    """Everybody loads the logs of every codec, and each table holds all, or the bench stops."""
+    skip_without_zookeeper()
+    said = figures("load")
+
+    codecs, everybody = ("none", "gzip", "snappy"), ("process", "pool", "spark", "source", "read")
+    assert [(run["codec"], run["by"]) for run in said["runs"]] == [
+        (codec, one) for codec in codecs for one in everybody
+    ]
+    assert all(run["per_second"]["best"] > 0 for run in said["runs"])
+    assert all(run["times_cat"] > 1 for run in said["runs"])
+    assert [(bar["what"], bar["bar"]) for bar in said["bars"]] == [
+        *(("spark, plain", 1e6), ("source, plain", 1e6)),
+        *(("spark, gzip", 1e6), ("source, gzip", 1e6)),
+        *(("spark, snappy", 1e6), ("source, snappy", 1e6)),
+    ]
 
 
 def test_operations() -> None:

@@ -175,10 +175,7 @@ HEAVY = (
     "arguments",
     [
         ["--help"],
-        ["run", "--help"],
-        ["audit", "--help"],
-        ["sweep", "--help"],
-        ["analyze", "--help"],
+        *([name, "--help"] for name in ("run", "audit", "sweep", "analyze", "activity")),
     ],
 )
 def test_help_is_there_at_once(arguments: list[str]) -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from watchkeeper import options
+from watchkeeper.cli_activity import activity
 from watchkeeper.cli_analyze import analyze
 from watchkeeper.cli_explore import EXPLORE_COMMANDS
 from watchkeeper.cli_live import LIVE_COMMANDS
@@ -237,5 +238,5 @@ def version(as_json: bool) -> None:
         print(__version__)
 
 
-for command in (*LIVE_COMMANDS, *EXPLORE_COMMANDS, load, sweep, analyze):
+for command in (*LIVE_COMMANDS, *EXPLORE_COMMANDS, activity, analyze, load, sweep):
     app.add_command(command)

@@ -50,11 +50,12 @@ class Counts:
 
 
 class Column(NamedTuple):
-    """A column: its name, its type, and how it is made of rows of a split."""
+    """A column: its name, its type, how it is made of rows of a split, and what it says."""
 
     name: str
     kind: pa.DataType
     make: Callable[[Rows, Split, int], pa.Array]
+    says: str = ""
 
 
 # --- columns ---------------------------------------------------------------------------
@@ -97,12 +98,27 @@ COLUMNS = {
         Column(
             "partition", pa.int32(), lambda rows, split, count: _constant(split.partition, count)
         ),
-        Column("offset", pa.int64(), lambda rows, split, count: pa.array(rows.offset)),
-        Column("key", pa.binary(), _key),
-        Column("payload", pa.binary(), lambda rows, split, count: rows.payload),
-        Column("codec", pa.string(), _codec),
-        Column("crc_ok", pa.bool_(), _crc_ok),
-        Column("next_offset", pa.int64(), lambda rows, split, count: pa.array(rows.next_offset)),
+        Column(
+            "offset",
+            pa.int64(),
+            lambda rows, split, count: pa.array(rows.offset),
+            "0.7: where the entry begins, a byte of the log; 0.8: the number of the message",
+        ),
+        Column("key", pa.binary(), _key, "null in 0.7, and in a message without one"),
+        Column(
+            "payload",
+            pa.binary(),
+            lambda rows, split, count: rows.payload,
+            "null in a tombstone of 0.8",
+        ),
+        Column("codec", pa.string(), _codec, "how it was compressed: none, gzip or snappy"),
+        Column("crc_ok", pa.bool_(), _crc_ok, "false for what is damaged, if that is kept"),
+        Column(
+            "next_offset",
+            pa.int64(),
+            lambda rows, split, count: pa.array(rows.next_offset),
+            "where to go on after it; in a wrapper of 0.7 its beginning, but at the last",
+        ),
     )
 }
 """What can be known of a message."""

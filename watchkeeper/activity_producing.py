@@ -1,0 +1,162 @@
+"""Produces the events of a site: to brokers, or into the logs of one that does not run."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from model.asks import Tell
+from model.clients.errors import ClientError
+from model.clients.partitioners import by_java_hash, choose
+from model.clients.producer import Data, Producer
+from model.clients.producer_settings import ProducerSettings, producer_settings
+from model.log.codecs import Codec
+from model.log.errors import LogError
+from model.log.logs import Logs
+from model.log.message import Message
+from model.log.message_set import wrap
+from model.log.settings import BrokerLogSettings, LogSettings
+from pipeline.activity.events import Event
+from pipeline.activity.producing import Send, produce
+from real.storage import FileStorage
+from real.threads import Threads
+from watchkeeper.endings import USAGE, Stop
+
+MESSAGES_TOGETHER = 200
+"""How many are sent, or compressed, together at most; as Kafka 0.7 does by default."""
+NEVER = 2**31 - 1
+"""So many messages are never appended without a flush: the logs are flushed in the end."""
+
+
+# --- into logs -------------------------------------------------------------------------
+
+
+def into_logs(
+    folder: Path, events: Iterable[Event], *, partitions: int, codec: Codec
+) -> Counter[str]:
+    """Append events to logs in a folder, each in the partition of its key."""
+    settings = LogSettings(partitions=partitions, flush_messages=NEVER)
+    try:
+        storage = FileStorage(folder)
+        try:
+            return storage.run(_appended(BrokerLogSettings(settings), events, codec))
+        finally:
+            storage.close()
+    except (LogError, OSError) as error:
+        raise Stop(USAGE, f"{folder} takes no events: {error}; name another folder") from None
+
+
+async def _appended(
+    settings: BrokerLogSettings, events: Iterable[Event], codec: Codec
+) -> Counter[str]:
+    logs = Logs(settings)
+    await logs.start()
+    appending = Appending(logs, settings.default.partitions, codec)
+    sent = await produce(events, appending.send)
+    await appending.finish()
+    await logs.close()
+    return sent
+
+
+class Appending:
+    """Appends to logs as a producer and a broker would, without either."""
+
+    def __init__(self, logs: Logs, partitions: int, codec: Codec) -> None:
+        self.logs = logs
+        self.partitions = partitions
+        self.codec = codec
+        self._waiting: dict[tuple[str, int], list[Message]] = {}
+
+    async def send(self, topic: str, key: str, payload: bytes) -> None:
+        """Put a message where its key belongs, and append what is enough."""
+        place = (topic, await choose(by_java_hash, key, self.partitions))
+        waiting = self._waiting.setdefault(place, [])
+        waiting.append(Message.of(payload))
+        if len(waiting) == MESSAGES_TOGETHER:
+            await self._append(place)
+
+    async def finish(self) -> None:
+        """Append what is left."""
+        for place in sorted(self._waiting):
+            await self._append(place)
+
+    async def _append(self, place: tuple[str, int]) -> None:
+        log = await self.logs.get_or_create(*place)
+        await log.append(wrap(self._waiting.pop(place, []), self.codec))
+
+
+# --- to brokers ------------------------------------------------------------------------
+
+
+def settings_for(brokers: str, codec: Codec) -> ProducerSettings:
+    """A producer's settings; Stop says what is wrong with the brokers."""
+    numbered = ",".join(f"{at}:{one.strip()}" for at, one in enumerate(brokers.split(",")))
+    try:
+        return producer_settings(
+            {
+                "broker.list": numbered,
+                "producer.type": "async",
+                "queue.enqueueTimeout.ms": -1,
+                "batch.size": MESSAGES_TOGETHER,
+                "compression.codec": codec.value,
+            }
+        )
+    except ClientError:
+        raise Stop(
+            USAGE, f"--brokers {brokers} is not understood; expected HOST:PORT,HOST:PORT"
+        ) from None
+
+
+def to_brokers(settings: ProducerSettings, events: Iterable[Event]) -> Counter[str]:
+    """Send events by the project's producer; Stop where not all of them went."""
+    sending = Sending(settings)
+    try:
+        return asyncio.run(sending.all(events))
+    except (ClientError, LogError) as error:
+        raise Stop(USAGE, f"the events could not be sent: {error}") from None
+
+
+class Sending:
+    """A producer in this process, and what it says of batches that it has given up."""
+
+    def __init__(self, settings: ProducerSettings) -> None:
+        self.producer = Producer(settings)
+        self._given_up = ""
+
+    async def all(self, events: Iterable[Event]) -> Counter[str]:
+        """Send all, and wait until nothing is on the way."""
+        threads = Threads(remind=lambda note: None, failed=self._failed)
+        threads.answer_too(Tell, self._hear)
+        try:
+            return await threads.run(self._run(events), "producer")
+        finally:
+            await threads.end()
+
+    async def _run(self, events: Iterable[Event]) -> Counter[str]:
+        send: Send = self._send
+        sent = await produce(events, send)
+        await self.producer.close()
+        self._check()
+        return sent
+
+    async def _send(self, topic: str, key: str, payload: bytes) -> None:
+        self._check()
+        await self.producer.send(Data(topic, (payload,), key))
+
+    def _hear(self, told: Tell) -> None:
+        if told.kind == "send fails":
+            self._given_up = str(dict(told.detail)["why"])
+
+    def _failed(self, thread: str, error: Exception) -> None:
+        self._given_up = f"{thread}: {error}"
+
+    def _check(self) -> None:
+        """An asynchronous producer goes on without a batch that it could not send; not here."""
+        if self._given_up:
+            raise Stop(
+                USAGE,
+                f"not all events were sent: {self._given_up}; see whether the brokers run, and "
+                "produce into empty logs",
+            )
