@@ -20,7 +20,6 @@ Wall time is what one waits for; CPU time, of all processes together, is what it
 
 from __future__ import annotations
 
-import os
 import shutil
 import subprocess
 import sys
@@ -37,7 +36,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import pyarrow.dataset as dataset
 from decode import lines, set_07
-from measuring import Bar, Report, Spread, number, parser_of, spread
+from measuring import Bar, Report, Spread, cpu_used, number, parser_of, spread
 
 from model.log.codecs import Codec
 from pipeline.kafkalog.options import options_of
@@ -64,24 +63,6 @@ class Took:
 
     wall_s: float
     cpu_s: float
-
-
-def cpu_used() -> float:
-    """CPU seconds of this process and of all that stem from it."""
-    children: dict[int, list[int]] = {}
-    used: dict[int, int] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rpartition(")")[2].split()
-        except OSError:  # it has just ended
-            continue
-        pid = int(path.parent.name)
-        children.setdefault(int(fields[1]), []).append(pid)
-        used[pid] = sum(map(int, fields[11:15]))
-    found = [os.getpid()]
-    for pid in found:
-        found += children.get(pid, [])
-    return sum(used.get(pid, 0) for pid in found) / os.sysconf("SC_CLK_TCK")
 
 
 # --- what is loaded --------------------------------------------------------------------

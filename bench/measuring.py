@@ -182,3 +182,21 @@ def number(value: float) -> str:
     if value >= 100 or value == int(value):
         return f"{value:.0f}"
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def cpu_used() -> float:
+    """CPU seconds of this process and of whoever stems from it: workers, a JVM, its workers."""
+    children: dict[int, list[int]] = {}
+    used: dict[int, int] = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:  # it has just ended
+            continue
+        pid = int(path.parent.name)
+        children.setdefault(int(fields[1]), []).append(pid)
+        used[pid] = sum(map(int, fields[11:15]))
+    found = [os.getpid()]
+    for pid in found:
+        found += children.get(pid, [])
+    return sum(used.get(pid, 0) for pid in found) / os.sysconf("SC_CLK_TCK")

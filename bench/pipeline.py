@@ -13,7 +13,6 @@ With `--cluster` Spark works on a standalone cluster of two workers that is star
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 import tempfile
@@ -27,7 +26,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from measuring import Bar, Report, number, once, parser_of
+from measuring import Bar, Report, cpu_used, number, once, parser_of
 from standalone import cluster
 
 from pipeline.session import Wanted
@@ -64,24 +63,6 @@ def seconds(text: str) -> float:
     if value < 1:
         raise ArgumentTypeError("expected at least 1")
     return value
-
-
-def cpu_used() -> float:
-    """CPU seconds of this process and of whoever stems from it: workers, a JVM, its workers."""
-    children: dict[int, list[int]] = {}
-    used: dict[int, int] = {}
-    for path in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            fields = path.read_text().rpartition(")")[2].split()
-        except OSError:  # it has just ended
-            continue
-        pid = int(path.parent.name)
-        children.setdefault(int(fields[1]), []).append(pid)
-        used[pid] = sum(map(int, fields[11:15]))
-    found = [os.getpid()]
-    for pid in found:
-        found += children.get(pid, [])
-    return sum(used.get(pid, 0) for pid in found) / os.sysconf("SC_CLK_TCK")
 
 
 def measured(make: Callable[[Path], Runner], grid: Grid, size: int, folder: Path) -> Took:

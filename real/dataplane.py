@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from model.asks import Partition
+from model.hosting import disks_of, partitions_on
 from model.load import Load
 from model.payloads import TopicAssignment
 from model.plan import BrokerPlan, ClusterPlan
@@ -40,11 +41,8 @@ class DataPlane:
         self.file = ClusterFile(path)
         self.now_us = now_us
         self.say = say
-        self.disks: dict[int, dict[str, int]] = {}
-        """0.7: broker -> topic -> partitions it has on disk; it outlives the process."""
-        for topic in plan.topics:
-            for broker_id, count in topic.by_broker:
-                self.disks.setdefault(broker_id, {})[topic.name] = count
+        self.disks = disks_of(plan)
+        """What outlives the processes of brokers."""
         self.homes = {topic.name: TopicAssignment(topic.replicas) for topic in plan.topics}
         """0.8: topic -> which brokers hold which partition."""
         self.leaders: dict[str, int] = {}
@@ -60,18 +58,7 @@ class DataPlane:
 
     def partitions_of(self, broker_id: int) -> list[Partition]:
         """The partitions that a broker has on its disk."""
-        if self.plan.layout == "0.7":
-            return [
-                partition_07(topic, broker_id, index)
-                for topic, count in sorted(self.disks.get(broker_id, {}).items())
-                for index in range(count)
-            ]
-        return [
-            Partition(topic, str(index))
-            for topic, homes in sorted(self.homes.items())
-            for index, brokers in homes.replicas
-            if broker_id in brokers
-        ]
+        return partitions_on(broker_id, self.plan.layout, self.disks, self.homes)
 
     def open(self, plan: BrokerPlan, listens_at: str) -> None:
         """A broker is up and serves what is on its disk."""

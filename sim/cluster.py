@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from model.asks import Partition
+from model.hosting import disks_of, partitions_on
 from model.payloads import TopicAssignment
 from model.plan import ClusterPlan
-from model.registry import partition_07
 from sim.calls import Calls
 from sim.ensemble import Ensemble
 from sim.logs import Logs
@@ -20,11 +20,8 @@ class Cluster:
         self.prefix = "" if is_alone else f"{plan.name}:"
         self.ensemble = Ensemble(calls.kernel, calls.network, plan, self.prefix, number)
         self.logs = Logs(calls.kernel, self.ensemble, plan.layout)
-        self.disks: dict[int, dict[str, int]] = {}
-        """0.7: broker -> topic -> partitions it has on disk; it outlives the process."""
-        for topic in plan.topics:
-            for broker_id, count in topic.by_broker:
-                self.disks.setdefault(broker_id, {})[topic.name] = count
+        self.disks = disks_of(plan)
+        """What outlives the processes of brokers."""
         self.homes: dict[str, TopicAssignment] = {
             topic.name: TopicAssignment(topic.replicas) for topic in plan.topics
         }
@@ -36,15 +33,4 @@ class Cluster:
 
     def partitions_of(self, broker_id: int) -> list[Partition]:
         """The partitions that a broker has on its disk."""
-        if self.plan.layout == "0.7":
-            return [
-                partition_07(topic, broker_id, index)
-                for topic, count in sorted(self.disks.get(broker_id, {}).items())
-                for index in range(count)
-            ]
-        return [
-            Partition(topic, str(index))
-            for topic, homes in sorted(self.homes.items())
-            for index, brokers in homes.replicas
-            if broker_id in brokers
-        ]
+        return partitions_on(broker_id, self.plan.layout, self.disks, self.homes)
