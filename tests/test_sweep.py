@@ -33,8 +33,15 @@ BROWSER = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), N
 def swept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A sweep of sixteen runs, in small chunks."""
     out = tmp_path_factory.mktemp("sweep") / "out"
-    assert sweep(out, "--runner", "process", "--chunk", "0.05") == 0
+    with pytest.MonkeyPatch.context() as patch:
+        every_run_costs(patch, 0.05)
+        assert sweep(out, "--runner", "process", "--chunk", "0.05") == 0
     return out
+
+
+def every_run_costs(patch: pytest.MonkeyPatch, cost_s: float) -> None:
+    """Runs are not timed, so that the number of chunks does not hang on the machine's mood."""
+    patch.setattr(choosing, "look", lambda grid: choosing.Cost(cost_s, cost_s))
 
 
 # --- tables ----------------------------------------------------------------------------
@@ -425,6 +432,7 @@ def test_a_full_disk(
         honest(descriptor)
 
     out = tmp_path / "out"
+    every_run_costs(monkeypatch, 0.05)
     monkeypatch.setattr(os, "fsync", full)
     assert sweep(out, *small) == 4
     said = capsys.readouterr().err
@@ -500,7 +508,8 @@ def test_ctrl_c_keeps_what_is_finished(
 
     monkeypatch.setattr(work, "run_row", tired)
     out = tmp_path / "out"
-    small = ("--runner", "process", "--chunk", "0.02", "--no-shrink")
+    every_run_costs(monkeypatch, 0.05)
+    small = ("--runner", "process", "--chunk", "0.05", "--no-shrink")
     assert sweep(out, *small) == 2
     said = capsys.readouterr().err
     assert "interrupted: " in said
