@@ -71,7 +71,8 @@ class JointDriver(Driver):
         )
         self.threads.operate = self._operate_for_thread
         self.threads.answer_too(Tell, self._tell_for_thread)
-        self._loop = Loop(f"{diary.node} threads")
+        self.loop = Loop(f"{diary.node} threads")
+        """Where the threads are."""
         self._sent: list[_Sent] = []
 
     # --- from outside the loop ---------------------------------------------------------
@@ -82,16 +83,16 @@ class JointDriver(Driver):
         async def start() -> None:
             self.threads.start(name, body)
 
-        self._loop.begin(start()).result()
+        self.loop.begin(start()).result()
 
     def run_thread(self, body: Coroutine[Any, Any, None]) -> None:
         """Run a thread, and come back when it is over."""
-        self._loop.begin(self.threads.run(body, body)).result()
+        self.loop.begin(self.threads.run(body, body)).result()
 
     def end_threads(self) -> None:
         """End every thread, wherever it is."""
-        self._loop.begin(self.threads.end()).result()
-        self._loop.close()
+        self.loop.begin(self.threads.end()).result()
+        self.loop.close()
 
     # --- in the program's thread -------------------------------------------------------
 
@@ -105,7 +106,7 @@ class JointDriver(Driver):
         """Whatever neither a driver knows nor ZooKeeper, the threads of this process may."""
         if isinstance(ask, Operation | Pipelined):
             return super()._operate(ask)
-        answered = self._loop.begin(self.threads.answer(ask, self))
+        answered = self.loop.begin(self.threads.answer(ask, self))
         answered.add_done_callback(lambda done: self.queue.put(Answered()))
         self._wait_for(answered.done)
         error = answered.exception()

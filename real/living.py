@@ -30,6 +30,9 @@ FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 2.0
 """How long a program rests whose turns fail one after the other."""
 LEAVE_WITHIN_S = READY_WITHIN_S = 30.0
 
+Connect = Callable[[Callable[[Said], None]], Client]
+"""Makes the client of a driver, which tells it what happens by calling this."""
+
 
 class Poke:
     """Whoever waits for a note with nothing else to do need not wait any longer."""
@@ -125,11 +128,17 @@ class Member:
         def connect(hear: Callable[[Said], None]) -> Client:
             return Client(addresses, chroot, session_timeout_ms, hear, kazoo)
 
-        self.driver = LiveDriver(program, self.account, connect, fetching)
+        self.driver = self.make_driver(program, connect, fetching)
         self.driver.saw = self._saw
         self.account.hear = self._hear
         self._thread = Thread(target=self._run, name=f"{name} program", daemon=True)
         self._is_started = False
+
+    def make_driver(
+        self, program: Program, connect: Connect, fetching: Fetching | None
+    ) -> LiveDriver:
+        """What runs the program; one that has threads beside it needs another."""
+        return LiveDriver(program, self.account, connect, fetching)
 
     # --- coming and going -----------------------------------------------------------------
 

@@ -117,17 +117,27 @@ class Threads:
             return await self.operate(ask)
         raise NotAThreadsAsk(ask)
 
-    async def run(self, body: Coroutine[Any, Any, T], caller: object) -> T:
-        """Run a coroutine to its end, in whatever task this is; what it raises is raised."""
+    async def run(
+        self,
+        body: Coroutine[Any, Any, T],
+        caller: object,
+        answered: Awaitable[Any] | None = None,
+    ) -> T:
+        """Run a coroutine to its end, in whatever task this is; what it raises is raised.
+
+        `answered` is what it waits for already.
+        """
         try:
             go, given = body.send, None
             while True:
-                with self.baton:
-                    ask = go(given)
                 try:
-                    go, given = body.send, await self.answer(ask, caller)
+                    if answered is not None:
+                        go, given = body.send, await answered
                 except Exception as error:
                     go, given = body.throw, error
+                with self.baton:
+                    ask = go(given)
+                answered = self.answer(ask, caller)
         except StopIteration as done:
             return done.value  # type: ignore[no-any-return]
         finally:

@@ -110,6 +110,22 @@ def broker_given(
     )
 
 
+def connector_given(
+    group: str,
+    variant: str,
+    config: Mapping[str, Any] | None,
+    consumer_id: str,
+    host: str | None,
+) -> Consumer:
+    """Who a consumer of messages is; what it wants is said when its streams are made.
+
+    It commits what Kafka commits: without automatic commits nothing but what it is told to.
+    """
+    check_name("group", group)
+    me = consumer_given(group, Subscription(), variant, "0.7", config, consumer_id, host)
+    return replace(me, settings=consumer_settings(me.variant.release, config))
+
+
 def subscription_given(
     group: str,
     topics: Mapping[str, int] | None,

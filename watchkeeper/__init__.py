@@ -10,7 +10,8 @@ The door for users' own code:
 `simulate` runs a scenario and judges it; `properties` are the claims it is judged by;
 `explore` searches every interleaving of programs of your own, and says what it has `Found`;
 `strategies` draws scenarios for Hypothesis. `Consumer` and `Broker` put a live member into
-an application, over a real ZooKeeper; `run_live` runs a program of your own there.
+an application, over a real ZooKeeper; `Producer`, `Connector` and `SimpleConsumer` send
+messages to live brokers and read them; `run_live` runs a program of your own there.
 `keep_results` reads a live broker into a store that has results and offsets together. What a
 program may ask of its world stands in `model.operations` and `model.asks`.
 """
@@ -46,6 +47,9 @@ _DOOR = {
     "Partition": ("model.asks", "Partition"),
     "run_live": ("real.living", "run_live"),
     "replay": ("watchkeeper.replaying_files", "replay"),
+    "Connector": ("real.receiving", "Connector"),
+    "Producer": ("real.sending", "Producer"),
+    "SimpleConsumer": ("real.asking", "SimpleConsumer"),
     "keep_results": ("real.keeping", "keep_results"),
     "SqliteResults": ("real.sqlite_results", "SqliteResults"),
     "SegmentResults": ("real.segment_results", "SegmentResults"),
@@ -56,16 +60,19 @@ that the command line starts quickly."""
 __all__ = [
     "Broker",
     "Claim",
+    "Connector",
     "Consumer",
     "Ended",
     "Found",
     "NotOwned",
     "Partition",
+    "Producer",
     "Program",
     "Result",
     "Scenario",
     "ScenarioError",
     "SegmentResults",
+    "SimpleConsumer",
     "SqliteResults",
     "Verdict",
     "__version__",
@@ -86,12 +93,15 @@ if TYPE_CHECKING:
     from model.asks import Partition
     from model.program import Ended, Program
     from model.verdicts import Verdict
+    from real.asking import SimpleConsumer
     from real.embedding import Consumer
     from real.handover import Claim, NotOwned
     from real.keeping import keep_results
     from real.living import run_live
+    from real.receiving import Connector
     from real.registering import Broker
     from real.segment_results import SegmentResults
+    from real.sending import Producer
     from real.sqlite_results import SqliteResults
     from scenarios import Scenario, ScenarioError, load
     from watchkeeper.replaying_files import replay

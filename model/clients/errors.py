@@ -29,6 +29,12 @@ class InvalidPartition(ClientError):
     meaning = "the partitioner chose a partition that is not there"
 
 
+class InvalidKey(ClientError):
+    """A partitioner cannot choose by this key."""
+
+    meaning = "the partitioner cannot choose by it"
+
+
 class NoBrokersForPartition(ClientError):
     """There is no broker to which the messages could be sent."""
 

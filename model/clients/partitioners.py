@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from model.clients.errors import InvalidPartition
+from model.clients.errors import InvalidKey, InvalidPartition
 from model.threads import below
 from model.zookeeper.java import string_hash
 
@@ -29,6 +29,8 @@ async def at_random(key: Any, number: int) -> int:
 
 async def by_java_hash(key: str, number: int) -> int:
     """`abs(key.hashCode) % number` as Java computes it; negative for one hash of all."""
+    if not isinstance(key, str):
+        raise InvalidKey(f"key {key!r}", "java takes text; murmur2 takes bytes, too")
     value = string_hash(key)
     return java_remainder(value if value == LOWEST_INT else abs(value), number)
 
@@ -36,6 +38,8 @@ async def by_java_hash(key: str, number: int) -> int:
 async def by_murmur2(key: str | bytes, number: int) -> int:
     """Kafka's later default: murmur2 of the key's bytes, without its sign."""
     data = key.encode() if isinstance(key, str) else key
+    if not isinstance(data, bytes):
+        raise InvalidKey(f"key {key!r}", "murmur2 takes text or bytes")
     return (murmur2(data) & 0x7FFFFFFF) % number
 
 
