@@ -228,7 +228,8 @@ def patiently(stream: MessageStream[bytes]) -> Iterator[bytes]:
 
 def test_whoever_is_interrupted_loses_nothing(cluster: Cluster, topic: str) -> None:
     """The interruption comes while the stream waits; the message comes in the next call."""
-    with cluster.producer() as producer, cluster.connector("interrupt") as connector:
+    patience = {"consumer.timeout.ms": 10_000}
+    with cluster.producer() as producer, cluster.connector("interrupt", **patience) as connector:
         [stream] = connector.create_message_streams({topic: 1})[topic]
         connector.ready()
         main = threading.main_thread().ident
