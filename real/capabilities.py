@@ -22,8 +22,6 @@ def lacking(plan: Plan, *, is_existing: bool = False) -> Iterator[str]:
 
     `is_existing` says that the ZooKeeper runs already and is not ours to stop.
     """
-    for mirror in dict.fromkeys(one.forwards.mirror for one in plan.groups if one.forwards):
-        yield f"mirrors.{mirror}: a live run has one cluster, and none to send to"
     for action in plan.timeline:
         why = _why_not(plan, action)
         if is_existing and not why and "zookeeper" in action.target:

@@ -11,7 +11,9 @@ from model.asks import Fetch, Partition, Positions
 from model.clients.connector import Connector
 from model.clients.handling import Application, streams_of
 from model.clients.journals import TraceJournal
+from model.clients.mirror import Mirror
 from model.clients.results import PlaceOf, StoreResult
+from model.clients.streams import Stream
 from model.clients.versions import clients_of
 from model.program import Ended
 from real.job import Consumes
@@ -21,24 +23,41 @@ from real.workplace import Workplace
 
 
 def run(place: Workplace) -> Ended:
-    """Consume until it is over."""
+    """Consume until it is over; a mirror sends what waits in its producer then."""
     job, part = place.job, place.job.part
     assert isinstance(part, Consumes), "it is told what to consume"
     journal = TraceJournal(partial(_write, place))
     connector = clients_of(part.variant).connector(part.me, journal)
-    streams = streams_of(connector, part.me.subscription)
+    application, streams = _application(job.node, part, connector)
     program = job.program if part.has_own_program else connector.program
-    driver = place.joint_driver(program, part.balancer)
+    driver = place.joint_driver(program, part.balancer, part.target)
     results = Results(Path(part.results))
     driver.threads.answer_too(PlaceOf, results.place_of)
     driver.threads.answer_too(StoreResult, results.store)
     has_places = part.handling.commits == "with the result"
-    driver.fetching = StreamFetcher(connector, driver, results if has_places else None)
-    application = Application(connector, part.me.group, part.handling)
+    fetcher = StreamFetcher(connector, driver, results if has_places else None)
+    driver.fetching = fetcher
     for stream in streams:
         driver.start_thread(f"handle {stream.queue}", application.handle_all(stream))
     place.listen(driver)
-    return driver.run()
+    if not isinstance(application, Mirror):
+        return driver.run()
+    fetcher.ends_threads = False
+    ended = driver.run()
+    driver.run_thread(application.producer.close())
+    driver.end_threads()
+    return ended
+
+
+def _application(
+    node: str, part: Consumes, connector: Connector
+) -> tuple[Application | Mirror, list[Stream]]:
+    """What is done with the messages, and the streams that they come by."""
+    if part.forwards is None:
+        application = Application(connector, part.me.group, part.handling)
+        return application, streams_of(connector, part.me.subscription)
+    mirror = Mirror(connector, part.forwards, node)
+    return mirror, mirror.streams(part.forwards.expression)
 
 
 def _write(
@@ -66,6 +85,8 @@ class StreamFetcher:
         self.connector = connector
         self.driver = driver
         self.results = results
+        self.ends_threads = True
+        """Whether its threads end with the program; a mirror's have something to send still."""
 
     def fetch_exactly(self, fetches: Iterable[Fetch], quiet: Callable[[], None]) -> bool:
         """Fetch these and no others; `quiet` is called when nothing else is handed on."""
@@ -98,4 +119,5 @@ class StreamFetcher:
         """The program is over: nothing is handed on any more."""
         with self.driver.threads.baton:
             self.connector.fetching.end()
-        self.driver.end_threads()
+        if self.ends_threads:
+            self.driver.end_threads()

@@ -10,21 +10,22 @@ from real.cluster import ClusterFile
 class Directory:
     """Looks up the addresses that brokers announce, and that of the balancer before them.
 
-    The balancer deals out connections to whoever is up, in turn. Each process has one of its
-    own, which begins anywhere.
+    Clusters between which messages are sent have no address in common. The balancer is the first
+    one's, and deals out connections to whoever is up, in turn. Each process has one of its own,
+    which begins anywhere.
     """
 
-    def __init__(self, cluster: ClusterFile, balancer: str) -> None:
-        self._cluster = cluster
+    def __init__(self, clusters: tuple[ClusterFile, ...], balancer: str) -> None:
+        self._clusters = clusters
         self._balancer = balancer
         self._turn = SystemRandom().getrandbits(16)
 
     def where(self, address: str) -> str:
         """Where that is on this machine; empty where nobody has ever listened."""
-        state = self._cluster.read()
+        states = [one.read() for one in self._clusters]
         if address == self._balancer:
-            address = self._dealt([one for _, one in sorted(state.addresses.items())])
-        return state.listening.get(address, "")
+            address = self._dealt([one for _, one in sorted(states[0].addresses.items())])
+        return next((one.listening[address] for one in states if address in one.listening), "")
 
     def _dealt(self, up: list[str]) -> str:
         self._turn += 1

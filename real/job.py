@@ -10,7 +10,7 @@ from typing import Any
 from model.log.logs import Logs
 from model.log.settings import BrokerLogSettings
 from model.member import Consumer
-from model.plan import Handling, ProducerPlan
+from model.plan import Forwarding, Handling, ProducerPlan
 from model.program import Program
 from model.variants import Variant
 from real.hostcrash import WatchedStorage
@@ -41,6 +41,10 @@ class Consumes:
     """The file of the database in which results are stored with their places."""
     balancer: str
     has_own_program: bool
+    forwards: Forwarding | None = None
+    """Where it sends what it is handed, if it is a mirror's."""
+    target: str | None = None
+    """The file of the cluster that it sends to."""
 
 
 @dataclass(frozen=True)

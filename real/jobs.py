@@ -66,7 +66,14 @@ class Jobs:
             str(self.folder / "results.sqlite"),
             balancer(cluster.plan.name),
             has_own_program=plan.program is not None,
+            forwards=group.forwards,
+            target=self._target(group),
         )
+
+    def _target(self, group: GroupPlan) -> str | None:
+        if group.forwards is None:
+            return None
+        return str(self.world.clusters[group.forwards.to].data.file.path)
 
     def _producer(self, plan: ProducerPlan) -> Job:
         cluster = self.world.clusters[plan.cluster]

@@ -110,7 +110,7 @@ def _unsaid(rows: list[Row]) -> list[Row]:
 def _moved(rows: list[Row]) -> list[Row]:
     """Sessions that went on over another connection, as their members have told."""
     return [
-        (row[0], "zookeeper", "session moved", row[3], "", "", "", 0, {"by": row[1]})
+        (row[0], row[8]["at"], "session moved", row[3], "", "", "", 0, {"by": row[1]})
         for row in rows
         if row[2] == "connected" and not row[8]["new"]
     ]

@@ -89,8 +89,11 @@ class Workplace:
         self.client = Client(job.hosts, job.chroot, job.session_timeout_ms, hear, dict(job.kazoo))
         return self.client
 
-    def joint_driver(self, program: Program, balancer: str) -> JointDriver:
-        """The driver of a program with threads beside it."""
+    def joint_driver(
+        self, program: Program, balancer: str, target: str | None = None
+    ) -> JointDriver:
+        """The driver of a program with threads beside it, which may send to another cluster."""
+        others = () if target is None else (ClusterFile(Path(target)),)
         return JointDriver(
             program,
             self.diary,
@@ -98,7 +101,7 @@ class Workplace:
             self._thread_failed,
             steps=self.channel,
             skew_ms=self.job.skew_ms,
-            where=Directory(self.cluster, balancer).where,
+            where=Directory((self.cluster, *others), balancer).where,
         )
 
     def _thread_failed(self, name: str, error: Exception) -> None:

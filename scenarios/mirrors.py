@@ -100,6 +100,7 @@ def forwarding(context: Context, group: str) -> Forwarding | None:
     if name is None:
         return None
     model = context.scenario.mirrors[name]
+    _refuse_circle(context, name, group)
     settings = _settings(context, name, model)
     return Forwarding(name, model.to, model.topics, settings, model.commits)
 
@@ -117,3 +118,17 @@ def _settings(context: Context, name: str, model: MirrorModel) -> ProducerSettin
     except InvalidConfig as error:
         context.problem(("mirrors", name, "producer"), str(error))
         return producer_settings({"broker.list": listed})
+
+
+def _refuse_circle(context: Context, name: str, group: str) -> None:
+    """A broker of the source at an address of the target would get back what it sends."""
+    source, target = context.scenario.groups[group].cluster, context.scenario.mirrors[name].to
+    common = _addresses(context, str(source)) & _addresses(context, target)
+    if source != target and common:
+        said = f"{source} and {target} have brokers at one address, {min(common)}"
+        context.problem(("mirrors", name), f"{said}; give them different hosts or ports")
+
+
+def _addresses(context: Context, cluster: str) -> set[str]:
+    listed = context.addresses.get(cluster, "").split(",")
+    return {one.partition(":")[2] for one in listed if one}

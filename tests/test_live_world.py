@@ -207,13 +207,11 @@ def test_what_cannot_be_done_is_refused_with_the_reason(entry: Fields, said: str
 
 
 def test_which_shipped_scenarios_can_be_run_live() -> None:
-    """What is refused meddles between servers, fills a disk of this machine, or has mirrors."""
+    """What is refused meddles between servers, or fills a disk of this machine."""
     plans = {name: load(name).plan() for name in shipped()}
     refused = {name for name, plan in plans.items() if list(lacking(plan))}
 
-    mirrored = {name for name in plans if name.startswith("mirror-")}
-    assert len(mirrored) == 3
-    assert refused == {"zookeeper-minority", "broker-disk-full"} | mirrored
+    assert refused == {"zookeeper-minority", "broker-disk-full"}
 
 
 def test_the_text_of_a_scenario_says_nothing_of_worlds() -> None:

@@ -34,9 +34,8 @@ from model.threads import Start, put
 from model.trace import Event
 from model.variants import VARIANTS
 from model.verdicts import Finding, Verdict
-from real.capabilities import lacking
 from real.threads import Threads
-from scenarios import ScenarioError, from_text, load
+from scenarios import ScenarioError, from_text
 from sim.world import simulate
 from tests.brokers import AT_ONCE, ask, brokers
 from tests.live import until
@@ -384,6 +383,11 @@ def test_what_is_wrong_with_a_mirror_is_said(change: str, said: str) -> None:
         from_text("it.yaml", text).plan()
 
 
-def test_a_live_run_says_that_it_has_no_mirror() -> None:
-    said = list(lacking(load("mirror-crash").plan()))
-    assert "mirrors.hub: a live run has one cluster, and none to send to" in said
+def test_a_source_at_an_address_of_the_target_is_refused() -> None:
+    """What is sent to that address would come back by the mirror."""
+    text = text_of("mirror-crash").replace("brokers: 1", "brokers: [{id: 0, host: one}]", 1)
+    text = text.replace("brokers: 2", "brokers: [{id: 0, host: one}, {id: 1}]")
+    said = "mirrors.hub: east and all have brokers at one address, one:9092; give them different"
+    with pytest.raises(ScenarioError, match=re.escape(said)) as caught:
+        from_text("it.yaml", text).plan()
+    assert str(caught.value).count("at one address") == 1
