@@ -18,6 +18,7 @@ LEVELS = {
     "suspended": logging.WARNING,
     "expired": logging.WARNING,
     "id in use": logging.WARNING,
+    "not mirrored": logging.WARNING,
     "turn fails": logging.WARNING,
     "rebalance given up": logging.ERROR,
 }

@@ -35,17 +35,19 @@ def run(place: Workplace) -> Ended:
     driver.threads.answer_too(PlaceOf, results.place_of)
     driver.threads.answer_too(StoreResult, results.store)
     has_places = part.handling.commits == "with the result"
-    fetcher = StreamFetcher(connector, driver, results if has_places else None)
-    driver.fetching = fetcher
+    driver.fetching = StreamFetcher(
+        connector,
+        driver,
+        results if has_places else None,
+        ends_threads=not isinstance(application, Mirror),
+    )
     for stream in streams:
         driver.start_thread(f"handle {stream.queue}", application.handle_all(stream))
     place.listen(driver)
-    if not isinstance(application, Mirror):
-        return driver.run()
-    fetcher.ends_threads = False
     ended = driver.run()
-    driver.run_thread(application.producer.close())
-    driver.end_threads()
+    if isinstance(application, Mirror):
+        driver.run_thread(application.producer.close())
+        driver.end_threads()
     return ended
 
 
@@ -80,13 +82,18 @@ class StreamFetcher:
     """
 
     def __init__(
-        self, connector: Connector, driver: JointDriver, results: Results | None
+        self,
+        connector: Connector,
+        driver: JointDriver,
+        results: Results | None,
+        *,
+        ends_threads: bool = True,
     ) -> None:
+        """`ends_threads` says that they end with the program; a mirror's have more to send."""
         self.connector = connector
         self.driver = driver
         self.results = results
-        self.ends_threads = True
-        """Whether its threads end with the program; a mirror's have something to send still."""
+        self.ends_threads = ends_threads
 
     def fetch_exactly(self, fetches: Iterable[Fetch], quiet: Callable[[], None]) -> bool:
         """Fetch these and no others; `quiet` is called when nothing else is handed on."""

@@ -9,9 +9,10 @@ The door for users' own code:
 
 `simulate` runs a scenario and judges it; `properties` are the claims it is judged by;
 `explore` searches every interleaving of programs of your own, and says what it has `Found`;
-`strategies` draws scenarios for Hypothesis. `Consumer` and `Broker` put a live member into
-an application, over a real ZooKeeper; `Producer`, `Connector` and `SimpleConsumer` send
-messages to live brokers and read them; `run_live` runs a program of your own there.
+`strategies` draws scenarios for Hypothesis. `Consumer`, `Broker` and `Mirror` put a live
+member into an application, over a real ZooKeeper; `Producer`, `Connector` and
+`SimpleConsumer` send messages to live brokers and read them; `run_live` runs a program of your
+own there.
 `keep_results` reads a live broker into a store that has results and offsets together. What a
 program may ask of its world stands in `model.operations` and `model.asks`.
 """
@@ -42,6 +43,7 @@ _DOOR = {
     "strategies": ("watchkeeper.strategies", None),
     "Consumer": ("real.embedding", "Consumer"),
     "Broker": ("real.registering", "Broker"),
+    "Mirror": ("real.mirroring", "Mirror"),
     "Claim": ("real.handover", "Claim"),
     "NotOwned": ("real.handover", "NotOwned"),
     "Partition": ("model.asks", "Partition"),
@@ -64,6 +66,7 @@ __all__ = [
     "Consumer",
     "Ended",
     "Found",
+    "Mirror",
     "NotOwned",
     "Partition",
     "Producer",
@@ -98,6 +101,7 @@ if TYPE_CHECKING:
     from real.handover import Claim, NotOwned
     from real.keeping import keep_results
     from real.living import run_live
+    from real.mirroring import Mirror
     from real.receiving import Connector
     from real.registering import Broker
     from real.segment_results import SegmentResults

@@ -1,0 +1,137 @@
+"""A mirror inside an application carries what one real cluster has to the broker of another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from model.clients.producer import Producer
+from model.log.message import Message
+from model.log.message_set import encode
+from model.log.requests import ProduceRequest, encode_request
+from real.ensemble import Ensemble
+from tests.brokers import AT_ONCE, BrokerProcess, brokers
+from tests.live import until
+from tests.test_mirror import fetched
+from watchkeeper import Mirror
+
+pytestmark = pytest.mark.usefixtures("nothing_left_behind")
+
+NUMBERS = count(1)
+QUICK = {"zookeeper.session.timeout.ms": 4000, "auto.commit.interval.ms": 200}
+WAITS = {"producer.type": "async", "queue.time": 60_000, "batch.size": 1000}
+
+
+@pytest.fixture
+def hosts(zookeeper: Ensemble) -> str:
+    return f"{zookeeper.hosts}/mirrors/{next(NUMBERS)}"
+
+
+@contextmanager
+def source(hosts: str, folder: Path, payloads: list[bytes]) -> Iterator[BrokerProcess]:
+    """A broker that is registered, with messages of clicks."""
+    with brokers(folder) as start:
+        broker = start(*AT_ONCE, more=("--zookeeper", hosts))
+        append(broker, payloads)
+        yield broker
+
+
+def append(broker: BrokerProcess, payloads: list[bytes]) -> None:
+    request = ProduceRequest("clicks", 0, encode(map(Message.of, payloads)))
+    with broker.connect() as connection:
+        connection.sendall(encode_request(request))
+
+
+def there(broker: BrokerProcess) -> list[Any]:
+    """What a broker has of clicks."""
+    with broker.connect() as connection:
+        return fetched(connection)
+
+
+def mirror(hosts: str, port: int, **more: Any) -> Mirror:
+    given = {"config": QUICK, **more}
+    return Mirror(hosts, brokers=f"0:127.0.0.1:{port}", group="hub", topics="click.*", **given)
+
+
+PAYLOADS = [f"click {number}".encode() for number in range(40)]
+
+
+def test_what_a_mirror_has_carried_its_successor_does_not_carry_again(
+    hosts: str, tmp_path: Path
+) -> None:
+    """The first sends what waits when it closes, and commits how far it has come."""
+    with (
+        source(hosts, tmp_path / "source", PAYLOADS[:30]) as broker,
+        brokers(tmp_path / "target") as start,
+    ):
+        target = start(*AT_ONCE)
+        with mirror(hosts, target.port, producer=WAITS, commits="before") as first:
+            until(lambda: first.status.read == 30, 20)
+            first.ready()
+            assert [one.topic for one in first.owned] == ["clicks"]
+            assert (first.status.arrived, there(target)) == (0, [])
+        assert (first.status.arrived, first.session) == (30, "closed")
+        until(lambda: there(target) == PAYLOADS[:30])
+
+        append(broker, PAYLOADS[30:])
+        with mirror(hosts, target.port) as second:
+            until(lambda: len(there(target)) == 40, 20)
+            assert second.status.read == 10
+    assert (second.status.arrived, second.status.failed_sends) == (10, 0)
+
+
+def test_a_target_that_is_away_is_waited_for_and_nothing_counts_as_arrived(
+    hosts: str, tmp_path: Path
+) -> None:
+    """Closing gives up in time; the next mirror begins where the first had arrived."""
+    with (
+        source(hosts, tmp_path / "source", PAYLOADS),
+        brokers(tmp_path / "target") as start,
+    ):
+        away = start(*AT_ONCE)
+        away.kill()
+        waiting = {**WAITS, "queue.time": 100, "connect.timeout.ms": 100}
+        with mirror(hosts, away.port, producer=waiting) as first:
+            until(lambda: first.status.failed_sends > 1, 20)
+            assert not first.close(timeout_s=1)
+        assert (first.status.arrived, first.session) == (0, "closed")
+
+        target = start(*AT_ONCE)
+        with mirror(hosts, target.port):
+            until(lambda: there(target) == PAYLOADS, 20)
+
+
+def test_a_thread_that_fails_ends_the_mirror_and_is_told_of(
+    hosts: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(self: Producer, *data: Any) -> None:
+        raise ZeroDivisionError("planted")
+
+    monkeypatch.setattr(Producer, "send", fails)
+    with source(hosts, tmp_path / "source", PAYLOADS), mirror(hosts, 1) as one:
+        with pytest.raises(ZeroDivisionError, match="planted"):
+            one.over(20)
+        assert one.ended is not None
+        assert one.ended.failed
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"commits": "first"}, "commits is 'first'; expected 'after' or 'before'"),
+        ({"producer": {"broker.list": "0:a:1"}}, "broker.list is not a mirror's to set"),
+        ({"producer": {"zk.connect": "a:1"}}, "zk.connect is not a mirror's to set"),
+        ({"producer": {"batch.sise": 1}}, "batch.sise"),
+        ({"group": "a/b"}, "group is 'a/b'"),
+        ({"brokers": "nowhere"}, "broker.list"),
+    ],
+)
+def test_what_is_wrong_is_said(more: dict[str, Any], said: str) -> None:
+    given: dict[str, Any] = {"brokers": "0:a:9092", "group": "hub", "topics": "clicks", **more}
+    with pytest.raises(Exception, match=said):
+        Mirror("localhost:2181", **given)
