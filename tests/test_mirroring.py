@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
+from socket import socket
 from typing import Any
 
 import pytest
@@ -89,14 +90,14 @@ def test_a_target_that_is_away_is_waited_for_and_nothing_counts_as_arrived(
     hosts: str, tmp_path: Path
 ) -> None:
     """Closing gives up in time; the next mirror begins where the first had arrived."""
+    waiting = {**WAITS, "queue.time": 100, "connect.timeout.ms": 100}
     with (
         source(hosts, tmp_path / "source", PAYLOADS),
         brokers(tmp_path / "target") as start,
+        socket() as away,
     ):
-        away = start(*AT_ONCE)
-        away.kill()
-        waiting = {**WAITS, "queue.time": 100, "connect.timeout.ms": 100}
-        with mirror(hosts, away.port, producer=waiting) as first:
+        away.bind(("127.0.0.1", 0))  # nobody listens there, and nobody else can
+        with mirror(hosts, away.getsockname()[1], producer=waiting) as first:
             until(lambda: first.status.failed_sends > 1, 20)
             assert not first.close(timeout_s=1)
         assert (first.status.arrived, first.session) == (0, "closed")
