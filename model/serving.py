@@ -42,6 +42,7 @@ from model.threads import Remind, Take, below, put
 
 T = TypeVar("T")
 
+Fetch = FetchRequest | MultiFetchRequest
 Stored = Callable[[str, int, Contents, Appended], None]
 """Told of what was appended: topic, partition, what it was, and where it is."""
 
@@ -100,8 +101,8 @@ class Serving:
         self._serve: dict[type[Request], Callable[[Any], Awaitable[Served]]] = {
             ProduceRequest: self._produce_one,
             MultiProduceRequest: self._produce_many,
-            FetchRequest: self._fetch_one,
-            MultiFetchRequest: self._fetch_many,
+            FetchRequest: self._find,
+            MultiFetchRequest: self._find,
             OffsetsRequest: self._offsets,
         }
 
@@ -150,11 +151,14 @@ class Serving:
 
     # --- reading -----------------------------------------------------------------------
 
-    async def _fetch_one(self, request: FetchRequest) -> Reply:
+    def find(self, request: Fetch) -> Reply:
+        """Say where that is which is to be fetched; nothing has to be waited for."""
+        if isinstance(request, MultiFetchRequest):
+            return Reply(tuple(map(self._fetch, request.fetches)), is_multi=True)
         return Reply((self._fetch(request),), is_multi=False)
 
-    async def _fetch_many(self, request: MultiFetchRequest) -> Reply:
-        return Reply(tuple(map(self._fetch, request.fetches)), is_multi=True)
+    async def _find(self, request: Fetch) -> Reply:
+        return self.find(request)
 
     def _fetch(self, one: FetchRequest) -> Fetched:
         """A part of a file; nothing, without an error, where nothing was ever appended."""

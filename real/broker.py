@@ -35,7 +35,7 @@ from model.log.requests import Request
 from model.log.segments import Segment
 from model.log.settings import FIRST_CLEANUP_MS
 from model.log.storage import StorageError
-from model.serving import Served, Serving
+from model.serving import Fetch, Reply, Served, Serving
 from real.answering import Answering
 from real.broker_settings import BrokerSettings
 from real.problems import EnvironmentProblem
@@ -190,7 +190,9 @@ class Broker:
 
     def _take_in(self, connection: socket.socket, name: str) -> None:
         limit_bytes = self.settings.largest_frame_bytes
-        answering = Answering(connection, self._storage, self._answer, limit_bytes)
+        answering = Answering(
+            connection, self._storage, self._answer, self._find, limit_bytes=limit_bytes
+        )
         task = asyncio.get_running_loop().create_task(self._serve(answering, name))
         self._answering[task] = answering
 
@@ -213,6 +215,10 @@ class Broker:
 
     async def _answer(self, request: Request) -> Served:
         return await self._threads.run(self._serving.answer(request), request)
+
+    def _find(self, request: Fetch) -> Reply:
+        with self._threads.baton:
+            return self._serving.find(request)
 
     # --- from time to time -------------------------------------------------------------
 

@@ -25,6 +25,7 @@ from model.log.fields import (
     MESSAGE_SET,
     REST,
     STRING,
+    Frame,
     Reader,
     counted,
     sized,
@@ -134,7 +135,7 @@ def encode_request(request: Request) -> bytes:
     return frame_of(b"".join(INT16.parts(request.number)), request)
 
 
-def decode_request(frame: bytes) -> Request:
+def decode_request(frame: Frame) -> Request:
     """Read a request from a frame without its first four bytes."""
     reader = Reader(frame, "request", MalformedRequest)
     number = INT16.read(reader)

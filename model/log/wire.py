@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 from msgspec import Struct
 
 from model.log.errors import InvalidFrameSize
-from model.log.fields import INT32, Kind, Reader
+from model.log.fields import INT32, Frame, Kind, Reader
 
 LARGEST_FRAME_BYTES = 100 * 1024 * 1024
 """`max.socket.request.bytes` as it is shipped."""
@@ -67,7 +67,7 @@ def frame_of(head: bytes, value: Laid) -> bytes:
     return b"".join((*INT32.parts(sum(map(len, parts))), *parts))
 
 
-def frame_size(frame: bytes, *, limit_bytes: int = LARGEST_FRAME_BYTES) -> int:
+def frame_size(frame: Frame, *, limit_bytes: int = LARGEST_FRAME_BYTES) -> int:
     """How many bytes follow the first four of a frame; refused if they are too many."""
     size_bytes: int = INT32.read(Reader(frame[:4], "frame", InvalidFrameSize))
     if not 0 < size_bytes <= limit_bytes:
