@@ -122,7 +122,7 @@ def _run_of_one_size(block: memoryview, largest_bytes: int) -> _Run | None:
     begins = slice(0, end, entry_bytes)
     heads = _every(LONG_WORD, block)[begins] & SIZE_AND_KIND
     first = heads[0]
-    if first & KIND != PLAIN or (heads != first).any():
+    if first & KIND != PLAIN or np.count_nonzero(heads != first):
         return None
     return _Run(begins, count, end)
 
@@ -153,8 +153,9 @@ def _run(block: memoryview, largest_bytes: int) -> _Run | None:
 def _are_right(entries: memoryview, begins: Places) -> bool:
     """Whether the CRCs are those of the payloads."""
     crcs = _every(WORD, entries, CRC_AT)[begins].byteswap()
-    before = np.zeros_like(crcs)
-    np.invert(crcs[:-1], out=before[1:])
+    before = ~crcs
+    before[1:] = before[:-1]
+    before[0] = 0
     copy = bytearray(entries)
     _every(LONG_WORD, copy, CRC_AT - 4)[begins] = ZEROS_AND_BEGIN
     _every(WORD, copy)[begins] = before
