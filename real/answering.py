@@ -1,9 +1,10 @@
 """One connection of a broker: what comes over it is answered in order, until it ends.
 
 Whoever reads slowly holds up nobody else, and has no more waiting for him than one response:
-the next request is not read before the last one has been answered. What is fetched goes from
-its file to the connection without a copy, and mostly at once: then nothing is left to be done
-for the task of the connection, which is not even woken.
+the next request is not answered before the last one has been. What is fetched goes from its
+file to the connection without a copy, and mostly at once: then nothing is left to be done for
+the task of the connection, which is not even woken. While one request waits for the disk, the
+messages of the next ones are checked, as far as these have come.
 """
 
 from __future__ import annotations
@@ -18,20 +19,20 @@ from model.log.log import View
 from model.log.requests import (
     FetchRequest,
     MultiFetchRequest,
-    Request,
     decode_request,
     encode_response,
 )
 from model.log.segments import Damaged
-from model.serving import Fetch, Reply, Served
+from model.serving import Reply, Serving, Work
 from real.frames import Frames
 from real.storage import FileStorage
+from real.threads import Threads
 
 MORE = getattr(socket, "MSG_MORE", 0)
 """Says that the rest of a packet follows at once; not every system knows it."""
-Answer = Callable[[Request], Awaitable[Served]]
-Find = Callable[[Fetch], Reply]
-"""Says at once where that is which is to be fetched."""
+AHEAD = 8
+"""So many requests are looked at while the disk is waited for."""
+
 Rest = Callable[[], Awaitable[None]]
 """What is left to be done of a request."""
 
@@ -43,16 +44,17 @@ class Answering:
         self,
         connection: socket.socket,
         storage: FileStorage,
-        answer: Answer,
-        find: Find,
+        serving: Serving,
+        threads: Threads,
         *,
         limit_bytes: int,
     ) -> None:
         self._connection = connection
         self._storage = storage
-        self._answer = answer
-        self._find = find
+        self._serving = serving
+        self._threads = threads
         self._frames = Frames(connection, self._begin, limit_bytes=limit_bytes)
+        self._is_ahead = False
         self._is_ending = False
         self.is_serving = False
         """Whether a request is being served, which must not be cut short."""
@@ -74,17 +76,28 @@ class Answering:
         while (rest := await self._frames.next()) is not None and not self._is_ending:
             await rest()
 
+    def look_ahead(self) -> None:
+        """While somebody waits for the disk: do of the next requests what need not wait."""
+        self._is_ahead = True
+        try:
+            self._frames.look_ahead(AHEAD)
+        finally:
+            self._is_ahead = False
+
     def _begin(self, frame: memoryview) -> Rest | None:
         """Do what can be done at once with a request; what is left of it."""
         request = decode_request(frame)
-        if self._is_ending or not isinstance(request, FetchRequest | MultiFetchRequest):
-            return partial(self._serve, request)
-        return self._send_at_once(self._find(request))
+        can_wait = self._is_ahead or self._is_ending
+        with self._threads.baton:
+            if can_wait or not isinstance(request, FetchRequest | MultiFetchRequest):
+                return partial(self._serve, self._serving.prepare(request))
+            reply = self._serving.find(request)
+        return self._send_at_once(reply)
 
-    async def _serve(self, request: Request) -> None:
+    async def _serve(self, work: Work) -> None:
         self.is_serving = True
         try:
-            served = await self._answer(request)
+            served = await self._threads.run(work(), self)
         finally:
             self.is_serving = False
         if served is None or self._is_ending:

@@ -14,9 +14,12 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Generic, TypeVar
 
+from model.log.errors import LogError
 from model.log.wire import frame_size
 
 T = TypeVar("T")
@@ -56,7 +59,7 @@ class Frames(Generic[T]):
         """Between these two is what has come and was not taken yet."""
         self._is_full = True
         self._in_a_row = 0
-        self._left: T | None = None
+        self._left: deque[T] = deque()
         self._is_over = False
         self._waiting: asyncio.Future[None] | None = None
         self._is_watched = False
@@ -73,10 +76,10 @@ class Frames(Generic[T]):
         `InvalidFrameSize` if a frame is larger than the limit; then nothing of it was read.
         """
         while True:
-            self._step()
-            if self._left is not None:
-                left, self._left = self._left, None
-                return left
+            if not self._left:
+                self._step()
+            if self._left:
+                return self._left.popleft()
             if self._in_a_row >= AT_A_TIME:
                 self._in_a_row = 0
                 await asyncio.sleep(0)  # what comes without a pause leaves none to others
@@ -87,14 +90,29 @@ class Frames(Generic[T]):
 
     # --- what has come -----------------------------------------------------------------
 
-    def _step(self) -> None:
-        """Begin with the next frame, if it is there and nothing is left of the last one."""
-        size_bytes = self._size_of_next() if self._left is None else None
-        if size_bytes is not None:
-            self._in_a_row += 1
-            begin = self._at + HEAD_BYTES
-            self._at = begin + size_bytes
-            self._left = self._begin(memoryview(self._room)[begin : self._at])
+    def look_ahead(self, count: int) -> None:
+        """Begin with some frames before it is their turn, as far as they are there.
+
+        What is wrong with one of them is said when it is its turn.
+        """
+        with suppress(LogError):
+            while len(self._left) < count:
+                if not self._step():
+                    return
+
+    def _step(self) -> bool:
+        """Begin with the next frame; whether it is there."""
+        size_bytes = self._size_of_next()
+        if size_bytes is None:
+            return False
+        self._in_a_row += 1
+        begin = self._at + HEAD_BYTES
+        end = begin + size_bytes
+        left = self._begin(memoryview(self._room)[begin:end])
+        if left is not None:
+            self._left.append(left)
+        self._at = end
+        return True
 
     def _size_of_next(self) -> int | None:
         """The size of the next frame; None if it is not there yet."""
@@ -132,7 +150,7 @@ class Frames(Generic[T]):
         try:
             self._receive()
             self._step()
-            if self._is_over or self._left is not None or self._size_of_next() is not None:
+            if self._is_over or self._left or self._size_of_next() is not None:
                 waiting.set_result(None)
         except (BlockingIOError, InterruptedError):
             return
