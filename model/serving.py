@@ -173,9 +173,9 @@ class Serving:
 
     def find(self, request: Fetch) -> Reply:
         """Say where that is which is to be fetched; nothing has to be waited for."""
-        if isinstance(request, MultiFetchRequest):
-            return Reply(tuple(map(self._fetch, request.fetches)), is_multi=True)
-        return Reply((self._fetch(request),), is_multi=False)
+        if isinstance(request, FetchRequest):
+            return Reply((self._fetch(request),), is_multi=False)
+        return Reply(tuple(map(self._fetch, request.fetches)), is_multi=True)
 
     async def _find(self, request: Fetch) -> Reply:
         return self.find(request)
