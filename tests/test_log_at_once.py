@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from model.log import at_once, message_set
 from model.log.at_once import BEGIN, ONES, undamaged
-from model.log.codecs import Codec
+from model.log.codecs import Codec, compress
 from model.log.errors import InvalidMessage, LogError
 from model.log.message import Message
 from model.log.message_set import checked, encode, payloads, wrap
@@ -167,6 +167,21 @@ def test_messages_larger_than_a_block_are_left_to_others() -> None:
 
     assert undamaged(data, largest_payload_bytes=LARGEST).message_count == 2
     check_both(data)
+
+
+WRAPPED = compress(Codec.GZIP, encode([Message.of(b"one"), Message.of(b"two")]))
+OF_ONE_SIZE = {
+    "of magic 0": [Message.of(b"first format", magic=0)] * 50,
+    "wrappers": [Message.of(WRAPPED, codec=Codec.GZIP)] * 50,
+    "a wrapper among them": [Message.of(bytes(len(WRAPPED)))] * 49
+    + [Message.of(WRAPPED, codec=Codec.GZIP)],
+    "with attributes": [Message(b"odd", zlib.crc32(b"odd"), 0x40)] * 50,
+}
+
+
+@pytest.mark.parametrize("what", OF_ONE_SIZE)
+def test_entries_of_one_size_need_not_be_plain(what: str) -> None:
+    check_both(encode(OF_ONE_SIZE[what]))
 
 
 # --- what one pass can tell ------------------------------------------------------------
