@@ -20,11 +20,10 @@ from contextlib import suppress
 from typing import Generic, TypeVar
 
 from model.log.errors import LogError
-from model.log.wire import frame_size
+from model.log.wire import HEAD_BYTES, frame_size
 
 T = TypeVar("T")
 
-HEAD_BYTES = 4
 FIRST_BYTES = 4 * 1024
 """How much is read at once, to begin with."""
 ROOM_BYTES = 256 * 1024

@@ -14,6 +14,7 @@ so that a frame is refused before there is any room for it.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import ClassVar
 
 from model.log.contents import Contents
@@ -197,6 +198,7 @@ def encode_response(response: Response) -> bytes:
     return frame_of(b"", response)
 
 
+@lru_cache(maxsize=256)
 def fetch_head(size_bytes: int, error_code: int = NO_ERROR) -> bytes:
     """What precedes the messages of a fetch's response, which may be sent from a file.
 
