@@ -2,11 +2,17 @@
 
     python bench/broker.py [--megabytes 64] [--rounds 5] [--flush 500,1000000000] [--json]
 
-Message sets of 200 messages and of 1 MiB, each message with a payload of 100 bytes. Appending
-is held against a process that writes the same sets to a file, one write a set, and flushes
-after as many messages as the broker does. Fetching is held against a process that answers
-each request with a head and one `sendfile`, and looks at nothing but offset and size. The
-broker, what it is held against, and the client are processes of their own; each round
+Message sets of 200 messages and of 1 MiB; each message has a payload of 100 bytes, or, where
+they are mixed, 100 on the average and 20 to 180. Appending is held against a process that
+writes the same sets to a file, one write a set, and flushes after as many messages as the
+broker does. `received` is what any server can reach that is a process of Python: it takes the
+same frames, looks at nothing in them, and writes and flushes as the plain process does.
+
+Fetching is held against a process that answers each request with a head and one `sendfile`,
+and looks at nothing but offset and size. `by a loop` is the same where an event loop of asyncio
+says when there is a request: no server that uses one can be faster.
+
+The broker, what it is held against, and the client are processes of their own; each round
 measures one after the other. CPU seconds are those of server and client for a GB.
 
 `stream` is one sendfile of the whole log, without any request: nobody fetches like that, but
@@ -15,6 +21,7 @@ it says what the rest is made of.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import socket
 import struct
@@ -39,16 +46,20 @@ from model.log.requests import (
     LATEST,
     FetchRequest,
     OffsetsRequest,
+    OffsetsResponse,
     ProduceRequest,
     decode_response,
     encode_request,
+    encode_response,
     fetch_head,
 )
 
 HOST = "127.0.0.1"
+FRAMES_BYTES = 256 * 1024
 PAYLOAD = b"x" * 100
 ENTRY_BYTES = len(encode([Message.of(PAYLOAD)]))
 SET_MESSAGES = {"200 messages": 200, "1 MiB": (1 << 20) // ENTRY_BYTES}
+MIXED = ", mixed"
 FETCH_MESSAGES = {**SET_MESSAGES, "300 KiB": (300 << 10) // ENTRY_BYTES}
 """With what a consumer of 0.7 fetches at once, unless it is told otherwise."""
 FETCH_BYTES = len(encode_request(FetchRequest("fetched", 0, 0, 0)))
@@ -134,6 +145,12 @@ def received(connection: socket.socket, into: memoryview) -> memoryview:
 # --- appending -------------------------------------------------------------------------
 
 
+def set_of(count: int, *, is_mixed: bool) -> bytes:
+    """So many messages, of one size or of many with the same average."""
+    widths = [at // 2 * 37 % 81 * (-1) ** at if is_mixed else 0 for at in range(count & ~1)]
+    return encode(Message.of(PAYLOAD[:1] * (len(PAYLOAD) + width)) for width in widths)
+
+
 def append(served: Served, topic: str, messages: bytes, times: int) -> Run:
     """Produce a set so many times; done when the broker has served all that came before."""
     frame = encode_request(ProduceRequest(topic, 0, messages))
@@ -167,6 +184,30 @@ def write(path: Path, messages: bytes, times: int, flush_every: int) -> Run:
     path.unlink()
     size_bytes = len(messages) * times
     return Run(size_bytes / 1e6 / took_s, cpu_s * 1e9 / size_bytes, 0.0)
+
+
+def receive_plain(path: str, flush_every: int) -> None:
+    """Write what produce requests carry to a file, without a look at it."""
+    room = memoryview(bytearray(2 << 20))
+    head_bytes = len(encode_request(ProduceRequest("append-0", 0, b"")))
+    with socket.create_server((HOST, 0)) as listener:
+        print(f"plain writes on {HOST}:{listener.getsockname()[1]}:", flush=True)
+        while True:
+            connection, _ = listener.accept()
+            descriptor, unflushed = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 0
+            with connection, connection.makefile("rb", FRAMES_BYTES) as frames:
+                while size := frames.read(4):
+                    frame = room[: struct.unpack(">i", size)[0]]
+                    frames.readinto(frame)
+                    if frame[1] != ProduceRequest.number:
+                        connection.sendall(encode_response(OffsetsResponse()))
+                        continue
+                    written = os.write(descriptor, frame[head_bytes - len(size) :])
+                    unflushed += written // ENTRY_BYTES
+                    if unflushed >= flush_every:
+                        os.fsync(descriptor)
+                        unflushed = 0
+            os.close(descriptor)
 
 
 # --- fetching --------------------------------------------------------------------------
@@ -203,8 +244,21 @@ def stream(served: Served, end: int) -> Run:
         return timed(served, end, work)
 
 
+def answer_plainly(connection: socket.socket, descriptor: int) -> bool:
+    """Answer one fetch with `sendfile`; whether there was one."""
+    request = connection.recv(FETCH_BYTES, socket.MSG_WAITALL)
+    if not request:
+        return False
+    at, size_bytes = struct.unpack(">qi", request[-12:])
+    connection.sendall(fetch_head(size_bytes), getattr(socket, "MSG_MORE", 0))
+    while size_bytes:
+        sent = os.sendfile(connection.fileno(), descriptor, at, size_bytes)
+        at, size_bytes = at + sent, size_bytes - sent
+    return True
+
+
 def serve_plain(path: str) -> None:
-    """Answer fetches from a file with `sendfile`, one connection after the other."""
+    """Answer fetches from a file, one connection after the other."""
     descriptor = os.open(path, os.O_RDONLY)
     with socket.create_server((HOST, 0)) as listener:
         print(f"plain sendfile on {HOST}:{listener.getsockname()[1]}:", flush=True)
@@ -212,12 +266,27 @@ def serve_plain(path: str) -> None:
             connection, _ = listener.accept()
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             with connection:
-                while len(request := connection.recv(FETCH_BYTES, socket.MSG_WAITALL)):
-                    at, size_bytes = struct.unpack(">qi", request[-12:])
-                    connection.sendall(fetch_head(size_bytes), getattr(socket, "MSG_MORE", 0))
-                    while size_bytes:
-                        sent = os.sendfile(connection.fileno(), descriptor, at, size_bytes)
-                        at, size_bytes = at + sent, size_bytes - sent
+                while answer_plainly(connection, descriptor):
+                    pass
+
+
+async def serve_by_loop(path: str) -> None:
+    """The same, where an event loop says when there is a request."""
+    descriptor, loop = os.open(path, os.O_RDONLY), asyncio.get_running_loop()
+
+    def ready(connection: socket.socket) -> None:
+        if not answer_plainly(connection, descriptor):
+            loop.remove_reader(connection)
+            connection.close()
+
+    with socket.create_server((HOST, 0)) as listener:
+        print(f"a loop on {HOST}:{listener.getsockname()[1]}:", flush=True)
+        listener.setblocking(False)
+        while True:
+            connection, _ = await loop.sock_accept(listener)
+            connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection.setblocking(True)
+            loop.add_reader(connection, ready, connection)
 
 
 # --- all of it -------------------------------------------------------------------------
@@ -275,13 +344,19 @@ class Measurement:
         )
         logs = str(self.folder / f"logs-{flush_every}")
         command = ("-P", "-m", "watchkeeper", "broker", "--port", "0", "--log-dir", logs)
-        with serving(*command, *settings) as broker:
-            for name, count in SET_MESSAGES.items():
-                messages = encode([Message.of(PAYLOAD)] * count)
+        path, received = self.folder / "plain", str(self.folder / "received")
+        with (
+            serving(*command, *settings) as broker,
+            serving(__file__, "--receive-plain", received, "--flush", str(flush_every)) as plain,
+        ):
+            for number, name in enumerate(
+                (*SET_MESSAGES, *(f"{one}{MIXED}" for one in SET_MESSAGES))
+            ):
+                count = SET_MESSAGES[name.removesuffix(MIXED)]
+                messages = set_of(count, is_mixed=name.endswith(MIXED))
                 times = max(self.size_bytes // len(messages), 1)
-                topic = f"appended-{count}"
+                topic = f"append-{number}"
                 append(broker, topic, messages, 1)
-                path = self.folder / "plain"
                 self.compare(
                     "append",
                     name,
@@ -289,6 +364,7 @@ class Measurement:
                     {
                         "broker": partial(append, broker, topic, messages, times),
                         "plain writes": partial(write, path, messages, times, flush_every),
+                        "received": partial(append, plain, topic, messages, times),
                     },
                 )
 
@@ -298,12 +374,15 @@ class Measurement:
         settings = ("--set", "log.flush.interval=1")
         command = ("-P", "-m", "watchkeeper", "broker", "--port", "0", "--log-dir", str(logs))
         with serving(*command, *settings) as broker:
-            messages = encode([Message.of(PAYLOAD)] * SET_MESSAGES["1 MiB"])
+            messages = set_of(SET_MESSAGES["1 MiB"], is_mixed=False)
             times = max(self.size_bytes // len(messages), 1)
             append(broker, "fetched", messages, times)
             path = logs / "fetched-0" / f"{0:020}.kafka"
             end = path.stat().st_size
-            with serving(__file__, "--serve-plain", str(path)) as plain:
+            with (
+                serving(__file__, "--serve-plain", str(path)) as plain,
+                serving(__file__, "--serve-by-loop", str(path)) as by_loop,
+            ):
                 for name, count in FETCH_MESSAGES.items():
                     size_bytes = count * ENTRY_BYTES
                     self.compare(
@@ -313,6 +392,7 @@ class Measurement:
                         {
                             "broker": partial(fetch, broker, end, size_bytes),
                             "plain sendfile": partial(fetch, plain, end, size_bytes),
+                            "by a loop": partial(fetch, by_loop, end, size_bytes),
                             "stream": partial(stream, plain, end),
                         },
                     )
@@ -326,9 +406,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--flush", default="500,1000000000", help="after so many messages")
     parser.add_argument("--folder", help="where to write; on the disk that is to be measured")
     parser.add_argument("--serve-plain", metavar="FILE", help="be what it is held against")
+    parser.add_argument("--serve-by-loop", metavar="FILE", help="be that in an event loop")
+    parser.add_argument("--receive-plain", metavar="FILE", help="be what receives and writes")
     options = parser.parse_args(arguments)
     if options.serve_plain:
         serve_plain(options.serve_plain)
+    if options.serve_by_loop:
+        asyncio.run(serve_by_loop(options.serve_by_loop))
+    if options.receive_plain:
+        receive_plain(options.receive_plain, int(options.flush))
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
         measurement = Measurement(Path(folder), options.megabytes, options.rounds)
         for flush_every in map(int, options.flush.split(",")):

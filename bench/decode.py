@@ -7,7 +7,8 @@ each is decoded again and again. The payloads are lines of a web server's log.
 
   payloads   every payload, its CRC checked: the fastest way to read a set
   delivered  the same with offsets, a value for each message: what a consumer is handed
-  checked    what a broker does before it appends: CRC, size, count, wrappers opened
+  checked    what a broker does before it appends: CRC, size, count, wrappers opened; also of
+             messages whose sizes differ, between a twentieth and all of that of the others
   recovered  what a broker does when it starts after a crash: where whole entries end
   records    offset, key and value of a message of 0.8, its CRC checked
 
@@ -40,6 +41,8 @@ from model.log.message_08 import KeyedMessage
 SET_BYTES = 1024 * 1024
 WRAPPER_MESSAGES = 200
 """What a producer of 0.7 sends at once, so what it compresses into one wrapper."""
+PARTS = (1.0, 0.2, 0.7, 0.35, 0.9, 0.55, 0.05)
+"""How much of a line there is in a message, where messages are of many sizes."""
 PER_SECOND = 800_000.0
 LARGEST_PAYLOAD_BYTES = 1_000_000
 HAS_KAFKA_PYTHON = find_spec("kafka") is not None
@@ -61,6 +64,11 @@ def lines(count: int, payload_bytes: int, seed: int = 7) -> list[bytes]:
         return (text * (payload_bytes // len(text) + 1)).encode()[:payload_bytes]
 
     return [line() for _ in range(count)]
+
+
+def cut(line: bytes, part: float) -> bytes:
+    """The beginning of a line."""
+    return line[: round(len(line) * part)]
 
 
 def batches(payloads: Sequence[bytes]) -> Iterator[tuple[int, Sequence[bytes]]]:
@@ -184,6 +192,8 @@ class Measurement:
             self.compare("0.7", name, data, {"checked": checked_set})
         data = set_07(self.payloads, Codec.NONE)
         self.compare("0.7", "none", data, {"recovered": whole_entries})
+        mixed = set_07(list(map(cut, self.payloads, cycle(PARTS))), Codec.NONE)
+        self.compare("0.7, of many sizes", "none", mixed, {"checked": checked_set})
         old = message_set.encode(Message.of(one, magic=0) for one in self.payloads)
         self.compare("0.7, magic 0", "none", old, {"payloads": message_set.payloads})
 

@@ -3,7 +3,8 @@
     python bench/log.py [--megabytes 32] [--rounds 3] [--folder FOLDER] [--json]
 
   append   message sets of 1, 20 and 200 messages of 100 bytes, each checked, appended and,
-           after every 500 messages, flushed; and once with no flush but the last
+           after every 500 messages, flushed; and once with no flush but the last. Where they
+           are mixed, messages have 100 bytes on the average, and 20 to 180
   plain    `os.write` of the same sets to one file, with an fsync as often, unchecked
   read     300 kB at a time, as a consumer fetches, from the first offset to the last;
            plain: `os.pread` of as much
@@ -26,6 +27,7 @@ from dataclasses import asdict
 from pathlib import Path
 from shutil import rmtree
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -43,8 +45,26 @@ ENTRY_BYTES = PAYLOAD_BYTES + 10
 FETCH_BYTES = 300 * 1024
 FLUSH_MESSAGES = 500
 NEVER = 10**12
-SETS = ((1, FLUSH_MESSAGES), (20, FLUSH_MESSAGES), (200, FLUSH_MESSAGES), (200, NEVER))
-"""Messages of a set, and after how many the disk is waited for."""
+
+
+class Sets(NamedTuple):
+    """How many messages a set has, after how many the disk is waited for, and their sizes."""
+
+    messages: int
+    flush: int
+    is_mixed: bool = False
+
+    @property
+    def name(self) -> str:
+        """How a set is called in the table."""
+        return f"{self.messages}{', mixed' if self.is_mixed else ''}"
+
+
+SETS = (
+    *(Sets(1, FLUSH_MESSAGES), Sets(20, FLUSH_MESSAGES), Sets(200, FLUSH_MESSAGES)),
+    *(Sets(200, FLUSH_MESSAGES, is_mixed=True), Sets(200, NEVER, is_mixed=True)),
+    Sets(200, NEVER),
+)
 MB = 1_000_000
 
 Work = Callable[[], None]
@@ -53,17 +73,18 @@ Work = Callable[[], None]
 class Subject:
     """A log, and a plain file that will hold the same."""
 
-    def __init__(self, home: Path, a_set: int, flush_messages: int, size_bytes: int) -> None:
+    def __init__(self, home: Path, kind: Sets, size_bytes: int) -> None:
         self.home = home
-        self.a_set = a_set
-        self.flush_messages = flush_messages
-        self.contents = encode([Message.of(os.urandom(PAYLOAD_BYTES)) for _ in range(a_set)])
+        self.a_set = kind.messages
+        self.flush_messages = kind.flush
+        widths = [at // 2 * 37 % 81 * (-1) ** at * kind.is_mixed for at in range(self.a_set)]
+        self.contents = encode(Message.of(os.urandom(PAYLOAD_BYTES + one)) for one in widths)
         self.sets = max(size_bytes // len(self.contents), 1)
         self.size_bytes = self.sets * len(self.contents)
         self.plain = home / "plain"
         self.storage = FileStorage(home / "logs")
         self.storage.answer(MakeFolder("clicks-0"))
-        settings = LogSettings(flush_messages=flush_messages)
+        settings = LogSettings(flush_messages=kind.flush)
         self.log, _ = self.storage.run(Log.open("clicks-0", settings, was_clean=False))
 
     def append(self) -> None:
@@ -152,14 +173,14 @@ def rate(size_bytes: int, clock: Clock, work: Work) -> float:
     return size_bytes / MB / (clock() - began)
 
 
-def rates_of(home: Path, a_set: int, flush: int, size_bytes: int) -> list[float]:
+def rates_of(home: Path, kind: Sets, size_bytes: int) -> list[float]:
     """The rates of one round: append, read and send, each of ours before the plain one."""
-    subject = Subject(home, a_set, flush, size_bytes)
+    subject = Subject(home, kind, size_bytes)
     work = (
         *(subject.append, subject.append_plainly, subject.read, subject.read_plainly),
         *(subject.send, subject.send_plainly),
     )
-    waits = CLOCKS["cpu" if flush == NEVER else "wall"]
+    waits = CLOCKS["cpu" if kind.flush == NEVER else "wall"]
     clocks = (waits, waits, *[CLOCKS["cpu"]] * 4)
     found = [
         rate(subject.size_bytes, clock, one) for clock, one in zip(clocks, work, strict=True)
@@ -175,33 +196,31 @@ def measure(folder: Path, size_bytes: int, rounds: int) -> Report:
         ("what", "messages a set", "flushed after", "MB/s", "plain", "of plain", "messages/s"),
         data={"runs": []},
     )
-    for a_set, flush in SETS:
+    for place, kind in enumerate(SETS):
         found = []
         for turn in range(rounds):
-            home = folder / f"{a_set}-{flush}-{turn}"
-            found.append(rates_of(home, a_set, flush, size_bytes))
+            home = folder / f"{place}-{turn}"
+            found.append(rates_of(home, kind, size_bytes))
             rmtree(home)
         columns = [spread(column, higher_is_better=True) for column in zip(*found, strict=True)]
         ratios = [
             spread([one[at] / one[at + 1] for one in found], higher_is_better=True)
             for at in (0, 2, 4)
         ]
-        add_rows(report, a_set, flush, columns, ratios)
+        add_rows(report, kind, columns, ratios)
     return report
 
 
-def add_rows(
-    report: Report, a_set: int, flush: int, columns: list[Spread], ratios: list[Spread]
-) -> None:
+def add_rows(report: Report, kind: Sets, columns: list[Spread], ratios: list[Spread]) -> None:
     """Add what was measured of one kind of set; what is read does not depend on it."""
-    is_last = (a_set, flush) == SETS[-1]
+    is_last = kind == SETS[-1]
     for at, what in enumerate(("append", "read", "send") if is_last else ("append",)):
         ours, plain, ratio = columns[2 * at], columns[2 * at + 1], ratios[at]
         report.rows.append(
             [
                 what,
-                str(a_set) if what == "append" else "",
-                (f"{flush}" if flush != NEVER else "-") if what == "append" else "",
+                kind.name if what == "append" else "",
+                (f"{kind.flush}" if kind.flush != NEVER else "-") if what == "append" else "",
                 number(ours.median),
                 number(plain.median),
                 f"{ratio.median:.2f}",
@@ -211,14 +230,15 @@ def add_rows(
         report.data["runs"].append(
             {
                 "what": what,
-                "messages_a_set": a_set,
-                "flushed_after": flush if flush != NEVER else None,
+                "messages_a_set": kind.messages,
+                "is_mixed": kind.is_mixed,
+                "flushed_after": kind.flush if kind.flush != NEVER else None,
                 "megabytes_per_second": asdict(ours),
                 "plain": asdict(plain),
                 "of_plain": asdict(ratio),
             }
         )
-        add_bar(report, what, a_set, flush, ours, ratio)
+        add_bar(report, what, kind, ours, ratio)
 
 
 OF_PLAIN = 0.5
@@ -227,10 +247,10 @@ NETWORK_MB_PER_S = 1250.0
 """What a network of 10 Gbit takes; sending has to fill it with one core."""
 
 
-def add_bar(report: Report, what: str, a_set: int, flush: int, ours: Spread, of: Spread) -> None:
+def add_bar(report: Report, what: str, kind: Sets, ours: Spread, of: Spread) -> None:
     """Add a bar where there is one."""
-    if (what, a_set, flush) == ("append", 200, FLUSH_MESSAGES):
-        said = f"append, flushed after {flush}"
+    if what == "append" and (kind.messages, kind.flush) == (200, FLUSH_MESSAGES):
+        said = f"append, {kind.name}, flushed after {kind.flush}"
         report.bars.append(Bar(said, "at least", OF_PLAIN, "of plain", of))
     elif what == "send":
         report.bars.append(Bar(what, "at least", NETWORK_MB_PER_S, "MB/s", ours))

@@ -33,6 +33,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from measuring import Bar, Report, number, once, parser_of
 
 from model.log import message_08, message_set, requests
+from model.log.at_once import undamaged
 from model.log.codecs import Codec, compress
 from model.log.entries import checked, messages_in, valid_size, whole_entries
 from model.log.errors import LogError
@@ -80,7 +81,7 @@ def sets_07() -> list[bytes]:
     most = wrapper(tiny, Codec.GZIP)
     nested = wrapper(wrapper(packed[0] + plain, Codec.SNAPPY) * 3, Codec.GZIP)
     many = packed[0] * 50
-    return [plain, *packed, *bombs, most, nested, many, b""]
+    return [plain, *packed, *bombs, most, nested, many, plain * 20, b""]
 
 
 def sets_08() -> list[bytes]:
@@ -150,9 +151,11 @@ def response_to(request: requests.Request) -> Use:
 
 
 def append(data: bytes) -> Any:
-    """What a broker does with a set."""
+    """What a broker does with a set; what it sees at once has to be what it appends."""
+    seen = undamaged(data, largest_payload_bytes=10**6)
     for deep in (False, True):
         kept = checked(data, deep=deep, largest_payload_bytes=10**6, limit_bytes=LIMIT_BYTES)
+    assert (seen.message_count, seen.size_bytes) <= (kept.message_count, kept.size_bytes)
     return kept
 
 

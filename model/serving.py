@@ -14,15 +14,16 @@ Rules
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from model.answers import Order, Ordered
 from model.log.contents import Contents
 from model.log.errors import NO_ERROR, LogError
-from model.log.log import Appended, Log, View
+from model.log.log import Appended, Log, View, checked_for
 from model.log.logs import Logs
+from model.log.message_set import Checked
 from model.log.requests import (
     ANY_PARTITION,
     FetchRequest,
@@ -42,6 +43,7 @@ from model.threads import Remind, Take, below, put
 
 T = TypeVar("T")
 
+Fetch = FetchRequest | MultiFetchRequest
 Stored = Callable[[str, int, Contents, Appended], None]
 """Told of what was appended: topic, partition, what it was, and where it is."""
 
@@ -91,48 +93,67 @@ Served = Reply | OffsetsResponse | None
 """What a request is answered with; None where there is no response."""
 
 
+Work = Callable[[], Coroutine[Any, Any, Served]]
+"""What is left of a request that was looked at."""
+
+
+class _Prepared(NamedTuple):
+    """What is to be appended, and what a look at it has said."""
+
+    request: ProduceRequest
+    whole: Checked | LogError
+
+
 class Serving:
     """A broker at work: requests in any number, and what is due from time to time."""
 
     def __init__(self, logs: Logs, stored: Stored | None = None) -> None:
         self.logs = logs
         self.stored = stored
-        self._serve: dict[type[Request], Callable[[Any], Awaitable[Served]]] = {
-            ProduceRequest: self._produce_one,
-            MultiProduceRequest: self._produce_many,
-            FetchRequest: self._fetch_one,
-            MultiFetchRequest: self._fetch_many,
+        self._serve: dict[type[Request], Callable[[Any], Coroutine[Any, Any, Served]]] = {
+            FetchRequest: self._find,
+            MultiFetchRequest: self._find,
             OffsetsRequest: self._offsets,
         }
 
     async def answer(self, request: Request) -> Served:
         """Do what a request asks for; a `LogError` closes the connection that it came over."""
-        return await self._serve[type(request)](request)
+        return await self.prepare(request)()
+
+    def prepare(self, request: Request) -> Work:
+        """Do of a request what can be done before it is its turn; what is left of it."""
+        if isinstance(request, MultiProduceRequest):
+            return partial(self._produce, tuple(map(self._prepared, request.produces)))
+        if isinstance(request, ProduceRequest):
+            return partial(self._produce, (self._prepared(request),))
+        return partial(self._serve[type(request)], request)
 
     # --- appending ---------------------------------------------------------------------
 
-    async def _produce_one(self, request: ProduceRequest) -> None:
-        await self._produce((request,))
+    def _prepared(self, one: ProduceRequest) -> _Prepared:
+        try:
+            return _Prepared(one, checked_for(self.logs.settings.of(one.topic), one.messages))
+        except LogError as error:
+            return _Prepared(one, error)
 
-    async def _produce_many(self, request: MultiProduceRequest) -> None:
-        await self._produce(request.produces)
-
-    async def _produce(self, produces: Sequence[ProduceRequest]) -> None:
+    async def _produce(self, produces: Sequence[_Prepared]) -> None:
         refusal: LogError | None = None
-        for one in produces:
+        for one, whole in produces:
             try:
-                await self._append(one)
+                await self._append(one, whole)
             except LogError as error:
                 refusal = refusal or error
         if refusal is not None:
             raise refusal
 
-    async def _append(self, one: ProduceRequest) -> None:
+    async def _append(self, one: ProduceRequest, whole: Checked | LogError) -> None:
         partition = one.partition
         if partition == ANY_PARTITION:
             partition = await below(self.logs.settings.of(one.topic).partitions)
         log = await self._log_of(one.topic, partition)
-        appended = await self._locked(log, partial(log.append, one.messages))
+        if isinstance(whole, LogError):
+            raise whole
+        appended = await self._locked(log, partial(log.append_checked, whole))
         if self.stored is not None and appended.message_count:
             self.stored(one.topic, partition, one.messages, appended)
 
@@ -150,11 +171,14 @@ class Serving:
 
     # --- reading -----------------------------------------------------------------------
 
-    async def _fetch_one(self, request: FetchRequest) -> Reply:
-        return Reply((self._fetch(request),), is_multi=False)
-
-    async def _fetch_many(self, request: MultiFetchRequest) -> Reply:
+    def find(self, request: Fetch) -> Reply:
+        """Say where that is which is to be fetched; nothing has to be waited for."""
+        if isinstance(request, FetchRequest):
+            return Reply((self._fetch(request),), is_multi=False)
         return Reply(tuple(map(self._fetch, request.fetches)), is_multi=True)
+
+    async def _find(self, request: Fetch) -> Reply:
+        return self.find(request)
 
     def _fetch(self, one: FetchRequest) -> Fetched:
         """A part of a file; nothing, without an error, where nothing was ever appended."""

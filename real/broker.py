@@ -31,11 +31,10 @@ from model.log.contents import Contents
 from model.log.errors import LogError
 from model.log.log import Appended
 from model.log.logs import Logs, Started
-from model.log.requests import Request
 from model.log.segments import Segment
 from model.log.settings import FIRST_CLEANUP_MS
 from model.log.storage import StorageError
-from model.serving import Served, Serving
+from model.serving import Serving
 from real.answering import Answering
 from real.broker_settings import BrokerSettings
 from real.problems import EnvironmentProblem
@@ -113,7 +112,11 @@ class Broker:
             self._threads.answer_later(slow, self._ask_disk)
 
     async def _ask_disk(self, ask: Any, caller: object) -> Any:
-        return await asyncio.to_thread(self._storage.answer, ask)
+        loop = asyncio.get_running_loop()
+        answered = loop.run_in_executor(None, self._storage.answer, ask)
+        if isinstance(caller, Answering):
+            caller.look_ahead()
+        return await answered
 
     # --- life --------------------------------------------------------------------------
 
@@ -190,7 +193,9 @@ class Broker:
 
     def _take_in(self, connection: socket.socket, name: str) -> None:
         limit_bytes = self.settings.largest_frame_bytes
-        answering = Answering(connection, self._storage, self._answer, limit_bytes)
+        answering = Answering(
+            connection, self._storage, self._serving, self._threads, limit_bytes=limit_bytes
+        )
         task = asyncio.get_running_loop().create_task(self._serve(answering, name))
         self._answering[task] = answering
 
@@ -210,9 +215,6 @@ class Broker:
             self._fail(error)
         except Exception:
             LOGGER.exception("%s is closed, by a defect of this broker", name)
-
-    async def _answer(self, request: Request) -> Served:
-        return await self._threads.run(self._serving.answer(request), request)
 
     # --- from time to time -------------------------------------------------------------
 

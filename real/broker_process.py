@@ -6,6 +6,7 @@ import asyncio
 import signal
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 
 from model.answers import Note, Ordered
 from model.log.errors import LogError
@@ -47,6 +48,7 @@ class _Process:
         self.registration: Registration | None = None
 
     async def run(self) -> str:
+        import_module("model.log.at_once")  # now, so that no request has to wait for it
         broker = Broker(self.settings, self._remind)
         loop = asyncio.get_running_loop()
         for one in ENDING:

@@ -36,7 +36,7 @@ class _Link:
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
-        self.frames = Frames(connection)
+        self.frames = Frames(connection, bytes, limit_bytes=0)
 
     async def exchange(self, request: Request) -> Response | None:
         """Send a request, and wait for its response if it has one."""
@@ -44,7 +44,8 @@ class _Link:
         await loop.sock_sendall(self.connection, encode_request(request))
         if type(request) not in RESPONSES:
             return None
-        frame = await self.frames.next(largest_response(request))
+        self.frames.limit_bytes = largest_response(request)
+        frame = await self.frames.next()
         if frame is None:
             raise ConnectionResetError
         return decode_response(request, frame)

@@ -1,98 +1,184 @@
 """Frames from a connection, one after the other.
 
-A frame says first how large it is, and nothing is believed of that but the limit: what is
-held grows with what has come, never with what was announced. A piece of it is read when
-somebody waits for one, and no sooner, so a sender who is too fast has to wait himself.
+A frame says first how large it is, and nothing is believed of that but the limit: the room for
+it grows with what has come, never with what was announced. Something is read when somebody
+waits for a frame, and no sooner, so a sender who is too fast has to wait himself.
+
+Each frame is given to `begin` where it lies, to do with it at once whatever can be done at
+once. Where that is all, as with a fetch whose answer the connection takes, whoever waits is not
+even woken: the way through a task would cost more than such a frame does. What is left to be
+done is his.
 """
 
 from __future__ import annotations
 
 import asyncio
 import socket
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Generic, TypeVar
 
-from model.log.wire import frame_size
+from model.log.errors import LogError
+from model.log.wire import HEAD_BYTES, frame_size
 
-HEAD_BYTES = 4
-PIECE_BYTES = 256 * 1024
-"""How much is read at once."""
+T = TypeVar("T")
+
+FIRST_BYTES = 4 * 1024
+"""How much is read at once, to begin with."""
+ROOM_BYTES = 256 * 1024
+"""So much is read at once from a connection that has filled all the room there was."""
+AT_A_TIME = 16
+"""After so many frames that came together it is somebody else's turn."""
+KEPT_BYTES = 4 * 1024 * 1024
+"""More room than that is given up when a frame has been taken from it."""
 
 
-class Pieces:
-    """What comes over a connection, read as it comes.
+class Frames(Generic[T]):
+    """The frames that come over one connection, and what is left to be done of each."""
 
-    The loop goes on watching the connection from one piece to the next, since to tell it
-    twice a piece costs more than a small request does. It ceases when something has come
-    for which nobody waits.
-    """
+    def __init__(
+        self,
+        connection: socket.socket,
+        begin: Callable[[memoryview], T | None],
+        *,
+        limit_bytes: int,
+    ) -> None:
+        """`begin` answers what is left to be done, and keeps nothing of the frame itself.
 
-    def __init__(self, connection: socket.socket) -> None:
+        Larger frames are refused; `limit_bytes` can be changed between two of them.
+        """
+        self.limit_bytes = limit_bytes
         self._connection = connection
+        self._begin = begin
         self._loop = asyncio.get_running_loop()
-        self._waiting: asyncio.Future[bytes] | None = None
+        self._room = bytearray()
+        self._at = 0
+        self._end = 0
+        """Between these two is what has come and was not taken yet."""
+        self._is_full = True
+        self._in_a_row = 0
+        self._left: deque[T] = deque()
+        self._is_over = False
+        self._waiting: asyncio.Future[None] | None = None
         self._is_watched = False
 
-    async def next(self) -> bytes:
-        """The next piece; `b""` when the other side has ended the connection."""
+    def close(self) -> None:
+        """Take no more from the connection; it is about to be closed."""
+        self._unwatch()
+        self._room = bytearray()
+        self._at = self._end = 0
+
+    async def next(self) -> T | None:
+        """What is left of the next frame of which something is; None if the connection ends.
+
+        `InvalidFrameSize` if a frame is larger than the limit; then nothing of it was read.
+        """
+        while True:
+            if not self._left:
+                self._step()
+            if self._left:
+                return self._left.popleft()
+            if self._in_a_row >= AT_A_TIME:
+                self._in_a_row = 0
+                await asyncio.sleep(0)  # what comes without a pause leaves none to others
+            elif self._size_of_next() is None:
+                if self._is_over:
+                    return None
+                await self._wait()
+
+    # --- what has come -----------------------------------------------------------------
+
+    def look_ahead(self, count: int) -> None:
+        """Begin with some frames before it is their turn, as far as they are there.
+
+        What is wrong with one of them is said when it is its turn.
+        """
+        with suppress(LogError):
+            while len(self._left) < count:
+                if not self._step():
+                    return
+
+    def _step(self) -> bool:
+        """Begin with the next frame; whether it is there."""
+        size_bytes = self._size_of_next()
+        if size_bytes is None:
+            return False
+        self._in_a_row += 1
+        begin = self._at + HEAD_BYTES
+        end = begin + size_bytes
+        left = self._begin(memoryview(self._room)[begin:end])
+        if left is not None:
+            self._left.append(left)
+        self._at = end
+        return True
+
+    def _size_of_next(self) -> int | None:
+        """The size of the next frame; None if it is not there yet."""
+        held_bytes = self._end - self._at
+        if held_bytes < HEAD_BYTES:
+            return None
+        head = self._room[self._at : self._at + HEAD_BYTES]
+        size_bytes = frame_size(head, limit_bytes=self.limit_bytes)
+        return size_bytes if held_bytes >= HEAD_BYTES + size_bytes else None
+
+    # --- what comes --------------------------------------------------------------------
+
+    async def _wait(self) -> None:
+        """Wait until a frame is there, or the end.
+
+        The loop goes on watching the connection from one frame to the next, since to tell it
+        twice a frame costs more than a small request does. It ceases when something has come
+        for which nobody waits.
+        """
         if not self._is_watched:
             self._loop.add_reader(self._connection, self._ready)
             self._is_watched = True
+        self._in_a_row = 0
         self._waiting = self._loop.create_future()
         try:
-            return await self._waiting
+            await self._waiting
         finally:
             self._waiting = None
-
-    def close(self) -> None:
-        """Watch it no longer; it is about to be closed."""
-        if self._is_watched:
-            self._loop.remove_reader(self._connection)
-            self._is_watched = False
 
     def _ready(self) -> None:
         waiting = self._waiting
         if waiting is None or waiting.done():
-            self.close()
+            self._unwatch()
             return
         try:
-            waiting.set_result(self._connection.recv(PIECE_BYTES))
+            self._receive()
+            self._step()
+            if self._is_over or self._left or self._size_of_next() is not None:
+                waiting.set_result(None)
         except (BlockingIOError, InterruptedError):
             return
-        except OSError as error:
+        except Exception as error:  # whoever waits is who can do something about it
             waiting.set_exception(error)
+            del waiting  # or what was raised would keep this call, and the call what was raised
 
+    def _unwatch(self) -> None:
+        if self._is_watched:
+            self._loop.remove_reader(self._connection)
+            self._is_watched = False
 
-class Frames:
-    """The frames that come over one connection."""
+    def _receive(self) -> None:
+        """Read as much as there is room for."""
+        self._make_room()
+        with memoryview(self._room) as room:
+            count = self._connection.recv_into(room[self._end :])
+        self._is_over = not count
+        self._end += count
+        self._is_full = self._end == len(self._room)
 
-    def __init__(self, connection: socket.socket) -> None:
-        self._pieces = Pieces(connection)
-        self._held = bytearray()
-
-    def close(self) -> None:
-        """Take no more from the connection; it is about to be closed."""
-        self._pieces.close()
-
-    async def next(self, limit_bytes: int) -> bytes | None:
-        """The next frame without its first four bytes; None if the connection ends before.
-
-        `InvalidFrameSize` if it is larger than the limit; then nothing of it was read.
-        """
-        if not await self._have(HEAD_BYTES):
-            return None
-        size_bytes = frame_size(bytes(self._held[:HEAD_BYTES]), limit_bytes=limit_bytes)
-        end = HEAD_BYTES + size_bytes
-        if not await self._have(end):
-            return None
-        with memoryview(self._held) as held:
-            frame = bytes(held[HEAD_BYTES:end])
-        del self._held[:end]
-        return frame
-
-    async def _have(self, size_bytes: int) -> bool:
-        """Hold so much; False if no more comes."""
-        while len(self._held) < size_bytes:
-            piece = await self._pieces.next()
-            if not piece:
-                return False
-            self._held += piece
-        return True
+    def _make_room(self) -> None:
+        """Have room beside what has come, and twice as much of it where it is too little."""
+        room_bytes, held_bytes = len(self._room), self._end - self._at
+        if not held_bytes and room_bytes > KEPT_BYTES:
+            self._room = bytearray(ROOM_BYTES)
+        elif 4 * held_bytes > 3 * room_bytes or (self._is_full and room_bytes < ROOM_BYTES):
+            more_bytes = max(FIRST_BYTES, 2 * room_bytes) - held_bytes
+            self._room = self._room[self._at : self._end] + bytes(more_bytes)
+        elif self._at:
+            self._room[:held_bytes] = self._room[self._at : self._end]
+        self._at, self._end = 0, held_bytes

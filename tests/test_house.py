@@ -73,7 +73,7 @@ AT_HOME = {
     "pydantic": {"scenarios"},
     "kazoo": {"real"},
     "cramjam": {"model"},
-    "numpy": {"explore", "pipeline"},
+    "numpy": {"explore", "pipeline", "model"},
     "pyspark": {"pipeline"},
     "py4j": {"pipeline"},
     "pyarrow": {"pipeline"},

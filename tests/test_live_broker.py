@@ -244,6 +244,32 @@ def test_the_rest_of_a_multiproduce_is_appended(shared: BrokerProcess) -> None:
     assert InvalidMessage.__name__ in shared.errors
 
 
+def test_what_comes_while_the_disk_is_waited_for_is_served_in_its_turn(
+    shared: BrokerProcess,
+) -> None:
+    """Each set is flushed; a fetch sees what came before it, and nothing that comes after."""
+    one = encode_request(ProduceRequest("turns", 0, MAGIC_1_HELLO))
+    all_of_it = FetchRequest("turns", 0, 0, MEBIBYTE)
+    with shared.connect() as connection:
+        connection.sendall((one + encode_request(all_of_it)) * 20)
+        for number in range(1, 21):
+            found = response_to(all_of_it, connection)
+            assert found == FetchResponse(MAGIC_1_HELLO * number)
+
+
+def test_what_is_wrong_behind_a_flush_is_said_in_its_turn(shared: BrokerProcess) -> None:
+    """What came before it is appended, and what comes after it is not."""
+    good = encode_request(ProduceRequest("before", 0, MAGIC_1_HELLO))
+    for wrong, name in (REFUSED["a damaged message"], REFUSED["a request that is cut"]):
+        with shared.connect() as connection, shared.connect() as other:
+            here = "{}:{}".format(*connection.getsockname())
+            before = fetched(other, topic="before")
+            connection.sendall(good * 3 + wrong + good)
+            assert is_closed(connection)
+            until(lambda here=here, name=name: f"{here} is closed: {name}" in shared.errors)
+            assert fetched(other, topic="before") == before + MAGIC_1_HELLO * 3
+
+
 def mutated(chance: random.Random) -> bytes:
     """A request with a few bytes changed, cut out or put in."""
     frame = bytearray(chance.choice((PRODUCE, FETCH, OFFSETS)))

@@ -16,11 +16,14 @@ from typing import Any, NamedTuple
 from model.log.contents import Contents, size_of
 from model.log.errors import DoesNotFit, LogError
 
+Frame = bytes | bytearray | memoryview
+"""What fields are taken from, which is read where it lies."""
+
 
 class Reader:
     """Takes fields from a frame, one after the other."""
 
-    def __init__(self, frame: bytes, what: str, error: type[LogError]) -> None:
+    def __init__(self, frame: Frame, what: str, error: type[LogError]) -> None:
         self.frame = frame
         self.at = 0
         self.end = len(frame)
@@ -36,10 +39,14 @@ class Reader:
         """The error that says what is wrong here."""
         return self.error(f"byte {self.at} of a {self.what}", detail)
 
-    def take(self, size_bytes: int, what: str) -> bytes:
-        """Take so many bytes."""
+    def short_of(self, size_bytes: int, what: str) -> LogError:
+        """The error that says that something is not all there."""
+        return self.wrong(f"{what} of {size_bytes} bytes, and {self.left_bytes} are left")
+
+    def take(self, size_bytes: int, what: str) -> Frame:
+        """Take so many bytes; they are not copied, if the frame is a view."""
         if not 0 <= size_bytes <= self.left_bytes:
-            raise self.wrong(f"{what} of {size_bytes} bytes, and {self.left_bytes} are left")
+            raise self.short_of(size_bytes, what)
         begin = self.at
         self.at += size_bytes
         return self.frame[begin : self.at]
@@ -72,8 +79,14 @@ def _integer(name: str, form: struct.Struct) -> Kind:
         except struct.error as error:
             raise DoesNotFit(f"{value} as {name}", str(error)) from None
 
+    size_bytes, unpack = form.size, form.unpack_from
+
     def read(reader: Reader) -> int:
-        value: int = form.unpack(reader.take(form.size, name))[0]
+        at = reader.at
+        if at + size_bytes > reader.end:
+            raise reader.short_of(size_bytes, name)
+        reader.at = at + size_bytes
+        value: int = unpack(reader.frame, at)[0]
         return value
 
     return Kind(name, form.size, lambda value: form.size, parts, read)
@@ -95,7 +108,7 @@ def _string() -> Kind:
     def read(reader: Reader) -> str:
         encoded = reader.take(INT16.read(reader), "a string")
         try:
-            return encoded.decode()
+            return str(encoded, "utf-8")
         except UnicodeDecodeError as error:
             raise reader.wrong(f"a string is not UTF-8: {error.reason}") from None
 
@@ -120,7 +133,7 @@ def _rest() -> Kind:
     """A message set that takes all that is left of the frame."""
 
     def read(reader: Reader) -> bytes:
-        return reader.take(reader.left_bytes, "a message set")
+        return bytes(reader.take(reader.left_bytes, "a message set"))
 
     return Kind("message set, to the end", 0, size_of, _encoded, read)
 
@@ -133,7 +146,7 @@ def _message_set() -> Kind:
         yield from _encoded(value)
 
     def read(reader: Reader) -> bytes:
-        return reader.take(INT32.read(reader), "a message set")
+        return bytes(reader.take(INT32.read(reader), "a message set"))
 
     def size(value: Contents) -> int:
         return INT32.smallest_bytes + size_of(value)

@@ -40,10 +40,10 @@ class GrowsBeforeItWrites(Log):
 class GoesOnAfterAFailedWrite(Log):
     """An error of the disk is taken for one of the request, and the next one is served."""
 
-    async def append(self, messages: Contents) -> Appended:
+    async def append_checked(self, whole: Checked) -> Appended:
         """Append, and say nothing of it if the disk fails."""
         try:
-            return await super().append(messages)
+            return await super().append_checked(whole)
         except StorageError:
             self.stopped = ""
             return Appended(self.end, 0, 0)

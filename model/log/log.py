@@ -214,11 +214,10 @@ class Log:
         `InvalidMessage` or `MessageSizeTooLarge` if one of its messages is not to be taken;
         then nothing is appended.
         """
-        whole = checked(
-            messages,
-            deep=self.settings.opens_compressed,
-            largest_payload_bytes=self.settings.largest_payload_bytes,
-        )
+        return await self.append_checked(checked_for(self.settings, messages))
+
+    async def append_checked(self, whole: Checked) -> Appended:
+        """Append a message set that was checked with the settings of this log."""
         return await self.alone(partial(self._append, whole))
 
     async def _append(self, whole: Checked) -> Appended:
@@ -327,6 +326,18 @@ class Log:
 
     def _stop(self, error: BaseException) -> None:
         self.stopped = self.stopped or f"{type(error).__name__}: {error}"
+
+
+def checked_for(settings: LogSettings, messages: Contents) -> Checked:
+    """Check what is to be appended to a log with these settings; a `LogError` says what is wrong.
+
+    It needs no log and waits for nothing, so it can be done before it is this set's turn.
+    """
+    return checked(
+        messages,
+        deep=settings.opens_compressed,
+        largest_payload_bytes=settings.largest_payload_bytes,
+    )
 
 
 def _check_size(view: View, size_bytes: int) -> None:

@@ -101,8 +101,10 @@ class Logs:
 
         `InvalidTopic` and `WrongPartition` if there can be none.
         """
-        self._folder_of(topic, partition)
-        return self._logs.get((topic, partition))
+        log = self._logs.get((topic, partition))
+        if log is None or partition >= self.settings.of(topic).partitions:
+            self._folder_of(topic, partition)
+        return log
 
     async def get_or_create(self, topic: str, partition: int) -> Log:
         """The log of a partition, made if there is none."""

@@ -54,6 +54,8 @@ PLAIN = 0x0100
 """Magic 1 and no attributes."""
 SMALLEST_BYTES = {0: 5, 1: 6}
 """Magic -> the size of a message without a payload."""
+MANY_MESSAGES = 40
+"""So many are checked faster at once than one after the other."""
 DEEPEST = 4
 """How many wrappers may stand around a message; one is what producers make."""
 
@@ -188,6 +190,20 @@ def _take_plain(
     return begin
 
 
+def _count_plain(data: bytes, largest_payload_bytes: int) -> tuple[int, int]:
+    """The same without the payloads: how many entries, and where the first begins that is not."""
+    first_bytes = SIZE.size + int.from_bytes(data[: SIZE.size])
+    if len(data) >= MANY_MESSAGES * first_bytes:
+        from model.log import at_once  # numpy, which nobody needs who appends a few messages
+
+        found = at_once.undamaged(data, largest_payload_bytes=largest_payload_bytes)
+        if found.message_count:
+            return found
+    plain: list[bytes] = []
+    size_bytes = _take_plain(data, plain, largest_payload_bytes=largest_payload_bytes)
+    return len(plain), size_bytes
+
+
 def _unreadable(size: int, magic: int, where: str) -> LogError:
     smallest = SMALLEST_BYTES.get(magic, min(SMALLEST_BYTES.values()))
     if size < smallest:
@@ -316,9 +332,7 @@ def checked(
     """
     unwrapping = _Unwrapping(limit_bytes)
     place = _Place()
-    plain: list[bytes] = []
-    size_bytes = _take_plain(data, plain, largest_payload_bytes=largest_payload_bytes)
-    message_count = len(plain)
+    message_count, size_bytes = _count_plain(data, largest_payload_bytes)
     for begin, end, _, attributes, _, payload in _walk(data, place, begin=size_bytes):
         if len(payload) > largest_payload_bytes:
             detail = f"{len(payload)} bytes, {largest_payload_bytes} are allowed"

@@ -14,6 +14,7 @@ so that a frame is refused before there is any room for it.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import ClassVar
 
 from model.log.contents import Contents
@@ -25,6 +26,7 @@ from model.log.fields import (
     MESSAGE_SET,
     REST,
     STRING,
+    Frame,
     Reader,
     counted,
     sized,
@@ -134,7 +136,7 @@ def encode_request(request: Request) -> bytes:
     return frame_of(b"".join(INT16.parts(request.number)), request)
 
 
-def decode_request(frame: bytes) -> Request:
+def decode_request(frame: Frame) -> Request:
     """Read a request from a frame without its first four bytes."""
     reader = Reader(frame, "request", MalformedRequest)
     number = INT16.read(reader)
@@ -196,6 +198,7 @@ def encode_response(response: Response) -> bytes:
     return frame_of(b"", response)
 
 
+@lru_cache(maxsize=256)
 def fetch_head(size_bytes: int, error_code: int = NO_ERROR) -> bytes:
     """What precedes the messages of a fetch's response, which may be sent from a file.
 

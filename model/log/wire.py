@@ -15,8 +15,10 @@ from typing import Any, ClassVar, NamedTuple
 from msgspec import Struct
 
 from model.log.errors import InvalidFrameSize
-from model.log.fields import INT32, Kind, Reader
+from model.log.fields import INT32, Frame, Kind, Reader
 
+HEAD_BYTES = INT32.smallest_bytes
+"""What says how large a frame is."""
 LARGEST_FRAME_BYTES = 100 * 1024 * 1024
 """`max.socket.request.bytes` as it is shipped."""
 
@@ -67,9 +69,11 @@ def frame_of(head: bytes, value: Laid) -> bytes:
     return b"".join((*INT32.parts(sum(map(len, parts))), *parts))
 
 
-def frame_size(frame: bytes, *, limit_bytes: int = LARGEST_FRAME_BYTES) -> int:
+def frame_size(frame: Frame, *, limit_bytes: int = LARGEST_FRAME_BYTES) -> int:
     """How many bytes follow the first four of a frame; refused if they are too many."""
-    size_bytes: int = INT32.read(Reader(frame[:4], "frame", InvalidFrameSize))
+    size_bytes = int.from_bytes(frame[:HEAD_BYTES], signed=True)
+    if len(frame) < HEAD_BYTES:
+        raise InvalidFrameSize("a frame", f"{len(frame)} bytes, and its size takes {HEAD_BYTES}")
     if not 0 < size_bytes <= limit_bytes:
         raise InvalidFrameSize("a frame", f"{size_bytes} bytes, 1 to {limit_bytes} are taken")
     return size_bytes

@@ -1,0 +1,210 @@
+"""Many messages checked at once are the same to a broker as one checked after the other."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from unittest.mock import patch
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from model.log import at_once, message_set
+from model.log.at_once import BEGIN, ONES, undamaged
+from model.log.codecs import Codec, compress
+from model.log.errors import InvalidMessage, LogError
+from model.log.message import Message
+from model.log.message_set import checked, encode, payloads, wrap
+
+LARGEST = 10**6
+AT_ONCE, ONE_BY_ONE = 0, 10**9
+"""From how many messages on they are checked at once."""
+
+
+def outcome(data: bytes, many: int, largest: int, deep: bool) -> tuple[object, ...]:
+    """What a check says of a set: what may be appended, or the error in full."""
+    with patch.object(message_set, "MANY_MESSAGES", many):
+        try:
+            found = checked(data, deep=deep, largest_payload_bytes=largest)
+        except LogError as error:
+            return type(error), str(error)
+    return found.contents, found.message_count, found.size_bytes
+
+
+def check_both(data: bytes, largest: int = LARGEST, *, deep: bool = True) -> None:
+    """Check that both ways say the same of a set."""
+    assert outcome(data, AT_ONCE, largest, deep) == outcome(data, ONE_BY_ONE, largest, deep)
+
+
+def numbered(sizes: list[int]) -> bytes:
+    """Messages of these sizes, no two of them equal."""
+    return encode(
+        Message.of((b"%d," % number * size)[:size]) for number, size in enumerate(sizes)
+    )
+
+
+# --- both ways are one -----------------------------------------------------------------
+
+plain = st.builds(Message.of, st.binary(max_size=40))
+nested = st.lists(plain, min_size=1, max_size=3).map(lambda some: Message.of(encode(some)))
+old = st.builds(Message.of, st.binary(max_size=40), magic=st.just(0))
+odd = st.builds(
+    lambda payload, attributes: Message(payload, zlib.crc32(payload), attributes),
+    st.binary(max_size=20),
+    st.integers(0, 255),
+)
+wrong = st.builds(Message, st.binary(max_size=40), st.integers(0, 2**32 - 1))
+wrapped = st.builds(
+    wrap,
+    st.lists(st.one_of(plain, wrong), min_size=1, max_size=3),
+    st.sampled_from([Codec.GZIP, Codec.SNAPPY]),
+)
+entries = st.one_of(plain, plain, plain, nested, old, odd).map(lambda one: encode([one]))
+mixed = st.lists(st.one_of(entries, entries, wrapped), max_size=30).map(b"".join)
+of_one_size = st.builds(
+    lambda size, count, seed: encode(
+        Message.of(bytes((seed + at * at) % 256 for at in range(number, number + size)))
+        for number in range(count)
+    ),
+    st.integers(0, 40),
+    st.integers(1, 40),
+    st.integers(0, 255),
+)
+sets = st.one_of(mixed, of_one_size)
+some_blocks = st.sampled_from([10, 40, 97, 400, at_once.BLOCK_BYTES])
+
+
+@st.composite
+def damaged(draw: st.DrawFn) -> bytes:
+    """A set with some bytes changed, a part taken out or put in, and the end cut off."""
+    data = bytearray(draw(sets))
+    for _ in range(draw(st.integers(0, 3))):
+        at = draw(st.integers(0, max(len(data) - 1, 0)))
+        what = draw(st.sampled_from(["change", "take", "put"]))
+        if what == "change" and data:
+            data[at] ^= draw(st.integers(1, 255))
+        elif what == "take":
+            del data[at : at + draw(st.integers(1, 30))]
+        else:
+            data[at:at] = draw(st.binary(max_size=30))
+    return bytes(data[: draw(st.integers(0, len(data)))]) if draw(st.booleans()) else bytes(data)
+
+
+@settings(max_examples=300)
+@given(damaged(), some_blocks, st.sampled_from([0, 5, 20, LARGEST]), st.booleans())
+def test_whatever_a_set_holds_both_ways_say_the_same(
+    data: bytes, block_bytes: int, largest: int, deep: bool
+) -> None:
+    with patch.object(at_once, "BLOCK_BYTES", block_bytes):
+        check_both(data, largest, deep=deep)
+
+
+@given(st.lists(st.integers(0, 60), min_size=1, max_size=30), some_blocks, st.data())
+def test_every_changed_bit_of_a_payload_or_crc_is_seen(
+    sizes: list[int], block_bytes: int, data: st.DataObject
+) -> None:
+    whole = numbered(sizes)
+    which = data.draw(st.integers(0, len(sizes) - 1))
+    begin = sum(sizes[:which]) + 10 * which
+    at = begin + data.draw(st.integers(6, 9 + sizes[which]))
+    broken = bytearray(whole)
+    broken[at] ^= 1 << data.draw(st.integers(0, 7))
+
+    with patch.object(at_once, "BLOCK_BYTES", block_bytes):
+        found = undamaged(bytes(broken), largest_payload_bytes=LARGEST)
+
+    assert found.size_bytes <= begin
+    with pytest.raises(InvalidMessage, match=f"offset {begin}:"):
+        checked(bytes(broken), deep=True, largest_payload_bytes=LARGEST)
+
+
+@given(st.lists(st.integers(0, 60), min_size=1, max_size=30))
+def test_sets_of_plain_messages_are_seen_to_their_end(sizes: list[int]) -> None:
+    whole = numbered(sizes)
+
+    found = undamaged(whole, largest_payload_bytes=60)
+
+    assert found == (len(sizes), len(whole))
+
+
+# --- sets of some size -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("size_of", [lambda at: 100, lambda at: 20 + at * 37 % 160])
+def test_a_large_set_is_checked_block_by_block(size_of: Callable[[int], int]) -> None:
+    sizes = [size_of(at) for at in range(6000)]
+    whole = numbered(sizes)
+    assert len(whole) > 2 * at_once.BLOCK_BYTES
+
+    assert undamaged(whole, largest_payload_bytes=LARGEST) == (6000, len(whole))
+
+    broken = bytearray(whole)
+    broken[-1] ^= 1
+    found = undamaged(bytes(broken), largest_payload_bytes=LARGEST)
+    assert len(whole) - 2 * at_once.BLOCK_BYTES < found.size_bytes < len(whole)
+    check_both(bytes(broken))
+
+
+def test_a_message_in_a_payload_is_not_taken_for_one() -> None:
+    inner = encode([Message.of(b"inside")])
+    data = encode([Message.of(b"before"), Message.of(b"--" + inner), Message.of(b"after")])
+
+    assert undamaged(data, largest_payload_bytes=LARGEST) == (3, len(data))
+    check_both(data)
+
+
+def test_payloads_full_of_messages_are_left_to_others_at_once() -> None:
+    inner = encode([Message.of(b"inside")])
+    data = encode(Message.of(b"-" * (at % 7) + inner) for at in range(1, 99))
+
+    assert undamaged(data, largest_payload_bytes=LARGEST).message_count == 1
+    check_both(data)
+
+
+def test_messages_larger_than_a_block_are_left_to_others() -> None:
+    data = numbered([30, 31, at_once.BLOCK_BYTES, 30])
+
+    assert undamaged(data, largest_payload_bytes=LARGEST).message_count == 2
+    check_both(data)
+
+
+WRAPPED = compress(Codec.GZIP, encode([Message.of(b"one"), Message.of(b"two")]))
+OF_ONE_SIZE = {
+    "of magic 0": [Message.of(b"first format", magic=0)] * 50,
+    "wrappers": [Message.of(WRAPPED, codec=Codec.GZIP)] * 50,
+    "a wrapper among them": [Message.of(bytes(len(WRAPPED)))] * 49
+    + [Message.of(WRAPPED, codec=Codec.GZIP)],
+    "with attributes": [Message(b"odd", zlib.crc32(b"odd"), 0x40)] * 50,
+}
+
+
+@pytest.mark.parametrize("what", OF_ONE_SIZE)
+def test_entries_of_one_size_need_not_be_plain(what: str) -> None:
+    check_both(encode(OF_ONE_SIZE[what]))
+
+
+# --- what one pass can tell ------------------------------------------------------------
+
+
+def test_the_word_that_begins_a_message_makes_the_register_what_it_is_at_first() -> None:
+    assert zlib.crc32(BEGIN.to_bytes(4, "little"), ONES) == 0
+
+
+def after_zeros(register: int, count: int) -> int:
+    """What becomes of a register without a message in it."""
+    return zlib.crc32(bytes(count), register ^ ONES) ^ ONES
+
+
+def test_wrong_crcs_that_were_made_to_hide_each_other_are_found_by_who_reads_them() -> None:
+    """The page on the log says so; chance does this once in 2**32 times."""
+    first, second = Message.of(b"first"), Message.of(b"second")
+    wrong = Message(first.payload, first.crc ^ 0xBAD)
+    hiding = Message(second.payload, second.crc ^ after_zeros(0xBAD, 10 + len(second.payload)))
+    data = encode([wrong, hiding])
+
+    assert undamaged(data, largest_payload_bytes=LARGEST).message_count == 2
+    with pytest.raises(InvalidMessage):
+        payloads(data)
+    assert undamaged(encode([wrong, second]), largest_payload_bytes=LARGEST).message_count == 0
+    assert undamaged(encode([first, hiding]), largest_payload_bytes=LARGEST).message_count == 0
