@@ -113,8 +113,16 @@ if (data.inevitable) drawCurve(section("When it became inevitable"), data.inevit
 if (data.coverage.length) drawCoverage(section("Which step met which fault"));
 if (data.measures.length) {
   const seconds = (us) => (us === null ? "-" : (us / 1e6).toFixed(3));
-  table(section("Runs"), ["run", "group", "rest after, s", "attempts", "reads", "changes", "moves", "at least", "overlap, s", "gap, s", "zombie, s", "messages a second"], data.measures.map((row) => [
+  table(section("Runs"), ["run", "group", "rest after, s", "attempts", "reads", "changes", "moves", "at least", "overlap, s", "gap, s", "zombie, s"], data.measures.map((row) => [
     row.run, row.group, seconds(row.rest_after_us), row.attempts, row.reads, row.changes, row.moves, row.least_moves || 0,
-    seconds(row.overlap_us), seconds(row.gap_us), seconds(row.zombie_window_us), row.a_second === null ? "-" : round(row.a_second),
+    seconds(row.overlap_us), seconds(row.gap_us), seconds(row.zombie_window_us),
+  ]));
+}
+const stored = data.measures.filter((row) => row.most_lag !== null);
+if (stored.length) {
+  const number = (value) => (value === null ? "-" : round(value));
+  table(section("Messages"), ["run", "group", "accepted", "consumed", "lost", "repeated", "lag at most", "in the end", "uncommitted at most", "in the end", "messages a second", "cache hits"], stored.map((row) => [
+    row.run, row.group, number(row.accepted), number(row.consumed), number(row.lost), number(row.repeated), number(row.most_lag), number(row.last_lag),
+    number(row.most_uncommitted), number(row.last_uncommitted), number(row.a_second), row.cache_hits === null ? "-" : (100 * row.cache_hits).toFixed(1) + " %",
   ]));
 }

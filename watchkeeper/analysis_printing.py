@@ -104,6 +104,7 @@ def report(done: Done, to: Console) -> None:
     _agreement(done, to)
     _failures(done, to)
     _measures(done, to)
+    _messages(done, to)
     _coverage(done, to)
     if done.inevitable is not None:
         _curve(done.inevitable, to)
@@ -181,6 +182,35 @@ def _measures(done: Done, to: Console) -> None:
         if len(rows) > MOST_ROWS:
             to.print(f"and {len(rows) - MOST_ROWS:,} more, in tables/measures", style="dim")
         to.print()
+
+
+def _messages(done: Done, to: Console) -> None:
+    """What became of messages, and how far groups were behind, where logs hold any."""
+    rows = [row for row in done.found.measured if row["most_lag"] is not None]
+    table = plain_table(
+        *("run", "group", "accepted", "consumed", "lost", "repeated"),
+        *("lag at most", "last", "uncommitted", "last", "messages/s", "cache hits"),
+    )
+    table.columns[0].no_wrap = True
+    counts = ("accepted", "consumed", "lost", "repeated", "most_lag", "last_lag")
+    for row in rows[:MOST_ROWS]:
+        uncommitted = (row["most_uncommitted"], row["last_uncommitted"])
+        rate, hits = row["a_second"], row["cache_hits"]
+        table.add_row(
+            *(row["run"], row["group"]),
+            *(_number(one) for one in (*(row[name] for name in counts), *uncommitted)),
+            "-" if rate is None else f"{rate:,.0f}",
+            "-" if hits is None else f"{hits:.1%}",
+        )
+    if rows:
+        show_table(table, to)
+        if len(rows) > MOST_ROWS:
+            to.print(f"and {len(rows) - MOST_ROWS:,} more, in tables/measures", style="dim")
+        to.print()
+
+
+def _number(number: int | None) -> str:
+    return "-" if number is None else f"{number:,}"
 
 
 def _coverage(done: Done, to: Console) -> None:
