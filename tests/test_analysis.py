@@ -10,7 +10,6 @@ import json
 import shlex
 from collections import Counter
 from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -64,6 +63,8 @@ class Shown(NamedTuple):
     said: dict[str, Any]
     complaints: str
     out: Path
+    results: list[Result]
+    """Of the runs that were not tampered with."""
 
 
 def write_run(out: Path, result: Result) -> Path:
@@ -90,10 +91,14 @@ def tampered_trace(home: Path, event: str, change: tuple[str, str]) -> None:
     (home / "trace.jsonl").write_text("".join(lines))
 
 
-@cache
-def simulated(scenario: str, variant: str, seed: int) -> Result:
-    """One of these runs, simulated once."""
-    return simulate(scenario, variant=variant, seed=seed)
+def mirror_dies(home: Path) -> Result:
+    """A run in which both processes of a mirror die: what they had not read is yet to come."""
+    text = (HOME / "scenarios/mirror-crash.yaml").read_text()
+    crashes = "".join(f"  - {{at: 14s, crash: hub-west/{number}}}\n" for number in range(2))
+    changed = text.replace("name: mirror-crash", "name: mirror-dies")
+    path = home / "mirror-dies.yaml"
+    path.write_text(changed.replace("settle: 20s", f"{crashes}settle: 8s"))
+    return simulate(str(path), variant="hardened")
 
 
 @pytest.fixture(scope="module")
@@ -104,8 +109,10 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     except EnvironmentProblem as problem:
         pytest.skip(str(problem))
     home = tmp_path_factory.mktemp("analysis")
-    for run in RUNS:
-        write_run(home / "runs", simulated(*run))
+    results = [simulate(name, variant=variant, seed=seed) for name, variant, seed in RUNS]
+    results.append(mirror_dies(home))
+    for result in results:
+        write_run(home / "runs", result)
     tampered = simulate("consumer-crash", variant="hardened", seed=7)
     for number, name in enumerate(("single ownership", "full cover", "work bound")):
         tampered_verdict(write_run(home / f"verdict-{number}", tampered), name)
@@ -118,10 +125,10 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     assert run_command([*sweep, "--no-shrink", "--out", str(home / "swept")]) == 0
     wanted = Wanted("local[2]", "tests", home / "scratch", "python", patience_s=600)
     with session(wanted), pytest.MonkeyPatch.context() as patch:
-        yield analyzed(home, patch)
+        yield analyzed(home, patch, results)
 
 
-def analyzed(home: Path, patch: pytest.MonkeyPatch) -> Shown:
+def analyzed(home: Path, patch: pytest.MonkeyPatch, results: list[Result]) -> Shown:
     """Run the command on a folder, and keep what it prints."""
     import io
 
@@ -131,7 +138,7 @@ def analyzed(home: Path, patch: pytest.MonkeyPatch) -> Shown:
     code = run_command(["analyze", str(home), "--out", str(home / "out"), "--json"])
     patch.undo()
     assert out.getvalue(), err.getvalue()
-    return Shown(code, json.loads(out.getvalue()), err.getvalue(), home / "out")
+    return Shown(code, json.loads(out.getvalue()), err.getvalue(), home / "out", results)
 
 
 # --- every property a second time ------------------------------------------------------
@@ -165,8 +172,8 @@ def test_a_difference_is_told_in_a_sentence(shown: Shown) -> None:
 def test_properties_that_hold_and_that_do_not_are_compared(shown: Shown) -> None:
     """Both verdicts of nearly every property are among the runs, so agreement says something."""
     seen: dict[str, set[Verdict]] = {}
-    for run in RUNS:
-        for one in simulated(*run).findings:
+    for result in shown.results:
+        for one in result.findings:
             seen.setdefault(one.claim.name.partition(":")[0], set()).add(one.verdict)
     both = {name for name, verdicts in seen.items() if len(verdicts) > 1}
 
@@ -205,8 +212,7 @@ def test_failures_are_counted_over_all_runs_of_a_sweep(shown: Shown) -> None:
 def test_measures_are_those_of_the_judges(shown: Shown) -> None:
     """What judges count on their way comes out of the tables, too."""
     rows = {(one["run"], one["group"]): one for one in shown.said["measures"]}
-    for run in RUNS:
-        result = simulated(*run)
+    for result in shown.results:
         stats = result.judgement.stats
         for group, counted in stats["groups"].items():
             row = rows[result.trace.header.run_id, group]
@@ -227,8 +233,7 @@ def table(shown: Shown, name: str) -> list[dict[str, Any]]:
 def of_runs(shown: Shown, name: str) -> Iterator[tuple[Result, list[dict[str, Any]]]]:
     """Every run, with its rows of a table."""
     rows = table(shown, name)
-    for run in RUNS:
-        result = simulated(*run)
+    for result in shown.results:
         yield result, [row for row in rows if row["run"] == result.trace.header.run_id]
 
 
@@ -292,8 +297,7 @@ def test_every_promise_is_judged_a_second_time(shown: Shown) -> None:
     """Through mirrors, too; and what is counted is what the judge counts."""
     groups = {(row["run"], row["group"]): row for row in table(shown, "messages")}
     seen: Counter[str] = Counter()
-    for run in RUNS:
-        result = simulated(*run)
+    for result in shown.results:
         for group, account in plain.accounts(result).items():
             wanted = {
                 **{name: getattr(account, name) for name in COUNTS},
@@ -311,8 +315,7 @@ def test_losses_and_repeats_are_told_by_source_and_by_partition(shown: Shown) ->
     sources, partitions = (
         table(shown, f"messages_by_{what}") for what in ("source", "partition")
     )
-    for run in RUNS:
-        result = simulated(*run)
+    for result in shown.results:
         name = result.trace.header.run_id
         for group, account in plain.accounts(result).items():
             mine = [row for row in sources if (row["run"], row["group"]) == (name, group)]
@@ -337,8 +340,7 @@ def test_lag_is_that_of_the_report_of_a_run(shown: Shown) -> None:
             of_run = steps.setdefault(row["run"], {})
             key = (row["group"], row["topic"], row["partition"])
             of_run.setdefault(key, []).append((row["t_us"], row["lag"]))
-    for run in RUNS:
-        trace = simulated(*run).trace
+    for trace in (result.trace for result in shown.results):
         assert steps.get(trace.header.run_id, {}) == plain.lags_of(trace)
         for (group, *_), _ in plain.lags_of(trace).items():
             [row] = [
