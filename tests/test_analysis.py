@@ -7,7 +7,11 @@ runs that do not, a sweep, and runs of which a verdict or a trace was tampered w
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import signal
+import subprocess
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +23,7 @@ from model.verdicts import Verdict
 from pipeline.analysis.agreement import TRACE
 from pipeline.analysis.clusters import needed
 from pipeline.analysis.lags import HANDED_ON, LAGS
-from pipeline.analysis.store import replacing
+from pipeline.analysis.store import replacing, write_summary
 from pipeline.problems import PipelineProblem
 from pipeline.session import Wanted, session
 from real.java import find_java
@@ -53,6 +57,7 @@ COUNTS = (
     *("accepted", "refused", "never_stored", "stored_twice", "consumed", "coming", "lost"),
     "unread",
 )
+PATHS = {**os.environ, "PYTHONPATH": str(HOME)}
 SHARE = ("stored", "skipped", "repeated", "unread")
 
 
@@ -511,6 +516,84 @@ def test_an_analysis_takes_the_place_of_another_as_a_whole(tmp_path: Path) -> No
         (home / "analysis.json").write_text("2")
     assert (out / "analysis.json").read_text() == "2"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+STRUCK = """
+import os, signal, sys
+from pathlib import Path
+from pipeline.analysis.store import replacing, write_summary
+
+left = int({left!r})
+
+def strike(event, arguments):
+    global left
+    if event in {touching!r} or (event == "open" and "w" in str(arguments[1])):
+        left -= 1
+        if left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+with replacing(Path({out!r})) as home:
+    (home / "tables").mkdir()
+    (home / "tables/part-0").write_text("2")
+    sys.addaudithook(strike)
+    write_summary(home, {{"made": 2}})
+"""
+TOUCHING = ("os.rename", "os.remove", "os.rmdir", "os.mkdir", "shutil.rmtree", "os.truncate")
+"""What Python tells of before it changes anything on a disk."""
+
+
+def made_of(out: Path) -> int:
+    """Which analysis is in a folder; it has to be whole."""
+    made = json.loads((out / "analysis.json").read_text())["made"]
+    assert (out / "tables/part-0").read_text() == str(made)
+    return int(made)
+
+
+def test_a_kill_before_any_step_of_the_replacement_loses_nothing(tmp_path: Path) -> None:
+    """Killed before the first thing it changes on disk, the second, and so on until it gets
+    through: what comes next finds the one analysis or the other, whole, and keeps it even if
+    it fails itself."""
+    found = []
+    for left in range(50):
+        out = tmp_path / str(left) / "out"
+        with replacing(out) as home:
+            (home / "tables").mkdir()
+            (home / "tables/part-0").write_text("1")
+            write_summary(home, {"made": 1})
+        program = STRUCK.format(left=left, touching=TOUCHING, out=str(out))
+        done = subprocess.run([sys.executable, "-P", "-c", program], env=PATHS, check=False)
+        with pytest.raises(ZeroDivisionError), replacing(out):
+            raise ZeroDivisionError
+        found.append(made_of(out))
+        assert [path.name for path in out.parent.iterdir()] == ["out"]
+        if done.returncode == 0:
+            break
+        assert done.returncode == -signal.SIGKILL
+    assert found[0] == 1
+    assert found[-1] == 2
+    assert found == sorted(found)
+    assert len(found) > 6
+
+
+def test_nobody_comes_between_the_steps_of_a_replacement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or what is whole, and not yet in its place, would be taken for what a kill has left."""
+    rename = Path.rename
+    told = []
+
+    def met(path: Path, target: Path) -> Path:
+        with pytest.raises(PipelineProblem, match="under way"), replacing(tmp_path / "out"):
+            pass
+        told.append(path.name)
+        return rename(path, target)
+
+    for made in (1, 2):
+        with monkeypatch.context() as patch, replacing(tmp_path / "out") as home:
+            write_summary(home, {"made": made})
+            patch.setattr(Path, "rename", met)
+    assert told == 2 * ["out", ".out-unfinished"]
+    assert json.loads((tmp_path / "out/analysis.json").read_text()) == {"made": 2}
 
 
 def test_two_analyses_do_not_write_one_folder(tmp_path: Path) -> None:
