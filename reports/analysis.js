@@ -62,7 +62,7 @@ function drawFailures(parent) {
 function drawCoverage(parent) {
   const faults = [...new Set(data.coverage.map((one) => one.fault))];
   const steps = [...new Set(data.coverage.map((one) => one.step))];
-  const left = 190, top = 90, wide = 62, high = 18;
+  const left = 230, top = 90, wide = 62, high = 18;
   const most = Math.max(1, ...data.coverage.map((one) => one.times));
   const svg = draw(parent, "svg", { width: left + faults.length * wide + 80, height: top + steps.length * high + 10 });
   faults.forEach((fault, at) => {
@@ -86,10 +86,10 @@ function drawCoverage(parent) {
 function drawCurve(parent, curve) {
   const left = 50, top = 16, width = 640, height = 220;
   const last = Math.max(1, curve.points[curve.points.length - 1].events);
-  const svg = draw(parent, "svg", { width: left + width + 40, height: top + height + 50 });
   const x = (point) => left + (point.events / last) * width;
   const y = (value) => top + height - (value / 1000) * height;
   make(parent, "p", {}, curve.run + ": " + curve.violates.join(", ") + ". Its first events stay, and what chance decides after them is drawn anew.");
+  const svg = draw(parent, "svg", { width: left + width + 40, height: top + height + 50 });
   for (const value of [0, 250, 500, 750, 1000]) {
     draw(svg, "line", { x1: left, x2: left + width, y1: y(value), y2: y(value), stroke: "#eceff2" });
     draw(svg, "text", { x: left - 6, y: y(value) + 4, class: "soft end" }, String(value));
@@ -116,5 +116,13 @@ if (data.measures.length) {
   table(section("Runs"), ["run", "group", "rest after, s", "attempts", "reads", "changes", "moves", "at least", "overlap, s", "gap, s", "zombie, s", "messages a second"], data.measures.map((row) => [
     row.run, row.group, seconds(row.rest_after_us), row.attempts, row.reads, row.changes, row.moves, row.least_moves || 0,
     seconds(row.overlap_us), seconds(row.gap_us), seconds(row.zombie_window_us), row.a_second === null ? "-" : round(row.a_second),
+  ]));
+}
+const stored = data.measures.filter((row) => row.most_lag !== null);
+if (stored.length) {
+  const number = (value) => (value === null ? "-" : round(value));
+  table(section("Messages"), ["run", "group", "accepted", "consumed", "lost", "repeated", "lag at most", "in the end", "uncommitted at most", "in the end", "cache hits"], stored.map((row) => [
+    row.run, row.group, number(row.accepted), number(row.consumed), number(row.lost), number(row.repeated), number(row.most_lag), number(row.last_lag),
+    number(row.most_uncommitted), number(row.last_uncommitted), row.cache_hits === null ? "-" : (100 * row.cache_hits).toFixed(1) + " %",
   ]));
 }

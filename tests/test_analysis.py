@@ -7,7 +7,12 @@ runs that do not, a sweep, and runs of which a verdict or a trace was tampered w
 from __future__ import annotations
 
 import json
+import os
 import shlex
+import signal
+import subprocess
+import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,11 +22,13 @@ import pytest
 from model.verdicts import Verdict
 from pipeline.analysis.agreement import TRACE
 from pipeline.analysis.clusters import needed
-from pipeline.analysis.store import replacing
+from pipeline.analysis.lags import HANDED_ON, LAGS
+from pipeline.analysis.store import replacing, write_summary
 from pipeline.problems import PipelineProblem
 from pipeline.session import Wanted, session
 from real.java import find_java
 from real.problems import EnvironmentProblem
+from tests import analysis_plain as plain
 from tests.test_house import HOME
 from watchkeeper import simulate
 from watchkeeper.cli import run_command
@@ -40,8 +47,18 @@ RUNS = (
     ("broker-crash", "hardened", 0),
     ("exactly-once", "hardened", 0),
     ("at-most-once", "documented", 0),
+    ("broker-crash-unflushed", "hardened", 0),
+    ("mirror-crash", "hardened", 0),
+    ("mirror-commits-first", "hardened", 0),
+    ("mirror-moved-group", "hardened", 0),
 )
 """Runs in which between them nearly every property holds, and is violated."""
+COUNTS = (
+    *("accepted", "refused", "never_stored", "stored_twice", "consumed", "coming", "lost"),
+    "unread",
+)
+PATHS = {**os.environ, "PYTHONPATH": str(HOME)}
+SHARE = ("stored", "skipped", "repeated", "unread")
 
 
 class Shown(NamedTuple):
@@ -51,6 +68,8 @@ class Shown(NamedTuple):
     said: dict[str, Any]
     complaints: str
     out: Path
+    results: list[Result]
+    """Of the runs that were not tampered with."""
 
 
 def write_run(out: Path, result: Result) -> Path:
@@ -77,6 +96,16 @@ def tampered_trace(home: Path, event: str, change: tuple[str, str]) -> None:
     (home / "trace.jsonl").write_text("".join(lines))
 
 
+def mirror_dies(home: Path) -> Result:
+    """A run in which both processes of a mirror die: what they had not read is yet to come."""
+    text = (HOME / "scenarios/mirror-crash.yaml").read_text()
+    crashes = "".join(f"  - {{at: 14s, crash: hub-west/{number}}}\n" for number in range(2))
+    changed = text.replace("name: mirror-crash", "name: mirror-dies")
+    path = home / "mirror-dies.yaml"
+    path.write_text(changed.replace("settle: 20s", f"{crashes}settle: 8s"))
+    return simulate(str(path), variant="hardened")
+
+
 @pytest.fixture(scope="module")
 def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     """One analysis of all that these tests need."""
@@ -85,8 +114,10 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     except EnvironmentProblem as problem:
         pytest.skip(str(problem))
     home = tmp_path_factory.mktemp("analysis")
-    for scenario, variant, seed in RUNS:
-        write_run(home / "runs", simulate(scenario, variant=variant, seed=seed))
+    results = [simulate(name, variant=variant, seed=seed) for name, variant, seed in RUNS]
+    results.append(mirror_dies(home))
+    for result in results:
+        write_run(home / "runs", result)
     tampered = simulate("consumer-crash", variant="hardened", seed=7)
     for number, name in enumerate(("single ownership", "full cover", "work bound")):
         tampered_verdict(write_run(home / f"verdict-{number}", tampered), name)
@@ -99,10 +130,10 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     assert run_command([*sweep, "--no-shrink", "--out", str(home / "swept")]) == 0
     wanted = Wanted("local[2]", "tests", home / "scratch", "python", patience_s=600)
     with session(wanted), pytest.MonkeyPatch.context() as patch:
-        yield analyzed(home, patch)
+        yield analyzed(home, patch, results)
 
 
-def analyzed(home: Path, patch: pytest.MonkeyPatch) -> Shown:
+def analyzed(home: Path, patch: pytest.MonkeyPatch, results: list[Result]) -> Shown:
     """Run the command on a folder, and keep what it prints."""
     import io
 
@@ -112,7 +143,7 @@ def analyzed(home: Path, patch: pytest.MonkeyPatch) -> Shown:
     code = run_command(["analyze", str(home), "--out", str(home / "out"), "--json"])
     patch.undo()
     assert out.getvalue(), err.getvalue()
-    return Shown(code, json.loads(out.getvalue()), err.getvalue(), home / "out")
+    return Shown(code, json.loads(out.getvalue()), err.getvalue(), home / "out", results)
 
 
 # --- every property a second time ------------------------------------------------------
@@ -146,8 +177,8 @@ def test_a_difference_is_told_in_a_sentence(shown: Shown) -> None:
 def test_properties_that_hold_and_that_do_not_are_compared(shown: Shown) -> None:
     """Both verdicts of nearly every property are among the runs, so agreement says something."""
     seen: dict[str, set[Verdict]] = {}
-    for scenario, variant, seed in RUNS:
-        for one in simulate(scenario, variant=variant, seed=seed).findings:
+    for result in shown.results:
+        for one in result.findings:
             seen.setdefault(one.claim.name.partition(":")[0], set()).add(one.verdict)
     both = {name for name, verdicts in seen.items() if len(verdicts) > 1}
 
@@ -186,8 +217,7 @@ def test_failures_are_counted_over_all_runs_of_a_sweep(shown: Shown) -> None:
 def test_measures_are_those_of_the_judges(shown: Shown) -> None:
     """What judges count on their way comes out of the tables, too."""
     rows = {(one["run"], one["group"]): one for one in shown.said["measures"]}
-    for scenario, variant, seed in RUNS:
-        result = simulate(scenario, variant=variant, seed=seed)
+    for result in shown.results:
         stats = result.judgement.stats
         for group, counted in stats["groups"].items():
             row = rows[result.trace.header.run_id, group]
@@ -195,6 +225,145 @@ def test_measures_are_those_of_the_judges(shown: Shown) -> None:
             del wanted["rests"]
             assert {name: row[name] for name in wanted} == wanted
             assert (row["least_moves"] or 0) <= row["moves"]
+
+
+def table(shown: Shown, name: str) -> list[dict[str, Any]]:
+    """The rows of a table that the analysis left."""
+    import pyarrow.parquet as pq
+
+    rows: list[dict[str, Any]] = pq.read_table(shown.out / "tables" / name).to_pylist()
+    return rows
+
+
+def of_runs(shown: Shown, name: str) -> Iterator[tuple[Result, list[dict[str, Any]]]]:
+    """Every run, with its rows of a table."""
+    rows = table(shown, name)
+    for result in shown.results:
+        yield result, [row for row in rows if row["run"] == result.trace.header.run_id]
+
+
+def test_ownership_is_what_a_walk_through_the_run_finds(shown: Shown) -> None:
+    """Who fetched what from when to when."""
+    for result, rows in of_runs(shown, "intervals"):
+        names = ("group", "topic", "partition", "node", "from_us", "to_us")
+        assert {tuple(row[name] for name in names) for row in rows} == plain.intervals(
+            result.trace
+        )
+
+
+def test_overlaps_and_gaps_last_as_long_as_a_walk_finds(shown: Shown) -> None:
+    """Added up by group."""
+    seen = set()
+    for result, rows in of_runs(shown, "overlaps_and_gaps"):
+        lasted: Counter[tuple[str, bool]] = Counter()
+        for row in rows:
+            lasted[row["group"], row["number"] > 1] += row["to_us"] - row["from_us"]
+        assert lasted == plain.overlaps_and_gaps(result.trace)
+        seen |= {kind for _, kind in lasted}
+    assert seen == {True, False}
+
+
+def test_moves_are_those_from_rest_to_rest(shown: Shown, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And so is the least number of them that would have done."""
+    seen = set()
+    for result, rows in of_runs(shown, "moves"):
+        made = {row["group"]: (row["moves"], row["least_moves"]) for row in rows}
+        wanted = plain.moves(result, monkeypatch)
+        assert made == {group: wanted[group] for group in made}
+        assert all(wanted[group] == (0, 0) for group in wanted.keys() - made.keys())
+        seen |= {made > least for made, least in wanted.values()}
+    assert seen == {True, False}
+
+
+def test_the_herd_is_counted_change_by_change(shown: Shown) -> None:
+    """Attempts, reads, members that were woken, and how long until the group was at rest."""
+    for result, rows in of_runs(shown, "herd"):
+        names = ("attempts", "reads", "woken", "rest_after_us")
+        found = {(row["group"], row["t_us"]): tuple(row[one] for one in names) for row in rows}
+        assert found == plain.herd(result)
+
+
+def test_throughput_and_cache_hits_are_those_of_the_events(shown: Shown) -> None:
+    """A row a run that has any."""
+    for result, rows in of_runs(shown, "throughput"):
+        assert sum(row["messages"] for row in rows) == plain.throughput(result.trace)
+    shares = set()
+    for result, rows in of_runs(shown, "cache"):
+        [hits] = [row["cache_hits"] for row in rows] or [None]
+        assert hits == (pytest.approx(plain.cache_hits(result.trace)) if hits else None)
+        shares.add(hits is None)
+    assert shares == {True, False}
+
+
+# --- messages --------------------------------------------------------------------------
+
+
+def test_every_promise_is_judged_a_second_time(shown: Shown) -> None:
+    """Through mirrors, too; and what is counted is what the judge counts."""
+    groups = {(row["run"], row["group"]): row for row in table(shown, "messages")}
+    seen: Counter[str] = Counter()
+    for result in shown.results:
+        for group, account in plain.accounts(result).items():
+            wanted = {
+                **{name: getattr(account, name) for name in COUNTS},
+                "repeated": account.duplicated,
+            }
+            row = groups.pop((result.trace.header.run_id, group))
+            assert {name: row[name] for name in wanted} == wanted
+            seen.update(wanted)
+    assert all(run.startswith("consumer-crash-hardened-sim-7") for run, _ in groups)
+    assert all(seen[name] for name in ("lost", "repeated", "unread", "coming", "stored_twice"))
+
+
+def test_losses_and_repeats_are_told_by_source_and_by_partition(shown: Shown) -> None:
+    """Of a mirror's target, by the producers of its sources."""
+    sources, partitions = (
+        table(shown, f"messages_by_{what}") for what in ("source", "partition")
+    )
+    for result in shown.results:
+        name = result.trace.header.run_id
+        for group, account in plain.accounts(result).items():
+            mine = [row for row in sources if (row["run"], row["group"]) == (name, group)]
+            for what, numbers in (("lost", account.lost_of), ("repeated", account.repeated_of)):
+                told = ((row["producer"], row[what]) for row in mine if row[what])
+                assert tuple(sorted(told)) == numbers
+            assert {
+                (row["topic"], row["partition"]): tuple(row[one] for one in SHARE)
+                for row in partitions
+                if (row["run"], row["group"]) == (name, group)
+            } == {
+                tuple(one.partition): (one.stored, one.skipped, one.duplicated, one.unread)
+                for one in account.shares
+            }
+
+
+def test_lag_is_that_of_the_report_of_a_run(shown: Shown) -> None:
+    """Step by step, in every partition; also where a log has lost its end with its host."""
+    steps: dict[str, dict[tuple[str, ...], list[tuple[int, int]]]] = {}
+    for row in sorted(table(shown, "lags"), key=lambda row: row["t_us"]):
+        if row["behind"] == HANDED_ON:
+            of_run = steps.setdefault(row["run"], {})
+            key = (row["group"], row["topic"], row["partition"])
+            of_run.setdefault(key, []).append((row["t_us"], row["lag"]))
+    for trace in (result.trace for result in shown.results):
+        assert steps.get(trace.header.run_id, {}) == plain.lags_of(trace)
+        for (group, *_), _ in plain.lags_of(trace).items():
+            [row] = [
+                row
+                for row in shown.said["measures"]
+                if (row["run"], row["group"]) == (trace.header.run_id, group)
+            ]
+            assert (row["most_lag"], row["last_lag"]) == plain.lag_together(trace, group)
+
+
+def test_the_table_of_lags_has_its_schema(shown: Shown) -> None:
+    """As it is written down."""
+    import pyarrow.parquet as pq
+
+    kinds = {"string": "string", "bigint": "int64"}
+    written = {one.name: kinds[one.dataType.simpleString()] for one in LAGS}
+    schema = pq.read_table(shown.out / "tables/lags").schema
+    assert {one.name: str(one.type) for one in schema} == written
 
 
 def test_coverage_tells_what_was_interrupted_and_what_never_was(shown: Shown) -> None:
@@ -347,6 +516,84 @@ def test_an_analysis_takes_the_place_of_another_as_a_whole(tmp_path: Path) -> No
         (home / "analysis.json").write_text("2")
     assert (out / "analysis.json").read_text() == "2"
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
+
+
+STRUCK = """
+import os, signal, sys
+from pathlib import Path
+from pipeline.analysis.store import replacing, write_summary
+
+left = int({left!r})
+
+def strike(event, arguments):
+    global left
+    if event in {touching!r} or (event == "open" and "w" in str(arguments[1])):
+        left -= 1
+        if left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+with replacing(Path({out!r})) as home:
+    (home / "tables").mkdir()
+    (home / "tables/part-0").write_text("2")
+    sys.addaudithook(strike)
+    write_summary(home, {{"made": 2}})
+"""
+TOUCHING = ("os.rename", "os.remove", "os.rmdir", "os.mkdir", "shutil.rmtree", "os.truncate")
+"""What Python tells of before it changes anything on a disk."""
+
+
+def made_of(out: Path) -> int:
+    """Which analysis is in a folder; it has to be whole."""
+    made = json.loads((out / "analysis.json").read_text())["made"]
+    assert (out / "tables/part-0").read_text() == str(made)
+    return int(made)
+
+
+def test_a_kill_before_any_step_of_the_replacement_loses_nothing(tmp_path: Path) -> None:
+    """Killed before the first thing it changes on disk, the second, and so on until it gets
+    through: what comes next finds the one analysis or the other, whole, and keeps it even if
+    it fails itself."""
+    found = []
+    for left in range(50):
+        out = tmp_path / str(left) / "out"
+        with replacing(out) as home:
+            (home / "tables").mkdir()
+            (home / "tables/part-0").write_text("1")
+            write_summary(home, {"made": 1})
+        program = STRUCK.format(left=left, touching=TOUCHING, out=str(out))
+        done = subprocess.run([sys.executable, "-P", "-c", program], env=PATHS, check=False)
+        with pytest.raises(ZeroDivisionError), replacing(out):
+            raise ZeroDivisionError
+        found.append(made_of(out))
+        assert [path.name for path in out.parent.iterdir()] == ["out"]
+        if done.returncode == 0:
+            break
+        assert done.returncode == -signal.SIGKILL
+    assert found[0] == 1
+    assert found[-1] == 2
+    assert found == sorted(found)
+    assert len(found) > 6
+
+
+def test_nobody_comes_between_the_steps_of_a_replacement(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or what is whole, and not yet in its place, would be taken for what a kill has left."""
+    rename = Path.rename
+    told = []
+
+    def met(path: Path, target: Path) -> Path:
+        with pytest.raises(PipelineProblem, match="under way"), replacing(tmp_path / "out"):
+            pass
+        told.append(path.name)
+        return rename(path, target)
+
+    for made in (1, 2):
+        with monkeypatch.context() as patch, replacing(tmp_path / "out") as home:
+            write_summary(home, {"made": made})
+            patch.setattr(Path, "rename", met)
+    assert told == 2 * ["out", ".out-unfinished"]
+    assert json.loads((tmp_path / "out/analysis.json").read_text()) == {"made": 2}
 
 
 def test_two_analyses_do_not_write_one_folder(tmp_path: Path) -> None:

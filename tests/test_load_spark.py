@@ -1,12 +1,10 @@
-"""Spark loads: killed again and again, and on a cluster of two workers."""
+"""Spark loads: killed again and again, and with a master that is not there."""
 
 from __future__ import annotations
 
 import os
 import random
 import signal
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,7 +15,6 @@ from real.problems import EnvironmentProblem
 from tests.kafka_logs import in_turn, written
 from tests.live import until
 from tests.loads import due, elsewhere, files_of, load, rows_of
-from tests.test_house import HOME
 from tests.test_sweep_kills import group_of
 
 KILLS = 2
@@ -61,53 +58,6 @@ def test_a_load_by_spark_bears_to_be_killed(tmp_path: Path) -> None:
     assert rows_of(out) == due(logs)
     until(lambda: not any(map(group_of, groups)), 60)
     assert rows_of(out) == due(logs)
-
-
-CLUSTER = """
-import sys
-from pathlib import Path
-sys.path.append({bench!r})
-from standalone import cluster
-from pipeline.kafkalog.source import register
-from pipeline.session import Wanted, session
-from watchkeeper.cli import run_command
-
-with cluster(workers=2) as made:
-    with session(Wanted(made.master, "x", Path({scratch!r}), "python")) as spark:
-        options = ["--master", made.master, "--split-bytes", "99"]
-        code = run_command(["load", {logs!r}, {out!r}, *options])
-        register(spark)
-        print("rows", spark.read.format("kafkalog").load({logs!r}).count())
-sys.exit(code)
-"""
-
-
-def test_a_load_runs_unchanged_on_a_cluster(tmp_path: Path) -> None:
-    """Of two workers on this machine; and so does the data source."""
-    logs = {"1/clicks-0": in_turn("0.7", 9), "2/clicks-0": in_turn("0.7", 9, Codec.SNAPPY)}
-    home = written(tmp_path / "logs", logs)
-    program = CLUSTER.format(
-        bench=str(HOME / "bench"),
-        logs=str(home),
-        out=str(tmp_path / "out"),
-        scratch=str(tmp_path / "scratch"),
-    )
-    begun = subprocess.Popen(
-        [sys.executable, "-P", "-c", program],
-        text=True,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(HOME)},
-        start_new_session=True,
-    )
-    try:
-        said, errors = begun.communicate(timeout=PATIENCE_S)
-    finally:
-        if begun.poll() is None:
-            os.killpg(begun.pid, signal.SIGKILL)
-    assert begun.returncode == 0, errors
-    assert rows_of(tmp_path / "out") == due(logs)
-    assert "rows 54" in said
 
 
 def test_a_master_that_nobody_answers_for(

@@ -1,4 +1,4 @@
-"""Spark runs sweeps: here, on a cluster, killed, and not at all where something is missing."""
+"""Spark runs sweeps: here, killed, and not at all where something is missing."""
 
 from __future__ import annotations
 
@@ -26,8 +26,6 @@ from tests.live import PS, until
 from tests.sweeps import elsewhere, rows, summary, sweep
 from tests.test_house import modules, packages_in
 from tests.test_sweep_kills import group_of
-
-BENCH = Path(__file__).resolve().parent.parent / "bench"
 
 
 @pytest.fixture(scope="module")
@@ -222,45 +220,6 @@ def commands_of(group: int) -> list[str]:
 
 
 # --- a cluster -------------------------------------------------------------------------
-
-
-CLUSTER = """
-import sys
-from pathlib import Path
-sys.path[:0] = [{home!r}]  # a bench has the name of the package
-sys.path.append({bench!r})
-from standalone import cluster
-from pipeline.problems import PipelineProblem
-from pipeline.session import Wanted, session
-from watchkeeper.cli import run_command
-
-with cluster(workers=0) as made:
-    try:
-        with session(Wanted(made.master, "x", Path({out!r}, "scratch"), "python", core_s=5)):
-            print("it started")
-    except PipelineProblem as problem:
-        print(problem)
-    made.add(2)
-    sys.exit(run_command([*{command!r}, "--master", made.master]))
-"""
-
-
-def test_a_sweep_runs_unchanged_on_a_cluster(needs_java: None, tmp_path: Path) -> None:
-    """Of two workers, on this machine; while it has none, that is told in time."""
-    out = tmp_path / "out"
-    of = ["sweep", "consumer-crash", "--variants", "hardened,documented", "--seeds", "0:8"]
-    command = [*of, "--out", str(out), "--runner", "spark", "--chunk", "0.05"]
-    program = CLUSTER.format(
-        home=str(BENCH.parent), bench=str(BENCH), out=str(tmp_path), command=command
-    )
-    done = subprocess.run(
-        [sys.executable, "-P", "-c", program], capture_output=True, text=True, timeout=300
-    )
-
-    assert done.returncode == 0, done.stderr
-    assert "gave no core within 5 s; see whether it has workers" in done.stdout
-    sweep(tmp_path / "here", "--runner", "process")
-    assert rows(out) == rows(tmp_path / "here")
 
 
 def test_somebody_else_at_that_address(needs_java: None, tmp_path: Path) -> None:

@@ -10,17 +10,17 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from model.verdicts import counted, duration, seconds
+from model.verdicts import counted, seconds
 from pipeline.analysis.agreement import TRACE, Difference
 from pipeline.analysis.clusters import Cluster
 from pipeline.analysis.store import write_summary
 from pipeline.analysis.turning import Inevitable
 from reports.analysis_html import write_analysis_html
+from watchkeeper.analysis_tables import MOST_ROWS, measure_tables
 from watchkeeper.analyzing import Done
 from watchkeeper.printing import plain_table, show_table
 from watchkeeper.sweep_printing import interval, per_1000
 
-MOST_ROWS = 20
 FORMAT = 1
 
 
@@ -103,7 +103,7 @@ def report(done: Done, to: Console) -> None:
     _headline(done, to)
     _agreement(done, to)
     _failures(done, to)
-    _measures(done, to)
+    measure_tables(done.found.measured, to)
     _coverage(done, to)
     if done.inevitable is not None:
         _curve(done.inevitable, to)
@@ -146,7 +146,7 @@ def _agreement(done: Done, to: Console) -> None:
 def _failures(done: Done, to: Console) -> None:
     for one in done.found.clusters[:MOST_ROWS]:
         often = f"{per_1000(one.share.density)} of 1,000 ({interval(one.share)})"
-        runs = counted(one.share.number, "run")
+        runs = f"{one.share.number:,} of {counted(one.share.runs, 'run')}"
         to.print(Text.assemble((runs, "bold red"), f", {often}: {one.signature}"), soft_wrap=True)
         least, most = one.runs_to_find
         seen = f"{least:,} to {most:,}" if most is not None else f"{least:,} or more"
@@ -159,28 +159,6 @@ def _failures(done: Done, to: Console) -> None:
 
 def _line(to: Console, what: str, said: str) -> None:
     to.print(Text.assemble((f"{what:9}", "dim"), said), soft_wrap=True)
-
-
-def _measures(done: Done, to: Console) -> None:
-    rows = done.found.measured
-    table = plain_table(
-        *("run", "group", "at rest after", "attempts", "reads", "changes"),
-        *("moves", "at least", "overlap", "gap", "zombie"),
-    )
-    table.columns[0].no_wrap = True
-    for row in rows[:MOST_ROWS]:
-        rest = row["rest_after_us"]
-        table.add_row(
-            *(row["run"], row["group"], "-" if rest is None else duration(rest)),
-            *(f"{row[name]:,}" for name in ("attempts", "reads", "changes", "moves")),
-            f"{row['least_moves'] or 0:,}",
-            *(duration(row[name]) for name in ("overlap_us", "gap_us", "zombie_window_us")),
-        )
-    if rows:
-        show_table(table, to)
-        if len(rows) > MOST_ROWS:
-            to.print(f"and {len(rows) - MOST_ROWS:,} more, in tables/measures", style="dim")
-        to.print()
 
 
 def _coverage(done: Done, to: Console) -> None:

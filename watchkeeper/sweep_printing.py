@@ -251,7 +251,11 @@ def interval(share: Share) -> str:
 
 def per_1000(density: float) -> str:
     """A density with as many digits as say something."""
-    return f"{density:,.0f}" if density >= 100 or density == int(density) else f"{density:.2g}"
+    return (
+        f"{int(density + 0.5):,}"
+        if density >= 100 or density == int(density)
+        else f"{density:.2g}"
+    )
 
 
 def _rest(one: Quantiles | None) -> str:

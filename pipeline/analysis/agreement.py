@@ -65,7 +65,7 @@ def second(runs: DataFrame, facts: Facts, terms: Terms, tables: Tables) -> Secon
     rests = resting(facts, planned, terms, tables)
     done = with_rests(work(facts, planned, terms.groups), rests.spans)
     worked = tables.keep("work", done)
-    messages = tables.keep("messages", accounts(facts, terms.promises))
+    messages = accounts(facts, terms, tables).groups
     found = (
         tables.keep("always", owning(runs, facts))
         .unionByName(tables.keep("at_rest", calm(planned, facts, rests.looks, terms, tables)))

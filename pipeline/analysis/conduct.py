@@ -11,10 +11,11 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from pipeline.analysis import agreement, coverage, measures
+from pipeline.analysis import agreement, coverage
 from pipeline.analysis.agreement import Difference
 from pipeline.analysis.clusters import JUDGED, Cluster, clusters, swept_runs
 from pipeline.analysis.events import Source, events, write_events
+from pipeline.analysis.numbers import measured
 from pipeline.analysis.runs import Run, runs_table, said_table
 from pipeline.analysis.spans import facts
 from pipeline.analysis.store import EVENTS, TABLES
@@ -74,7 +75,7 @@ def analyse(
         "properties", agreement.compared(second.properties, said_table(spark, runs), table)
     )
     tell("measuring")
-    measured = _measured(tables, found, second, given, known.groups)
+    numbers = measured(tables, found, second, given, known.groups)
     covered = tables.keep("coverage", _covered(table))
     tell("clustering failures")
     judged = _judged(spark, runs, read, signatures).unionByName(swept_runs(spark, sweeps))
@@ -86,7 +87,7 @@ def analyse(
         agreement.differences(both, given, MOST_DIFFERENCES),
         clusters(judged),
         judged.count(),
-        measured,
+        [one.asDict() for one in numbers.orderBy("run", "group").collect()],
         [one.asDict() for one in covered.orderBy("fault", "step").collect()],
     )
 
@@ -117,42 +118,3 @@ def _judged(
         if one.verdict is not None and not one.is_swept
     ]
     return spark.createDataFrame(rows, JUDGED)
-
-
-def _measured(
-    tables: Tables,
-    found: Any,
-    second: agreement.Second,
-    runs: DataFrame,
-    groups: DataFrame,
-) -> list[dict[str, Any]]:
-    """Compute the measures; those that are one number a run and a group, in rows."""
-    tables.keep("intervals", measures.intervals(found, runs))
-    odd = tables.keep("overlaps_and_gaps", measures.coverage_of_partitions(found, runs))
-    zombies = tables.keep("zombies", measures.zombies(found, second.rests.restless, runs))
-    moved = tables.keep("moves", measures.moves(found, second.rests.looks))
-    tables.keep("herd", measures.herd(found, second.rests.spans, groups))
-    rate = tables.keep("throughput", measures.throughput(found.events, runs))
-    cached = tables.keep("cache", measures.cache_hits(found.events))
-    messages = second.messages.select("run", "group", "lost", "repeated", "refused", "unread")
-    lasted = sql.col("to_us") - sql.col("from_us")
-    windows = zombies.groupBy("run").agg(
-        sql.max(lasted).alias("zombie_window_us"), sql.sum(lasted).alias("zombie_total_us")
-    )
-    overlaps = odd.groupBy("run", "group").agg(
-        sql.sum(sql.when(sql.col("number") > 1, lasted)).alias("overlap_us"),
-        sql.sum(sql.when(sql.col("number") < 1, lasted)).alias("gap_us"),
-    )
-    columns = ("attempts", "reads", "operations", "changes", "disturbances", "rest_after_us")
-    rows = (
-        second.work.select("run", "group", *columns)
-        .join(moved, ["run", "group"], "left")
-        .join(overlaps, ["run", "group"], "left")
-        .join(windows, "run", "left")
-        .join(rate, "run", "left")
-        .join(cached, "run", "left")
-        .join(messages, ["run", "group"], "left")
-        .na.fill(0, ["overlap_us", "gap_us", "zombie_window_us", "zombie_total_us", "moves"])
-    )
-    kept = tables.keep("measures", rows)
-    return [one.asDict() for one in kept.orderBy("run", "group").collect()]

@@ -32,10 +32,28 @@ def replacing(out: Path) -> Iterator[Path]:
     out = out.absolute()  # Spark may work in another folder than this process
     unfinished = out.with_name(f".{out.name}-unfinished")
     before = out.with_name(f".{out.name}-before")
+    with _held(out, unfinished):
+        try:
+            _recover(out, before)
+            _check_purpose(out)
+            _empty(unfinished)
+            yield unfinished
+            _replace(out, unfinished, before)
+        except BaseException as error:
+            shutil.rmtree(unfinished, ignore_errors=True)
+            if isinstance(error, OSError):
+                raise _cannot(out, error) from None
+            raise
+
+
+@contextmanager
+def _held(out: Path, unfinished: Path) -> Iterator[None]:
+    """Hold the folder that is to be filled against other processes.
+
+    What is held is a file in it, and it goes with the folder when that takes its place:
+    whoever comes in between must not take a whole analysis for what was left of one.
+    """
     try:
-        _check_purpose(out)
-        if before.exists() and not out.exists():
-            before.rename(out)
         unfinished.mkdir(parents=True, exist_ok=True)
         held = (unfinished / HELD).open("wb")
     except OSError as error:
@@ -48,14 +66,7 @@ def replacing(out: Path) -> Iterator[Path]:
                 f"another analysis is under way for {out}; wait for it, or choose another "
                 "folder with --out"
             ) from None
-        try:
-            _empty(unfinished)
-            yield unfinished
-            _replace(out, unfinished, before)
-        except OSError as error:
-            raise _cannot(out, error) from None
-        finally:
-            shutil.rmtree(unfinished, ignore_errors=True)
+        yield
 
 
 def _cannot(out: Path, error: OSError) -> PipelineProblem:
@@ -63,6 +74,14 @@ def _cannot(out: Path, error: OSError) -> PipelineProblem:
         f"the folder {out} cannot be written ({error.strerror or error}); make room, or choose "
         "another with --out; what was there before is kept"
     )
+
+
+def _recover(out: Path, before: Path) -> None:
+    """Finish what a killed process has begun, or take it back."""
+    if out.exists():
+        shutil.rmtree(before, ignore_errors=True)
+    elif before.exists():
+        before.rename(out)
 
 
 def _check_purpose(out: Path) -> None:
@@ -85,11 +104,11 @@ def _empty(unfinished: Path) -> None:
 
 
 def _replace(out: Path, unfinished: Path, before: Path) -> None:
-    (unfinished / HELD).unlink()
-    shutil.rmtree(before, ignore_errors=True)
+    """Nothing is removed before what takes its place is there."""
     with suppress(FileNotFoundError):
         out.rename(before)
     unfinished.rename(out)
+    (out / HELD).unlink(missing_ok=True)
     shutil.rmtree(before, ignore_errors=True)
 
 

@@ -24,7 +24,15 @@ from pyspark.sql.types import (
 
 from model.calm import streams_of
 from model.plan import ClusterPlan, ConsumerPlan, GroupPlan, Plan
-from model.routes import Routes
+from pipeline.analysis.routes import (
+    HOMES,
+    ORIGINS,
+    READERS,
+    homes,
+    origins,
+    promised_groups,
+    readers,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -99,6 +107,9 @@ class Terms(NamedTuple):
     streams: DataFrame
     happenings: DataFrame
     promises: DataFrame
+    homes: DataFrame
+    readers: DataFrame
+    origins: DataFrame
 
 
 def terms(spark: SparkSession, plans: Mapping[str, Plan]) -> Terms:
@@ -114,6 +125,9 @@ def terms(spark: SparkSession, plans: Mapping[str, Plan]) -> Terms:
         made(_streams, STREAMS),
         made(_happenings, HAPPENINGS),
         made(_promises, PROMISES),
+        made(homes, HOMES),
+        made(readers, READERS),
+        made(origins, ORIGINS),
     )
 
 
@@ -199,17 +213,8 @@ def value_text(value: Any) -> str:
 
 
 def _promises(plan: Plan) -> Iterator[Row]:
-    """What is promised, where messages stay in one cluster and with one group.
-
-    Which way a mirrored message has come, and what a group had that another goes on with, is
-    not followed here.
-    """
-    if len(plan.clusters) > 1 or Routes(plan).followers:
-        return
-    if not any(cluster.storage is not None for cluster in plan.clusters):
-        return
-    for group in plan.groups:
-        if group.promise is not None:
-            limits: Iterable[int | None] = group.promise.limits
-            counted = [-1 if limit is None else limit for limit in limits]
-            yield from ((group.name, topic, *counted) for topic in sorted(group.promise.topics))
+    """What is promised, topic by topic."""
+    for group, topic in promised_groups(plan):
+        assert group.promise is not None, "only such groups are promised something"
+        limits: Iterable[int | None] = group.promise.limits
+        yield group.name, topic, *(-1 if limit is None else limit for limit in limits)

@@ -1,0 +1,279 @@
+"""How far groups are behind the ends of logs, over time.
+
+Theory of operation
+  A log is a line of offsets with lots of messages on it; a group stands at an offset. Its lag
+  is how many messages of the log do not lie before that. As long as a log only grows, the
+  number of messages before an offset is the smaller of two: how many there are by now, and how
+  many lie before it once the log has grown as far as it ever does. So one walk over the offsets
+  of a log, and one over the events of a group, say everything.
+
+  What a log loses with its host makes another log of it: what was left, and what came after.
+  Such an *age* begins when the log is opened again. A group still stands where it stood, and
+  is asked anew how much lies before that.
+
+  A lag that jumps up without anything being stored is something that is read once more.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as sql
+from pyspark.sql.types import LongType, StringType, StructField, StructType
+
+from pipeline.analysis.lots import LOG, before, lots, opened, partition_told, server_cluster
+from pipeline.analysis.owning import commits
+from pipeline.analysis.spans import CLAIM, Facts, told
+from pipeline.analysis.tables import Tables
+
+HANDED_ON, COMMITTED = "handed on", "committed"
+LAGS = StructType(
+    [
+        StructField("run", StringType(), nullable=False),
+        StructField("group", StringType(), nullable=False),
+        StructField("topic", StringType(), nullable=False),
+        StructField("partition", StringType(), nullable=False),
+        StructField("behind", StringType(), nullable=False),
+        StructField("t_us", LongType(), nullable=False),
+        StructField("lag", LongType(), nullable=False),
+    ]
+)
+"""A row a moment from which on a group is so many messages behind in a partition: `behind`
+what was handed on, or what was committed. It begins when the group first stands somewhere."""
+
+FOREVER = 2**62
+_AT_OPENING, _BEGINS, _ASKED = 0, 1, 2
+"""What comes first where several things are at one offset: what was left ends before what
+comes next begins, and that before who stands there."""
+
+
+class Lagging(NamedTuple):
+    """How far groups were behind."""
+
+    steps: DataFrame
+    """The rows of LAGS."""
+    partitions: DataFrame
+    """A row a partition of a group: the greatest lag, when that was first, and the last one."""
+    groups: DataFrame
+    """A row a group: the same of all its partitions together."""
+
+
+def lagging(facts: Facts, tables: Tables) -> Lagging:
+    """The lags of all groups, where logs hold messages."""
+    ages = tables.keep("ages", _ages(facts.events))
+    places = tables.keep("places", _places(facts))
+    walked = tables.keep("offsets", _walked(facts.events, ages, places))
+    steps = tables.keep("lags", _steps(_moments(walked, places)))
+    return Lagging(
+        steps,
+        tables.keep("lags_by_partition", _extremes(steps, [*CLAIM, "behind"])),
+        _extremes(_together(steps), ["run", "group", "behind"]),
+    )
+
+
+# --- logs and places -------------------------------------------------------------------
+
+
+def _ages(events: DataFrame) -> DataFrame:
+    """A row an age of a log: the events from and before which it lasts, and its first end.
+
+    To open a log that has never lost anything begins no age.
+    """
+    stored = lots(events, "stored")
+    lost = stored.join(opened(events), LOG).where("opened > seq AND log_end < to")
+    cuts = lost.select(*LOG, "opened", "opened_us", "log_end").distinct()
+    first = stored.select(*LOG).distinct()
+    begins = first.select(
+        "*",
+        sql.lit(-1).cast("int").alias("opened"),
+        sql.lit(-1).cast("long").alias("opened_us"),
+        sql.lit(0).cast("long").alias("log_end"),
+    ).unionByName(cuts)
+    order = Window.partitionBy(*LOG).orderBy("opened")
+    return begins.withColumns(
+        {
+            "age": sql.row_number().over(order),
+            "closed": sql.coalesce(sql.lead("opened").over(order).cast("long"), sql.lit(FOREVER)),
+        }
+    )
+
+
+def _places(facts: Facts) -> DataFrame:
+    """A row an event by which a group stands at an offset, `at`, of a log."""
+    consumed = Window.partitionBy("run", "seq").orderBy(sql.desc("nth"))
+    handed = (
+        lots(facts.events, "consumed")
+        .withColumn("is_last", sql.row_number().over(consumed) == 1)
+        .where("is_last")
+        .select(*CLAIM, "seq", "t_us", sql.col("to").alias("at"))
+    )
+    resets = (
+        facts.events.where("kind = 'offset reset'")
+        .withColumn("partition", partition_told())
+        .select(*CLAIM, "seq", "t_us", told("to", "long").alias("at"))
+    )
+    numbers = commits(facts.changes).withColumn("offset", sql.col("data").try_cast("long"))
+    committed = numbers.where("offset IS NOT NULL").select(
+        *CLAIM, "seq", "t_us", sql.col("offset").alias("at")
+    )
+    stands = handed.unionByName(resets).withColumn("behind", sql.lit(HANDED_ON))
+    every = stands.unionByName(committed.withColumn("behind", sql.lit(COMMITTED)))
+    return every.join(_clusters(facts.events), ["run", "group"], "left").na.fill("", ["cluster"])
+
+
+def _clusters(events: DataFrame) -> DataFrame:
+    """The cluster of each group: that of the servers its members connect to."""
+    connected = events.where("kind = 'connected' AND group <> ''")
+    return (
+        connected.withColumn("at", told("at"))
+        .groupBy("run", "group")
+        .agg(sql.max_by("at", "seq").alias("at"))
+        .select("run", "group", server_cluster("at").alias("cluster"))
+    )
+
+
+# --- along the offsets -----------------------------------------------------------------
+
+
+def _walked(events: DataFrame, ages: DataFrame, places: DataFrame) -> DataFrame:
+    """Every age of every log in the order of its offsets: `count` messages until there.
+
+    What was stored, the beginnings of ages, and where groups stand are rows of it.
+    """
+    rows = (
+        _content(events, ages)
+        .unionByName(_openings(ages), allowMissingColumns=True)
+        .unionByName(_stands(ages, places), allowMissingColumns=True)
+    )
+    order = Window.partitionBy(*LOG, "age").orderBy("offset", "rank")
+    so_far = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    lot = sql.last(
+        sql.when(sql.col("rank") == _BEGINS, sql.struct("first", "end", "at", "to", "one_entry")),
+        ignorenulls=True,
+    ).over(so_far)
+    whole = sql.coalesce(sql.sum(sql.col("end") - sql.col("first")).over(so_far), sql.lit(0))
+    counted = rows.withColumns({"lot": lot, "whole": whole}).withColumns(
+        {name: sql.col(f"lot.{name}") for name in ("first", "end", "at", "to", "one_entry")}
+    )
+    beyond = sql.coalesce(sql.col("end") - before(sql.col("offset")), sql.lit(0))
+    is_asked = sql.col("rank") == _ASKED
+    return counted.select(
+        *(*LOG, "seq", "t_us", "rank", "group", "behind", "since"),
+        sql.when(is_asked, sql.col("whole") - beyond).otherwise(sql.col("whole")).alias("count"),
+    ).where("seq IS NOT NULL")
+
+
+def _content(events: DataFrame, ages: DataFrame) -> DataFrame:
+    """What each age of a log holds: lots that were stored in it, and what was left of others."""
+    stored = lots(events, "stored").drop("group").join(ages, LOG)
+    born = "opened < seq AND seq < closed"
+    left = sql.min(sql.when(sql.col("opened") > sql.col("seq"), sql.col("log_end")))
+    by_age = Window.partitionBy(*LOG, "seq", "nth").orderBy("age")
+    trimmed = (
+        stored.where("seq < closed")
+        .withColumn("cut", sql.coalesce(left.over(by_age), sql.col("to")))
+        .withColumn("was_born", sql.expr(born))
+        .withColumns({"end": before(sql.col("cut")), "to": sql.least("to", "cut")})
+        .where("first < end")
+    )
+    return trimmed.select(
+        *(*LOG, "age", "first", "end", "at", "to", "one_entry"),
+        sql.col("at").alias("offset"),
+        sql.lit(_BEGINS).alias("rank"),
+        sql.when(sql.col("was_born"), sql.col("seq")).alias("seq"),
+        "t_us",
+    )
+
+
+def _openings(ages: DataFrame) -> DataFrame:
+    """Where the first end of an age is, among the offsets of that age."""
+    return ages.where("opened >= 0").select(
+        *(*LOG, "age"),
+        sql.col("log_end").alias("offset"),
+        sql.lit(_AT_OPENING).alias("rank"),
+        sql.col("opened").alias("seq"),
+        sql.col("opened_us").alias("t_us"),
+    )
+
+
+def _stands(ages: DataFrame, places: DataFrame) -> DataFrame:
+    """Where groups stand, in the age in which they come there and in all that follow.
+
+    It is asked when they come there, or when a later age begins; `since` is when they came.
+    """
+    known = places.join(ages, LOG).where("seq < closed")
+    is_later = sql.col("opened") > sql.col("seq")
+    return known.select(
+        *(*LOG, "age", "group", "behind"),
+        sql.col("at").alias("offset"),
+        sql.lit(_ASKED).alias("rank"),
+        sql.col("seq").alias("since"),
+        sql.when(is_later, sql.col("opened")).otherwise(sql.col("seq")).alias("seq"),
+        sql.when(is_later, sql.col("opened_us")).otherwise(sql.col("t_us")).alias("t_us"),
+    )
+
+
+# --- along the time --------------------------------------------------------------------
+
+
+def _moments(walked: DataFrame, places: DataFrame) -> DataFrame:
+    """Every event that may change a lag, for every group that it concerns."""
+    reads = places.select(*LOG, "group", "behind").distinct()
+    grown = walked.where(sql.col("rank") != _ASKED).drop("group", "behind")
+    of_logs = grown.join(reads, LOG).withColumn("size", sql.col("count"))
+    of_groups = walked.where(sql.col("rank") == _ASKED).withColumn("passed", sql.col("count"))
+    unstored = places.join(walked.select(*LOG).distinct(), LOG, "left_anti").select(
+        *(*LOG, "group", "behind", "seq", "t_us"), sql.lit(0).cast("long").alias("passed")
+    )
+    return (
+        of_logs.unionByName(of_groups, allowMissingColumns=True)
+        .unionByName(unstored, allowMissingColumns=True)
+        .drop("count")
+    )
+
+
+def _steps(moments: DataFrame) -> DataFrame:
+    """The lags, where they change; of several in one moment the last counts."""
+    keys = [*CLAIM, "behind"]
+    order = Window.partitionBy(*keys).orderBy("seq", "rank", "since", "size")
+    so_far = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    known = {name: sql.last(name, ignorenulls=True).over(so_far) for name in ("size", "passed")}
+    lag = sql.greatest(sql.coalesce("size", sql.lit(0)) - sql.col("passed"), sql.lit(0))
+    timed = (
+        moments.withColumn("next_us", sql.lead("t_us").over(order))
+        .withColumns(known)
+        .where("passed IS NOT NULL AND (next_us IS NULL OR next_us > t_us)")
+        .withColumn("lag", lag.cast("long"))
+    )
+    was = sql.lag("lag").over(Window.partitionBy(*keys).orderBy("t_us"))
+    return (
+        timed.withColumn("was", was).where("was IS NULL OR was <> lag").select(*LAGS.fieldNames())
+    )
+
+
+def _together(steps: DataFrame) -> DataFrame:
+    """The lags of all partitions of a group, added up."""
+    was = sql.lag("lag", 1, 0).over(Window.partitionBy(*CLAIM, "behind").orderBy("t_us"))
+    at = Window.partitionBy("run", "group", "behind").orderBy("t_us")
+    return (
+        steps.withColumn("more", sql.col("lag") - was)
+        .groupBy("run", "group", "behind", "t_us")
+        .agg(sql.sum("more").alias("more"))
+        .withColumn("lag", sql.sum("more").over(at))
+    )
+
+
+def _extremes(steps: DataFrame, keys: list[str]) -> DataFrame:
+    """The greatest of some lags, when that was first, and the last one."""
+    greatest = sql.max(sql.struct("lag", (-sql.col("t_us")).alias("before")))
+    return (
+        steps.groupBy(*keys)
+        .agg(greatest.alias("top"), sql.max_by("lag", "t_us").alias("last_lag"))
+        .select(
+            *keys,
+            sql.col("top.lag").alias("most_lag"),
+            (-sql.col("top.before")).alias("most_lag_at_us"),
+            "last_lag",
+        )
+    )
