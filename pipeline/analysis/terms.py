@@ -90,6 +90,9 @@ PROMISES = _schema(
 )
 """A row a topic of whose messages something is promised to a group; -1: however many."""
 
+MIRRORED = _schema(run=StringType(), group=StringType(), topic=StringType())
+"""A row a group and a topic of which mirrors bring it messages."""
+
 
 class Terms(NamedTuple):
     """The tables of all plans."""
@@ -99,6 +102,7 @@ class Terms(NamedTuple):
     streams: DataFrame
     happenings: DataFrame
     promises: DataFrame
+    mirrored: DataFrame
 
 
 def terms(spark: SparkSession, plans: Mapping[str, Plan]) -> Terms:
@@ -114,6 +118,7 @@ def terms(spark: SparkSession, plans: Mapping[str, Plan]) -> Terms:
         made(_streams, STREAMS),
         made(_happenings, HAPPENINGS),
         made(_promises, PROMISES),
+        made(_mirrored, MIRRORED),
     )
 
 
@@ -213,3 +218,15 @@ def _promises(plan: Plan) -> Iterator[Row]:
             limits: Iterable[int | None] = group.promise.limits
             counted = [-1 if limit is None else limit for limit in limits]
             yield from ((group.name, topic, *counted) for topic in sorted(group.promise.topics))
+
+
+def _mirrored(plan: Plan) -> Iterator[Row]:
+    routes = Routes(plan)
+    topics = {topic.name for cluster in plan.clusters for topic in cluster.topics}
+    topics |= {
+        one.target for one in plan.timeline if one.verb.name in ("create_topic", "produce")
+    }
+    for group in plan.groups:
+        for topic in sorted(topics):
+            if routes.ways_to(group.cluster, topic):
+                yield group.name, topic
