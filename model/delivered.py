@@ -148,6 +148,8 @@ class DeliveryJudge:
         """(Group, partition, producer) -> one past the highest number handed on."""
         self._sane: dict[tuple[str, Partition], int] = {}
         """(Group, partition) -> the highest offset that may be committed."""
+        self._ends: dict[tuple[str, Partition], int] = {}
+        """(Cluster, partition) -> the end of its log, as far as anybody has said."""
         self._handlers: dict[str, Callable[[Event], None]] = {
             "sent": self._sent,
             "stored": self._stored,
@@ -169,13 +171,15 @@ class DeliveryJudge:
             self.ledgers[cluster].send(*told, detail["outcome"])
 
     def _stored(self, event: Event) -> None:
-        ledger = self.ledgers[self.routes.cluster_of(event.node)]
+        cluster, partition = self.routes.cluster_of(event.node), partition_of(event)
         for lot in lots_of(event):
-            ledger.store(partition_of(event), lot)
+            self.ledgers[cluster].store(partition, lot)
+            self._ends[cluster, partition] = lot.to
 
     def _opened(self, event: Event) -> None:
-        ledger = self.ledgers[self.routes.cluster_of(event.node)]
-        ledger.cut(partition_of(event), event.detail["end"])
+        cluster, partition = self.routes.cluster_of(event.node), partition_of(event)
+        self.ledgers[cluster].cut(partition, event.detail["end"])
+        self._ends[cluster, partition] = event.detail["end"]
 
     def _ledger_of(self, group: str) -> Ledger:
         return self.ledgers[self.routes.cluster_of_group(group)]
@@ -232,7 +236,8 @@ class DeliveryJudge:
 
     def _look_at_commit(self, event: Event, group: str, partition: Partition, data: str) -> None:
         self.committed += 1
-        offset = int(data) if data.lstrip("-").isdigit() else -1
+        number = registry.offset_in(data)
+        offset = -1 if number is None else number
         most = self._most(group, partition)
         if offset < 0 or (most is not None and offset > most):
             come = f"what lies before {most}" if most else "nothing"
@@ -249,8 +254,8 @@ class DeliveryJudge:
         A group of which nothing was seen may have come from an earlier run, but never beyond
         the end of the log; None where nothing is known of that either.
         """
-        log = self._ledger_of(group).logs.get(partition)
-        return self._sane.get((group, partition), log[-1].to if log else None)
+        end = self._ends.get((self.routes.cluster_of_group(group), partition))
+        return self._sane.get((group, partition), end)
 
     # --- the end -----------------------------------------------------------------------
 

@@ -187,8 +187,10 @@ class History:
             self.claims[claim] = owner
             return
         place = registry.parse_offset(path)
-        if place is not None and data is not None and data.lstrip("-").isdigit():
-            self.offsets[place] = int(data)
+        if place is not None and data is not None:
+            offset = registry.offset_in(data)
+            if offset is not None:
+                self.offsets[place] = offset
 
     # --- data --------------------------------------------------------------------------
 

@@ -8,7 +8,7 @@ from model.delivered import COMMITS, DELIVERY, ORDER, DeliveryJudge
 from model.plan import Plan
 from model.routes import Routes
 from model.trace import Event
-from model.verdicts import Finding, Property
+from model.verdicts import Finding, Property, Verdict
 from model.waiting import PUNCTUAL, STARVATION, PunctualityJudge, StarvationJudge
 
 MESSAGE_PROPERTIES: tuple[Property, ...] = (DELIVERY, ORDER, COMMITS, STARVATION, PUNCTUAL)
@@ -58,8 +58,11 @@ class MessageJudges:
         return [*(of_groups if self.has_groups else ()), self.punctuality.finding()]
 
     def _starvation(self, end_us: int) -> Finding:
-        """What was found on the cluster where it was worst."""
+        """What was found on the cluster where it was first, or else where a wait was longest."""
         found = {judge: judge.finding(end_us) for judge in self.starvation.values()}
+        violated = [one for one in found.values() if one.verdict is Verdict.VIOLATED]
+        if violated:
+            return min(violated, key=lambda one: one.at_us or 0)
         return found[max(found, key=lambda one: (one.waits > 0, one.longest_us))]
 
 

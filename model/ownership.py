@@ -34,7 +34,10 @@ MONOTONE = Property("monotone offsets", "always", "a committed offset never goes
 
 @dataclass(slots=True)
 class First:
-    """The first violation of something, and how many there were."""
+    """The first violation of something, and how many there were.
+
+    One that is seen later may have come earlier: a wait is known to be too long when it ends.
+    """
 
     evidence: str = ""
     at_us: int = 0
@@ -42,7 +45,7 @@ class First:
 
     def note(self, at_us: int, evidence: str) -> None:
         """There is one more."""
-        if not self.number:
+        if not self.number or at_us < self.at_us:
             self.at_us = at_us
             self.evidence = evidence
         self.number += 1
@@ -122,8 +125,8 @@ class OwnershipJudge:
         if place is None or data is None:
             return
         self.commits += 1
-        before = history.offsets.get(place)
-        if before is not None and data.lstrip("-").isdigit() and int(data) < before:
+        before, offset = history.offsets.get(place), registry.offset_in(data)
+        if before is not None and offset is not None and offset < before:
             self.monotone.note(
                 event.t_us,
                 f"at {seconds(event.t_us)} {event.detail['by']} committed {data} for {place[1]}, "

@@ -146,6 +146,14 @@ def parse_offset(path: str) -> tuple[str, Partition] | None:
     return None if found is None else (found[1], Partition(found[2], found[3]))
 
 
+_NUMBER = re.compile("-?[0-9]+")
+
+
+def offset_in(data: str) -> int | None:
+    """The offset that was committed; None where something else was written in its place."""
+    return int(data) if _NUMBER.fullmatch(data) else None
+
+
 @lru_cache(maxsize=65_536)
 def parse_member(path: str) -> tuple[str, str] | None:
     """The group and the consumer of a registration's path; None for any other path."""

@@ -15,7 +15,9 @@ from typing import ClassVar
 from model import registry
 from model.asks import Partition
 from model.delivered import lots_of, partition_of
+from model.delivery import Lot
 from model.ownership import First
+from model.ranges import Ranges
 from model.trace import Event
 from model.verdicts import Finding, Property, duration, seconds
 
@@ -58,6 +60,7 @@ class StarvationJudge:
             "fetching",
             "hosting",
             "offset reset",
+            "opened",
         }
     )
 
@@ -68,7 +71,8 @@ class StarvationJudge:
         self.waits = 0
         self._owned: dict[tuple[str, Partition], _Owned] = {}
         self._ends: dict[Partition, int] = {}
-        self._unserved: dict[Partition, None] = {}
+        self._servers: dict[Partition, dict[str, None]] = {}
+        """Who serves a partition; of one that is not here nobody has said that."""
         self._handlers: dict[str, Callable[[Event], None]] = {
             "applied": self._changed,
             "session expired": self._changed,
@@ -78,6 +82,7 @@ class StarvationJudge:
             "fetching": self._fetching,
             "hosting": self._hosting,
             "offset reset": self._reset,
+            "opened": self._opened,
         }
 
     def take(self, event: Event) -> None:
@@ -97,22 +102,30 @@ class StarvationJudge:
 
     def _stored(self, event: Event) -> None:
         partition = partition_of(event)
-        self._ends[partition] = max(lot.to for lot in lots_of(event))
+        known = self._ends.get(partition, 0)
+        self._ends[partition] = max((lot.to for lot in lots_of(event)), default=known)
+        self._look_at_all(event.t_us, partition)
+
+    def _opened(self, event: Event) -> None:
+        """What was behind that end is in the log no longer, so nobody waits for it."""
+        partition = partition_of(event)
+        self._ends[partition] = event.detail["end"]
         self._look_at_all(event.t_us, partition)
 
     def _hosting(self, event: Event) -> None:
         partition = partition_of(event)
+        servers = self._servers.setdefault(partition, {})
         if event.detail["does"] == "begins":
-            self._unserved.pop(partition, None)
+            servers[event.node] = None
         else:
-            self._unserved[partition] = None
+            servers.pop(event.node, None)
         self._look_at_all(event.t_us, partition)
 
     def _consumed(self, event: Event) -> None:
         partition = partition_of(event)
         owned = self._of(event, partition)
         if (event.node, event.detail["stream"]) == (owned.owner, owned.stream):
-            owned.reached = max(owned.reached, *(lot.to for lot in lots_of(event)))
+            owned.reached = max((owned.reached, *(lot.to for lot in lots_of(event))))
             self._end_wait(event.t_us, event.group, partition)
         self._look(event.t_us, event.group, partition)
 
@@ -145,7 +158,7 @@ class StarvationJudge:
         owned = self._owned[group, partition]
         is_waiting = (
             owned.is_claimed
-            and partition not in self._unserved
+            and self._is_served(partition)
             and owned.reached < self._ends.get(partition, 0)
         )
         if not is_waiting:
@@ -153,6 +166,10 @@ class StarvationJudge:
         elif owned.since_us is None:
             owned.since_us = now_us
             self.waits += 1
+
+    def _is_served(self, partition: Partition) -> bool:
+        """Nobody may have said yet who serves it; somebody does if there is something in it."""
+        return bool(self._servers.get(partition, {"": None}))
 
     def _end_wait(self, now_us: int, group: str, partition: Partition) -> None:
         owned = self._owned[group, partition]
@@ -188,8 +205,10 @@ class PunctualityJudge:
         self.bound_us = bound_us
         self.first = First()
         self.longest_us = 0
-        self._waiting: dict[tuple[str, str], list[tuple[int, int]]] = {}
-        """(Topic, producer) -> numbers of accepted messages in order, each with when it was."""
+        self._waiting: dict[tuple[str, str], list[tuple[int, int, int]]] = {}
+        """(Topic, producer) -> accepted messages in order: from, to, and when that was."""
+        self._known: dict[tuple[str, str], Ranges] = {}
+        """(Topic, producer) -> what has been stored."""
         self.stored = 0
 
     def take(self, event: Event) -> None:
@@ -200,26 +219,39 @@ class PunctualityJudge:
             self._stored(event)
 
     def _sent(self, event: Event) -> None:
+        """Some of it may be stored before anybody hears that it was accepted."""
         if event.detail["outcome"] == "accepted":
-            waiting = self._waiting.setdefault((event.topic, event.detail["producer"]), [])
-            insort(waiting, (event.detail["first"], event.t_us))
+            key = (event.topic, event.detail["producer"])
+            first, end = event.detail["first"], event.detail["end"]
+            missing = self._known.setdefault(key, Ranges()).missing(first, end)
+            self.stored += end - first - sum(to - at for at, to in missing)
+            waiting = self._waiting.setdefault(key, [])
+            for at, to in missing:
+                insort(waiting, (at, to, event.t_us))
 
     def _stored(self, event: Event) -> None:
         for lot in lots_of(event):
-            waiting = self._waiting.get((event.topic, lot.producer), [])
+            key = (event.topic, lot.producer)
+            self._known.setdefault(key, Ranges()).add(lot.first, lot.end)
+            waiting = self._waiting.get(key, [])
             low, high = bisect_left(waiting, (lot.first,)), bisect_left(waiting, (lot.end,))
-            for first, accepted_us in waiting[low:high]:
-                self._arrived(event, lot.producer, first, accepted_us)
-            del waiting[low:high]
+            if low and waiting[low - 1][1] > lot.first:
+                low -= 1
+            left: list[tuple[int, int, int]] = []
+            for at, to, accepted_us in waiting[low:high]:
+                self._arrived(event, lot, max(at, lot.first), min(to, lot.end), accepted_us)
+                kept = ((at, lot.first, accepted_us), (lot.end, to, accepted_us))
+                left.extend(one for one in kept if one[0] < one[1])
+            waiting[low:high] = left
 
-    def _arrived(self, event: Event, producer: str, first: int, accepted_us: int) -> None:
+    def _arrived(self, event: Event, lot: Lot, first: int, end: int, accepted_us: int) -> None:
         lasted = event.t_us - accepted_us
-        self.stored += 1
+        self.stored += end - first
         self.longest_us = max(self.longest_us, lasted)
         if lasted > self.bound_us:
             self.first.note(
                 accepted_us + self.bound_us,
-                f"message {first} of {producer} was accepted at {seconds(accepted_us)} and "
+                f"message {first} of {lot.producer} was accepted at {seconds(accepted_us)} and "
                 f"stored at {seconds(event.t_us)}, {duration(lasted)} later",
             )
 
@@ -228,5 +260,5 @@ class PunctualityJudge:
         return self.first.finding(
             PUNCTUAL,
             f"the longest time from accepted to stored was {duration(self.longest_us)}",
-            unseen="" if self.stored else "no message was accepted and then stored",
+            unseen="" if self.stored else "no message was accepted and stored",
         )

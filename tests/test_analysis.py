@@ -12,6 +12,7 @@ import shlex
 import signal
 import subprocess
 import sys
+from bisect import insort
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -19,7 +20,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from model.delivered import DeliveryJudge
+from model.delivery import Ledger
+from model.trace import Event
 from model.verdicts import Verdict
+from model.waiting import PunctualityJudge, StarvationJudge
 from pipeline.analysis.agreement import TRACE
 from pipeline.analysis.clusters import needed
 from pipeline.analysis.lags import HANDED_ON, LAGS
@@ -29,6 +34,7 @@ from pipeline.session import Wanted, session
 from real.java import find_java
 from real.problems import EnvironmentProblem
 from tests import analysis_plain as plain
+from tests.message_stories import Computed, computed_of, judged, stories
 from tests.test_house import HOME
 from watchkeeper import simulate
 from watchkeeper.cli import run_command
@@ -59,6 +65,7 @@ COUNTS = (
 )
 PATHS = {**os.environ, "PYTHONPATH": str(HOME)}
 SHARE = ("stored", "skipped", "repeated", "unread")
+OF_MESSAGES = ("order", "sane commits", "no starvation", "punctual sending")
 
 
 class Shown(NamedTuple):
@@ -121,6 +128,9 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     tampered = simulate("consumer-crash", variant="hardened", seed=7)
     for number, name in enumerate(("single ownership", "full cover", "work bound")):
         tampered_verdict(write_run(home / f"verdict-{number}", tampered), name)
+    of_messages = write_run(home / "verdict-3", simulate("exactly-once", seed=0))
+    for name in OF_MESSAGES:
+        tampered_verdict(of_messages, name)
     tampered_trace(
         write_run(home / "trace-0", tampered),
         '"fetching"',
@@ -150,7 +160,7 @@ def analyzed(home: Path, patch: pytest.MonkeyPatch, results: list[Result]) -> Sh
 
 
 def test_what_was_tampered_with_is_found_and_nothing_else(shown: Shown) -> None:
-    """Three verdicts and a trace; the first run of that name keeps it, others get a number."""
+    """Four verdicts and a trace; the first run of that name keeps it, others get a number."""
     found = {(one["run"], one["property"]) for one in shown.said["differences"]}
     name = "consumer-crash-hardened-sim-7"
     traces = {run for run, what in found if what == TRACE}
@@ -159,9 +169,10 @@ def test_what_was_tampered_with_is_found_and_nothing_else(shown: Shown) -> None:
     assert len(traces) == 1
     [changed] = traces
     verdicts = {(run, what) for run, what in found if run != changed}
-    assert {what for _, what in verdicts} == {"single ownership", "full cover", "work bound"}
-    assert len(verdicts) == 3
-    assert all(run.startswith(name) for run, _ in found)
+    coordinated = {"single ownership", "full cover", "work bound"}
+    assert {what for _, what in verdicts} == {*coordinated, *OF_MESSAGES}
+    assert len(verdicts) == 7
+    assert all(run.startswith((name, "exactly-once-hardened-sim-0")) for run, _ in found)
 
 
 def test_a_difference_is_told_in_a_sentence(shown: Shown) -> None:
@@ -190,10 +201,92 @@ def test_properties_that_hold_and_that_do_not_are_compared(shown: Shown) -> None
 
 
 def test_what_is_not_computed_is_told(shown: Shown) -> None:
-    """What faults did is counted by the world, and stands in no trace; and most of messages."""
-    of_messages = {"order", "sane commits", "no starvation", "punctual sending"}
+    """What faults did is counted by the world, and stands in no trace."""
+    assert set(shown.said["not_computed"]) == {"faults struck"}
 
-    assert set(shown.said["not_computed"]) == {"faults struck", *of_messages}
+
+# --- messages --------------------------------------------------------------------------
+
+
+STORIES = stories("producer-crash", "mirror-moved-group", number=60)
+
+
+def no_message_is_new(*told: Any) -> int:
+    """Where a repeat is taken for a message that comes for the first time."""
+    return int(told[-1].first)
+
+
+def nothing_happens(*told: Any) -> None:
+    """Where an event is overlooked."""
+
+
+def waits_though_it_is_stored(judge: PunctualityJudge, event: Event) -> None:
+    """Where what is stored has to be stored again."""
+    detail = event.detail
+    if detail["outcome"] == "accepted":
+        waiting = judge._waiting.setdefault((event.topic, detail["producer"]), [])
+        insort(waiting, (detail["first"], detail["end"], event.t_us))
+
+
+MISTAKES = (
+    ("order", Ledger, "first_new", no_message_is_new),
+    ("sane commits", DeliveryJudge, "_reset", nothing_happens),
+    ("sane commits", DeliveryJudge, "_opened", nothing_happens),
+    ("no starvation", StarvationJudge, "_opened", nothing_happens),
+    ("no starvation", StarvationJudge, "_hosting", nothing_happens),
+    ("punctual sending", PunctualityJudge, "_sent", waits_though_it_is_stored),
+)
+"""The property that each violates, and what is done in another way."""
+
+
+@pytest.fixture(scope="module")
+def computed(shown: Shown, tmp_path_factory: pytest.TempPathFactory) -> Computed:
+    """What tables say of stories; the session of the analysis serves them, too."""
+    del shown
+    home = tmp_path_factory.mktemp("stories")
+    with session(Wanted("local[2]", "tests", home / "scratch", "python")) as spark:
+        return computed_of(spark, STORIES, home)
+
+
+def test_judges_and_tables_say_the_same_of_any_story(computed: Computed) -> None:
+    """The verdict, and the moment from which on it is violated; each comes out each way."""
+    said = {
+        (name, one): found for name in STORIES for one, found in judged(STORIES[name]).items()
+    }
+
+    assert {key: value for key, value in said.items() if computed.found[key] != value} == {}
+    assert {(one, verdict) for (_, one), (verdict, _) in said.items()} == {
+        (one, verdict) for one in OF_MESSAGES for verdict in ("holds", "violated", "unknown")
+    }
+
+
+@pytest.mark.parametrize(("violates", "what", "name", "mistake"), MISTAKES)
+def test_a_mistake_of_a_judge_is_a_difference(
+    computed: Computed,
+    monkeypatch: pytest.MonkeyPatch,
+    violates: str,
+    what: type,
+    name: str,
+    mistake: Any,
+) -> None:
+    """Of the property that it judges, and of no other."""
+    monkeypatch.setattr(what, name, mistake)
+    other = {
+        one
+        for story in STORIES
+        for one, found in judged(STORIES[story]).items()
+        if computed.found[story, one] != found
+    }
+
+    assert other == {violates}
+
+
+def test_a_mistake_of_the_tables_is_a_difference(computed: Computed) -> None:
+    """Here topics that mirrors bring are taken for any other."""
+    said = {name: judged(STORIES[name])["order"] for name in STORIES}
+
+    assert computed.mistaken != {}
+    assert any(said[name] != found for name, found in computed.mistaken.items())
 
 
 # --- the rest --------------------------------------------------------------------------

@@ -143,7 +143,7 @@ def test_messages_come_in_the_order_they_were_sent() -> None:
     assert late["order"].at_us == 2 * SECOND_US
 
 
-@pytest.mark.parametrize("number", [-1, 110, "9223372036854775807"])
+@pytest.mark.parametrize("number", [-1, 110, "9223372036854775807", "--5", "", "²"])
 def test_a_commit_that_nothing_was_handed_on_for_is_seen(number: int | str) -> None:
     """Minus one, a marker for the latest, or more than there is."""
     run = (*IN_ORDER[:3], committed(2, number))
@@ -152,6 +152,17 @@ def test_a_commit_that_nothing_was_handed_on_for_is_seen(number: int | str) -> N
 
     assert finding.verdict is Verdict.VIOLATED
     assert f"committed {number}" in finding.evidence
+
+
+@pytest.mark.parametrize(
+    ("end", "verdict"), [(50, Verdict.VIOLATED), (70, Verdict.HOLDS), (90, Verdict.HOLDS)]
+)
+def test_before_anything_is_handed_on_a_place_lies_in_its_log(end: int, verdict: Verdict) -> None:
+    """The group may have been there earlier; the log ends where its broker found that it does."""
+    run = (stored(0, 0, 10), event(1, "opened", "b0", end=end), committed(2, 70))
+
+    assert judged("measured", *run)["sane commits"].verdict is verdict
+    assert judged("measured", *run[1:])["sane commits"].verdict is verdict
 
 
 def test_a_commit_of_where_a_group_begins_is_sane() -> None:
@@ -165,6 +176,14 @@ def test_a_commit_of_where_a_group_begins_is_sane() -> None:
 
 
 # --- waiting ---------------------------------------------------------------------------
+
+
+def opened(at_s: float, end: int) -> Event:
+    return event(at_s, "opened", "b0", start=0, end=end, clean=False)
+
+
+def hosting(at_s: float, does: str, node: str = "b0") -> Event:
+    return event(at_s, "hosting", node, does=does)
 
 
 def starved(*events: Event, end_s: float = 100) -> Finding:
@@ -188,15 +207,17 @@ OWNED = (stored(0, 0, 10), *CLAIMED)
         ((*OWNED, consumed(2, 0, 5, stream=1)), Verdict.VIOLATED),
         ((*OWNED, fetching(10, "ceases")), Verdict.VIOLATED),
         ((*OWNED, fetching(10, "ceases"), claimed(10, "deleted")), Verdict.HOLDS),
-        ((*OWNED, event(5, "hosting", "b0", does="ceases")), Verdict.HOLDS),
+        ((*OWNED, hosting(5, "ceases")), Verdict.HOLDS),
+        ((*OWNED, hosting(5, "ceases"), hosting(60, "begins")), Verdict.VIOLATED),
         (
-            (
-                *OWNED,
-                event(5, "hosting", "b0", does="ceases"),
-                event(60, "hosting", "b0", does="begins"),
-            ),
+            (hosting(0, "begins"), hosting(0, "begins", "b1"), *OWNED, hosting(5, "ceases")),
             Verdict.VIOLATED,
         ),
+        ((*OWNED, consumed(2, 0, 5), opened(3, 50)), Verdict.HOLDS),
+        ((*OWNED, consumed(2, 0, 5), opened(3, 51)), Verdict.VIOLATED),
+        ((opened(0, 10), *CLAIMED), Verdict.VIOLATED),
+        ((*OWNED, event(2, "consumed", "c0", lots=[], stream=0)), Verdict.VIOLATED),
+        ((*OWNED, event(2, "stored", "b0", lots=[])), Verdict.VIOLATED),
         ((*CLAIMED, stored(50, 0, 1)), Verdict.VIOLATED),
         ((*CLAIMED, stored(95, 0, 1)), Verdict.HOLDS),
         (CLAIMED, Verdict.UNKNOWN),
@@ -219,16 +240,55 @@ def test_the_first_moment_of_starving_is_named() -> None:
     assert "stream 0 of c0 was handed nothing" in finding.evidence
 
 
+def test_the_wait_that_was_too_long_first_is_named_not_the_one_that_ended_first() -> None:
+    """One begins, another begins and ends, and the first goes on."""
+    other = event(5, "applied", did=[["created", owner("more", CLICKS), 7, "c1-0"]])
+    gone = event(30, "applied", did=[["deleted", owner("more", CLICKS), 7]])
+
+    assert starved(*OWNED, other, gone).at_us == 11 * SECOND_US
+    assert "(2 times in all)" in starved(*OWNED, other, gone).evidence
+
+
+def kept(*events: Event) -> Finding:
+    """What is said of messages that are to be stored within a second."""
+    judge = PunctualityJudge(SECOND_US)
+    for one in events:
+        judge.take(one)
+    return judge.finding()
+
+
 def test_what_was_accepted_is_stored_in_time() -> None:
     """A message that stays in a queue for too long is seen when it comes, if it does."""
+    accepted = (sent(0, 0, 5), sent(1, 5, 9))
 
-    def said(*events: Event) -> Finding:
-        judge = PunctualityJudge(SECOND_US)
-        for one in events:
-            judge.take(one)
-        return judge.finding()
+    assert kept(*accepted, stored(1, 0, 9)).verdict is Verdict.HOLDS
+    assert kept(*accepted, stored(1.5, 0, 9)).verdict is Verdict.VIOLATED
+    assert kept(sent(0, 0, 5, "refused"), stored(9, 0, 5)).verdict is Verdict.UNKNOWN
+    assert "1.50 s later" in kept(sent(0, 0, 5), stored(1.5, 0, 9)).evidence
 
-    assert said(sent(0, 0, 5), sent(1, 5, 9), stored(1, 0, 9)).verdict is Verdict.HOLDS
-    assert said(sent(0, 0, 5), sent(1, 5, 9), stored(1.5, 0, 9)).verdict is Verdict.VIOLATED
-    assert said(sent(0, 0, 5, "refused"), stored(9, 0, 5)).verdict is Verdict.UNKNOWN
-    assert "1.50 s later" in said(sent(0, 0, 5), stored(1.5, 0, 9)).evidence
+
+def test_each_message_that_was_accepted_is_to_be_stored_in_time() -> None:
+    """Not only the first of those that were accepted together."""
+    parted = kept(sent(0, 0, 9), stored(0.5, 0, 3), stored(2, 5, 9), stored(3, 3, 5))
+
+    assert parted.verdict is Verdict.VIOLATED
+    assert "message 5 of p" in parted.evidence
+    assert "(2 times in all)" in parted.evidence
+    assert kept(sent(0, 0, 9), stored(0.5, 0, 3), stored(1, 3, 9)).verdict is Verdict.HOLDS
+
+
+def test_what_is_stored_before_anybody_hears_of_it_has_not_waited() -> None:
+    """An answer takes time; and what is stored again later was there already."""
+    early = (stored(1, 0, 6), sent(2, 0, 9))
+
+    assert kept(*early).verdict is Verdict.HOLDS
+    assert kept(*early, stored(9, 0, 6)).verdict is Verdict.HOLDS
+    assert "message 6 of p" in kept(*early, stored(9, 0, 9)).evidence
+
+
+def test_the_message_that_was_late_first_is_named() -> None:
+    """Though one that was accepted later was stored before it, and late as well."""
+    finding = kept(sent(1, 0, 5), sent(2, 5, 9), stored(8, 5, 9), stored(9, 0, 5))
+
+    assert finding.at_us == 2 * SECOND_US
+    assert "message 0 of p" in finding.evidence

@@ -16,6 +16,7 @@ from pyspark.sql import functions as sql
 from pipeline.analysis.calm import calm
 from pipeline.analysis.delivery import accounts, delivery
 from pipeline.analysis.happenings import happenings
+from pipeline.analysis.messaging import of_messages
 from pipeline.analysis.owning import UNKNOWN, owning
 from pipeline.analysis.progress import calm_us, progress, with_rests, work
 from pipeline.analysis.resting import Rests, resting
@@ -34,7 +35,8 @@ class Second(NamedTuple):
     """What was computed a second time."""
 
     properties: DataFrame
-    """A row a run and a property: run, property, verdict, seq."""
+    """A row a run and a property: run, property, verdict, seq; and `at_us`, the moment, where
+    it is no event that violates it."""
     rests: Rests
     work: DataFrame
     """A row a group, with what it did and when it came to rest."""
@@ -75,7 +77,10 @@ def second(runs: DataFrame, facts: Facts, terms: Terms, tables: Tables) -> Secon
         .unionByName(happenings(facts.events, terms.happenings))
         .unionByName(_partial(runs))
     )
-    properties = tables.keep("computed", _nothing_without_groups(found, runs))
+    every = _nothing_without_groups(found, runs).unionByName(
+        of_messages(runs, facts.events, facts.changes, terms, tables), allowMissingColumns=True
+    )
+    properties = tables.keep("computed", every)
     return Second(properties, rests, worked, messages)
 
 
@@ -131,7 +136,7 @@ def compared(found: DataFrame, said: DataFrame, events: DataFrame) -> DataFrame:
         "said",
         "counts",
         "seq",
-        sql.col("t_us").alias("at_us"),
+        sql.coalesce("at_us", "t_us").alias("at_us"),
         "evidence",
         _agrees().alias("agrees"),
     )
@@ -143,7 +148,8 @@ def _agrees() -> Column:
         sql.regexp_extract("evidence", _MOMENT, 2).cast("long") * 1000
     )
     moment = sql.coalesce("said_at_us", sql.when(sql.col("evidence").rlike(_MOMENT), told))
-    same_moment = sql.coalesce(sql.abs(moment - sql.col("t_us")) <= SLACK_US, sql.lit(True))
+    computed = sql.coalesce("at_us", "t_us")
+    same_moment = sql.coalesce(sql.abs(moment - computed) <= SLACK_US, sql.lit(True))
     return (sql.col("verdict") == sql.col("said")) & same_moment
 
 

@@ -168,7 +168,7 @@ def steps_back(written: DataFrame) -> tuple[DataFrame, DataFrame]:
     """Commits of less than what had been committed; and all commits, for they may be none."""
     committed = commits(written)
     numbers = committed.where(sql.col("data").rlike(NUMBER)).withColumn(
-        "offset", sql.col("data").cast("long")
+        "offset", sql.col("data").try_cast("long")
     )
     before = sql.lag("offset").over(Window.partitionBy(*CLAIM).orderBy("seq", "at"))
     wrong = numbers.withColumn("before", before).where("offset < before")

@@ -71,6 +71,7 @@ RUNS = StructType(
         StructField("partial", BooleanType(), nullable=False),
         StructField("has_plan", BooleanType(), nullable=False),
         StructField("has_groups", BooleanType(), nullable=False),
+        StructField("has_messages", BooleanType(), nullable=False),
         StructField("events", LongType(), nullable=False),
         StructField("end_us", LongType(), nullable=False),
         StructField("fingerprint", StringType(), nullable=False),
@@ -78,7 +79,8 @@ RUNS = StructType(
         StructField("verdict", StringType()),
     ]
 )
-"""A row a run; without a plan `has_groups` is true, since nothing speaks against it."""
+"""A row a run; without a plan `has_groups` is true, since nothing speaks against it, and
+`has_messages` is false, since whose they are is not known."""
 
 SAID = StructType(
     [
@@ -105,6 +107,7 @@ def _row(run: Run, read: Read) -> tuple[Any, ...]:
         *(run.name, header.scenario, header.variant, header.world, header.seed, header.partial),
         run.plan is not None,
         run.plan is None or bool(run.plan.groups),
+        run.plan is not None and any(one.storage is not None for one in run.plan.clusters),
         *(read.events, read.end_us, read.fingerprint, run.fingerprint, run.verdict),
     )
 

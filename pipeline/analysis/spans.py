@@ -23,7 +23,7 @@ BEFORE = -1
 OWNERS = r"^/consumers/([^/]+)/owners/([^/]+)/([^/]+)$"
 OFFSETS = r"^/consumers/([^/]+)/offsets/([^/]+)/([^/]+)$"
 MEMBERS = r"^/consumers/([^/]+)/ids/([^/]+)$"
-NUMBER = r"^-*[0-9]+$"
+NUMBER = r"^-?[0-9]+$"
 
 CLAIM = ["run", "group", "topic", "partition"]
 

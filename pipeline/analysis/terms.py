@@ -24,6 +24,7 @@ from pyspark.sql.types import (
 
 from model.calm import streams_of
 from model.plan import ClusterPlan, ConsumerPlan, GroupPlan, Plan
+from model.routes import Routes
 from pipeline.analysis.routes import (
     HOMES,
     ORIGINS,
@@ -98,6 +99,9 @@ PROMISES = _schema(
 )
 """A row a topic of whose messages something is promised to a group; -1: however many."""
 
+MIRRORED = _schema(run=StringType(), group=StringType(), topic=StringType())
+"""A row a group and a topic of which mirrors bring it messages."""
+
 
 class Terms(NamedTuple):
     """The tables of all plans."""
@@ -110,6 +114,7 @@ class Terms(NamedTuple):
     homes: DataFrame
     readers: DataFrame
     origins: DataFrame
+    mirrored: DataFrame
 
 
 def terms(spark: SparkSession, plans: Mapping[str, Plan]) -> Terms:
@@ -128,6 +133,7 @@ def terms(spark: SparkSession, plans: Mapping[str, Plan]) -> Terms:
         made(homes, HOMES),
         made(readers, READERS),
         made(origins, ORIGINS),
+        made(_mirrored, MIRRORED),
     )
 
 
@@ -218,3 +224,15 @@ def _promises(plan: Plan) -> Iterator[Row]:
         assert group.promise is not None, "only such groups are promised something"
         limits: Iterable[int | None] = group.promise.limits
         yield group.name, topic, *(-1 if limit is None else limit for limit in limits)
+
+
+def _mirrored(plan: Plan) -> Iterator[Row]:
+    routes = Routes(plan)
+    topics = {topic.name for cluster in plan.clusters for topic in cluster.topics}
+    topics |= {
+        one.target for one in plan.timeline if one.verb.name in ("create_topic", "produce")
+    }
+    for group in plan.groups:
+        for topic in sorted(topics):
+            if routes.ways_to(group.cluster, topic):
+                yield group.name, topic
