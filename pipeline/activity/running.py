@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 OURS = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE|$)", re.MULTILINE)
 """What this project has raised within Spark."""
 LATE_WORKER = "Python worker failed to connect back"
-TRIES = 5
+TRIES = 10
 TIMESTAMPS = ("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
 """Other readers of Parquet take Spark's own kind for a time of no zone."""
 
