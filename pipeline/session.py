@@ -70,6 +70,8 @@ class Wanted:
     """At most so many of a cluster's; None for all it gives."""
     patience_s: float = PATIENCE_S
     core_s: float = CORE_S
+    keeps_open: tuple[int, ...] = ()
+    """Files that its JVM holds open, too, until it has ended: a lock ends no sooner."""
 
     @property
     def is_local(self) -> bool:
@@ -180,7 +182,7 @@ def _machine(wanted: Wanted) -> Iterator[Any]:
     if wanted.is_local or "PYSPARK_PYTHON" not in os.environ:
         os.environ["PYSPARK_PYTHON"] = sys.executable
     with (wanted.scratch / "output.log").open("wb") as output:
-        how = {"stdout": output, "stderr": output}
+        how = {"stdout": output, "stderr": output, "pass_fds": wanted.keeps_open}
         gateway: Any = _bounded(wanted, lambda: launch_gateway(_conf(wanted), how))  # type: ignore[no-untyped-call]
     try:
         yield gateway

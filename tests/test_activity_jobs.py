@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import pyarrow as pa
+import pyarrow.dataset as ds
 import pytest
 
 from model.log.codecs import Codec
 from model.log.message import Message
 from model.log.message_set import wrap
+from pipeline.activity import running, writing
 from pipeline.activity.events import Event, Metric, View, Vote, topic_of
+from pipeline.activity.folder import CHECKPOINTS, LOCK, Place, held
 from pipeline.activity.generator import generated, sent_ms
 from pipeline.activity.jobs import JOBS, Job
-from pipeline.activity.running import Written, run_job, table_of
+from pipeline.activity.reading import names_of
+from pipeline.activity.running import Written, run_job
 from pipeline.activity.settings import Activity, Rules
 from pipeline.kafkalog.source import register
 from pipeline.problems import PipelineProblem
@@ -23,8 +34,11 @@ from pipeline.session import Wanted, session
 from real.java import find_java
 from real.problems import EnvironmentProblem
 from tests import activity_plain as plain
+from tests.live import until
+from tests.test_house import HOME
 from watchkeeper.activity_producing import into_logs
-from watchkeeper.cli import run_command
+
+pytestmark = pytest.mark.xdist_group("activity jobs")
 
 SITE = msgspec.convert(
     {
@@ -44,8 +58,9 @@ SITE = msgspec.convert(
 EVENTS = 1_200
 RULES = msgspec.convert({"limit": {"window_s": 1_800, "most": 5}}, Rules)
 """So that members are over their limit, too."""
-STREAMED = ("feed", "click_through", "crawlers", "alerts", "too_late", "metrics")
-"""Tables that are also made as streams: of each job one at least, of each way to write one."""
+PATIENCE_S = 400
+TWICE = ("feed", "click_through", "crawlers", "alerts", "metrics")
+"""Tables whose streams are begun twice, of each way to make one; others at the end alone."""
 TABLES = {table.name: table for job in JOBS.values() for table in job.tables}
 
 
@@ -92,21 +107,32 @@ def at_once(spark: Any, home: Path) -> Path:
 
 @pytest.fixture(scope="module")
 def streamed(spark: Any, events: list[Event], home: Path) -> Path:
-    """Some tables of every job, made as a stream that was begun twice."""
+    """The tables of every job, made as streams, of which most were begun twice."""
     out, logs = home.parent / "streamed", home.parent / "growing"
     middle = len(events) * 2 // 3
-    for some in (events[:middle], events[middle:]):
+    for some, names in ((events[:middle], TWICE), (events[middle:], tuple(TABLES))):
         append(logs, some)
         for job in JOBS.values():
-            few = job._replace(tables=tuple(one for one in job.tables if one.name in STREAMED))
-            for written in run_job(spark, few, str(logs), out, RULES, is_stream=True):
+            few = tuple(one for one in job.tables if one.name in names)
+            for written in stream(spark, job._replace(tables=few), logs, out):
                 assert written.lost == 0
     return out
 
 
-def rows_in(spark: Any, out: Path, table: str) -> list[tuple[Any, ...]]:
-    """The rows of a table, in an order that is that of equal rows."""
-    rows = table_of(spark, TABLES[table], out).toArrow().to_pylist()
+def stream(spark: Any, job: Job, logs: Path, out: Path) -> list[Written]:
+    """Have the streams of a job catch up."""
+    return run_job(spark, job, str(logs), out, RULES, is_stream=True)
+
+
+DAYS = ds.partitioning(pa.schema([("day", pa.date32())]), flavor="hive")
+
+
+def rows_in(out: Path, table: str) -> list[tuple[Any, ...]]:
+    """The rows of a table, as anybody reads them, in an order that is that of equal rows."""
+    if not any((out / table).rglob("*.parquet")):
+        return []
+    whole = ds.dataset(out / table, format="parquet", partitioning=DAYS).to_table()
+    rows = whole.select(names_of(TABLES[table].columns)).to_pylist()
     return in_order(tuple(row.values()) for row in rows)
 
 
@@ -114,26 +140,38 @@ def in_order(rows: Any) -> list[tuple[Any, ...]]:
     return sorted(map(tuple, rows), key=repr)
 
 
+def due(table: str, events: Sequence[Event]) -> list[tuple[Any, ...]]:
+    """What a table of these events has to hold."""
+    return in_order(plain.ANSWERS[table](events, RULES))
+
+
 # --- the same answers ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("table", plain.ANSWERS)
 def test_all_at_once_is_what_plain_python_answers(
-    table: str, spark: Any, events: list[Event], at_once: Path
+    table: str, events: list[Event], at_once: Path
 ) -> None:
     """Row for row, and there is at least one."""
-    due = in_order(plain.ANSWERS[table](events, RULES))
-    assert due
-    assert rows_in(spark, at_once, table) == due
+    assert due(table, events)
+    assert rows_in(at_once, table) == due(table, events)
 
 
-@pytest.mark.parametrize("table", STREAMED)
-def test_a_stream_comes_to_the_same(
-    table: str, spark: Any, events: list[Event], streamed: Path
-) -> None:
+@pytest.mark.parametrize("table", plain.ANSWERS)
+def test_a_stream_comes_to_the_same(table: str, events: list[Event], streamed: Path) -> None:
     """Though it was ended in the middle, and some measurements came late."""
-    due = in_order(plain.ANSWERS[table](events, RULES))
-    assert rows_in(spark, streamed, table) == due
+    assert rows_in(streamed, table) == due(table, events)
+
+
+def test_spark_reads_the_tables_with_their_days(
+    spark: Any, events: list[Event], streamed: Path
+) -> None:
+    """And takes nothing else that lies there for a part of them."""
+    days = spark.read.parquet(str(streamed / "metrics")).groupBy("day").count().collect()
+    rows = due("metrics", events)
+    assert {(row["day"], row["count"]) for row in days} == {
+        (day, sum(row[-1] == day for row in rows)) for day in {row[-1] for row in rows}
+    }
 
 
 def test_every_table_has_a_plain_answer() -> None:
@@ -180,40 +218,171 @@ def test_a_table_is_made_anew_in_its_place(
     """Not added to; and nothing else is left in the folder."""
     logs, out = tmp_path / "logs", tmp_path / "out"
     append(logs, events[:800])
-    job = only("relevance", "ratings")
+    job = only("ratings")
     first = counted(run_job(spark, job, str(logs), out, RULES, is_stream=False))
     append(logs, events[800:])
     second = counted(run_job(spark, job, str(logs), out, RULES, is_stream=False))
-    assert first["ratings"] < second["ratings"]
-    assert rows_in(spark, out, "ratings") == in_order(plain.ratings(events, RULES))
+    assert first["ratings"] < second["ratings"] == len(due("ratings", events))
+    assert rows_in(out, "ratings") == due("ratings", events)
     assert [path.name for path in out.iterdir()] == ["ratings"]
 
 
-def only(job: str, table: str) -> Job:
-    """A job with one of its tables."""
-    return JOBS[job]._replace(tables=(TABLES[table],))
+def only(*tables: str) -> Job:
+    """A job with these tables."""
+    return Job((), tuple(TABLES[table] for table in tables))
 
 
-def test_a_table_is_made_in_one_way(
-    spark: Any, home: Path, at_once: Path, streamed: Path
+# --- ended in the middle ---------------------------------------------------------------
+
+
+class Ended(Exception):
+    """What is on the disk then is what a kill at this moment leaves."""
+
+
+def before(real: Callable[..., Any], *given: Any) -> None:
+    raise Ended
+
+
+def after(real: Callable[..., Any], *given: Any) -> None:
+    real(*given)
+    raise Ended
+
+
+End = tuple[Any, str, Callable[..., Any], int]
+"""Where in the code, whether before or after it, and at the how-manyth time."""
+BEFORE, AFTER = ((running, "put_batch", how, 1) for how in (before, after))
+BETWEEN: End = (writing, "rows_in", before, 2)
+"""When the file of the one day is there, and that of the other is not."""
+BEFORE_CLOSING: End = (running, "put_batch", before, 2)
+"""Before the batch that reads nothing, and closes windows; what follows begins with that one."""
+ENDS: dict[str, tuple[list[End], list[End]]] = {
+    "metrics": ([AFTER], [BEFORE, BETWEEN]),
+    "alerts": ([BEFORE, AFTER, BEFORE_CLOSING, AFTER], [AFTER]),
+}
+"""Table -> where its stream ends, one time after the other, in the first part and the second."""
+
+
+@pytest.mark.parametrize("table", ENDS)
+def test_a_stream_that_ended_in_the_middle_goes_on(
+    table: str, spark: Any, halves: list[list[Event]], tmp_path: Path
 ) -> None:
-    """Both would count twice what they both count."""
-    with pytest.raises(PipelineProblem, match="was not made by a stream; name another folder"):
-        run_job(spark, JOBS["feed"], str(home), at_once, RULES, is_stream=True)
-    with pytest.raises(PipelineProblem, match="is made by a stream; go on with --stream"):
-        run_job(spark, JOBS["feed"], str(home), streamed, RULES, is_stream=False)
+    """No row is lost or doubled, and what is late counts."""
+    logs, out = tmp_path / "logs", tmp_path / "out"
+    for some, ends in zip(halves, ENDS[table], strict=True):
+        append(logs, some)
+        for end in ends:
+            with ending(*end), pytest.raises(Ended):
+                stream(spark, only(table), logs, out)
+        stream(spark, only(table), logs, out)
+    assert rows_in(out, table) == due(table, halves[0] + halves[1])
+
+
+@contextmanager
+def ending(where: Any, what: str, how: Callable[..., Any], time: int) -> Iterator[None]:
+    """Have a function end the job when it is called for the n-th time."""
+    real, calls = getattr(where, what), []
+
+    def called(*given: Any) -> Any:
+        calls.append(what)
+        return how(real, *given) if len(calls) == time else real(*given)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(where, what, called)
+        yield
+
+
+@pytest.fixture(scope="module")
+def halves(events: list[Event]) -> list[list[Event]]:
+    """What hosts measured, on both days, in two parts."""
+    metrics: list[Event] = [one for one in events if isinstance(one, Metric)]
+    middle = len(metrics) * 2 // 3
+    return [metrics[:middle], metrics[middle:]]
+
+
+def test_windows_are_closed_though_nothing_comes_after_an_end(
+    spark: Any, halves: list[list[Event]], tmp_path: Path
+) -> None:
+    """Spark closes them in a batch of its own; a kill may come before that has begun."""
+    logs, out, place = tmp_path / "logs", tmp_path / "out", Place(tmp_path / "out", "alerts")
+    append(logs, halves[0] + halves[1])
+    stream(spark, only("alerts"), logs, out)
+    for left in ("offsets/*1*", "commits/*1*", "../../alerts/batch-000001-*"):
+        for path in list(place.checkpoint.glob(left)):
+            path.unlink()
+    place.begun.touch()
+    assert not rows_in(out, "alerts")
+    stream(spark, only("alerts"), logs, out)
+    assert rows_in(out, "alerts") == due("alerts", halves[0] + halves[1])
+
+
+def test_a_table_survives_a_kill_between_two_renames(at_once: Path, tmp_path: Path) -> None:
+    """The one that there was is put back by whichever job comes next."""
+    place = Place(tmp_path, "feed")
+    place.old.parent.mkdir()
+    shutil.copytree(at_once / "feed", place.old)
+    with held(tmp_path, JOBS["relevance"]):
+        assert not place.home.exists()
+    with held(tmp_path, JOBS["feed"]):
+        assert rows_in(tmp_path, "feed") == rows_in(at_once, "feed")
+
+
+COMMAND = """
+from pipeline.activity.jobs import JOBS, Job
+from watchkeeper.cli import main
+
+of = {table.name: table for job in JOBS.values() for table in job.tables}
+JOBS["warehouse"] = Job(("metrics",), (of["metrics"], of["alerts"]))
+main()
+"""
+"""The command, with a job that has two tables only."""
+
+
+def test_a_command_that_is_killed_goes_on(events: list[Event], tmp_path: Path) -> None:
+    """By its id, in the middle of a stream, and begun again at once."""
+    logs, out = tmp_path / "logs", tmp_path / "out"
+    middle = len(events) // 2
+    append(logs, events[:middle])
+    begun = elsewhere(logs, out)
+    until(lambda: any(out.glob("_checkpoints/metrics/offsets/0")), PATIENCE_S)
+    begun.kill()
+    assert begun.wait() == -signal.SIGKILL
+    append(logs, events[middle:])
+    again = elsewhere(logs, out)
+    said = again.communicate(timeout=PATIENCE_S)[1]
+    assert again.returncode == 0, said
+    assert Place(out, "metrics").made()
+    for table in ("metrics", "alerts"):
+        assert rows_in(out, table) == due(table, events)
+    assert {path.name for path in out.iterdir()} == {"metrics", "alerts", CHECKPOINTS, LOCK}
+
+
+def elsewhere(logs: Path, out: Path) -> subprocess.Popen[str]:
+    """Begin the command in a process of its own."""
+    arguments = ["activity", "warehouse", str(logs), str(out), "--stream", "--master", "local[2]"]
+    return subprocess.Popen(
+        [sys.executable, "-P", "-c", COMMAND, *arguments],
+        cwd=HOME,
+        env={**os.environ, "PYTHONPATH": str(HOME)},
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,
+    )
+
+
+# --- what is told ----------------------------------------------------------------------
 
 
 def test_what_comes_behind_the_watermark_is_told(
     spark: Any, events: list[Event], tmp_path: Path
 ) -> None:
     """It is in no window any more, and whoever reads the tables has to know."""
-    logs, out, job = tmp_path / "logs", tmp_path / "out", only("abuse", "limited")
+    logs, out, job = tmp_path / "logs", tmp_path / "out", only("limited")
     views = [one for one in events if isinstance(one, View)]
     append(logs, views)
-    [first] = run_job(spark, job, str(logs), out, RULES, is_stream=True)
+    [first] = stream(spark, job, logs, out)
     append(logs, [View(views[0].at_ms, "10.0.0.1", None, 1)])
-    [second] = run_job(spark, job, str(logs), out, RULES, is_stream=True)
+    [second] = stream(spark, job, logs, out)
     assert (first.lost, second.lost) == (0, 1)
 
 
@@ -232,7 +401,7 @@ def test_a_message_that_is_no_event_is_told(name: str, spark: Any, tmp_path: Pat
     with (log / f"{0:020}.kafka").open("ab") as file:
         offset = file.tell()
         file.write(wrap([Message.of(NO_EVENTS[name])], Codec.NONE))
-    job, said = only("relevance", "ratings"), NO_EVENTS[name].decode()
+    job, said = only("ratings"), NO_EVENTS[name].decode()
     with pytest.raises(PipelineProblem) as caught:
         run_job(spark, job, str(tmp_path / "logs"), tmp_path / "out", RULES, is_stream=False)
     assert f"/{log.name[-1]} holds no event at offset {offset}, but {said}; expected JSON" in str(
@@ -248,24 +417,3 @@ def test_events_are_cut_where_they_were_sent(events: list[Event]) -> None:
     late = [one for one in events[middle:] if topic_of(one) == "metrics" and one.at_ms < before]
     assert late
     assert sent_ms(events[middle]) >= before
-
-
-# --- bad input -------------------------------------------------------------------------
-
-
-def test_logs_without_a_topic(home: Path, tmp_path: Path, capsys: Any) -> None:
-    """It is told before Spark is started, and no folder is made."""
-    append(tmp_path / "logs", [View(0, "10.0.0.1", None, 1)])
-    out = tmp_path / "out"
-    assert run_command(["activity", "feed", str(tmp_path / "logs"), str(out)]) == 4
-    said = capsys.readouterr().err
-    assert "has no log of topic votes; it has those of views" in said
-    assert run_command(["activity", "feed", str(tmp_path / "none"), str(out)]) == 4
-    assert "cannot be read" in capsys.readouterr().err
-    assert not out.exists()
-
-
-def test_a_master_that_nobody_answers_for(home: Path, tmp_path: Path, capsys: Any) -> None:
-    command = ["activity", "feed", str(home), str(tmp_path / "out")]
-    assert run_command([*command, "--master", "spark://127.0.0.1:9"]) == 4
-    assert "nobody answers at spark://127.0.0.1:9; start a master" in capsys.readouterr().err

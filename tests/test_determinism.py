@@ -14,6 +14,8 @@ import watchkeeper
 from scenarios import shipped
 from watchkeeper import simulate
 
+pytestmark = pytest.mark.xdist_group("determinism")
+
 ROOT = Path(watchkeeper.__file__).parent.parent
 
 PROBE = """

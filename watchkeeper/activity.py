@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,7 @@ from rich.text import Text
 
 from model.log.codecs import Codec
 from pipeline.activity.generator import generated
-from pipeline.activity.settings import Settings, settings_of
+from pipeline.activity.settings import Rules, Settings, settings_of
 from pipeline.bounded import within
 from pipeline.kafkalog.options import options_of
 from pipeline.kafkalog.source import register
@@ -129,7 +129,7 @@ def run(
         wanted = Wanted(
             master or f"local[{cores()}]", f"watchkeeper activity {name}", out / SCRATCH, "jvm"
         )
-        return _run(name, logs, out, settings, wanted, is_stream=is_stream)
+        return _run(name, logs, out, settings.rules, wanted, is_stream=is_stream)
     except (PipelineProblem, EnvironmentProblem) as problem:
         raise Stop(USAGE, str(problem)) from None
     except OSError as error:
@@ -143,22 +143,24 @@ def run(
 
 
 def _run(
-    name: str, logs: Path, out: Path, settings: Settings, wanted: Wanted, *, is_stream: bool
+    name: str, logs: Path, out: Path, rules: Rules, wanted: Wanted, *, is_stream: bool
 ) -> Ran:
+    from pipeline.activity.folder import held
     from pipeline.activity.jobs import JOBS
-    from pipeline.activity.running import run_job
+    from pipeline.activity.running import check_job, run_job
 
     job, folder, place = JOBS[name], str(logs.absolute()), out.absolute()
     for topic in job.reads:
         options_of({"path": folder, "topics": topic}).logs()
-    out.mkdir(parents=True, exist_ok=True)
-    with session(wanted) as spark:
-        register(spark)
-        written = within(
-            LONGEST_S,
-            lambda: run_job(spark, job, folder, place, settings.rules, is_stream=is_stream),
-            f"{name} took longer than {LONGEST_S / 86400:.0f} days; give it less at once",
-        )
+    with held(place, job) as lock:
+        check_job(job, folder, place, rules, is_stream=is_stream)
+        with session(replace(wanted, keeps_open=(lock,))) as spark:
+            register(spark)
+            written = within(
+                LONGEST_S,
+                lambda: run_job(spark, job, folder, place, rules, is_stream=is_stream),
+                f"{name} took longer than {LONGEST_S / 86400:.0f} days; give it less at once",
+            )
     return Ran(
         out,
         {one.name: one.rows for one in written},

@@ -26,6 +26,8 @@ class Table(NamedTuple):
     """append: what is written stays; complete: all of it is written anew."""
     parted_by: str = ""
     """The column that has a folder for each of its values."""
+    rules: tuple[str, ...] = ()
+    """The rules by which its rows are made, for good."""
 
 
 class Job(NamedTuple):
@@ -47,16 +49,16 @@ JOBS = {
     "abuse": Job(
         ("views", "mails"),
         (
-            Table("limited", abuse.LIMITED, abuse.limited),
-            Table("crawlers", abuse.CRAWLERS, abuse.crawlers),
-            Table("spam", abuse.SPAM, abuse.spam),
+            Table("limited", abuse.LIMITED, abuse.limited, rules=("late_s", "limit")),
+            Table("crawlers", abuse.CRAWLERS, abuse.crawlers, rules=("late_s", "crawler")),
+            Table("spam", abuse.SPAM, abuse.spam, rules=("late_s", "spam")),
         ),
     ),
     "alerts": Job(
         ("metrics",),
         (
-            Table("alerts", alerts.ALERTS, alerts.alerts),
-            Table("too_late", alerts.TOO_LATE, alerts.too_late),
+            Table("alerts", alerts.ALERTS, alerts.alerts, rules=("late_s", "alert")),
+            Table("too_late", alerts.TOO_LATE, alerts.too_late, rules=("late_s",)),
         ),
     ),
     "warehouse": Job(

@@ -1,19 +1,15 @@
 """Runs a job: all that there is at once, or as a stream that ends when it has caught up.
 
-    OUT/TABLE/                 a table, as Parquet
-    OUT/_checkpoints/TABLE/    how far a stream has come with it
-    OUT/_new/TABLE/            a table that is being written anew
-
 All at once, each table is written beside the one that there is, and put in its place when it
-is whole. A stream adds to its tables; what it writes and how far it has come are one for
-Spark, so that killed at any moment it goes on, and loses and doubles nothing. A table is
-made in one way or in the other.
+is whole. A stream adds to its tables, batch by batch. What a batch reads is fixed in the
+checkpoint before it is read, and a batch counts as finished when its rows stand in the
+table: killed at any moment it is repeated, and nothing is lost or doubled. A table is made
+in one way or in the other.
 """
 
 from __future__ import annotations
 
 import re
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,9 +17,11 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException, StreamingQueryException
 
+from pipeline.activity.folder import Made, Place, check, clear, made_of, rewind, stamp
 from pipeline.activity.jobs import Job, Table
-from pipeline.activity.reading import Events, names_of
+from pipeline.activity.reading import Events
 from pipeline.activity.settings import Rules
+from pipeline.activity.writing import in_columns, put_batch, put_in_place, rows_in
 from pipeline.bounded import what_failed
 from pipeline.problems import PipelineProblem
 
@@ -34,9 +32,9 @@ if TYPE_CHECKING:
 OURS = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE|$)", re.MULTILINE)
 """What this project has raised within Spark."""
 LATE_WORKER = "Python worker failed to connect back"
-TRIES = 5
-CHECKPOINTS = "_checkpoints"
-NEW, OLD = "_new", "_old"
+TRIES = 10
+TIMESTAMPS = ("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
+"""Other readers of Parquet take Spark's own kind for a time of no zone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +52,31 @@ def run_job(
     spark: SparkSession, job: Job, logs: str, out: Path, rules: Rules, *, is_stream: bool
 ) -> list[Written]:
     """Make the tables of a job; PipelineProblem where they cannot be."""
-    _check(job, out, is_stream=is_stream)
+    check_job(job, logs, out, rules, is_stream=is_stream)
+    spark.conf.set("spark.sql.shuffle.partitions", str(spark.sparkContext.defaultParallelism))
+    spark.conf.set(*TIMESTAMPS)
+    events = Events(spark, logs, is_stream)
     try:
-        return _run(spark, job, logs, out, rules, is_stream=is_stream)
+        found = []
+        for table in job.tables:
+            place = Place(out, table.name)
+            made = made_of(table, logs, rules, is_stream=is_stream)
+            frame = in_columns(table.make(events, rules), table)
+            found.append(_written(frame, table, place, made))
+        clear(out)
+        return found
     except (Py4JError, PySparkException) as error:
         raise PipelineProblem(
             f"Spark gave up ({_why(str(error))}); the tables in {out} are as they were, and the "
             "same command goes on when that is mended"
         ) from None
+
+
+def check_job(job: Job, logs: str, out: Path, rules: Rules, *, is_stream: bool) -> None:
+    """See whether the tables of a job can be made so in a folder; PipelineProblem if not."""
+    for table in job.tables:
+        made = made_of(table, logs, rules, is_stream=is_stream)
+        check(Place(out, table.name), made)
 
 
 def _why(said: str) -> str:
@@ -70,109 +85,77 @@ def _why(said: str) -> str:
     return ours[1] if ours else what_failed(said)
 
 
-def _run(
-    spark: SparkSession, job: Job, logs: str, out: Path, rules: Rules, *, is_stream: bool
-) -> list[Written]:
-    spark.conf.set("spark.sql.shuffle.partitions", str(spark.sparkContext.defaultParallelism))
-    events = Events(spark, logs, is_stream)
-    if is_stream:
-        lost = _streamed(events, job, out, rules)
+def _written(frame: DataFrame, table: Table, place: Place, made: Made) -> Written:
+    """Make one table, and count it."""
+    lost = 0
+    if made.as_stream:
+        stamp(place.home, made)
+        lost = _caught_up(frame, Putting(table, place, made))
     else:
-        lost = {}
-        for table in job.tables:
-            put_in_place(table.make(events, rules), table, out)
-    return [_written(spark, table, out, lost.get(table.name, 0)) for table in job.tables]
-
-
-def _check(job: Job, out: Path, *, is_stream: bool) -> None:
-    """Nobody makes a table in two ways."""
-    for table in job.tables:
-        is_there = (out / table.name).exists()
-        was_stream = (out / CHECKPOINTS / table.name).exists()
-        if is_there and is_stream and not was_stream:
-            raise PipelineProblem(
-                f"{out / table.name} was not made by a stream; name another folder, or leave "
-                "out --stream to make it anew"
-            )
-        if was_stream and not is_stream:
-            raise PipelineProblem(
-                f"{out / table.name} is made by a stream; go on with --stream, or name another "
-                "folder"
-            )
-
-
-# --- all at once -----------------------------------------------------------------------
-
-
-def put_in_place(frame: DataFrame, table: Table, out: Path) -> None:
-    """Write a table whole, and then put it where the one before it was."""
-    new, old, place = out / NEW / table.name, out / OLD / table.name, out / table.name
-    writer = frame.select(*_names(frame, table)).write.mode("overwrite")
-    if table.parted_by:
-        writer = writer.partitionBy(table.parted_by)
-    writer.parquet(str(new))
-    shutil.rmtree(old, ignore_errors=True)
-    if place.exists():
-        old.parent.mkdir(exist_ok=True)
-        place.rename(old)
-    new.rename(place)
-    for left in (NEW, OLD):
-        shutil.rmtree(out / left, ignore_errors=True)
-
-
-def _names(frame: DataFrame, table: Table) -> list[str]:
-    """The columns of a table, which have to be those that are written down for it."""
-    names = names_of(table.columns)
-    kinds = dict(frame.dtypes)
-    has = ", ".join(f"{name} {kinds.get(name)}" for name in names)
-    assert has == table.columns, f"{table.name} has {has}, and not {table.columns}"
-    assert len(kinds) == len(names), f"{table.name} has more than {has}: {list(kinds)}"
-    return names
+        put_in_place(frame, table, place, made)
+    return Written(table.name, sum(map(rows_in, place.home.rglob("*.parquet"))), lost)
 
 
 # --- as a stream -----------------------------------------------------------------------
 
 
-def _streamed(events: Events, job: Job, out: Path, rules: Rules) -> dict[str, int]:
-    """Let one table after the other catch up; for each, what came when its window was closed."""
-    lost = {}
-    for table in job.tables:
-        lost[table.name] = _caught_up(table.make(events, rules), table, out)
-    return lost
+class Putting:
+    """Puts batches where they belong, and knows what went wrong.
+
+    Of an error here Spark hands on nothing but its text, among much else.
+    """
+
+    def __init__(self, table: Table, place: Place, made: Made) -> None:
+        self.table = table
+        self.place = place
+        self.made = made
+        self.error: Exception | None = None
+
+    def __call__(self, rows: DataFrame, number: int) -> None:
+        """Put a batch into the table."""
+        try:
+            if self.table.keeps == "complete":
+                put_in_place(rows, self.table, self.place, self.made)
+            else:
+                put_batch(rows, number, self.table, self.place)
+        except Exception as error:
+            self.error = error
+            raise
 
 
-def _caught_up(frame: DataFrame, table: Table, out: Path) -> int:
+def _caught_up(frame: DataFrame, putting: Putting) -> int:
     """Let a table catch up; how much came when its window was closed.
 
     Spark gives a worker ten seconds to begin, which is not enough where much else is done,
     and then ends the stream. It goes on from its checkpoint.
     """
     for left in reversed(range(TRIES)):
-        query = _begun(frame, table, out)
+        query = _begun(frame, putting)
         try:
             query.awaitTermination()
+            putting.place.begun.unlink()
             return _lost(query)
         except StreamingQueryException as error:
-            if LATE_WORKER not in str(error) or not left:
-                raise
+            if LATE_WORKER not in f"{error} {putting.error}" or not left:
+                raise putting.error or error from None
         finally:
             query.stop()
     raise AssertionError("the last try ends in one way or the other")
 
 
-def _begun(frame: DataFrame, table: Table, out: Path) -> StreamingQuery:
+def _begun(frame: DataFrame, putting: Putting) -> StreamingQuery:
     """Begin to write a table, or go on with it."""
-    writer = (
-        frame.select(*_names(frame, table))
-        .writeStream.outputMode(table.keeps)
+    putting.error = None
+    rewind(putting.place)
+    putting.place.begun.parent.mkdir(exist_ok=True)
+    putting.place.begun.touch()
+    return (
+        frame.writeStream.outputMode(putting.table.keeps)
         .trigger(availableNow=True)
-        .option("checkpointLocation", str(out / CHECKPOINTS / table.name))
+        .option("checkpointLocation", str(putting.place.checkpoint))
+        .foreachBatch(putting)
+        .start()
     )
-    if table.keeps == "complete":
-        return writer.foreachBatch(lambda whole, _: put_in_place(whole, table, out)).start()
-    if table.parted_by:
-        writer = writer.partitionBy(table.parted_by)
-    return writer.format("parquet").start(str(out / table.name))
 
 
 def _lost(query: StreamingQuery) -> int:
@@ -181,14 +164,3 @@ def _lost(query: StreamingQuery) -> int:
     return sum(
         operator.numRowsDroppedByWatermark for one in progress for operator in one.stateOperators
     )
-
-
-def _written(spark: SparkSession, table: Table, out: Path, lost: int) -> Written:
-    """What a table has now; a stream that had nothing to read has not made it."""
-    is_there = (out / table.name).exists()
-    return Written(table.name, table_of(spark, table, out).count() if is_there else 0, lost)
-
-
-def table_of(spark: SparkSession, table: Table, out: Path) -> DataFrame:
-    """A table as it is now."""
-    return spark.read.schema(table.columns).parquet(str(out / table.name))
