@@ -100,7 +100,7 @@ class Answering:
 
     async def _send_file(self, view: View) -> None:
         """Mostly the connection takes all of it at once, and the loop has nothing to do."""
-        with self._storage.lease(view.path) as descriptor:
+        with self._storage.sending(*view) as descriptor:
             try:
                 sent = os.sendfile(
                     self._connection.fileno(), descriptor, view.at, view.size_bytes

@@ -13,7 +13,7 @@ from model.member import Consumer
 from model.plan import Handling, ProducerPlan
 from model.program import Program
 from model.variants import Variant
-from real.hostcrash import WatchedStorage
+from real.gauges import GaugedStorage
 
 
 @dataclass(frozen=True)
@@ -24,9 +24,9 @@ class Stores:
     root: str
     """The folder of its logs."""
     diary: str
-    """The folder in which is taken down what of them is on the disk."""
+    """The folder in which is taken down what of them is on the disk, and how it stands."""
     settings: BrokerLogSettings
-    storage: type[WatchedStorage]
+    storage: type[GaugedStorage]
     logs: type[Logs]
 
 

@@ -25,13 +25,14 @@ from model.log.settings import log_settings
 from model.trace import Event, Trace
 from model.verdicts import Verdict
 from real.diary import Diary
-from real.hostcrash import WatchedStorage
+from real.gauges import GaugedStorage
 from real.live import live
 from real.results import Results
 from real.sites import Sites
 from real.storage import FileStorage
 from real.untold import diaries_of, told_in, untold
 from real.world import World
+from reports.message_path import losses, message_path
 from tests.live import descendants, is_there, lived, skip_without_zookeeper, until
 from tests.planted_brokers import FlushesNothing, LogsThatShowTooMuch
 from watchkeeper.printing import plain_report
@@ -158,6 +159,8 @@ def test_a_crash_loses_what_was_not_flushed_and_each_message_is_accounted_for(
     assert f"{len(taken):,} messages accepted, {len(early):,} handed on" in said
     assert f"{len(lost):,} lost ({len(lost):,} never stored" in said
     assert "emulated the loss of the host of broker/0 at 7." in plain_report(result)
+    (loss,) = losses(message_path(trace))
+    assert loss.size_bytes == emulated.detail["bytes"]
     (opened,) = trace.of_kind("opened")
     ((_, (_, after)),) = emulated.detail["files"].items()
     assert (opened.detail["end"], opened.detail["clean"]) == (after, False)
@@ -167,12 +170,12 @@ def test_a_crash_loses_what_was_not_flushed_and_each_message_is_accounted_for(
     ("storage", "logs", "broken"),
     [
         (FlushesNothing, Logs, "delivery to late"),
-        (WatchedStorage, LogsThatShowTooMuch, "delivery to early"),
+        (GaugedStorage, LogsThatShowTooMuch, "delivery to early"),
     ],
     ids=["flushes nothing", "shows what is not flushed"],
 )
 def test_a_broker_that_breaks_its_word_is_found_out(
-    storage: type[WatchedStorage],
+    storage: type[GaugedStorage],
     logs: type[Logs],
     broken: str,
     monkeypatch: pytest.MonkeyPatch,
