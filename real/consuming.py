@@ -12,11 +12,12 @@ from model.clients.connector import Connector
 from model.clients.handling import Application, streams_of
 from model.clients.journals import TraceJournal
 from model.clients.results import PlaceOf, StoreResult
+from model.clients.taking import MemberResults, fetch_with_results
 from model.clients.versions import clients_of
 from model.program import Ended
 from real.job import Consumes
 from real.joint import JointDriver
-from real.results import Results
+from real.member_results import identity
 from real.workplace import Workplace
 
 
@@ -29,12 +30,13 @@ def run(place: Workplace) -> Ended:
     streams = streams_of(connector, part.me.subscription)
     program = job.program if part.has_own_program else connector.program
     driver = place.joint_driver(program, part.balancer)
-    results = Results(Path(part.results))
-    driver.threads.answer_too(PlaceOf, results.place_of)
-    driver.threads.answer_too(StoreResult, results.store)
-    has_places = part.handling.commits == "with the result"
-    driver.fetching = StreamFetcher(connector, driver, results if has_places else None)
-    application = Application(connector, part.me.group, part.handling)
+    results: MemberResults | None = None
+    if part.handling.commits == "with the result":
+        results = part.store(Path(part.results), part.me.group)
+        driver.threads.answer_too(PlaceOf, results.place_of)
+        driver.threads.answer_too(StoreResult, results.store)
+    driver.fetching = StreamFetcher(connector, driver, results)
+    application = Application(connector, part.me.group, part.handling, identity)
     for stream in streams:
         driver.start_thread(f"handle {stream.queue}", application.handle_all(stream))
     place.listen(driver)
@@ -61,7 +63,7 @@ class StreamFetcher:
     """
 
     def __init__(
-        self, connector: Connector, driver: JointDriver, results: Results | None
+        self, connector: Connector, driver: JointDriver, results: MemberResults | None
     ) -> None:
         self.connector = connector
         self.driver = driver
@@ -71,18 +73,15 @@ class StreamFetcher:
         """Fetch these and no others; `quiet` is called when nothing else is handed on."""
 
         async def work() -> None:
-            await self.connector.fetching.fetch_exactly([self._begun(one) for one in fetches])
+            fetching, group = self.connector.fetching, self.connector.me.group
+            if self.results is None:
+                await fetching.fetch_exactly(fetches)
+            else:
+                await fetch_with_results(fetching, self.results, group, fetches)
             quiet()
 
         self.driver.start_thread("fetch exactly", work())
         return False
-
-    def _begun(self, fetch: Fetch) -> Fetch:
-        """Where a fetch begins: where the results end, if places are stored with them."""
-        if self.results is None:
-            return fetch
-        place = self.results.place_of(PlaceOf(self.connector.me.group, fetch.partition))
-        return fetch if place is None else fetch._replace(start=place)
 
     def known_positions(self) -> Positions:
         """Where the member stands, as far as is known."""

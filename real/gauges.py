@@ -78,10 +78,12 @@ class Board:
 
 def _opened(root: Path) -> Iterator[int]:
     """The files of a folder, each open for a moment; one may go meanwhile."""
-    for path in root.rglob("*"):
+    for path in (
+        os.path.join(folder, name) for folder, _, names in os.walk(root) for name in names
+    ):
         try:
-            descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-        except (FileNotFoundError, IsADirectoryError):
+            descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except FileNotFoundError:
             continue
         try:
             yield descriptor

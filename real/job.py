@@ -14,6 +14,7 @@ from model.plan import Handling, ProducerPlan
 from model.program import Program
 from model.variants import Variant
 from real.gauges import GaugedStorage
+from real.member_results import InDatabase, InSegments
 
 
 @dataclass(frozen=True)
@@ -38,7 +39,9 @@ class Consumes:
     variant: Variant
     handling: Handling
     results: str
-    """The file of the database in which results are stored with their places."""
+    """The folder in which results are stored with their places."""
+    store: type[InDatabase | InSegments]
+    """In what."""
     balancer: str
     has_own_program: bool
 
