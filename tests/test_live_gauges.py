@@ -131,6 +131,22 @@ def test_what_is_at_risk_is_what_the_log_has_not_flushed_and_what_a_crash_takes(
     cuts = cut_back(site.root, site.diary)
 
     assert seen["unflushed"] == sum(one.before_bytes - one.after_bytes for one in cuts)
+    if is_on_a_disk(site.root):
+        left = last_seen(site.root, site.diary)
+        assert left is not None
+        assert left.get("cached", 0) == 0
+
+
+def is_on_a_disk(folder: Path) -> bool:
+    """Whether files there are on a disk, and not in memory alone."""
+    with (folder / "tried").open("w+b") as file:
+        file.write(b"x" * PAGE_BYTES)
+        file.flush()
+        look = way_to_look(file.fileno())
+        forget(file.fileno())
+        found = look(file.fileno(), 0, PAGE_BYTES).cached if look is not None else 0
+    (folder / "tried").unlink()
+    return not found
 
 
 def begun(site: Site) -> tuple[GaugedStorage, Log]:
