@@ -118,6 +118,8 @@ class Handling:
     """How long it takes for one."""
     commits: Literal["as configured", "before", "after", "with the result"] = "as configured"
     """When its place is stored, seen from what was fetched together."""
+    store: Literal["database", "segments"] = "database"
+    """What its results are stored in, where its place is stored with them."""
 
 
 def balancer(cluster: str) -> str:

@@ -87,9 +87,10 @@ KINDS = {
     "segment deleted": "a broker deleted the oldest segment of a log",
     "broker fails": "a broker ends because of its disk",
     "gauges": "bytes on a broker's host: not flushed now, at most since the last time, not "
-    "written, in the pagecache, found there by reads so far, not found",
-    "host emulated": "live: a broker's files were cut back to their last fsync, which stands for "
-    "the loss of its host; no host was lost",
+    "written, in the pagecache, found there by reads so far, not found; live: of the broker's "
+    "files, and where the kernel does not say what is in memory, read so far and no more",
+    "host emulated": "live: a broker's files were cut back to their last fsync, and are in the "
+    "pagecache no longer, which stands for the loss of its host; no host was lost",
     "consumed": "messages were handed to the application of a member",
     "handled": "an application is done with messages that it was handed",
     "not mirrored": "a mirror could not send what it was handed, and tries again",

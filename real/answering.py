@@ -123,17 +123,17 @@ class Answering:
     async def _send_all(self, parts: Sequence[bytes | View], sent: int = 0) -> None:
         """Send everything, when the connection takes it; of the first so much has been sent."""
         for number, part in enumerate(parts, 1):
-            sent = sent or self._send(part, MORE if number < len(parts) else 0)
+            if number > 1:
+                sent = self._send(part, MORE if number < len(parts) else 0)
             if sent < _size_of(part):
                 await self._send_rest(part, sent)
-            sent = 0
 
     def _send(self, part: bytes | View, flags: int) -> int:
         """Send at once what the connection takes; how much that is."""
         try:
             if isinstance(part, bytes):
                 return self._connection.send(part, flags)
-            with self._storage.lease(part.path) as descriptor:
+            with self._storage.sending(*part) as descriptor:
                 return os.sendfile(
                     self._connection.fileno(), descriptor, part.at, part.size_bytes
                 )

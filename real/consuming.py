@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from model.asks import Fetch, Partition, Positions
+from model.asks import Fetch, Partition
 from model.clients.connector import Connector
 from model.clients.handling import Application, streams_of
 from model.clients.journals import TraceJournal
 from model.clients.mirror import Mirror
 from model.clients.results import PlaceOf, StoreResult
 from model.clients.streams import Stream
+from model.clients.taking import MemberResults, fetch_with_results
 from model.clients.versions import clients_of
 from model.program import Ended
+from real.fetcher import Fetcher
 from real.job import Consumes
 from real.joint import JointDriver
-from real.results import Results
+from real.member_results import identity
 from real.workplace import Workplace
 
 
@@ -31,15 +33,13 @@ def run(place: Workplace) -> Ended:
     application, streams = _application(job.node, part, connector)
     program = job.program if part.has_own_program else connector.program
     driver = place.joint_driver(program, part.balancer, part.target)
-    results = Results(Path(part.results))
-    driver.threads.answer_too(PlaceOf, results.place_of)
-    driver.threads.answer_too(StoreResult, results.store)
-    has_places = part.handling.commits == "with the result"
+    results: MemberResults | None = None
+    if part.handling.commits == "with the result":
+        results = part.store(Path(part.results), part.me.group)
+        driver.threads.answer_too(PlaceOf, results.place_of)
+        driver.threads.answer_too(StoreResult, results.store)
     driver.fetching = StreamFetcher(
-        connector,
-        driver,
-        results if has_places else None,
-        ends_threads=not isinstance(application, Mirror),
+        connector, driver, results, ends_threads=not isinstance(application, Mirror)
     )
     for stream in streams:
         driver.start_thread(f"handle {stream.queue}", application.handle_all(stream))
@@ -56,7 +56,7 @@ def _application(
 ) -> tuple[Application | Mirror, list[Stream]]:
     """What is done with the messages, and the streams that they come by."""
     if part.forwards is None:
-        application = Application(connector, part.me.group, part.handling)
+        application = Application(connector, part.me.group, part.handling, identity)
         return application, streams_of(connector, part.me.subscription)
     mirror = Mirror(connector, part.forwards, node)
     return mirror, mirror.streams(part.forwards.expression)
@@ -74,57 +74,32 @@ def _write(
     )
 
 
-class StreamFetcher:
-    """The fetching side of a member that is handed messages; it answers what a program asks.
-
-    It shares memory with the threads of the process, so whatever the program's own thread does
-    here it does with the baton.
-    """
+class StreamFetcher(Fetcher):
+    """The fetching side of a process: it may begin where results end, and end all threads."""
 
     def __init__(
         self,
         connector: Connector,
         driver: JointDriver,
-        results: Results | None,
+        results: MemberResults | None,
         *,
-        ends_threads: bool = True,
+        ends_threads: bool,
     ) -> None:
         """`ends_threads` says that they end with the program; a mirror's have more to send."""
-        self.connector = connector
-        self.driver = driver
+        super().__init__(connector, driver)
         self.results = results
         self.ends_threads = ends_threads
 
-    def fetch_exactly(self, fetches: Iterable[Fetch], quiet: Callable[[], None]) -> bool:
-        """Fetch these and no others; `quiet` is called when nothing else is handed on."""
-
-        async def work() -> None:
-            await self.connector.fetching.fetch_exactly([self._begun(one) for one in fetches])
-            quiet()
-
-        self.driver.start_thread("fetch exactly", work())
-        return False
-
-    def _begun(self, fetch: Fetch) -> Fetch:
-        """Where a fetch begins: where the results end, if places are stored with them."""
+    async def begin(self, fetches: Sequence[Fetch]) -> None:
+        """Fetch these and no others, from where the results end."""
+        fetching, group = self.connector.fetching, self.connector.me.group
         if self.results is None:
-            return fetch
-        place = self.results.place_of(PlaceOf(self.connector.me.group, fetch.partition))
-        return fetch if place is None else fetch._replace(start=place)
-
-    def known_positions(self) -> Positions:
-        """Where the member stands, as far as is known."""
-        with self.driver.threads.baton:
-            return self.connector.fetching.known_positions()
-
-    def forget(self, partitions: Iterable[Partition] | None) -> None:
-        """Forget where it stood."""
-        with self.driver.threads.baton:
-            self.connector.fetching.forget(partitions)
+            await fetching.fetch_exactly(fetches)
+        else:
+            await fetch_with_results(fetching, self.results, group, fetches)
 
     def stop(self) -> None:
         """The program is over: nothing is handed on any more."""
-        with self.driver.threads.baton:
-            self.connector.fetching.end()
+        super().stop()
         if self.ends_threads:
             self.driver.end_threads()

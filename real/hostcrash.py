@@ -10,7 +10,7 @@ has been synced of each, and `end_host` then takes away from the files what has 
     whether it is there. Before a file is deleted or replaced, a second link to it is kept.
 
 What is left is chosen by the random numbers that are passed in. `cut_back` leaves nothing to
-chance: of every file there is what was synced, and no more.
+chance: of every file there is what was synced, and no more, and nothing of it in the pagecache.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from model.log.storage import CreateFile, Delete, Flush, Rename, StorageFailure, Truncate
+from real.pagecache import forget
 from real.storage import FileStorage
 
 BLOCK_BYTES = 512
@@ -69,7 +70,7 @@ class WatchedStorage(FileStorage):
         answer = super().answer(ask)
         if not isinstance(answer, StorageFailure):
             synced_bytes = ask.size_bytes if isinstance(ask, Truncate) else before_bytes
-            self._write({"path": ask.path, "synced": synced_bytes})
+            self._took_down(ask, synced_bytes)
         return answer
 
     def _answer_name(self, ask: CreateFile | Delete) -> Any:
@@ -80,8 +81,15 @@ class WatchedStorage(FileStorage):
         self._write({"path": ask.path, "begun": type(ask).__name__})
         answer = super().answer(ask)
         if not isinstance(answer, StorageFailure):
-            self._write({"path": ask.path, "done": type(ask).__name__})
+            self._took_down(ask, 0)
         return answer
+
+    def _took_down(self, ask: Flush | Truncate | CreateFile | Delete, synced_bytes: int) -> None:
+        """Write down what has been done, and how much of the file is on the disk by that."""
+        if isinstance(ask, Flush | Truncate):
+            self._write({"path": ask.path, "synced": synced_bytes})
+        else:
+            self._write({"path": ask.path, "done": type(ask).__name__})
 
     def _write(self, line: dict[str, Any]) -> None:
         os.write(self._lines, json.dumps(line).encode() + b"\n")
@@ -109,15 +117,34 @@ def cut_back(root: Path, diary: Path) -> tuple[Cut, ...]:
     """Take of every file what was not synced, all of it; which files that were."""
     if not (diary / LINES).exists():
         return ()
-    synced, _ = _read(diary)
     cuts = []
-    for path in _files(root):
-        before_bytes, after_bytes = (root / path).stat().st_size, synced.get(path, 0)
+    for path, (before_bytes, after_bytes) in extents(root, diary).items():
         if after_bytes < before_bytes:
             os.truncate(root / path, after_bytes)
             cuts.append(Cut(path, before_bytes, after_bytes))
+        _forget(root / path)
     _write_sizes(root, diary)
     return tuple(cuts)
+
+
+def _forget(place: Path) -> None:
+    """Let no page of a file be in memory, as after the start of a host."""
+    with place.open("r+b") as file:
+        forget(file.fileno())
+
+
+class Extent(NamedTuple):
+    """How long a file is, and up to where the disk has it."""
+
+    size_bytes: int
+    synced_bytes: int
+
+
+def extents(root: Path, diary: Path) -> dict[str, Extent]:
+    """Every file with what there is of it."""
+    synced, _ = _read(diary)
+    sizes = {path: (root / path).stat().st_size for path in _files(root)}
+    return {path: Extent(size, min(synced.get(path, 0), size)) for path, size in sizes.items()}
 
 
 def _read(diary: Path) -> tuple[dict[str, int], str]:

@@ -13,7 +13,8 @@ from model.member import Consumer
 from model.plan import Forwarding, Handling, ProducerPlan
 from model.program import Program
 from model.variants import Variant
-from real.hostcrash import WatchedStorage
+from real.gauges import GaugedStorage
+from real.member_results import InDatabase, InSegments
 
 
 @dataclass(frozen=True)
@@ -24,9 +25,9 @@ class Stores:
     root: str
     """The folder of its logs."""
     diary: str
-    """The folder in which is taken down what of them is on the disk."""
+    """The folder in which is taken down what of them is on the disk, and how it stands."""
     settings: BrokerLogSettings
-    storage: type[WatchedStorage]
+    storage: type[GaugedStorage]
     logs: type[Logs]
 
 
@@ -38,7 +39,9 @@ class Consumes:
     variant: Variant
     handling: Handling
     results: str
-    """The file of the database in which results are stored with their places."""
+    """The folder in which results are stored with their places."""
+    store: type[InDatabase | InSegments]
+    """In what."""
     balancer: str
     has_own_program: bool
     forwards: Forwarding | None = None

@@ -17,6 +17,7 @@ from model.programs import (
 )
 from real.clusters import Cluster
 from real.job import Consumes, Job, Sends
+from real.member_results import STORES
 
 if TYPE_CHECKING:
     from real.world import World
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
 
 class Jobs:
     """Makes the jobs of a run."""
+
+    STORES = STORES
 
     def __init__(self, world: World, folder: Path) -> None:
         self.world = world
@@ -63,7 +66,8 @@ class Jobs:
             program.me,
             plan.variant,
             group.handling,
-            str(self.folder / "results.sqlite"),
+            str(self.folder),
+            self.STORES[group.handling.store],
             balancer(cluster.plan.name),
             has_own_program=plan.program is not None,
             forwards=group.forwards,

@@ -25,7 +25,7 @@ from model.clients.producer_settings import ProducerSettings, producer_settings
 from model.operations import Operation, Pipelined
 from model.plan import Forwarding
 from real.companions import Companion
-from real.receiving import Fetcher
+from real.fetcher import Fetcher
 from real.wishes import consumer_given, subscription_given
 
 LOOK_S = 0.1
@@ -101,7 +101,7 @@ class Mirror(Companion):
             session_timeout_ms=me.settings.session_timeout_ms,
             kazoo=kazoo,
         )
-        self._fetcher = Fetcher(connector, self)
+        self._fetcher = Fetcher(connector, self.driver)
         self.fetching = self.driver.fetching = self._fetcher
 
     # --- coming and going -----------------------------------------------------------------

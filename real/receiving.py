@@ -11,10 +11,10 @@ The fetching, the queues, the streams and the member are those that the simulati
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
-from model.asks import Fetch, Partition, Positions
+from model.asks import Partition
 from model.clients import connector as clients
 from model.clients.chunks import Handed
 from model.clients.places import Place
@@ -24,6 +24,7 @@ from model.program import Ended
 from model.subscriptions import Pattern
 from real.callers import Call, Over
 from real.companions import Companion
+from real.fetcher import Fetcher
 from real.living import LEAVE_WITHIN_S, READY_WITHIN_S
 from real.wishes import check_name, check_number, connector_given
 
@@ -233,7 +234,7 @@ class _Member(Companion):
             session_timeout_ms=me.settings.session_timeout_ms,
             kazoo=kazoo,
         )
-        self.fetching = self.driver.fetching = Fetcher(connector, self)
+        self.fetching = self.driver.fetching = Fetcher(connector, self.driver)
 
     def raise_if_it_failed(self) -> None:
         """Tell whoever reads on that nothing comes any more, if nobody has asked for that."""
@@ -246,43 +247,6 @@ class _Member(Companion):
     def _hear(self, kind: str) -> None:
         if kind == "rebalance ends":
             self._is_ready.set()
-
-
-class Fetcher:
-    """The fetching side of a member: it answers what the program asks.
-
-    It shares memory with the threads of the process, so whatever the program's own thread does
-    here it does with the baton.
-    """
-
-    def __init__(self, connector: clients.Connector, member: Companion) -> None:
-        self.connector = connector
-        self.member = member
-
-    def fetch_exactly(self, fetches: Iterable[Fetch], quiet: Callable[[], None]) -> bool:
-        """Fetch these and no others; `quiet` is called when nothing else is handed on."""
-
-        async def work() -> None:
-            await self.connector.fetching.fetch_exactly(tuple(fetches))
-            quiet()
-
-        self.member.driver.start_thread("fetch exactly", work())
-        return False
-
-    def known_positions(self) -> Positions:
-        """Where the member stands, as far as is known."""
-        with self.member.driver.threads.baton:
-            return self.connector.fetching.known_positions()
-
-    def forget(self, partitions: Iterable[Partition] | None) -> None:
-        """Forget where it stood."""
-        with self.member.driver.threads.baton:
-            self.connector.fetching.forget(partitions)
-
-    def stop(self) -> None:
-        """The program is over: nothing is handed on any more."""
-        with self.member.driver.threads.baton:
-            self.connector.fetching.end()
 
 
 class _Journal:

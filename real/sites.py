@@ -10,14 +10,15 @@ from pathlib import Path
 
 from model.log.logs import Logs
 from model.plan import BrokerPlan, ClusterPlan
-from real.hostcrash import Cut, WatchedStorage, cut_back
+from real.gauges import GaugedStorage, last_seen
+from real.hostcrash import Cut, cut_back
 from real.job import Stores
 
 
 class Sites:
     """Where the brokers of one cluster keep their logs."""
 
-    STORAGE: type[WatchedStorage] = WatchedStorage
+    STORAGE: type[GaugedStorage] = GaugedStorage
     LOGS: type[Logs] = Logs
 
     def __init__(self, plan: ClusterPlan, folder: Path, disks: dict[int, dict[str, int]]) -> None:
@@ -40,6 +41,10 @@ class Sites:
     def cut_back(self, node: str) -> tuple[Cut, ...]:
         """Take of the files of a broker that was killed what is not on the disk."""
         return cut_back(self._logs_of(node), self._diary_of(node))
+
+    def last_seen(self, node: str) -> dict[str, int] | None:
+        """How the files of a broker stood that was killed; None if it had none yet."""
+        return last_seen(self._logs_of(node), self._diary_of(node))
 
     def _logs_of(self, node: str) -> Path:
         return self._home_of(node) / "logs"

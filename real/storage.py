@@ -15,7 +15,7 @@ How it is driven
     them to a thread costs more than they do.
   - `Flush`, `Truncate`, `CreateFile`, `Delete`, `Rename`: `await asyncio.to_thread(answer,
     ask)`. They wait for the disk, and other logs go on meanwhile.
-  - `Send`: `with storage.lease(path) as descriptor`, and inside of it
+  - `Send`: `with storage.sending(path, at, size_bytes) as descriptor`, and inside of it
     `loop.sock_sendfile` or `loop.sendfile` on `open(descriptor, "rb", closefd=False)`, with
     `fallback=False`: without the kernel's help they read wherever the descriptor stands, and
     others use it too. `answer` is for a socket that blocks, without a time limit.
@@ -137,6 +137,10 @@ class FileStorage:
     def lease(self, path: str) -> Lease:
         """Have a file open for as long as a `with` lasts; OSError if it cannot be opened."""
         return self._files.lease(path)
+
+    def sending(self, path: str, at: int, size_bytes: int) -> Lease:
+        """Have a file open to send a part of it."""
+        return self.lease(path)
 
     def close(self) -> None:
         """Close every file. Whatever is asked afterwards opens it again."""

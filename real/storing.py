@@ -25,6 +25,7 @@ from model.registry import partition_07
 from real.broker import Broker, Journal
 from real.broker_settings import BrokerSettings
 from real.driver import Driver
+from real.gauges import Gauges
 from real.job import Stores
 from real.loops import Loop
 from real.untold import diaries_of, told_in, untold
@@ -43,6 +44,7 @@ def run(place: Workplace) -> Ended:
     loop.begin(host.open()).result()
     say(serves=True)
     loop.begin(host.watch())
+    loop.begin(host.tell())
     ended = driver.run()
     loop.begin(host.close()).result()
     return ended
@@ -57,6 +59,8 @@ class _Host:
         self.place = place
         self.driver = driver
         self.part = part
+        self.storage = part.storage(Path(part.root), Path(part.diary))
+        self.gauges = Gauges(self.storage, place.diary)
         self.broker: Broker | None = None
 
     async def open(self) -> None:
@@ -68,7 +72,7 @@ class _Host:
             settings,
             self._remind,
             journal=_Diary(self.place, part),
-            storage=part.storage(root, Path(part.diary)),
+            storage=self.storage,
             logs=part.logs,
             skew_ms=lambda: self.driver.skew_ms,
         )
@@ -82,12 +86,20 @@ class _Host:
         assert self.broker is not None, "it is watched when it is open"
         self._fail(await self.broker.over())
 
+    async def tell(self) -> None:
+        """Tell from time to time how its files stand."""
+        try:
+            await self.gauges.tell_from_time_to_time()
+        except OSError as error:
+            self._fail(f"its files could not be looked at: {error}")
+
     async def close(self) -> None:
         assert self.broker is not None, "what is closed was open"
         try:
             await self.broker.close()
         except (LogError, StorageError) as error:
             self._fail(str(error))
+        self.gauges.tell()
 
     def _remind(self, note: Note) -> None:
         """A topic has come into being: the program registers it, and the world hears of it."""

@@ -261,10 +261,18 @@ class World:
     def kill(self, member: MemberProcess, why: str = "killed") -> None:
         """Kill a process."""
         member.kill()
+        self._tell_last(member.node)
         detail = {"why": why, "failed": True}
         self.write(member.node, "ends", detail, group=member.group)
         self._successions.pop(member, None)
         self._bury(member)
+
+    def _tell_last(self, name: str) -> None:
+        """Tell for a broker that was killed how its files stood."""
+        sites = self.cluster_of(name).sites if name in self.brokers else None
+        seen = sites.last_seen(name) if sites is not None else None
+        if seen is not None:
+            self.write(name, "gauges", seen)
 
     def _bury(self, member: MemberProcess) -> None:
         if self.members.get(member.node) is member:

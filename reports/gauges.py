@@ -2,6 +2,9 @@
 
 A broker tells of its host from time to time, and not where nothing has changed. So what was
 told last is the case until something else is told, or until the process ends.
+
+A live broker whose kernel does not say which pages are in memory tells what was read, and not
+from where.
 """
 
 from __future__ import annotations
@@ -9,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from model.trace import Event, Trace
+from model.trace import NOTHING, Event, Trace
 from reports.labels import natural
 
 
@@ -25,35 +28,38 @@ class Gauge(NamedTuple):
     """Bytes that were wanted since the last time and were in the pagecache."""
     missed: int
     """Bytes that were wanted and had to come from the disk."""
+    unknown: int
+    """Bytes that were wanted, and nobody knows where they came from."""
 
 
 class Life(NamedTuple):
     """What was told while one process of a broker ran, and until when it ran."""
 
     told: tuple[Gauge, ...]
+    begins_us: int
     ends_us: int
 
 
 def gauges(trace: Trace) -> dict[str, list[Life]]:
     """Broker -> what was told of its host, a process after the other."""
     told: dict[str, list[list[Gauge]]] = {}
-    ends: dict[str, list[int]] = {}
+    spans: dict[str, list[list[int]]] = {}
     before: dict[str, Event] = {}
     for event in trace.of_kind("starts", "ends", "gauges"):
         name = event.node
         if event.kind == "starts" or name not in told:
             told.setdefault(name, []).append([])
-            ends.setdefault(name, []).append(trace.end_us)
+            spans.setdefault(name, []).append([event.t_us, trace.end_us])
         if event.kind == "ends":
-            ends[name][-1] = event.t_us
+            spans[name][-1][1] = event.t_us
         elif event.kind == "gauges":
             told[name][-1].append(_gauge(event, before.get(name)))
-            ends[name][-1] = max(ends[name][-1], event.t_us)
+            spans[name][-1][1] = max(spans[name][-1][1], event.t_us)
             before[name] = event
     lives = {
         name: [
-            Life(tuple(some), ended)
-            for some, ended in zip(told[name], ends[name], strict=True)
+            Life(tuple(some), *span)
+            for some, span in zip(told[name], spans[name], strict=True)
             if some
         ]
         for name in sorted(told, key=natural)
@@ -62,12 +68,12 @@ def gauges(trace: Trace) -> dict[str, list[Life]]:
 
 
 def _gauge(event: Event, before: Event | None) -> Gauge:
-    detail = event.detail
+    detail, earlier = event.detail, before.detail if before is not None else NOTHING
     return Gauge(
         event.t_us,
         detail["unflushed"],
         detail["most_unflushed"],
-        *(detail[what] - (before.detail[what] if before else 0) for what in ("hit", "missed")),
+        *(detail.get(what, 0) - earlier.get(what, 0) for what in ("hit", "missed", "read")),
     )
 
 
@@ -105,6 +111,11 @@ def hit_share(lives: Sequence[Life]) -> tuple[float | None, int]:
     hit = sum(one.hit for one in told)
     wanted = hit + sum(one.missed for one in told)
     return (hit / wanted if wanted else None), wanted
+
+
+def read_unknown(lives: Sequence[Life]) -> int:
+    """How many bytes were wanted of which nobody knows whether they were in memory."""
+    return sum(one.unknown for life in lives for one in life.told)
 
 
 def hit_shares(lives: Sequence[Life], width_us: int) -> list[tuple[int, float]]:

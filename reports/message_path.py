@@ -13,7 +13,7 @@ from typing import NamedTuple
 from model.trace import Header, Trace
 from model.verdicts import counted, duration, seconds
 from reports.flows import Flow, flows
-from reports.gauges import Life, gauges, greatest_risk, hit_share
+from reports.gauges import Life, gauges, greatest_risk, hit_share, read_unknown
 from reports.lags import Read, Steps, greatest, lags
 from reports.latencies import Took, latencies, quantiles
 from reports.ticks import step_us
@@ -87,7 +87,17 @@ def numbers(path: MessagePath) -> list[tuple[str, str]]:
         share, size = read[lowest]
         hits = f"{share:.1%} of {size:,} bytes read at {lowest} were in its pagecache"
         said.append(("cache hits", hits))
+    said += [("cache hits", one) for one in _unknown(path)]
     return said
+
+
+def _unknown(path: MessagePath) -> Iterable[str]:
+    """What was read where no kernel says what is in memory."""
+    unknown = {name: read_unknown(lives) for name, lives in path.gauges.items()}
+    most = max(unknown, key=lambda name: unknown[name], default=None)
+    if most is not None and unknown[most]:
+        size = f"of the {unknown[most]:,} bytes read at {most}"
+        yield f"not known {size}: the system does not say what is in its pagecache"
 
 
 def _risks(path: MessagePath) -> Iterable[str]:
@@ -104,13 +114,16 @@ def _risks(path: MessagePath) -> Iterable[str]:
 
 
 def losses(path: MessagePath) -> list[Loss]:
-    """What was at risk whenever the host of a broker was lost."""
+    """What was at risk whenever the host of a broker was lost.
+
+    A live process is gone some milliseconds after its end was decided upon.
+    """
     return [
         Loss(entry.target, life.ends_us, life.told[-1].unflushed)
         for entry in path.entries
         if entry.verb == HOST_LOSS
         for life in path.gauges.get(entry.target, ())
-        if life.ends_us == entry.span.start_us
+        if life.begins_us <= entry.span.start_us <= life.ends_us
     ]
 
 

@@ -88,6 +88,12 @@ class HandlingModel(Model):
         description="when its place is stored: from time to time, before what was fetched is "
         "handled, after it, or together with the result, in one transaction",
     )
+    store: Literal["database", "segments"] | None = Field(
+        None,
+        description="what results are stored in: a database, which all members may write to, or "
+        "segments, of which each partition has a folder that one process has at a time; a "
+        "database unless it is said",
+    )
 
 
 Promised = Literal["at most once", "at least once", "exactly once", "measured"] | PromiseModel

@@ -124,7 +124,10 @@ def handling(context: Context, group: str) -> Handling:
     if model is None:
         return Handling()
     _need_storage(context, group, "handling")
-    return Handling(model.each, model.commits)
+    if model.store is not None and model.commits != "with the result":
+        said = "is about results that are stored with places; expected `commits: with the result`"
+        context.problem(("groups", group, "handling", "store"), said)
+    return Handling(model.each, model.commits, model.store or "database")
 
 
 def _need_storage(context: Context, group: str, field: str) -> None:

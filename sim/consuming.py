@@ -14,31 +14,14 @@ from model.clients.handling import Application, streams_of
 from model.clients.journals import TraceJournal
 from model.clients.mirror import Mirror
 from model.clients.results import PlaceOf, StoreResult
+from model.clients.taking import fetch_with_results
 from model.clients.versions import clients_of
 from model.member import Consumer
 from model.plan import GroupPlan
 from model.variants import Variant
 from sim.node import Node
+from sim.results import MemberResults, Results
 from sim.threads import Threads
-
-
-class Results:
-    """A database with transactions, which outlives every consumer."""
-
-    def __init__(self) -> None:
-        self._places: dict[tuple[str, Partition], int] = {}
-
-    def place_of(self, ask: PlaceOf) -> int | None:
-        """Where a group stands in a partition, by its results."""
-        return self._places.get((ask.group, ask.partition))
-
-    def store(self, ask: StoreResult) -> bool:
-        """Store a result with its place, unless somebody else has come further."""
-        key = (ask.group, ask.partition)
-        if self._places.get(key) != ask.expected:
-            return False
-        self._places[key] = ask.place
-        return True
 
 
 class StreamFetcher:
@@ -49,7 +32,7 @@ class StreamFetcher:
         connector: Connector,
         threads: Threads,
         application: Application | Mirror,
-        results: Results | None,
+        results: MemberResults | None,
     ) -> None:
         self.connector = connector
         self.application = application
@@ -62,19 +45,15 @@ class StreamFetcher:
         done = Event(self.threads.kernel)
 
         async def work() -> None:
-            await self.connector.fetching.fetch_exactly([self._begun(one) for one in fetches])
+            fetching, group = self.connector.fetching, self.connector.me.group
+            if self.results is None:
+                await fetching.fetch_exactly(fetches)
+            else:
+                await fetch_with_results(fetching, self.results, group, fetches)
             done.succeed()
 
         self.threads.start("fetch exactly", work())
         return done
-
-    def _begun(self, fetch: Fetch) -> Fetch:
-        """Where a fetch begins: where the results end, if places are stored with them."""
-        if self.results is None:
-            return fetch
-        group = self.connector.me.group
-        place = self.results.place_of(PlaceOf(group, fetch.partition))
-        return fetch if place is None else fetch._replace(start=place)
 
     def known_positions(self) -> Positions:
         """Where I stand, as far as I know."""
@@ -99,6 +78,8 @@ class StreamFetcher:
         """The process is gone, or its program is over."""
         self.connector.fetching.end()
         self.threads.end()
+        if self.results is not None:
+            self.results.keep_only(())
 
 
 def stream_fetcher(
@@ -116,10 +97,12 @@ def stream_fetcher(
         streams = streams_of(connector, me.subscription)
     for stream in streams:
         threads.start(f"handle {stream.queue}", application.handle_all(stream))
-    threads.answer_too(PlaceOf, results.place_of)
-    threads.answer_too(StoreResult, results.store)
-    has_places = group.handling.commits == "with the result"
-    return StreamFetcher(connector, threads, application, results if has_places else None)
+    if group.handling.commits != "with the result":
+        return StreamFetcher(connector, threads, application, None)
+    mine = MemberResults(results, me.group, is_alone=group.handling.store == "segments")
+    threads.answer_too(PlaceOf, mine.place_of)
+    threads.answer_too(StoreResult, mine.store)
+    return StreamFetcher(connector, threads, application, mine)
 
 
 def _write(node: Node, kind: str, detail: dict[str, Any], partition: Partition | None) -> None:

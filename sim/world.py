@@ -20,7 +20,7 @@ from sim.apart import take_apart
 from sim.branching import Branch, branch_off
 from sim.calls import Calls
 from sim.cluster import Cluster
-from sim.consuming import Results, StreamFetcher, stream_fetcher
+from sim.consuming import StreamFetcher, stream_fetcher
 from sim.driver import Driver
 from sim.fetcher import Fetcher
 from sim.fetching import Fetching
@@ -29,6 +29,7 @@ from sim.nemesis import Nemesis
 from sim.node import Node
 from sim.producing import Producers
 from sim.profile import DEFAULT, Profile
+from sim.results import Results
 from sim.sites import Sites
 from sim.streams import Streams
 from sim.threads import Threads

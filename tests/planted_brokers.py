@@ -7,10 +7,10 @@ from typing import Any
 from model.log.log import Log, View
 from model.log.logs import Logs
 from model.log.storage import Flush
-from real.hostcrash import WatchedStorage
+from real.gauges import GaugedStorage
 
 
-class FlushesNothing(WatchedStorage):
+class FlushesNothing(GaugedStorage):
     """It says that everything is on the disk, and asks the disk for nothing."""
 
     def answer(self, ask: Any) -> Any:

@@ -29,6 +29,7 @@ COMMANDS = (
         "decode",
         "explore",
         "fingerprints",
+        "gauges",
         "herd",
         "live",
         "load",
@@ -62,6 +63,7 @@ SMALL = {
         *("--pythons", ".".join(map(str, sys.version_info[:2])), "--hash-seeds", "0,1"),
         *("--scenarios", "consumer-crash", "--variants", "hardened,kafka_08", "--seeds", "1"),
     ],
+    "gauges": ["--repeat", "1", "--calls", "10"],
     "herd": ["--members", "3,5"],
     "live": ["--sizes", "2x8", "--repeat", "1"],
     "load": ["--messages", "4000", "--rounds", "1"],
@@ -435,6 +437,16 @@ def test_log() -> None:
     ]
     assert all(run["megabytes_per_second"]["best"] > 0 for run in said["runs"])
     assert [bar["unit"] for bar in said["bars"]] == ["of plain", "MB/s"]
+
+
+def test_gauges() -> None:
+    """What is counted, and what the kernel is asked, has its price each."""
+    said = figures("gauges")
+
+    assert {what.partition(",")[0].split()[0] for what in said if "," in what} == {
+        *("append", "send", "look"),
+    }
+    assert all(cost > 0 for what, cost in said.items() if "," in what)
 
 
 def test_fingerprints() -> None:

@@ -179,6 +179,40 @@ def test_the_figures_that_matter_are_said() -> None:
     ]
 
 
+def test_what_nobody_knows_is_said_and_not_drawn() -> None:
+    """A kernel that does not say what is in memory: what was read is a sum, and no share."""
+
+    def read(t_us: int, size_bytes: int) -> Row:
+        seen = {"unflushed": 0, "most_unflushed": 0, "read": size_bytes}
+        return event(t_us, "broker/0", "gauges", **seen)
+
+    trace = trace_of(event(0, "broker/0", "starts"), read(0, 0), read(SECOND, 700), read(2, 900))
+
+    assert (
+        "cache hits",
+        "not known of the 900 bytes read at broker/0: the system does not say what is in its "
+        "pagecache",
+    ) in numbers(message_path(trace))
+    assert "found in the pagecache, of what was read" not in titles(trace)
+
+
+def test_a_process_that_dies_a_while_after_its_end_was_decided_upon_loses_what_it_had() -> None:
+    """A live one is killed some milliseconds after the fault; earlier ones lose nothing."""
+    rows = (
+        event(0, "broker/0", "starts"),
+        told(0, "broker/0", 200, 200),
+        event(1 * SECOND, "broker/0", "ends", why="killed"),
+        event(2 * SECOND, "broker/0", "starts"),
+        event(3 * SECOND, "broker/0", "fault", verb="crash_host", number=0, lasts=False),
+        told(3 * SECOND + 9000, "broker/0", 500, 600),
+        event(3 * SECOND + 9001, "broker/0", "ends", why="killed"),
+        event(4 * SECOND, "broker/0", "starts"),
+        told(4 * SECOND, "broker/0", 0, 0),
+    )
+
+    assert losses(message_path(trace_of(*rows))) == [("broker/0", 3 * SECOND + 9001, 500)]
+
+
 @given(some.lists(some.tuples(some.integers(0, 60), some.integers(1, 15)), max_size=12))
 def test_what_is_known_by_number_is_what_was_said_first(said: list[tuple[int, int]]) -> None:
     """A range at a time or a message at a time: the same."""

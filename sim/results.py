@@ -1,0 +1,62 @@
+"""The stores of a simulated run in which applications keep results with their places.
+
+They outlive every consumer, and what is stored is stored: results and place in one step. A
+store in segments is for one process at a time, as its folder is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from model.asks import Partition
+from model.clients.results import PlaceOf, StoreResult
+
+Key = tuple[str, Partition]
+
+
+class Results:
+    """What all members have stored."""
+
+    def __init__(self) -> None:
+        self.places: dict[Key, int] = {}
+        self.holders: dict[Key, MemberResults] = {}
+        """Who has the segments of a partition."""
+
+
+class MemberResults:
+    """The results of a group, as one process has them."""
+
+    def __init__(self, results: Results, group: str, *, is_alone: bool) -> None:
+        """`is_alone` where results are for one process at a time."""
+        self.results = results
+        self.group = group
+        self.is_alone = is_alone
+
+    def has(self, partition: Partition) -> bool:
+        """Whether this process may store results of a partition."""
+        return not self.is_alone or self.results.holders.get((self.group, partition)) is self
+
+    def take(self, partition: Partition) -> bool:
+        """Have them from now on; False as long as another process has them."""
+        return self.results.holders.setdefault((self.group, partition), self) is self
+
+    def keep_only(self, partitions: Collection[Partition]) -> None:
+        """Let go of all others."""
+        holders = self.results.holders
+        for key in [key for key, holder in holders.items() if holder is self]:
+            if key[1] not in partitions:
+                del holders[key]
+
+    def place_of(self, ask: PlaceOf) -> int | None:
+        """Where a group stands in a partition, by its results."""
+        if not self.has(ask.partition):
+            return None
+        return self.results.places.get((ask.group, ask.partition))
+
+    def store(self, ask: StoreResult) -> bool:
+        """Store a result with its place, unless somebody else has come further."""
+        key, places = (ask.group, ask.partition), self.results.places
+        if not self.has(ask.partition) or places.get(key) != ask.expected:
+            return False
+        places[key] = ask.place
+        return True
