@@ -61,7 +61,8 @@ class Client:
         self.armed = ArmedWatches() if resends_watches else None
         self.blocked_until_us = 0
         """A fault keeps this client from connecting until then."""
-        self._request: Request | None = None
+        self._requests: list[Request] = []
+        """What was sent and not answered: one of the program's, and one of each thread's."""
         self.pulse = Pulse(self)
         self._tries = 0
         self._loss: Loss | None = None
@@ -80,14 +81,14 @@ class Client:
         if self.state != "connected":
             done(self._refusal(ask), 0)
             return
-        assert self._request is None, "a program asks one thing at a time"
         assert self.connection is not None, "a connected client has a connection"
-        self._request = Request(ask, done)
+        request = Request(ask, done)
+        self._requests.append(request)
         if self._loss is not None:
             loss, self._loss = self._loss, None
-            self._send_and_lose(self.connection, self._request, loss)
+            self._send_and_lose(self.connection, request, loss)
         else:
-            self._send(self.connection, self._request)
+            self._send(self.connection, request)
 
     def _refusal(self, ask: Operation[Any] | Pipelined) -> Failure:
         path = "" if type(ask) is Pipelined else ask.path  # type: ignore[union-attr]
@@ -130,8 +131,9 @@ class Client:
             self.shut()
             done(None)
 
-        self._request = Request(CLOSE, closed)
-        self._send(self.connection, self._request)
+        request = Request(CLOSE, closed)
+        self._requests.append(request)
+        self._send(self.connection, request)
 
     def shut(self) -> None:
         """Drop the connection and everything else; the process ends."""
@@ -139,7 +141,7 @@ class Client:
         self.pulse.end()
         self.state = "closed"
         self.connection = None
-        self._request = None
+        self._requests.clear()
         if connection is not None:
             self._hang_up(connection)
 
@@ -254,15 +256,16 @@ class Client:
             self._hosts = []
             self._say("suspended", {"why": why})
             self.node.deliver(SessionNote.SUSPENDED)
-            self._fail_request()
+            self._fail_requests()
             self._tries = 0
             self._connect_soon(self.chance.draw(self.kernel.profile.reconnect))
         else:
             self._retry()
 
-    def _fail_request(self) -> None:
-        request, self._request = self._request, None
-        if request is not None and request.client_done is not None:
+    def _fail_requests(self) -> None:
+        requests, self._requests = self._requests, []
+        for request in requests:
+            assert request.client_done is not None, "somebody waits for what is kept here"
             path = getattr(request.ask, "path", "")
             request.client_done(Failure(ConnectionLoss, path, sent=True), 0)
 
@@ -316,7 +319,7 @@ class Client:
         done = request.client_done
         if done is None:
             return
-        self._request = None
+        self._requests.remove(request)
         if self.armed is not None and request.ask is not CLOSE:
             self.armed.note_reply(request.ask, answer)
         done(answer, zxid)

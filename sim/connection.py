@@ -31,13 +31,13 @@ class Connection:
     """A TCP connection between a client and a server, with one wire each way."""
 
     __slots__ = (
+        "behind",
         "client",
         "down",
         "is_ghost",
         "is_open_at_server",
         "loses_requests",
         "number",
-        "pings",
         "reply_to_lose",
         "server",
         "session",
@@ -60,5 +60,6 @@ class Connection:
         self.loses_requests = False
         """Whether requests under way when it broke are lost; otherwise they still arrive."""
         self.unanswered: Request | None = None
-        """What the server is at work on. Answers go out in order, so pings wait behind it."""
-        self.pings: list[Request] = []
+        """What the server is at work on. Answers go out in order."""
+        self.behind: list[Request] = []
+        """What came while it was: pings, and what other threads of the client ask for."""

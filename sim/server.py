@@ -114,6 +114,12 @@ class Server:
         if not self._takes(connection):
             return
         self.ensemble.sessions.touch(connection.session, self)
+        if connection.unanswered is None or not connection.is_open_at_server:
+            self._serve(connection, request)
+        else:
+            connection.behind.append(request)
+
+    def _serve(self, connection: Connection, request: Request) -> None:
         ask = request.ask
         kind = type(ask)
         if kind in READS:
@@ -125,7 +131,7 @@ class Server:
             connection.unanswered = request
             self.write(connection, ask, lambda *done: self._answer(connection, request, *done))
         elif ask is PING:
-            self._answer_ping(connection, request)
+            self.reply(connection, request, None, self.kernel.now_us)
         elif ask is CLOSE:
             self.ensemble.sessions.close(connection, request)
         elif kind is Wanted:
@@ -261,20 +267,13 @@ class Server:
                 connection.client.replied, (connection, request, answer, zxid, seen), at_us
             )
             if request is connection.unanswered:
-                self._answer_pings_behind(connection)
+                self._serve_behind(connection)
 
-    def _answer_ping(self, connection: Connection, ping: Request) -> None:
-        if connection.unanswered is None:
-            self.reply(connection, ping, None, self.kernel.now_us)
-        else:
-            connection.pings.append(ping)
-
-    def _answer_pings_behind(self, connection: Connection) -> None:
+    def _serve_behind(self, connection: Connection) -> None:
+        """Serve what came after the request that has been answered, up to the next that waits."""
         connection.unanswered = None
-        if connection.pings:
-            waiting, connection.pings = connection.pings, []
-            for ping in waiting:
-                self._answer_ping(connection, ping)
+        while connection.behind and connection.unanswered is None:
+            self._serve(connection, connection.behind.pop(0))
 
     def hang_up(self, connection: Connection) -> None:
         """Close a connection from this side. What is still under way to it is lost."""

@@ -17,6 +17,7 @@ from tests.message_cluster import Cluster, slowly
 from tests.planted import verdicts
 from tests.readme_pages import HOME
 from tests.test_streams import preset
+from watchkeeper import simulate
 
 
 def test_there_is_a_run_for_each() -> None:
@@ -63,6 +64,17 @@ def test_shipped_clients_deliver_where_nothing_goes_wrong() -> None:
 
     assert cluster.finding("delivery").verdict is Verdict.HOLDS
     assert cluster.handed_to("c1")
+
+
+@pytest.mark.parametrize(
+    "name", ["broker-disk-full", "mirror-crash", "producer-crash", "rebalance-duplicates"]
+)
+def test_shipped_clients_run_where_several_brokers_are(name: str) -> None:
+    """Each fetcher writes to ZooKeeper by itself, also while another one waits for it."""
+    result = simulate(name, variant="kafka_07")
+
+    assert result.trace.of_kind("consumed")
+    assert result.trace.of_kind("offset reset")
 
 
 @pytest.mark.parametrize(

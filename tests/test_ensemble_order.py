@@ -21,7 +21,7 @@ from model.operations import (
     Sync,
     ZooKeeper,
 )
-from tests.zookeeper_runs import MS, SERVERS, Run, Script, insist, notes, play, say
+from tests.zookeeper_runs import MS, SERVERS, Run, S, Script, insist, notes, play, say, staged
 
 SEEDS = range(40)
 some_seeds = pytest.mark.parametrize("seed", range(10))
@@ -85,6 +85,60 @@ def test_a_batch_is_done_in_its_order(servers: int, seed: int) -> None:
 
 
 # --- several clients -------------------------------------------------------------------
+
+
+@any_size
+@some_seeds
+def test_what_several_threads_ask_is_answered_in_its_order(servers: int, seed: int) -> None:
+    """A read is not answered before the write that was sent before it, and sees what it wrote."""
+
+    async def client(zk: ZooKeeper) -> None:
+        await new_session()
+        await zk.create("/a")
+        await sleep(100_000)
+
+    world = staged(client, servers=servers, seed=seed)
+    heard: list[Any] = []
+
+    def ask_all() -> None:
+        client = world.nodes["clients/0"].client
+        assert client is not None
+        for number in range(3):
+            client.request(SetData("/a", b"%d" % number), lambda *what: heard.append("set"))
+            client.request(GetData("/a"), lambda answer, zxid: heard.append(answer.data))
+
+    world.kernel.after(2 * S, lambda what: ask_all(), None)
+    world.run()
+
+    assert heard == ["set", b"0", "set", b"1", "set", b"2"]
+
+
+@some_seeds
+def test_what_several_threads_ask_fails_with_the_connection(seed: int) -> None:
+    """Each of them hears of it, and may ask again over the next one."""
+
+    async def client(zk: ZooKeeper) -> None:
+        await new_session()
+        await zk.create("/a")
+        while True:
+            await next_note()
+
+    world = staged(client, seed=seed)
+    heard: list[Any] = []
+
+    def ask_all() -> None:
+        client = world.nodes["clients/0"].client
+        assert client is not None
+        for number in range(3):
+            client.request(
+                SetData("/a", b"%d" % number), lambda answer, zxid: heard.append(answer)
+            )
+        client.lose("broken")
+
+    world.kernel.after(2 * S, lambda what: ask_all(), None)
+    world.run()
+
+    assert [failure.kind for failure in heard] == [ConnectionLoss] * 3
 
 
 def writes_on(path: str, times: int, pause_ms: int = 0) -> Script:

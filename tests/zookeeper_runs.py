@@ -140,7 +140,14 @@ class Run:
         ]
 
 
-def play(
+def play(*scripts: Script, **how: Any) -> Run:
+    """Run the scripts, each as a client of its own, against a simulated ensemble."""
+    world = staged(*scripts, **how)
+    world.run()
+    return Run(world)
+
+
+def staged(
     *scripts: Script,
     seed: int = 0,
     servers: int = 3,
@@ -149,8 +156,8 @@ def play(
     timeline: list[Entry] | tuple[Entry, ...] = (),
     resends_watches: bool = False,
     settle: str = "5s",
-) -> Run:
-    """Run the scripts, each as a client of its own, against a simulated ensemble."""
+) -> World:
+    """The world in which `play` runs the scripts, before anything has happened."""
 
     async def turn(zk: ZooKeeper, me: Any, memory: Any) -> Any:
         script = scripts[int(me.node.rpartition("/")[2])]
@@ -187,6 +194,4 @@ def play(
         "settle": settle,
     }
     plan = from_text("play.yaml", json.dumps(scenario)).plan(program=Program(turn, None, None))
-    world = World(plan, seed)
-    world.run()
-    return Run(world)
+    return World(plan, seed)
