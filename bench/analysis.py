@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 SEEDED = (
     *(("consumer-crash", "documented"), ("session-expiry", "kafka_07")),
     *(("gc-pause-zombie", "kafka_08"), ("broker-crash", "hardened")),
+    *(("rebalance-duplicates", "hardened"), ("mirror-crash", "hardened")),
 )
 SEEDS = range(3)
 A_FILE = 1_000_000

@@ -249,6 +249,7 @@ def test_decode() -> None:
     assert ours == {
         *((form, codec) for form in ("0.7", "0.8") for codec in codecs),
         ("0.7, magic 0", "none"),
+        ("0.7, of many sizes", "none"),
         ("0.8, keys", "none"),
     }
     assert said["bars"][0]["bar"] == 800_000
@@ -428,15 +429,15 @@ def test_crash_points_of_a_planted_mistake(plant: str, broken: set[str]) -> None
 
 
 def test_log() -> None:
-    """Sets of three sizes are appended, and what is there is read and sent."""
+    """Sets of three sizes, and of mixed messages, are appended; what is there is read and sent."""
     said = figures("log")
 
     assert [(run["what"], run["messages_a_set"]) for run in said["runs"]] == [
-        *[("append", size) for size in (1, 20, 200, 200)],
+        *[("append", size) for size in (1, 20, 200, 200, 200, 200)],
         *[("read", 200), ("send", 200)],
     ]
     assert all(run["megabytes_per_second"]["best"] > 0 for run in said["runs"])
-    assert [bar["unit"] for bar in said["bars"]] == ["of plain", "MB/s"]
+    assert [bar["unit"] for bar in said["bars"]] == ["of plain", "of plain", "MB/s"]
 
 
 def test_gauges() -> None:

@@ -25,8 +25,8 @@ EXAMPLE = "zk.example"
 
 
 def test_the_page_shows_what_there_is_to_run() -> None:
-    """A run, one with messages, a run elsewhere, and a comparison."""
-    assert [line.split()[1] for line in COMMANDS] == ["run", "run", "run", "compare"]
+    """A run, one with messages, one between clusters, a run elsewhere, and a comparison."""
+    assert [line.split()[1] for line in COMMANDS] == [*["run"] * 4, "compare"]
 
 
 @pytest.mark.parametrize("command", COMMANDS)
