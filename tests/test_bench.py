@@ -429,7 +429,7 @@ def test_crash_points_of_a_planted_mistake(plant: str, broken: set[str]) -> None
 
 
 def test_log() -> None:
-    """Sets of three sizes, and of mixed messages, are appended; what is there is read and sent."""
+    """Sets of three sizes, and mixed ones, are appended; what is there is read and sent."""
     said = figures("log")
 
     assert [(run["what"], run["messages_a_set"]) for run in said["runs"]] == [
