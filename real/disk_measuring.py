@@ -187,15 +187,19 @@ class _Bench:
             os.fdatasync(self.file)
 
     def _syncs(self) -> Iterator[int]:
-        """How long each flush takes, after a page was appended."""
+        """How long each flush takes, after a page was appended to a file that has grown."""
         os.ftruncate(self.file, 0)
         os.lseek(self.file, 0, os.SEEK_SET)
-        os.fsync(self.file)
+        for _ in range(self.sizes.first_syncs):
+            self._sync_us()
         for _ in range(self.sizes.syncs):
-            _write_whole(self.file, self.block[:PAGE_BYTES])
-            begin = time.perf_counter_ns()
-            os.fsync(self.file)
-            yield (time.perf_counter_ns() - begin) // 1000
+            yield self._sync_us()
+
+    def _sync_us(self) -> int:
+        _write_whole(self.file, self.block[:PAGE_BYTES])
+        begin = time.perf_counter_ns()
+        os.fsync(self.file)
+        return (time.perf_counter_ns() - begin) // 1000
 
 
 def _write_whole(file: int, data: bytes) -> None:

@@ -29,7 +29,7 @@ from watchkeeper.cli import run_command
 from watchkeeper.disk_profiles import disk_section, machine_of_profile, machine_with
 from watchkeeper.profiles import profile_of
 
-TINY = DiskSizes(file_mib=2, rounds=1, places=5, syncs=5, calls=50)
+TINY = DiskSizes(file_mib=2, rounds=1, places=5, first_syncs=2, syncs=5, calls=50)
 MB = 1_000_000
 ZOOKEEPER = "watchkeeper_profile: 1\nzookeeper:\n  simulation: {read_us: 90}\n"
 
