@@ -6,6 +6,7 @@ simulation, and nothing that writes tables.
 
 from __future__ import annotations
 
+import gc
 import time
 import traceback
 import zlib
@@ -36,6 +37,7 @@ def run_chunk(chunk: Chunk) -> Worked:
     """Run every run of a chunk."""
     began = time.process_time()
     rows = tuple(_rows(chunk))
+    gc.collect()  # a run leaves circles where the collector by itself hardly ever looks
     return Worked(rows, time.process_time() - began)
 
 
