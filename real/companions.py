@@ -77,9 +77,6 @@ class Alone:
         self.callers = Callers(name, self._threads, self._loop)
         self._is_over = False
 
-    def start(self) -> None:
-        """Begin: there is nothing that has not begun."""
-
     def close(self) -> None:
         """End every thread."""
         if self._is_over:

@@ -22,10 +22,8 @@ from model.clients import mirror
 from model.clients.connector import Connector
 from model.clients.journals import TraceJournal
 from model.clients.producer_settings import ProducerSettings, producer_settings
-from model.operations import Operation, Pipelined
 from model.plan import Forwarding
-from real.companions import Companion
-from real.fetcher import Fetcher
+from real.reading import ReadingMember
 from real.wishes import consumer_given, subscription_given
 
 LOOK_S = 0.1
@@ -53,10 +51,8 @@ class MirrorStatus:
     """Errors that the protocol has no answer to; it tries again after a pause."""
 
 
-class Mirror(Companion):
+class Mirror(ReadingMember):
     """One process of a mirror, alive inside this application."""
-
-    not_ready = "has had no rebalance"
 
     def __init__(
         self,
@@ -93,16 +89,7 @@ class Mirror(Companion):
         self.application = mirror.Mirror(connector, forwarding, me.node)
         self._streams = self.application.streams(topics)
         self._is_halted = Event()
-        super().__init__(
-            connector.program,
-            hosts,
-            name=me.node,
-            logger=LOGGER,
-            session_timeout_ms=me.settings.session_timeout_ms,
-            kazoo=kazoo,
-        )
-        self._fetcher = Fetcher(connector, self.driver)
-        self.fetching = self.driver.fetching = self._fetcher
+        super().__init__(connector, hosts, logger=LOGGER, kazoo=kazoo)
 
     # --- coming and going -----------------------------------------------------------------
 
@@ -120,7 +107,7 @@ class Mirror(Companion):
         super()._thread_failed(name, error)
 
     def _clean_up(self) -> None:
-        self._fetcher.stop()
+        self.fetcher.stop()
         closing = self.callers.begin(self._closed())
         while not closing.done() and not self._is_halted.is_set():
             wait([closing], LOOK_S)
@@ -151,7 +138,7 @@ class Mirror(Companion):
     def owned(self) -> tuple[Partition, ...]:
         """What it reads."""
         with self.driver.threads.baton:
-            return tuple(self._fetcher.connector.fetching.places)
+            return tuple(self.fetcher.connector.fetching.places)
 
     @property
     def status(self) -> MirrorStatus:
@@ -166,13 +153,6 @@ class Mirror(Companion):
             rebalances=counts["rebalance ends"],
             failed_turns=counts["turn fails"],
         )
-
-    def _hear(self, kind: str) -> None:
-        if kind == "rebalance ends":
-            self._is_ready.set()
-
-    def _saw(self, ask: Operation[Any] | Pipelined, answer: Any) -> None:
-        """An answer of ZooKeeper's does not make it ready; a rebalance does."""
 
     def _write(self, kind: str, detail: dict[str, Any], partition: Partition | None) -> None:
         if partition is None:

@@ -15,7 +15,6 @@ from collections.abc import Callable, Mapping
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
 from model.asks import Partition
-from model.clients import connector as clients
 from model.clients.chunks import Handed
 from model.clients.places import Place
 from model.clients.streams import Stream
@@ -23,9 +22,8 @@ from model.clients.versions import clients_of
 from model.program import Ended
 from model.subscriptions import Pattern
 from real.callers import Call, Over
-from real.companions import Companion
-from real.fetcher import Fetcher
 from real.living import LEAVE_WITHIN_S, READY_WITHIN_S
+from real.reading import ReadingMember
 from real.wishes import check_name, check_number, connector_given
 
 LOGGER = logging.getLogger("watchkeeper.connector")
@@ -154,7 +152,7 @@ class Connector:
         return [MessageStream(one, member, self._decode) for one in made]
 
     def _join(self) -> _Member:
-        self._member = _Member(self._connector, self._hosts, self._kazoo)
+        self._member = _Member(self._connector, self._hosts, logger=LOGGER, kazoo=self._kazoo)
         return self._member.start()
 
     # --- offsets --------------------------------------------------------------------------
@@ -217,36 +215,13 @@ class Connector:
         return self._member
 
 
-class _Member(Companion):
-    """The member of a connector."""
-
-    not_ready = "has had no rebalance"
-
-    def __init__(
-        self, connector: clients.Connector, hosts: str, kazoo: Mapping[str, Any] | None
-    ) -> None:
-        me = connector.me
-        super().__init__(
-            connector.program,
-            hosts,
-            name=me.node,
-            logger=LOGGER,
-            session_timeout_ms=me.settings.session_timeout_ms,
-            kazoo=kazoo,
-        )
-        self.fetching = self.driver.fetching = Fetcher(connector, self.driver)
+class _Member(ReadingMember):
+    """The member of a connector, and what its streams ask of it."""
 
     def raise_if_it_failed(self) -> None:
         """Tell whoever reads on that nothing comes any more, if nobody has asked for that."""
         if self.ended is not None and self.ended.failed:
             raise Over(f"{self.name} is over: {self.ended.reason}") from self._error
-
-    def _saw(self, ask: Any, answer: Any) -> None:
-        """An answer says nothing; the first rebalance does."""
-
-    def _hear(self, kind: str) -> None:
-        if kind == "rebalance ends":
-            self._is_ready.set()
 
 
 class _Journal:

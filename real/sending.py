@@ -59,13 +59,14 @@ class Producer:
         plugins = Plugins(chosen, encode, hooks, handler)
         self._producer = clients.Producer(settings, plugins, name=name)
         self._home: Alone | Companion = (
-            Companion(discovery(), settings.zookeeper, name=name, logger=LOGGER, kazoo=kazoo)
+            Companion(
+                discovery(), settings.zookeeper, name=name, logger=LOGGER, kazoo=kazoo
+            ).start()
             if settings.finds_brokers
             else Alone(name, LOGGER)
         )
         # A connection carries one request at a time; queues let everybody in.
         self._turn = Lock() if settings.type == "sync" else nullcontext()
-        self._home.start()
 
     def send(self, topic: str, *messages: Any, key: Any = None) -> None:
         """Send messages of one topic; the key says to which partition.
