@@ -553,8 +553,11 @@ def test_json_is_one_value(swept: Path, capsys: pytest.CaptureFixture[str]) -> N
     ) + (f" --out {swept}")
 
 
-def test_who_works_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_who_works_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """By auto, by the work there is."""
+    every_run_costs(monkeypatch, 0.05)
     sweep(tmp_path / "out", "--no-shrink")
     assert "runner  process: " in capsys.readouterr().err
     sweep(tmp_path / "out", "--no-shrink")

@@ -2,6 +2,8 @@
 
 One server serves every script, and what a script has left is deleted before the next. No
 script has a root of its own: the order of a session's ephemerals hangs on their whole paths.
+A session that a script left without a farewell is waited for: its end takes a zxid, and the
+next script would count it as its own.
 """
 
 from __future__ import annotations
@@ -9,6 +11,7 @@ from __future__ import annotations
 import atexit
 from collections import deque
 from queue import SimpleQueue
+from time import monotonic, sleep
 from typing import Any
 
 from model.answers import Fired
@@ -96,6 +99,7 @@ class Real:
     def play(self, clients: int, script: list[Step]) -> list[Told]:
         """Play a script with so many clients."""
         hosts = self._hosts()
+        self._wait_for_no_session()
         operator = Player(hosts)
         players = [Player(hosts) for _ in range(clients)]
         try:
@@ -106,6 +110,14 @@ class Real:
                     player.close()
             _delete(operator, HOME)
             operator.close()
+
+    def _wait_for_no_session(self) -> None:
+        assert self._ensemble is not None
+        (server,) = self._ensemble.servers
+        ends = monotonic() + PATIENCE_S
+        while "zk_global_sessions\t0\n" not in server.ask("mntr"):
+            assert monotonic() < ends, "a script has left a session that does not expire"
+            sleep(0.1)
 
     def _play(self, players: list[Player], script: list[Step]) -> list[Told]:
         players[0].ask(Create(HOME))
