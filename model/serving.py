@@ -5,6 +5,8 @@ Rules
     driver hands them to the connection (`Reply.wire`) without looking into them.
   - Whoever appends to a log, or deletes of it, holds that log's lock: a queue with room for
     one. So drivers may serve any number of requests at once.
+  - Produce requests for one partition that come one after the other are checked and appended
+    together, as if each came alone. Where one is refused those after it are dropped.
   - A produce request has no response. One that is refused raises, and the driver closes the
     connection: no other answer can tell a producer of 0.7 that something is wrong. The other
     parts of a multiproduce are appended all the same.
@@ -19,9 +21,10 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from model.answers import Order, Ordered
-from model.log.contents import Contents
+from model.log.checking import checked_together
+from model.log.contents import Contents, size_of
 from model.log.errors import NO_ERROR, LogError
-from model.log.log import Appended, Log, View, checked_for
+from model.log.log import Appended, Log, View
 from model.log.logs import Logs
 from model.log.message_set import Checked
 from model.log.requests import (
@@ -42,6 +45,9 @@ from model.log.segments import Segment
 from model.threads import Remind, Take, below, put
 
 T = TypeVar("T")
+
+TOGETHER_BYTES = 128 * 1024
+"""More than that is not appended together: it would gain nothing, and others wait."""
 
 Fetch = FetchRequest | MultiFetchRequest
 Stored = Callable[[str, int, Contents, Appended], None]
@@ -98,10 +104,12 @@ Work = Callable[[], Coroutine[Any, Any, Served]]
 
 
 class _Prepared(NamedTuple):
-    """What is to be appended, and what a look at it has said."""
+    """What is to be appended to a partition, and what is wrong with what comes after it."""
 
-    request: ProduceRequest
-    whole: Checked | LogError
+    topic: str
+    partition: int
+    sets: list[Checked]
+    refusal: LogError | None
 
 
 class Serving:
@@ -122,40 +130,59 @@ class Serving:
 
     def prepare(self, request: Request) -> Work:
         """Do of a request what can be done before it is its turn; what is left of it."""
-        if isinstance(request, MultiProduceRequest):
-            return partial(self._produce, tuple(map(self._prepared, request.produces)))
-        if isinstance(request, ProduceRequest):
-            return partial(self._produce, (self._prepared(request),))
-        return partial(self._serve[type(request)], request)
+        return self.prepare_next(iter((request,)))[1]
+
+    def prepare_next(self, requests: Iterator[Request]) -> tuple[int, Work]:
+        """The same for the first request, and for those that are better done together with it.
+
+        Answered with how many they are, and with what is left of them.
+        """
+        first = next(requests)
+        if isinstance(first, ProduceRequest):
+            produces = _together(first, requests)
+            return len(produces), partial(self._produce, (self._prepared(produces),))
+        if isinstance(first, MultiProduceRequest):
+            parts = tuple(self._prepared((one,)) for one in first.produces)
+            return 1, partial(self._produce, parts)
+        return 1, partial(self._serve[type(first)], first)
 
     # --- appending ---------------------------------------------------------------------
 
-    def _prepared(self, one: ProduceRequest) -> _Prepared:
-        try:
-            return _Prepared(one, checked_for(self.logs.settings.of(one.topic), one.messages))
-        except LogError as error:
-            return _Prepared(one, error)
+    def _prepared(self, produces: Sequence[ProduceRequest]) -> _Prepared:
+        topic, partition = produces[0].topic, produces[0].partition
+        settings = self.logs.settings.of(topic)
+        sets, refusal = checked_together(settings, [one.messages for one in produces])
+        return _Prepared(topic, partition, sets, refusal)
 
-    async def _produce(self, produces: Sequence[_Prepared]) -> None:
+    async def _produce(self, parts: Sequence[_Prepared]) -> None:
         refusal: LogError | None = None
-        for one, whole in produces:
+        for one in parts:
             try:
-                await self._append(one, whole)
+                await self._append(one)
             except LogError as error:
                 refusal = refusal or error
         if refusal is not None:
             raise refusal
 
-    async def _append(self, one: ProduceRequest, whole: Checked | LogError) -> None:
+    async def _append(self, one: _Prepared) -> None:
         partition = one.partition
         if partition == ANY_PARTITION:
             partition = await below(self.logs.settings.of(one.topic).partitions)
         log = await self._log_of(one.topic, partition)
-        if isinstance(whole, LogError):
-            raise whole
-        appended = await self._locked(log, partial(log.append_checked, whole))
-        if self.stored is not None and appended.message_count:
-            self.stored(one.topic, partition, one.messages, appended)
+        if one.sets:
+            several = await self._locked(log, partial(log.append_all, one.sets))
+            self._tell(one.topic, partition, one.sets, several)
+        if one.refusal is not None:
+            raise one.refusal
+
+    def _tell(
+        self, topic: str, partition: int, sets: Sequence[Checked], several: Sequence[Appended]
+    ) -> None:
+        if self.stored is None:
+            return
+        for whole, appended in zip(sets, several, strict=True):
+            if appended.message_count:
+                self.stored(topic, partition, whole.contents, appended)
 
     async def _log_of(self, topic: str, partition: int) -> Log:
         """The log of a partition; a topic that is new is announced."""
@@ -212,6 +239,22 @@ class Serving:
 
     async def _locked(self, log: Log, work: Callable[[], Awaitable[T]]) -> T:
         return await _alone(log.folder, work)
+
+
+def _together(first: ProduceRequest, others: Iterator[Request]) -> list[ProduceRequest]:
+    """What is produced to one partition by requests that follow one another, up to a size."""
+    found, size_bytes = [first], size_of(first.messages)
+    if first.partition == ANY_PARTITION or size_bytes > TOGETHER_BYTES:
+        return found
+    for one in others:
+        if not isinstance(one, ProduceRequest):
+            break
+        size_bytes += size_of(one.messages)
+        is_same = (one.topic, one.partition) == (first.topic, first.partition)
+        if not is_same or size_bytes > TOGETHER_BYTES:
+            break
+        found.append(one)
+    return found
 
 
 async def _alone(what: str, work: Callable[[], Awaitable[T]]) -> T:

@@ -12,21 +12,25 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
+from itertools import chain
 
+from model.log.errors import LogError
 from model.log.log import View
 from model.log.requests import (
     FetchRequest,
     MultiFetchRequest,
+    Request,
     decode_request,
     encode_response,
 )
 from model.log.segments import Damaged
-from model.serving import Reply, Serving, Work
+from model.serving import Reply, Served, Serving, Work
 from real.frames import Frames
 from real.storage import FileStorage
-from real.threads import Threads
+from real.threads import Done, Paused, Threads
 
 MORE = getattr(socket, "MSG_MORE", 0)
 """Says that the rest of a packet follows at once; not every system knows it."""
@@ -73,43 +77,66 @@ class Answering:
 
         A `LogError` says why it is to be closed, an OSError what has become of it.
         """
-        while (rest := await self._frames.next()) is not None and not self._is_ending:
+        while (rest := await self._frames.next()) is not None:
+            await rest()
+            if self._is_ending:
+                return
+
+    def _begin(self, frames: Iterator[memoryview]) -> tuple[int, Rest | None]:
+        """Do what can be done at once with some requests; how many, and what is left of them."""
+        first = decode_request(next(frames))
+        has_to_wait = self._is_ahead or self._is_ending
+        if isinstance(first, FetchRequest | MultiFetchRequest) and not has_to_wait:
+            with self._threads.baton:
+                reply = self._serving.find(first)
+            return 1, self._send_at_once(reply)
+        with self._threads.baton:
+            count, work = self._serving.prepare_next(chain((first,), _readable(frames)))
+        return count, partial(self._serve, work) if has_to_wait else self._serve_at_once(work)
+
+    def _serve_at_once(self, work: Work) -> Rest | None:
+        """Do what is left of a request, as far as it need not wait."""
+        step = self._threads.go_on(work(), self)
+        if isinstance(step, Done):
+            return self._answer(step.value)
+        self.is_serving = True
+        return partial(self._finish, step)
+
+    async def _serve(self, work: Work) -> None:
+        if self._is_ending:
+            return
+        rest = self._serve_at_once(work)
+        if rest is not None:
             await rest()
 
-    def look_ahead(self) -> None:
-        """While somebody waits for the disk: do of the next requests what need not wait."""
+    async def _finish(self, paused: Paused[Served]) -> None:
+        """Wait for what has to be waited for, and look at the next requests meanwhile."""
+        try:
+            self._look_ahead()
+            served = await self._threads.run(paused.body, self, paused.answered)
+        finally:
+            self.is_serving = False
+        rest = self._answer(served)
+        if rest is not None:
+            await rest()
+
+    def _look_ahead(self) -> None:
+        """Do of the next requests what need not wait."""
         self._is_ahead = True
         try:
             self._frames.look_ahead(AHEAD)
         finally:
             self._is_ahead = False
 
-    def _begin(self, frame: memoryview) -> Rest | None:
-        """Do what can be done at once with a request; what is left of it."""
-        request = decode_request(frame)
-        can_wait = self._is_ahead or self._is_ending
-        with self._threads.baton:
-            if can_wait or not isinstance(request, FetchRequest | MultiFetchRequest):
-                return partial(self._serve, self._serving.prepare(request))
-            reply = self._serving.find(request)
-        return self._send_at_once(reply)
-
-    async def _serve(self, work: Work) -> None:
-        self.is_serving = True
-        try:
-            served = await self._threads.run(work(), self)
-        finally:
-            self.is_serving = False
-        if served is None or self._is_ending:
-            return
-        if isinstance(served, Reply):
-            rest = self._send_at_once(served)
-        else:
-            rest = partial(self._send_all, (encode_response(served),))
-        if rest is not None:
-            await rest()
-
     # --- sending -----------------------------------------------------------------------
+
+    def _answer(self, served: Served) -> Rest | None:
+        """Send an answer, if there is one and somebody to take it; what is left of that."""
+        if served is None or self._is_ending:
+            return None
+        if isinstance(served, Reply):
+            return self._send_at_once(served)
+        return partial(self._send_all, (encode_response(served),))
 
     def _send_at_once(self, reply: Reply) -> Rest | None:
         """Send what the connection takes now, which mostly is all; what is left of it."""
@@ -157,6 +184,13 @@ class Answering:
                 f"{part.size_bytes} bytes from {part.at} were flushed, {sent} are there: "
                 "the file was changed from outside; start the broker again to recover it",
             )
+
+
+def _readable(frames: Iterator[memoryview]) -> Iterator[Request]:
+    """The requests up to one that cannot be read; what is wrong is said when it is its turn."""
+    with suppress(LogError):
+        for frame in frames:
+            yield decode_request(frame)
 
 
 def _size_of(part: bytes | View) -> int:

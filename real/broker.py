@@ -5,7 +5,8 @@ the clock that it asks for.
 
 Rules
   - One event loop serves everybody. What waits for the disk (a flush, a new segment, a
-    deletion) waits in a thread, and the loop goes on meanwhile.
+    deletion) waits in a thread, and the loop goes on meanwhile; but for flushes that take
+    less time than it takes to hand them over.
   - A request that cannot be read, or is refused, closes the connection that it came over and
     leaves a line in the broker's own log. It changes nothing for anybody else.
   - What a disk has done wrong is not survived: the process ends, and starts with recovery.
@@ -37,9 +38,10 @@ from model.log.storage import StorageError
 from model.serving import Serving
 from real.answering import Answering
 from real.broker_settings import BrokerSettings
+from real.disk import Disk
 from real.problems import EnvironmentProblem
 from real.storage import FileStorage
-from real.threads import Threads
+from real.threads import NOT_YET, Threads
 
 LOGGER = logging.getLogger("watchkeeper.broker")
 HOST = "127.0.0.1"
@@ -98,6 +100,7 @@ class Broker:
         """Where it listens, once it has opened."""
         self._journal = journal or Journal()
         self._storage = storage or FileStorage(settings.log_dir)
+        self._disk = Disk(self._storage.answer)
         self._serving = Serving(self.logs, self._journal.stored)
         self._threads = Threads(remind=remind, failed=self._thread_failed, skew_ms=skew_ms)
         self._lock = _lock_folder(self._storage.root)
@@ -109,14 +112,11 @@ class Broker:
         for quick in QUICK:
             self._threads.answer_too(quick, self._storage.answer)
         for slow in SLOW:
-            self._threads.answer_later(slow, self._ask_disk)
+            self._threads.answer_later(slow, lambda ask, caller: self._disk.ask(ask))
+        self._threads.answer_too(asks.Flush, self._flush_if_quick)
 
-    async def _ask_disk(self, ask: Any, caller: object) -> Any:
-        loop = asyncio.get_running_loop()
-        answered = loop.run_in_executor(None, self._storage.answer, ask)
-        if isinstance(caller, Answering):
-            caller.look_ahead()
-        return await answered
+    def _flush_if_quick(self, ask: asks.Flush) -> Any:
+        return self._disk.do(ask) if self._disk.is_quick(asks.Flush) else NOT_YET
 
     # --- life --------------------------------------------------------------------------
 
@@ -171,6 +171,7 @@ class Broker:
         """Leave everything as it is; what is in the files is in them."""
         if self._listener is not None:
             self._listener.close()
+        self._disk.close()
         self._storage.close()
         os.close(self._lock)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from model.calls import Call, CallError, CallFailure, Disconnected, TimedOut, Unreachable
 from model.log.errors import LogError
@@ -36,7 +36,7 @@ class _Link:
 
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
-        self.frames = Frames(connection, bytes, limit_bytes=0)
+        self.frames = Frames(connection, _next, limit_bytes=0)
 
     async def exchange(self, request: Request) -> Response | None:
         """Send a request, and wait for its response if it has one."""
@@ -54,6 +54,10 @@ class _Link:
         """Hang up."""
         self.frames.close()
         self.connection.close()
+
+
+def _next(frames: Iterator[memoryview]) -> tuple[int, bytes]:
+    return 1, bytes(next(frames))
 
 
 class Calls:

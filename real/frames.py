@@ -4,10 +4,10 @@ A frame says first how large it is, and nothing is believed of that but the limi
 it grows with what has come, never with what was announced. Something is read when somebody
 waits for a frame, and no sooner, so a sender who is too fast has to wait himself.
 
-Each frame is given to `begin` where it lies, to do with it at once whatever can be done at
-once. Where that is all, as with a fetch whose answer the connection takes, whoever waits is not
-even woken: the way through a task would cost more than such a frame does. What is left to be
-done is his.
+What has come is given to `begin` where it lies, to do with it at once whatever can be done at
+once, with one frame or with several that are better done together. Where that is all, as with a
+fetch whose answer the connection takes, whoever waits is not even woken: the way through a task
+would cost more than such a frame does. What is left to be done is his.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Generic, TypeVar
 
@@ -40,16 +40,18 @@ class Frames(Generic[T]):
     def __init__(
         self,
         connection: socket.socket,
-        begin: Callable[[memoryview], T | None],
+        begin: Callable[[Iterator[memoryview]], tuple[int, T | None]],
         *,
         limit_bytes: int,
     ) -> None:
-        """`begin` answers what is left to be done, and keeps nothing of the frame itself.
+        """`begin` answers how many frames it has taken, and what is left to be done of them.
 
+        It gets those that are there, takes at least the first, and keeps nothing of them.
         Larger frames are refused; `limit_bytes` can be changed between two of them.
         """
         self.limit_bytes = limit_bytes
         self._connection = connection
+        self._descriptor = connection.fileno()
         self._begin = begin
         self._loop = asyncio.get_running_loop()
         self._room = bytearray()
@@ -82,7 +84,7 @@ class Frames(Generic[T]):
             if self._in_a_row >= AT_A_TIME:
                 self._in_a_row = 0
                 await asyncio.sleep(0)  # what comes without a pause leaves none to others
-            elif self._size_of_next() is None:
+            elif self._end_of_next(self._at) is None:
                 if self._is_over:
                     return None
                 await self._wait()
@@ -101,26 +103,31 @@ class Frames(Generic[T]):
 
     def _step(self) -> bool:
         """Begin with the next frame; whether it is there."""
-        size_bytes = self._size_of_next()
-        if size_bytes is None:
+        if self._end_of_next(self._at) is None:
             return False
-        self._in_a_row += 1
-        begin = self._at + HEAD_BYTES
-        end = begin + size_bytes
-        left = self._begin(memoryview(self._room)[begin:end])
+        ends: list[int] = []
+        count, left = self._begin(self._whole_ones(ends))
+        self._in_a_row += count
         if left is not None:
             self._left.append(left)
-        self._at = end
+        self._at = ends[count - 1]
         return True
 
-    def _size_of_next(self) -> int | None:
-        """The size of the next frame; None if it is not there yet."""
-        held_bytes = self._end - self._at
+    def _whole_ones(self, ends: list[int]) -> Iterator[memoryview]:
+        """The frames that are there, one after the other; where each ends is added."""
+        room, at = memoryview(self._room), self._at
+        while (end := self._end_of_next(at)) is not None:
+            ends.append(end)
+            yield room[at + HEAD_BYTES : end]
+            at = end
+
+    def _end_of_next(self, at: int) -> int | None:
+        """Where the frame ends that begins there; None if it is not there yet."""
+        held_bytes = self._end - at
         if held_bytes < HEAD_BYTES:
             return None
-        head = self._room[self._at : self._at + HEAD_BYTES]
-        size_bytes = frame_size(head, limit_bytes=self.limit_bytes)
-        return size_bytes if held_bytes >= HEAD_BYTES + size_bytes else None
+        size_bytes = frame_size(self._room[at : at + HEAD_BYTES], limit_bytes=self.limit_bytes)
+        return at + HEAD_BYTES + size_bytes if held_bytes >= HEAD_BYTES + size_bytes else None
 
     # --- what comes --------------------------------------------------------------------
 
@@ -132,7 +139,7 @@ class Frames(Generic[T]):
         for which nobody waits.
         """
         if not self._is_watched:
-            self._loop.add_reader(self._connection, self._ready)
+            self._loop.add_reader(self._descriptor, self._ready)
             self._is_watched = True
         self._in_a_row = 0
         self._waiting = self._loop.create_future()
@@ -149,7 +156,7 @@ class Frames(Generic[T]):
         try:
             self._receive()
             self._step()
-            if self._is_over or self._left or self._size_of_next() is not None:
+            if self._is_over or self._left or self._end_of_next(self._at) is not None:
                 waiting.set_result(None)
         except (BlockingIOError, InterruptedError):
             return
@@ -159,7 +166,7 @@ class Frames(Generic[T]):
 
     def _unwatch(self) -> None:
         if self._is_watched:
-            self._loop.remove_reader(self._connection)
+            self._loop.remove_reader(self._descriptor)
             self._is_watched = False
 
     def _receive(self) -> None:

@@ -30,10 +30,20 @@ class Queue:
         self._putters: deque[_Waiting] = deque()
         self._getters: deque[_Waiting] = deque()
 
+    def put_at_once(self, item: Any, size: int, bound: int) -> bool:
+        """Put an item in if there is room and nobody waits for some; whether there was."""
+        if self._putters or not self._has_room(size, bound):
+            return False
+        self._hold(item, size)
+        return True
+
+    def take_at_once(self) -> Any:
+        """Take the oldest item; None if there is none."""
+        return self._take() if self._held else None
+
     async def put(self, item: Any, size: int, bound: int, timeout_ms: int | None) -> bool:
         """Put an item in when there is room; whether there was in time."""
-        if not self._putters and self._has_room(size, bound):
-            self._hold(item, size)
+        if self.put_at_once(item, size, bound):
             return True
         if timeout_ms == 0:
             return False

@@ -6,7 +6,8 @@ their memory runs in a thread of Python's; it and the loop pass a *baton* to one
 and only who has it goes on.
 
 An answer that is there already is given on the spot. For any other the thread waits, and
-the others go on meanwhile.
+the others go on meanwhile. So a coroutine goes on without the loop for as long as it need not
+wait (`go_on`): most of what a broker does is done then.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine
 from random import SystemRandom
 from threading import Lock
-from typing import Any, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 from uuid import uuid4
 
 from model.answers import Note
@@ -31,6 +32,23 @@ T = TypeVar("T")
 
 Later = Callable[[Any, object], Awaitable[Any]]
 """Answers an ask of a caller when the time has come."""
+
+
+NOT_YET = object()
+"""The answer on the spot of what cannot be answered there just now."""
+
+
+class Done(NamedTuple, Generic[T]):
+    """A coroutine that is over, and what it answers."""
+
+    value: T
+
+
+class Paused(NamedTuple, Generic[T]):
+    """A coroutine that waits, and for what; `Threads.run` goes on with it."""
+
+    body: Coroutine[Any, Any, T]
+    answered: Awaitable[Any]
 
 
 class NotAThreadsAsk(TypeError):
@@ -72,6 +90,8 @@ class Threads:
             Now: lambda ask: time.time_ns() // 1_000_000 + skew_ms(),
             FreshId: lambda ask: uuid4().hex,
             Draw: lambda ask: bits(ask.bits),
+            Put: self._put_at_once,
+            Take: self._take_at_once,
             Drain: lambda ask: self._queue(ask.queue).drain(),
             Post: self._post,
             Posted: lambda ask: self._posted.get(ask.name),
@@ -93,29 +113,54 @@ class Threads:
     # --- what is answered --------------------------------------------------------------
 
     def answer_too(self, kind: type[Any], answer: Callable[[Any], Any]) -> None:
-        """Answer another kind of ask on the spot."""
+        """Answer another kind of ask on the spot; `NOT_YET` if that has to be done later."""
         self._at_once[kind] = answer
 
     def answer_later(self, kind: type[Any], answer: Later) -> None:
         """Answer another kind of ask when the time has come."""
         self._later[kind] = answer
 
-    @property
-    def kinds(self) -> tuple[type[Any], ...]:
-        """Every kind of ask that is answered here."""
-        return (*self._at_once, *self._later)
-
     async def answer(self, ask: Any, caller: object) -> Any:
         """Answer one ask."""
+        answer = self._answer_at_once(ask)
+        return await self._answer_later(ask, caller) if answer is NOT_YET else answer
+
+    def _answer_at_once(self, ask: Any) -> Any:
         at_once = self._at_once.get(type(ask))
-        if at_once is not None:
-            return at_once(ask)
+        return NOT_YET if at_once is None else at_once(ask)
+
+    def _answer_later(self, ask: Any, caller: object) -> Awaitable[Any]:
         later = self._later.get(type(ask))
         if later is not None:
-            return await later(ask, caller)
+            return later(ask, caller)
         if self.operate is not None and isinstance(ask, Operation | Pipelined):
-            return await self.operate(ask)
+            return self.operate(ask)
         raise NotAThreadsAsk(ask)
+
+    def go_on(
+        self,
+        body: Coroutine[Any, Any, T],
+        caller: object,
+        answer: Any = None,
+        error: Exception | None = None,
+    ) -> Done[T] | Paused[T]:
+        """Run a coroutine until it has to wait, from an answer or error on that it waited for.
+
+        What it raises is raised, and then it is over.
+        """
+        while True:
+            try:
+                with self.baton:
+                    ask = body.send(answer) if error is None else body.throw(error)
+            except StopIteration as done:
+                return Done(done.value)
+            answer = error = None
+            try:
+                answer = self._answer_at_once(ask)
+                if answer is NOT_YET:
+                    return Paused(body, self._answer_later(ask, caller))
+            except Exception as raised:
+                error = raised
 
     async def run(
         self,
@@ -127,19 +172,20 @@ class Threads:
 
         `answered` is what it waits for already.
         """
+        answer: Any = None
+        error: Exception | None = None
         try:
-            go, given = body.send, None
             while True:
                 try:
                     if answered is not None:
-                        go, given = body.send, await answered
-                except Exception as error:
-                    go, given = body.throw, error
-                with self.baton:
-                    ask = go(given)
-                answered = self.answer(ask, caller)
-        except StopIteration as done:
-            return done.value  # type: ignore[no-any-return]
+                        answer, error = await answered, None
+                except Exception as raised:
+                    answer, error = None, raised
+                step = self.go_on(body, caller, answer, error)
+                if isinstance(step, Done):
+                    value: T = step.value
+                    return value
+                answered = step.answered
         finally:
             body.close()
 
@@ -176,6 +222,13 @@ class Threads:
         if name not in self._queues:
             self._queues[name] = Queue()
         return self._queues[name]
+
+    def _put_at_once(self, ask: Put) -> Any:
+        return self._queue(ask.queue).put_at_once(ask.item, ask.size, ask.bound) or NOT_YET
+
+    def _take_at_once(self, ask: Take) -> Any:
+        item = self._queue(ask.queue).take_at_once()
+        return NOT_YET if item is None else item
 
     def _post(self, ask: Post) -> None:
         self._posted[ask.name] = ask.value

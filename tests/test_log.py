@@ -10,8 +10,9 @@ from hypothesis import given
 
 from model.log.contents import Piece, Series, part_of, whole
 from model.log.errors import InvalidMessage, MessageSizeTooLarge, OffsetOutOfRange
-from model.log.log import EARLIEST, LATEST, Log, LogStopped, View
+from model.log.log import Log, LogStopped, View
 from model.log.message_set import payloads
+from model.log.requests import EARLIEST, LATEST
 from model.log.retention import delete_old
 from model.log.segments import Damaged
 from model.log.storage import (
@@ -24,6 +25,7 @@ from model.log.storage import (
     NoSuchFile,
     StorageError,
 )
+from model.log.times import offsets_before
 from tests.log_memory import Killed, MemoryStorage
 from tests.log_messages import (
     FOLDER,
@@ -250,7 +252,7 @@ def test_offsets_before_a_time(time: int | str, at_most: int, expected: list[int
     now, storage.now_ms = storage.now_ms, storage.now_ms + 1
     time_ms = now if time == "now" else int(time)
 
-    assert storage.run(log.offsets_before(time_ms, at_most)) == expected
+    assert storage.run(offsets_before(log, time_ms, at_most)) == expected
     assert storage.run(log.read(240, 100)) == b""
 
 
@@ -259,8 +261,8 @@ def test_an_empty_log_has_one_offset() -> None:
     storage, log = log_of()
 
     for _ in range(14):
-        assert storage.run(log.offsets_before(EARLIEST, 1)) == [0]
-    assert storage.run(log.offsets_before(LATEST, 9)) == [0]
+        assert storage.run(offsets_before(log, EARLIEST, 1)) == [0]
+    assert storage.run(offsets_before(log, LATEST, 9)) == [0]
 
 
 # --- what can be read ------------------------------------------------------------------
@@ -273,7 +275,7 @@ def test_readers_see_what_has_been_flushed() -> None:
 
     for _ in range(4):
         appended(storage, log, TEST)
-        seen.append((log.readable_end, log.end, storage.run(log.offsets_before(LATEST, 1))))
+        seen.append((log.readable_end, log.end, storage.run(offsets_before(log, LATEST, 1))))
 
     assert seen == [(0, 14, [0]), (0, 28, [0]), (42, 42, [42]), (42, 56, [42])]
     assert readable(storage, log) == TEST * 3
@@ -286,7 +288,7 @@ def test_an_end_that_cannot_be_read_is_no_offset_of_its_own() -> None:
     storage, log = log_of(flush_messages=9)
     appended(storage, log, TEST)
 
-    assert storage.run(log.offsets_before(LATEST, 9)) == [0]
+    assert storage.run(offsets_before(log, LATEST, 9)) == [0]
 
 
 def test_messages_are_counted_through_rolls() -> None:

@@ -12,10 +12,13 @@ from hypothesis import strategies as st
 
 from model.log import at_once, message_set
 from model.log.at_once import BEGIN, ONES, undamaged
+from model.log.checking import checked_for, checked_together
 from model.log.codecs import Codec, compress
 from model.log.errors import InvalidMessage, LogError
 from model.log.message import Message
-from model.log.message_set import checked, encode, payloads, wrap
+from model.log.message_set import Checked, checked, encode, payloads
+from model.log.settings import LogSettings
+from tests.log_sets import damaged, sets, some_blocks
 
 LARGEST = 10**6
 AT_ONCE, ONE_BY_ONE = 0, 10**9
@@ -45,50 +48,6 @@ def numbered(sizes: list[int]) -> bytes:
 
 
 # --- both ways are one -----------------------------------------------------------------
-
-plain = st.builds(Message.of, st.binary(max_size=40))
-nested = st.lists(plain, min_size=1, max_size=3).map(lambda some: Message.of(encode(some)))
-old = st.builds(Message.of, st.binary(max_size=40), magic=st.just(0))
-odd = st.builds(
-    lambda payload, attributes: Message(payload, zlib.crc32(payload), attributes),
-    st.binary(max_size=20),
-    st.integers(0, 255),
-)
-wrong = st.builds(Message, st.binary(max_size=40), st.integers(0, 2**32 - 1))
-wrapped = st.builds(
-    wrap,
-    st.lists(st.one_of(plain, wrong), min_size=1, max_size=3),
-    st.sampled_from([Codec.GZIP, Codec.SNAPPY]),
-)
-entries = st.one_of(plain, plain, plain, nested, old, odd).map(lambda one: encode([one]))
-mixed = st.lists(st.one_of(entries, entries, wrapped), max_size=30).map(b"".join)
-of_one_size = st.builds(
-    lambda size, count, seed: encode(
-        Message.of(bytes((seed + at * at) % 256 for at in range(number, number + size)))
-        for number in range(count)
-    ),
-    st.integers(0, 40),
-    st.integers(1, 40),
-    st.integers(0, 255),
-)
-sets = st.one_of(mixed, of_one_size)
-some_blocks = st.sampled_from([10, 40, 97, 400, at_once.BLOCK_BYTES])
-
-
-@st.composite
-def damaged(draw: st.DrawFn) -> bytes:
-    """A set with some bytes changed, a part taken out or put in, and the end cut off."""
-    data = bytearray(draw(sets))
-    for _ in range(draw(st.integers(0, 3))):
-        at = draw(st.integers(0, max(len(data) - 1, 0)))
-        what = draw(st.sampled_from(["change", "take", "put"]))
-        if what == "change" and data:
-            data[at] ^= draw(st.integers(1, 255))
-        elif what == "take":
-            del data[at : at + draw(st.integers(1, 30))]
-        else:
-            data[at:at] = draw(st.binary(max_size=30))
-    return bytes(data[: draw(st.integers(0, len(data)))]) if draw(st.booleans()) else bytes(data)
 
 
 @settings(max_examples=300)
@@ -126,6 +85,68 @@ def test_sets_of_plain_messages_are_seen_to_their_end(sizes: list[int]) -> None:
     found = undamaged(whole, largest_payload_bytes=60)
 
     assert found == (len(sizes), len(whole))
+
+
+# --- several sets ----------------------------------------------------------------------
+
+
+def one_by_one(
+    log: LogSettings, several: list[bytes]
+) -> tuple[list[Checked], tuple[object, str] | None]:
+    """What is said of sets that are checked one after the other, up to the first refusal."""
+    found: list[Checked] = []
+    for data in several:
+        try:
+            found.append(checked_for(log, data))
+        except LogError as error:
+            return found, (type(error), str(error))
+    return found, None
+
+
+@settings(max_examples=300)
+@given(
+    st.lists(st.one_of(sets, sets, damaged()), min_size=1, max_size=6),
+    some_blocks,
+    st.sampled_from([0, 5, 20, LARGEST]),
+    st.sampled_from([AT_ONCE, 20]),
+)
+def test_sets_are_checked_together_as_if_alone(
+    several: list[bytes], block_bytes: int, largest: int, many: int
+) -> None:
+    log = LogSettings(largest_payload_bytes=largest)
+    with patch.object(at_once, "BLOCK_BYTES", block_bytes):
+        expected = one_by_one(log, several)
+        with patch.object(message_set, "MANY_MESSAGES", many):
+            found, error = checked_together(log, several)
+
+    assert (found, error and (type(error), str(error))) == expected
+
+
+@given(st.lists(st.integers(0, 60), min_size=2, max_size=30), st.data())
+def test_an_entry_that_goes_on_in_the_next_set_is_none(
+    sizes: list[int], data: st.DataObject
+) -> None:
+    """Whole together is not enough: each set has to be."""
+    whole = numbered(sizes)
+    ends = [sum(sizes[:count]) + 10 * count for count in range(len(sizes) + 1)]
+    at = data.draw(st.integers(1, len(whole) - 1))
+
+    counts = at_once.counts([whole[:at], whole[at:]], largest_payload_bytes=60)
+
+    if at in ends:
+        assert counts == [ends.index(at), len(sizes) - ends.index(at)]
+    else:
+        assert counts is None
+
+
+def test_sets_that_are_checked_together_are_seen_in_one_pass() -> None:
+    """Of five sets of two hundred messages none is looked at by itself."""
+    several = [numbered([20 + at * 37 % 160 for at in range(200)])] * 5
+    with patch.object(message_set, "checked", side_effect=AssertionError):
+        found, error = checked_together(LogSettings(), several)
+
+    assert error is None
+    assert [one.message_count for one in found] == [200] * 5
 
 
 # --- sets of some size -----------------------------------------------------------------

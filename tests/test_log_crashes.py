@@ -17,11 +17,13 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from model.log.errors import MessageSizeTooLarge, OffsetOutOfRange
-from model.log.log import LATEST, Log
+from model.log.log import Log
 from model.log.promises import broken_after_crash
+from model.log.requests import LATEST
 from model.log.retention import delete_old
 from model.log.settings import LogSettings
 from model.log.storage import MakeFolder
+from model.log.times import offsets_before
 from real.hostcrash import WatchedStorage, end_host
 from tests.log_memory import Killable, Killed, MemoryStorage
 from tests.log_messages import FOLDER, message_set
@@ -288,7 +290,7 @@ class LogMachine(RuleBasedStateMachine):
         assert self.log.end == self.acknowledged == len(self.appended)
         assert self.promised <= self.log.readable_end <= self.log.end
         self.promised = self.log.readable_end
-        (latest,) = self.storage.run(self.log.offsets_before(LATEST, 1))
+        (latest,) = self.storage.run(offsets_before(self.log, LATEST, 1))
         assert latest == self.log.readable_end
 
     @invariant()

@@ -8,8 +8,9 @@ import pytest
 
 from model.log.errors import InvalidTopic, OffsetOutOfRange, WrongPartition
 from model.log.folders import check_topic, folder_of, partition_of
-from model.log.log import EARLIEST, LATEST, Log, LogStopped
+from model.log.log import Log, LogStopped
 from model.log.logs import CLEANLY_CLOSED, Logs
+from model.log.requests import EARLIEST, LATEST
 from model.log.segments import Damaged
 from model.log.settings import BrokerLogSettings, log_settings
 from model.log.storage import CreateFile, Delete, DiskFailed, Flush, MakeFolder

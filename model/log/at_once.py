@@ -38,6 +38,8 @@ the second, and so on. Nothing is guessed; what looks like a head and is none en
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from typing import Any, NamedTuple
 from zlib import crc32
 
@@ -101,6 +103,29 @@ def undamaged(data: bytes, *, largest_payload_bytes: int) -> Found:
         if 2 * run.size_bytes < len(block):
             break
     return Found(message_count, at)
+
+
+def counts(sets: Sequence[bytes], *, largest_payload_bytes: int) -> list[int] | None:
+    """How many entries each set has; None unless all are plain, whole, undamaged and not large.
+
+    None as well if they are too much for one block, or if one of them is empty.
+    """
+    assert len(sets) > 1, "one set is checked by `undamaged`"
+    block = memoryview(b"".join(sets))
+    if len(block) > BLOCK_BYTES or not all(sets):
+        return None
+    largest_bytes = SMALLEST_BYTES + largest_payload_bytes
+    run = _run_of_one_size(block, largest_bytes) or _run(block, largest_bytes)
+    if run is None or run.size_bytes < len(block) or not _are_right(block, run.begins):
+        return None
+    if isinstance(run.begins, slice):
+        parts = [divmod(len(one), run.begins.step) for one in sets]
+        return None if any(rest for _, rest in parts) else [count for count, _ in parts]
+    ends = [*accumulate(map(len, sets[:-1]))]
+    before = np.searchsorted(run.begins, ends)
+    if before[-1] == run.message_count or run.begins[before].tolist() != ends:
+        return None  # an entry goes on in the next set
+    return [end - begin for begin, end in pairwise([0, *before.tolist(), run.message_count])]
 
 
 def _every(form: np.dtype[np.unsignedinteger], data: memoryview | bytearray, at: int = 0) -> Any:

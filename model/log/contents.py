@@ -8,6 +8,8 @@ size of what it appends and for how far a file holds whole entries.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import Struct
 
 ENTRY_OVERHEAD_BYTES = 10
@@ -55,6 +57,16 @@ def size_of(contents: Contents) -> int:
     if isinstance(contents, bytes):
         return len(contents)
     return sum(piece.size_bytes for piece in contents)
+
+
+def joined(several: Sequence[Contents]) -> Contents:
+    """Some contents one after the other; a log holds only one of the two kinds."""
+    if len(several) == 1:
+        return several[0]
+    parts = [contents for contents in several if isinstance(contents, bytes)]
+    if len(parts) == len(several):
+        return b"".join(parts)
+    return tuple(piece for one in several if not isinstance(one, bytes) for piece in one)
 
 
 def whole(series: Series) -> tuple[Piece, ...]:

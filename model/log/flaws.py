@@ -6,6 +6,7 @@ them. Which promise each breaks stands in the table.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import NamedTuple
 
@@ -32,21 +33,21 @@ class WritesAgainFromTheStart(Log):
 class GrowsBeforeItWrites(Log):
     """The end is where it will be while the bytes before it are still being written."""
 
-    async def _add(self, segment: Segment, whole: Checked, now: int) -> None:
-        segment.grow(whole.size_bytes, now)
-        await self._write(segment, whole.contents)
+    async def _add(self, segment: Segment, contents: Contents, now: int) -> None:
+        segment.grow(size_of(contents), now)
+        await self._write(segment, contents)
 
 
 class GoesOnAfterAFailedWrite(Log):
     """An error of the disk is taken for one of the request, and the next one is served."""
 
-    async def append_checked(self, whole: Checked) -> Appended:
+    async def append_all(self, sets: Sequence[Checked]) -> list[Appended]:
         """Append, and say nothing of it if the disk fails."""
         try:
-            return await super().append_checked(whole)
+            return await super().append_all(sets)
         except StorageError:
             self.stopped = ""
-            return Appended(self.end, 0, 0)
+            return [Appended(self.end, 0, 0) for _ in sets]
 
 
 async def recover_but_for_the_age(segment: Segment) -> int:

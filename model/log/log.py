@@ -23,13 +23,13 @@ Who may do what at once
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import NamedTuple, TypeVar
 
 from model.asks import now_ms
-from model.log.contents import Contents, part_of, size_of
-from model.log.entries import checked
+from model.log.checking import checked_for
+from model.log.contents import Contents, joined, part_of, size_of
 from model.log.errors import LogError
 from model.log.message_set import Checked
 from model.log.recovery import recover
@@ -48,11 +48,6 @@ from model.log.storage import (
 )
 
 T = TypeVar("T")
-
-LATEST = -1
-"""The time that stands for the end of a log, in `offsets_before`."""
-EARLIEST = -2
-"""The time that stands for its beginning."""
 
 
 class LogStopped(LogError):
@@ -178,34 +173,6 @@ class Log:
                 _check_size(view, sent)
             sent += count
 
-    async def offsets_before(self, time_ms: int, at_most: int) -> list[int]:
-        """Offsets at which segments begin, newest first, that were written at a time or before.
-
-        The end counts as one of them, written now, unless the last segment is empty.
-        `LATEST` is from the end, `EARLIEST` is the beginning alone.
-        """
-        now = await now_ms()
-        times = await self.modified_ms()
-        known = [
-            (segment.start, time) for segment, time in zip(self.segments.view, times, strict=True)
-        ]
-        if self.segments.last.flushed_bytes:
-            known.append((self.readable_end, now))
-        if time_ms == EARLIEST:
-            known = known[:1]
-        elif time_ms != LATEST:
-            while known and known[-1][1] > time_ms:
-                known.pop()
-        return [offset for offset, _ in reversed(known)][:at_most]
-
-    async def modified_ms(self) -> list[int]:
-        """When each segment was changed last; now, for one that is newer than the listing."""
-        now = await now_ms()
-        listed = {
-            f"{self.folder}/{file.name}": file.modified_ms for file in await Listed(self.folder)
-        }
-        return [listed.get(segment.path, now) for segment in self.segments.view]
-
     # --- appending ---------------------------------------------------------------------
 
     async def append(self, messages: Contents) -> Appended:
@@ -214,28 +181,56 @@ class Log:
         `InvalidMessage` or `MessageSizeTooLarge` if one of its messages is not to be taken;
         then nothing is appended.
         """
-        return await self.append_checked(checked_for(self.settings, messages))
+        (appended,) = await self.append_all((checked_for(self.settings, messages),))
+        return appended
 
-    async def append_checked(self, whole: Checked) -> Appended:
-        """Append a message set that was checked with the settings of this log."""
-        return await self.alone(partial(self._append, whole))
+    async def append_all(self, sets: Sequence[Checked]) -> list[Appended]:
+        """Append message sets that were checked with the settings of this log.
 
-    async def _append(self, whole: Checked) -> Appended:
+        It is as if they came one after the other, but what is between two flushes is written
+        at once.
+        """
+        return await self.alone(partial(self._append_all, sets))
+
+    async def _append_all(self, sets: Sequence[Checked]) -> list[Appended]:
+        appended: list[Appended] = []
+        while len(appended) < len(sets):
+            appended += await self._append_some(sets[len(appended) :])
+        return appended
+
+    async def _append_some(self, sets: Sequence[Checked]) -> list[Appended]:
+        """Append those that come before the next flush or the next segment."""
         now = await now_ms()
         if self._is_due(self.segments.last, now):
             await self.roll()
-        offset = self.end
-        if whole.size_bytes:
-            await self._add(self.segments.last, whole, now)
-        self._appended_messages += whole.message_count
+        some = sets[: self._count_until_due(sets)]
+        appended, end = [], self.end
+        for one in some:
+            appended.append(Appended(end, one.message_count, one.size_bytes))
+            end += one.size_bytes
+        if end > self.end:
+            await self._add(self.segments.last, joined([one.contents for one in some]), now)
+        self._appended_messages += sum(one.message_count for one in some)
         if self.unflushed_messages >= self.settings.flush_messages:
             await self.flush()
-        return Appended(offset, whole.message_count, whole.size_bytes)
+        return appended
 
-    async def _add(self, segment: Segment, whole: Checked, now: int) -> None:
+    def _count_until_due(self, sets: Sequence[Checked]) -> int:
+        """After how many of them there is to be a flush or another segment, if not after all."""
+        messages, size_bytes = self.unflushed_messages, self.segments.last.size_bytes
+        for count, one in enumerate(sets, 1):
+            messages += one.message_count
+            size_bytes += one.size_bytes
+            if messages >= self.settings.flush_messages:
+                return count
+            if size_bytes > self.settings.segment_bytes:
+                return count
+        return len(sets)
+
+    async def _add(self, segment: Segment, contents: Contents, now: int) -> None:
         """The segment grows when all is written, and not before: until then it has holes."""
-        await self._write(segment, whole.contents)
-        segment.grow(whole.size_bytes, now)
+        await self._write(segment, contents)
+        segment.grow(size_of(contents), now)
 
     async def _write(self, segment: Segment, contents: Contents) -> None:
         size_bytes, written = size_of(contents), 0
@@ -326,18 +321,6 @@ class Log:
 
     def _stop(self, error: BaseException) -> None:
         self.stopped = self.stopped or f"{type(error).__name__}: {error}"
-
-
-def checked_for(settings: LogSettings, messages: Contents) -> Checked:
-    """Check what is to be appended to a log with these settings; a `LogError` says what is wrong.
-
-    It needs no log and waits for nothing, so it can be done before it is this set's turn.
-    """
-    return checked(
-        messages,
-        deep=settings.opens_compressed,
-        largest_payload_bytes=settings.largest_payload_bytes,
-    )
 
 
 def _check_size(view: View, size_bytes: int) -> None:

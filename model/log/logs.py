@@ -15,11 +15,13 @@ from typing import NamedTuple
 
 from model.log.errors import WrongPartition
 from model.log.folders import folder_of, partition_of
-from model.log.log import EARLIEST, LATEST, Log
+from model.log.log import Log
+from model.log.requests import EARLIEST, LATEST
 from model.log.retention import delete_old
 from model.log.segments import Segment
 from model.log.settings import BrokerLogSettings
 from model.log.storage import CreateFile, Delete, Listed, MakeFolder
+from model.log.times import offsets_before
 
 CLEANLY_CLOSED = ".kafka_cleanshutdown"
 """The name of the marker."""
@@ -133,11 +135,11 @@ class Logs:
     async def offsets_before(
         self, topic: str, partition: int, time_ms: int, at_most: int
     ) -> list[int]:
-        """As a log's own; where there is no log, its beginning and its end are 0."""
+        """Which go with a time; where there is no log, its beginning and its end are 0."""
         log = self.get(topic, partition)
         if log is None:
             return [0][:at_most] if time_ms in (EARLIEST, LATEST) else []
-        return await log.offsets_before(time_ms, at_most)
+        return await offsets_before(log, time_ms, at_most)
 
     # --- from time to time -------------------------------------------------------------
 

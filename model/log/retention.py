@@ -11,6 +11,7 @@ from model.log.log import Log
 from model.log.segments import Segment
 from model.log.settings import UNLIMITED
 from model.log.storage import Touch
+from model.log.times import modified_ms
 
 
 def too_old(modified_ms: Sequence[int], now: int, retention_ms: int) -> int:
@@ -36,7 +37,7 @@ async def count_old(log: Log) -> int:
     Both count from the first, so that the larger number is what one after the other gives.
     """
     settings = log.settings
-    modified = await log.modified_ms()
+    modified = await modified_ms(log)
     sizes = [segment.size_bytes for segment in log.segments.view]
     return max(
         too_old(modified, await now_ms(), settings.retention_ms),

@@ -1,0 +1,91 @@
+"""Sets that are appended together are in a log as if each had come alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from model.log.checking import checked_for
+from model.log.contents import Contents, Series, whole
+from model.log.log import Appended, Log
+from model.log.storage import Append, DiskFailed, Flush
+from tests.log_memory import MemoryStorage
+from tests.log_messages import message_set, opened, storage_with
+
+SETS = st.lists(
+    st.lists(st.binary(max_size=20), max_size=4).map(lambda some: message_set(*some)), max_size=12
+)
+SERIES = st.lists(st.integers(0, 4).map(lambda count: whole(Series("one", 0, count, 5))))
+SETTINGS = st.fixed_dictionaries(
+    {"flush_messages": st.sampled_from([1, 3, 7, 1000])}, optional={"segment_bytes": st.just(60)}
+)
+
+
+def begun(**settings: Any) -> tuple[MemoryStorage, Log]:
+    """An empty log, of which nothing was asked yet."""
+    storage = storage_with()
+    log = opened(storage, **settings)
+    storage.asked.clear()
+    return storage, log
+
+
+def number(storage: MemoryStorage, kind: type[Any]) -> int:
+    """How often the storage was asked for something."""
+    return sum(isinstance(ask, kind) for ask in storage.asked)
+
+
+@given(st.one_of(SETS, SERIES), SETTINGS)
+def test_a_log_is_the_same_as_if_each_came_alone(
+    sets: list[Contents], settings: dict[str, int]
+) -> None:
+    """What is in its files, what of it can be read, what was flushed when; in fewer writes."""
+    storage, log = begun(**settings)
+    alone_storage, alone = begun(**settings)
+    expected = [alone_storage.run(alone.append(one)) for one in sets]
+
+    checked = [checked_for(log.settings, one) for one in sets]
+    appended = storage.run(log.append_all(checked))
+
+    assert appended == expected
+    for name in ("start", "end", "readable_end", "unflushed_messages"):
+        assert getattr(log, name) == getattr(alone, name)
+    assert [one.start for one in log.segments.view] == [one.start for one in alone.segments.view]
+    assert {path: file.flushed_bytes for path, file in storage.files.items()} == {
+        path: file.flushed_bytes for path, file in alone_storage.files.items()
+    }
+    assert number(storage, Flush) == number(alone_storage, Flush)
+    assert number(storage, Append) <= number(alone_storage, Append)
+    if all(isinstance(one, bytes) for one in sets):
+        assert storage.files.keys() == alone_storage.files.keys()
+        for path, file in storage.files.items():
+            assert file.contents == alone_storage.files[path].contents
+
+
+def test_what_is_between_two_flushes_is_one_write() -> None:
+    storage, log = begun(flush_messages=4)
+    one = checked_for(log.settings, message_set("a", "b"))
+
+    assert storage.run(log.append_all([one] * 5)) == [Appended(22 * at, 2, 22) for at in range(5)]
+
+    writes = [len(ask.contents) for ask in storage.asked if isinstance(ask, Append)]
+    assert writes == [44, 44, 22]
+    assert (number(storage, Flush), log.readable_end) == (2, 88)
+
+
+def test_after_a_write_that_fails_nothing_more_is_written() -> None:
+    """Those before it are flushed, and the log has stopped."""
+    storage, log = begun(flush_messages=2)
+    one = checked_for(log.settings, message_set("a", "b"))
+    storage.shortened.extend([10**9, DiskFailed])
+
+    try:
+        storage.run(log.append_all([one] * 3))
+    except DiskFailed:
+        pass
+    else:
+        raise AssertionError("a disk that fails is not passed over")
+
+    assert (log.readable_end, number(storage, Append)) == (22, 2)
+    assert "DiskFailed" in log.stopped
