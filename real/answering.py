@@ -34,8 +34,6 @@ from real.threads import Done, Paused, Threads
 
 MORE = getattr(socket, "MSG_MORE", 0)
 """Says that the rest of a packet follows at once; not every system knows it."""
-AHEAD = 8
-"""So many requests are looked at while the disk is waited for."""
 
 Rest = Callable[[], Awaitable[None]]
 """What is left to be done of a request."""
@@ -112,21 +110,14 @@ class Answering:
     async def _finish(self, paused: Paused[Served]) -> None:
         """Wait for what has to be waited for, and look at the next requests meanwhile."""
         try:
-            self._look_ahead()
-            served = await self._threads.run(paused.body, self, paused.answered)
+            self._is_ahead = True
+            with self._frames.looking_ahead():
+                served = await self._threads.run(paused.body, self, paused.answered)
         finally:
-            self.is_serving = False
+            self._is_ahead = self.is_serving = False
         rest = self._answer(served)
         if rest is not None:
             await rest()
-
-    def _look_ahead(self) -> None:
-        """Do of the next requests what need not wait."""
-        self._is_ahead = True
-        try:
-            self._frames.look_ahead(AHEAD)
-        finally:
-            self._is_ahead = False
 
     # --- sending -----------------------------------------------------------------------
 

@@ -2,7 +2,8 @@
 
 A frame says first how large it is, and nothing is believed of that but the limit: the room for
 it grows with what has come, never with what was announced. Something is read when somebody
-waits for a frame, and no sooner, so a sender who is too fast has to wait himself.
+waits for a frame, or looks some way ahead while he waits for something else, and no sooner; so a
+sender who is too fast has to wait himself.
 
 What has come is given to `begin` where it lies, to do with it at once whatever can be done at
 once, with one frame or with several that are better done together. Where that is all, as with a
@@ -16,7 +17,7 @@ import asyncio
 import socket
 from collections import deque
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager
 from typing import Generic, TypeVar
 
 from model.log.errors import LogError
@@ -30,6 +31,10 @@ ROOM_BYTES = 256 * 1024
 """So much is read at once from a connection that has filled all the room there was."""
 AT_A_TIME = 16
 """After so many frames that came together it is somebody else's turn."""
+AHEAD = 8
+"""So many frames are begun with at most before it is their turn,"""
+AHEAD_BYTES = 4 * 1024 * 1024
+"""and no more of them once they are as large as that."""
 KEPT_BYTES = 4 * 1024 * 1024
 """More room than that is given up when a frame has been taken from it."""
 
@@ -60,7 +65,12 @@ class Frames(Generic[T]):
         """Between these two is what has come and was not taken yet."""
         self._is_full = True
         self._in_a_row = 0
-        self._left: deque[T] = deque()
+        self._left: deque[tuple[T, int]] = deque()
+        """What is left of frames, and how large they were."""
+        self._left_bytes = 0
+        self._looks_ahead = False
+        self._failure: OSError | None = None
+        """Why nothing more comes; it is said when it is its turn."""
         self._is_over = False
         self._waiting: asyncio.Future[None] | None = None
         self._is_watched = False
@@ -80,26 +90,44 @@ class Frames(Generic[T]):
             if not self._left:
                 self._step()
             if self._left:
-                return self._left.popleft()
+                left, size_bytes = self._left.popleft()
+                self._left_bytes -= size_bytes
+                return left
             if self._in_a_row >= AT_A_TIME:
                 self._in_a_row = 0
                 await asyncio.sleep(0)  # what comes without a pause leaves none to others
             elif self._end_of_next(self._at) is None:
+                if self._failure is not None:
+                    raise self._failure
                 if self._is_over:
                     return None
                 await self._wait()
 
     # --- what has come -----------------------------------------------------------------
 
-    def look_ahead(self, count: int) -> None:
-        """Begin with some frames before it is their turn, as far as they are there.
+    @contextmanager
+    def looking_ahead(self) -> Iterator[None]:
+        """Begin with frames before it is their turn, those that are there and those that come.
 
         What is wrong with one of them is said when it is its turn.
         """
-        with suppress(LogError):
-            while len(self._left) < count:
+        self._looks_ahead = True
+        try:
+            if self._take_ahead():
+                self._watch()
+            yield
+        finally:
+            self._looks_ahead = False
+
+    def _take_ahead(self) -> bool:
+        """Begin with what is there, while there is not enough; whether more is wanted."""
+        try:
+            while len(self._left) < AHEAD and self._left_bytes < AHEAD_BYTES:
                 if not self._step():
-                    return
+                    return not self._is_over
+        except LogError:
+            pass
+        return False
 
     def _step(self) -> bool:
         """Begin with the next frame; whether it is there."""
@@ -108,9 +136,11 @@ class Frames(Generic[T]):
         ends: list[int] = []
         count, left = self._begin(self._whole_ones(ends))
         self._in_a_row += count
+        end = ends[count - 1]
         if left is not None:
-            self._left.append(left)
-        self._at = ends[count - 1]
+            self._left.append((left, end - self._at))
+            self._left_bytes += end - self._at
+        self._at = end
         return True
 
     def _whole_ones(self, ends: list[int]) -> Iterator[memoryview]:
@@ -138,9 +168,7 @@ class Frames(Generic[T]):
         twice a frame costs more than a small request does. It ceases when something has come
         for which nobody waits.
         """
-        if not self._is_watched:
-            self._loop.add_reader(self._descriptor, self._ready)
-            self._is_watched = True
+        self._watch()
         self._in_a_row = 0
         self._waiting = self._loop.create_future()
         try:
@@ -151,7 +179,8 @@ class Frames(Generic[T]):
     def _ready(self) -> None:
         waiting = self._waiting
         if waiting is None or waiting.done():
-            self._unwatch()
+            if not (self._looks_ahead and self._receive_ahead()):
+                self._unwatch()
             return
         try:
             self._receive()
@@ -163,6 +192,22 @@ class Frames(Generic[T]):
         except Exception as error:  # whoever waits is who can do something about it
             waiting.set_exception(error)
             del waiting  # or what was raised would keep this call, and the call what was raised
+
+    def _receive_ahead(self) -> bool:
+        """Read what has come before anybody waits for it; whether more is wanted."""
+        try:
+            self._receive()
+        except (BlockingIOError, InterruptedError):
+            return True
+        except OSError as error:
+            self._failure = error
+            return False
+        return self._take_ahead()
+
+    def _watch(self) -> None:
+        if not self._is_watched:
+            self._loop.add_reader(self._descriptor, self._ready)
+            self._is_watched = True
 
     def _unwatch(self) -> None:
         if self._is_watched:
