@@ -203,29 +203,24 @@ class Log:
         now = await now_ms()
         if self._is_due(self.segments.last, now):
             await self.roll()
-        some = sets[: self._count_until_due(sets)]
-        appended, end = [], self.end
-        for one in some:
+        segment, settings = self.segments.last, self.settings
+        appended: list[Appended] = []
+        before, end = self.unflushed_messages, segment.end
+        messages = before
+        for one in sets:
             appended.append(Appended(end, one.message_count, one.size_bytes))
+            messages += one.message_count
             end += one.size_bytes
-        if end > self.end:
-            await self._add(self.segments.last, joined([one.contents for one in some]), now)
-        self._appended_messages += sum(one.message_count for one in some)
-        if self.unflushed_messages >= self.settings.flush_messages:
+            is_full = end - segment.start > settings.segment_bytes
+            if is_full or messages >= settings.flush_messages:
+                break
+        if end > segment.end:
+            some = sets[: len(appended)]
+            await self._add(segment, joined([one.contents for one in some]), now)
+        self._appended_messages += messages - before
+        if self.unflushed_messages >= settings.flush_messages:
             await self.flush()
         return appended
-
-    def _count_until_due(self, sets: Sequence[Checked]) -> int:
-        """After how many of them there is to be a flush or another segment, if not after all."""
-        messages, size_bytes = self.unflushed_messages, self.segments.last.size_bytes
-        for count, one in enumerate(sets, 1):
-            messages += one.message_count
-            size_bytes += one.size_bytes
-            if messages >= self.settings.flush_messages:
-                return count
-            if size_bytes > self.settings.segment_bytes:
-                return count
-        return len(sets)
 
     async def _add(self, segment: Segment, contents: Contents, now: int) -> None:
         """The segment grows when all is written, and not before: until then it has holes."""
