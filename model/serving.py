@@ -47,7 +47,8 @@ from model.threads import Remind, Take, below, put
 T = TypeVar("T")
 
 TOGETHER_BYTES = 128 * 1024
-"""More than that is not appended together: it would gain nothing, and others wait."""
+TOGETHER = 64
+"""More than that, in bytes or in requests, is not looked at together: others wait."""
 
 Fetch = FetchRequest | MultiFetchRequest
 Stored = Callable[[str, int, Contents, Appended], None]
@@ -169,9 +170,11 @@ class Serving:
         if partition == ANY_PARTITION:
             partition = await below(self.logs.settings.of(one.topic).partitions)
         log = await self._log_of(one.topic, partition)
-        if one.sets:
-            several = await self._locked(log, partial(log.append_all, one.sets))
-            self._tell(one.topic, partition, one.sets, several)
+        sets = one.sets
+        while sets:
+            some = await self._locked(log, partial(log.append_some, sets))
+            self._tell(one.topic, partition, sets[: len(some)], some)
+            sets = sets[len(some) :]
         if one.refusal is not None:
             raise one.refusal
 
@@ -254,6 +257,8 @@ def _together(first: ProduceRequest, others: Iterator[Request]) -> list[ProduceR
         if not is_same or size_bytes > TOGETHER_BYTES:
             break
         found.append(one)
+        if len(found) == TOGETHER:
+            break
     return found
 
 

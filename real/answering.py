@@ -56,6 +56,8 @@ class Answering:
         self._serving = serving
         self._threads = threads
         self._frames = Frames(connection, self._begin, limit_bytes=limit_bytes)
+        self._seen: Request | None = None
+        """The next request, if it was read already to see whether it goes with those before."""
         self._is_ahead = False
         self._is_ending = False
         self.is_serving = False
@@ -82,14 +84,20 @@ class Answering:
 
     def _begin(self, frames: Iterator[memoryview]) -> tuple[int, Rest | None]:
         """Do what can be done at once with some requests; how many, and what is left of them."""
-        first = decode_request(next(frames))
+        frame = next(frames)
+        first = self._seen or decode_request(frame)
+        self._seen = None
         has_to_wait = self._is_ahead or self._is_ending
         if isinstance(first, FetchRequest | MultiFetchRequest) and not has_to_wait:
             with self._threads.baton:
                 reply = self._serving.find(first)
             return 1, self._send_at_once(reply)
         with self._threads.baton:
-            count, work = self._serving.prepare_next(chain((first,), _readable(frames)))
+            several = [first]
+            others = _readable(frames, several)
+            count, work = self._serving.prepare_next(chain((first,), others))
+        if count < len(several):
+            self._seen = several[count]
         return count, partial(self._serve, work) if has_to_wait else self._serve_at_once(work)
 
     def _serve_at_once(self, work: Work) -> Rest | None:
@@ -177,11 +185,12 @@ class Answering:
             )
 
 
-def _readable(frames: Iterator[memoryview]) -> Iterator[Request]:
+def _readable(frames: Iterator[memoryview], seen: list[Request]) -> Iterator[Request]:
     """The requests up to one that cannot be read; what is wrong is said when it is its turn."""
     with suppress(LogError):
         for frame in frames:
-            yield decode_request(frame)
+            seen.append(decode_request(frame))
+            yield seen[-1]
 
 
 def _size_of(part: bytes | View) -> int:

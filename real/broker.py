@@ -59,6 +59,8 @@ SLOW = (
     asks.Rename,
 )
 """They wait for the disk."""
+SMALL_BYTES = 2 * 1024 * 1024
+"""To flush more than that is not quick, however quick others were."""
 NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
@@ -116,7 +118,8 @@ class Broker:
         self._threads.answer_too(asks.Flush, self._flush_if_quick)
 
     def _flush_if_quick(self, ask: asks.Flush) -> Any:
-        return self._disk.do(ask) if self._disk.is_quick(asks.Flush) else NOT_YET
+        is_small = 0 <= ask.size_bytes <= SMALL_BYTES
+        return self._disk.do(ask) if is_small and self._disk.is_quick(asks.Flush) else NOT_YET
 
     # --- life --------------------------------------------------------------------------
 
@@ -171,6 +174,8 @@ class Broker:
         """Leave everything as it is; what is in the files is in them."""
         if self._listener is not None:
             self._listener.close()
+        for task in (*self._timers, *self._answering):
+            task.cancel()
         self._disk.close()
         self._storage.close()
         os.close(self._lock)

@@ -3,9 +3,10 @@
 To hand a flush to a thread and to hear from it again costs two ways from one core to another
 and a wait for the interpreter, a few hundred microseconds in all. A flush of a fast disk takes
 no longer than that. So whatever may be done on the spot is done there as long as the last ones
-of its kind were quick on the average; the loop then stands still for less time than one large
-message set costs it. One that was slow sends those after it to the threads, until enough of them
-were quick again. At the beginning a disk is taken for a slow one.
+of its kind were quick on the average, and for so long in one turn of the loop; it then stands
+still for no longer than some large message sets cost it. One that was slow sends those after it
+to the threads, until enough of them were quick again. At the beginning a disk is taken for a slow
+one.
 
 asyncio's own executor is not used: it has a future with a lock for each piece of work and
 another one for the loop, which costs as much again.
@@ -27,6 +28,8 @@ QUICK_S = 0.001
 """What takes no longer is quick."""
 SLOW_S = 0.01
 """For how slow a disk is taken of which nothing is known."""
+LONGEST_S = 0.005
+"""Once so much time of one turn of the loop was spent on the spot, the rest goes to threads."""
 WEIGHT = 1 / 8
 """Of what was measured last, in the average."""
 
@@ -44,26 +47,35 @@ class Disk:
         self._threads = 0
         self._under_way = 0
         self._average_s: dict[type[Any], float] = {}
+        self._spent_s = 0.0
+        """On the spot, in this turn of the loop."""
 
     def is_quick(self, kind: type[Any]) -> bool:
         """Whether asks of a kind are better done on the spot just now."""
-        return self._average_s.get(kind, SLOW_S) <= QUICK_S
+        return self._spent_s < LONGEST_S and self._average_s.get(kind, SLOW_S) <= QUICK_S
 
     def do(self, ask: Any) -> Any:
         """Do it on the spot; the loop stands still until it is done."""
         began_s = perf_counter()
         answer = self._work(ask)
-        self._learn(ask, perf_counter() - began_s)
+        took_s = perf_counter() - began_s
+        if not self._spent_s:
+            self._loop.call_soon(self._turn)
+        self._spent_s += took_s
+        self._learn(ask, took_s)
         return answer
+
+    def _turn(self) -> None:
+        self._spent_s = 0.0
 
     def ask(self, ask: Any) -> asyncio.Future[Any]:
         """Have it done in a thread, beginning now; the future has what comes of it."""
+        if self._threads < min(self._under_way + 1, MOST):
+            Thread(target=self._live, name=f"disk {self._threads + 1}", daemon=True).start()
+            self._threads += 1
         answered: asyncio.Future[Any] = self._loop.create_future()
         self._asked.put((ask, answered))
         self._under_way += 1
-        if self._threads < min(self._under_way, MOST):
-            self._threads += 1
-            Thread(target=self._live, name=f"disk {self._threads}", daemon=True).start()
         return answered
 
     def close(self) -> None:

@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 
-from model.log.errors import LogError
 from model.log.wire import HEAD_BYTES, frame_size
 
 T = TypeVar("T")
@@ -88,15 +87,15 @@ class Frames(Generic[T]):
         """
         while True:
             if not self._left:
+                if self._in_a_row >= AT_A_TIME:
+                    self._in_a_row = 0
+                    await asyncio.sleep(0)  # what comes without a pause leaves none to others
                 self._step()
             if self._left:
                 left, size_bytes = self._left.popleft()
                 self._left_bytes -= size_bytes
                 return left
-            if self._in_a_row >= AT_A_TIME:
-                self._in_a_row = 0
-                await asyncio.sleep(0)  # what comes without a pause leaves none to others
-            elif self._end_of_next(self._at) is None:
+            if self._in_a_row < AT_A_TIME and self._end_of_next(self._at) is None:
                 if self._failure is not None:
                     raise self._failure
                 if self._is_over:
@@ -125,7 +124,7 @@ class Frames(Generic[T]):
             while len(self._left) < AHEAD and self._left_bytes < AHEAD_BYTES:
                 if not self._step():
                     return not self._is_over
-        except LogError:
+        except Exception:  # it is begun with once more, and raised, when it is its turn
             pass
         return False
 

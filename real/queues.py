@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from collections.abc import Awaitable
 from typing import Any, NamedTuple
 
 
@@ -41,26 +42,27 @@ class Queue:
         """Take the oldest item; None if there is none."""
         return self._take() if self._held else None
 
-    async def put(self, item: Any, size: int, bound: int, timeout_ms: int | None) -> bool:
-        """Put an item in when there is room; whether there was in time."""
+    def put(self, item: Any, size: int, bound: int, timeout_ms: int | None) -> Awaitable[bool]:
+        """Put an item in when there is room; whether there was in time.
+
+        Whoever asks stands in the line from now on, not only once he waits.
+        """
         if self.put_at_once(item, size, bound):
-            return True
+            return _known(True)
         if timeout_ms == 0:
-            return False
+            return _known(False)
         waiting = _Waiting(asyncio.get_running_loop().create_future(), item, size, bound)
         self._putters.append(waiting)
-        put: bool = await self._answer(waiting, timeout_ms, False)
-        return put
+        return self._answer(waiting, timeout_ms, False)
 
-    async def take(self, timeout_ms: int | None) -> Any:
+    def take(self, timeout_ms: int | None) -> Awaitable[Any]:
         """Take the oldest item when there is one; None if none came in time."""
-        if self._held:
-            return self._take()
-        if timeout_ms == 0:
-            return None
+        item = self.take_at_once()
+        if item is not None or timeout_ms == 0:
+            return _known(item)
         waiting = _Waiting(asyncio.get_running_loop().create_future())
         self._getters.append(waiting)
-        return await self._answer(waiting, timeout_ms, None)
+        return self._answer(waiting, timeout_ms, None)
 
     def drain(self) -> tuple[Any, ...]:
         """Take all there is; whoever waits for room gets it then."""
@@ -120,3 +122,9 @@ class Queue:
         self._size -= size
         self._let_in()
         return item
+
+
+def _known(answer: Any) -> asyncio.Future[Any]:
+    answered = asyncio.get_running_loop().create_future()
+    answered.set_result(answer)
+    return answered

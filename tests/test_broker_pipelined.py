@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import tempfile
 import time
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -23,12 +25,14 @@ from model.log.requests import (
     ProduceRequest,
     Request,
     Response,
+    decode_request,
     decode_response,
     encode_request,
 )
 from model.log.settings import BrokerLogSettings, LogSettings
 from model.log.storage import Flush
 from model.serving import Reply, Serving
+from real import answering
 from real.broker import HOST, Broker
 from real.broker_settings import BrokerSettings
 from real.disk import SLOW_S
@@ -193,3 +197,59 @@ def test_what_comes_at_once_is_served_as_if_one_after_the_other(
     expected, expected_files = one_by_one(asked, log)
     assert files == expected_files
     assert responses == (expected[: len(responses)] if is_reset else expected)
+
+
+def test_what_fails_ahead_of_its_turn_holds_up_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not the partition whose flush is waited for then, and not the end of the broker."""
+    prepare_next = Serving.prepare_next
+
+    def short_of_memory(self: Serving, asked: Iterator[Request]) -> Any:
+        first = next(asked)
+        if isinstance(first, ProduceRequest) and first.topic == "views":
+            raise MemoryError
+        return prepare_next(self, chain((first,), asked))
+
+    monkeypatch.setattr(Serving, "prepare_next", short_of_memory)
+    one = message_set("one")
+    logs = BrokerLogSettings(default=LogSettings(flush_messages=1))
+
+    async def closes(broker: Broker, *asked: Request) -> bool:
+        reader, writer = await asyncio.open_connection(HOST, broker.port)
+        writer.write(b"".join(map(encode_request, asked)))
+        answered, _ = await everything(reader)
+        writer.close()
+        return not answered
+
+    async def main() -> None:
+        settings = BrokerSettings(tmp_path, broker_id=0, port=0, logs=logs)
+        broker = Broker(settings, lambda note: None, storage=Slow(tmp_path))
+        await broker.open()
+        clicks, views = ProduceRequest("clicks", 0, one), ProduceRequest("views", 0, one)
+        for _ in range(3):
+            assert await closes(broker, clicks, views)
+        assert broker.logs.all()[0].readable_end == 3 * len(one)
+        await broker.close()
+
+    asyncio.run(asyncio.wait_for(main(), WAIT_S))
+
+
+def test_what_was_read_to_see_whether_it_goes_along_is_read_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of requests for two topics in turn none goes with the one before it."""
+    read: list[int] = []
+    monkeypatch.setattr(
+        answering, "decode_request", lambda frame: read.append(1) or decode_request(frame)
+    )
+    asked: list[Request] = [
+        *(ProduceRequest(TOPICS[at % 2], 0, message_set("one")) for at in range(40)),
+        OffsetsRequest("clicks", 0, LATEST, 1),
+    ]
+    log = LogSettings(flush_messages=1)
+
+    found = asyncio.run(pipelined(asked, [], tmp_path / "logs", log, is_quick=True))
+
+    assert found == (*one_by_one(asked, log), False)
+    assert len(read) == len(asked)

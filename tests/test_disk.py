@@ -15,10 +15,11 @@ import pytest
 from model.log.log import Log
 from model.log.settings import BrokerLogSettings, LogSettings
 from model.log.storage import Flush
-from real.broker import Broker
+from real.broker import SMALL_BYTES, Broker
 from real.broker_settings import BrokerSettings
-from real.disk import MOST, QUICK_S, SLOW_S, Disk
+from real.disk import LONGEST_S, MOST, QUICK_S, SLOW_S, Disk
 from real.storage import FileStorage
+from real.threads import NOT_YET
 from tests.log_messages import TEST
 
 HERE = threading.main_thread().name
@@ -110,6 +111,21 @@ def test_what_is_quick_on_the_average_is_better_done_on_the_spot() -> None:
     asyncio.run(main())
 
 
+def test_in_one_turn_of_the_loop_not_too_much_is_done_on_the_spot() -> None:
+    async def main() -> None:
+        with working() as disk:
+            for _ in range(100):
+                disk._learn(0.0, 0.0)
+            began_s = time.perf_counter()
+            while disk.is_quick(float):
+                disk.do(QUICK_S / 4)
+            assert LONGEST_S <= time.perf_counter() - began_s < 10 * LONGEST_S
+            await asyncio.sleep(0)
+            assert disk.is_quick(float)
+
+    asyncio.run(main())
+
+
 class Told(FileStorage):
     """Files, with flushes that do nothing but tell in which thread they were done."""
 
@@ -150,6 +166,8 @@ def test_a_broker_flushes_on_the_spot_while_its_disk_is_quick(tmp_path: Path) ->
             assert len(storage.flushed_in) < 1000, "it does not learn that its disk is quick"
             await one()
         assert storage.flushed_in.index(HERE) > 10
+        large = Flush("clicks-0/" + "0" * 20 + ".kafka", SMALL_BYTES + 1)
+        assert broker._flush_if_quick(large) is NOT_YET
         storage.slow_s = SLOW_S
         await one()
         storage.flushed_in.clear()

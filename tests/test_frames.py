@@ -133,6 +133,29 @@ def test_of_what_nothing_is_left_nobody_is_told() -> None:
     run(test)
 
 
+def test_who_sends_without_a_pause_leaves_some_time_to_others() -> None:
+    """Also where something is left of each frame, and told at once."""
+
+    async def test() -> None:
+        turns = 0
+
+        async def other() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        async with pair() as two:
+            await two.send(framed(*[b"a"] * (10 * AT_A_TIME)))
+            task = asyncio.create_task(other())
+            for _ in range(10 * AT_A_TIME):
+                await two.frames.next()
+            task.cancel()
+        assert turns >= 9
+
+    run(test)
+
+
 # --- ahead -----------------------------------------------------------------------------
 
 
@@ -206,11 +229,12 @@ def test_what_is_wrong_ahead_is_said_in_its_turn(comes_later: bool) -> None:
     run(test)
 
 
-def test_what_cannot_be_begun_with_ahead_is_tried_again_in_its_turn() -> None:
+@pytest.mark.parametrize("error", [LogError("b", "on purpose"), MemoryError("on purpose")])
+def test_what_cannot_be_begun_with_ahead_is_tried_again_in_its_turn(error: Exception) -> None:
     def refusing(frames: Iterator[memoryview]) -> tuple[int, bytes]:
         one = bytes(next(frames))
         if one == b"b":
-            raise LogError("b", "on purpose")
+            raise error
         return 1, one
 
     async def test() -> None:
@@ -219,7 +243,7 @@ def test_what_cannot_be_begun_with_ahead_is_tried_again_in_its_turn() -> None:
             assert await two.frames.next() == b"a"
             with two.frames.looking_ahead():
                 await asyncio.sleep(0.05)
-            with pytest.raises(LogError, match="on purpose"):
+            with pytest.raises(type(error), match="on purpose"):
                 await two.frames.next()
             assert two.begun == [b"a"]
 

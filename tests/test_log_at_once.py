@@ -139,6 +139,13 @@ def test_an_entry_that_goes_on_in_the_next_set_is_none(
         assert counts is None
 
 
+def test_small_entries_at_the_end_are_not_taken_for_a_part_of_one() -> None:
+    """All that there are of the size of the first one are not all that there are."""
+    whole = numbered([38, 0])
+
+    assert at_once.counts([whole[:48], whole[48:]], largest_payload_bytes=LARGEST) == [1, 1]
+
+
 def test_sets_that_are_checked_together_are_seen_in_one_pass() -> None:
     """Of five sets of two hundred messages none is looked at by itself."""
     several = [numbered([20 + at * 37 % 160 for at in range(200)])] * 5

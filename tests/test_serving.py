@@ -31,7 +31,7 @@ from model.log.requests import (
 )
 from model.log.settings import log_settings
 from model.log.storage import Append, DiskFailed
-from model.serving import Reply, Serving
+from model.serving import TOGETHER, Reply, Serving
 from model.threads import Draw, Put, Remind, Take
 from tests.log_memory import MemoryStorage
 from tests.log_messages import FORTY_TWO, TEST
@@ -283,3 +283,34 @@ def test_messages_of_which_only_the_sizes_matter_are_served_alike() -> None:
 
     assert [part.size_bytes for part in reply.parts] == [250]
     assert broker.stored == [("clicks", 0, some, Appended(0, 5, 500))]
+
+
+def test_of_what_is_appended_together_each_is_told_when_it_can_be_read() -> None:
+    """And between two flushes it is another one's turn."""
+    broker = Broker(log_flush_interval=2)
+    several = iter([ProduceRequest("clicks", 0, TEST)] * 5)
+    count, work = broker.serving.prepare_next(several)
+
+    seen = [
+        (type(ask), broker.logs.get("clicks", 0).readable_end, len(broker.stored))  # type: ignore[union-attr]
+        for ask in broker.steps(work())
+        if isinstance(ask, Put | Take) and ask.queue == "lock/clicks-0"
+    ]
+
+    assert count == 5
+    assert seen == [
+        *((Put, 0, 0), (Take, 28, 0)),
+        *((Put, 28, 2), (Take, 56, 2)),
+        *((Put, 56, 4), (Take, 56, 4)),
+    ]
+    assert [appended.offset for *_, appended in broker.stored] == [0, 14, 28, 42, 56]
+
+
+def test_no_more_than_a_number_are_looked_at_together() -> None:
+    broker = Broker()
+    several = iter([ProduceRequest("clicks", 0, TEST)] * (3 * TOGETHER))
+
+    count, _ = broker.serving.prepare_next(several)
+
+    assert count == TOGETHER
+    assert len([*several]) == 2 * TOGETHER

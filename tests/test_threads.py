@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any
 
@@ -22,6 +23,7 @@ from model.threads import (
     put,
     take,
 )
+from real.queues import Queue
 from tests.threads_worlds import WORLDS, run
 
 SOON_MS = 20
@@ -293,3 +295,23 @@ def test_time_passes_and_names_differ(world: str) -> None:
         assert len({await fresh_id() for _ in range(20)}) == 20
 
     run(world, main)
+
+
+def test_whoever_has_to_wait_stands_in_the_line_before_he_waits() -> None:
+    """Else somebody could overtake him while nobody awaits what he was given."""
+
+    async def main() -> None:
+        queue = Queue()
+        assert queue.put_at_once("a", 1, 1)
+        second = queue.put("b", 1, 1, None)
+        assert queue.take_at_once() == "a"
+        assert not queue.put_at_once("c", 1, 1)
+        assert await second
+        assert queue.take_at_once() == "b"
+        third, fourth = queue.take(None), queue.take(None)
+        assert queue.put_at_once("d", 1, 1)
+        assert queue.put_at_once("e", 1, 1)
+        assert await fourth == "e"
+        assert await third == "d"
+
+    asyncio.run(main())

@@ -115,7 +115,9 @@ def counts(sets: Sequence[bytes], *, largest_payload_bytes: int) -> list[int] | 
     if len(block) > BLOCK_BYTES or not all(sets):
         return None
     largest_bytes = SMALLEST_BYTES + largest_payload_bytes
-    run = _run_of_one_size(block, largest_bytes) or _run(block, largest_bytes)
+    run = _run_of_one_size(block, largest_bytes)
+    if run is None or run.size_bytes < len(block):
+        run = _run(block, largest_bytes)
     if run is None or run.size_bytes < len(block) or not _are_right(block, run.begins):
         return None
     if isinstance(run.begins, slice):

@@ -41,10 +41,10 @@ class GrowsBeforeItWrites(Log):
 class GoesOnAfterAFailedWrite(Log):
     """An error of the disk is taken for one of the request, and the next one is served."""
 
-    async def append_all(self, sets: Sequence[Checked]) -> list[Appended]:
+    async def append_some(self, sets: Sequence[Checked]) -> list[Appended]:
         """Append, and say nothing of it if the disk fails."""
         try:
-            return await super().append_all(sets)
+            return await super().append_some(sets)
         except StorageError:
             self.stopped = ""
             return [Appended(self.end, 0, 0) for _ in sets]

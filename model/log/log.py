@@ -181,25 +181,18 @@ class Log:
         `InvalidMessage` or `MessageSizeTooLarge` if one of its messages is not to be taken;
         then nothing is appended.
         """
-        (appended,) = await self.append_all((checked_for(self.settings, messages),))
+        (appended,) = await self.append_some((checked_for(self.settings, messages),))
         return appended
 
-    async def append_all(self, sets: Sequence[Checked]) -> list[Appended]:
-        """Append message sets that were checked with the settings of this log.
+    async def append_some(self, sets: Sequence[Checked]) -> list[Appended]:
+        """Append as many message sets as come before the next flush or the next segment.
 
-        It is as if they came one after the other, but what is between two flushes is written
-        at once.
+        They were checked with the settings of this log. It is as if they came one after the
+        other, but they are written at once.
         """
-        return await self.alone(partial(self._append_all, sets))
-
-    async def _append_all(self, sets: Sequence[Checked]) -> list[Appended]:
-        appended: list[Appended] = []
-        while len(appended) < len(sets):
-            appended += await self._append_some(sets[len(appended) :])
-        return appended
+        return await self.alone(partial(self._append_some, sets))
 
     async def _append_some(self, sets: Sequence[Checked]) -> list[Appended]:
-        """Append those that come before the next flush or the next segment."""
         now = await now_ms()
         if self._is_due(self.segments.last, now):
             await self.roll()
@@ -263,7 +256,7 @@ class Log:
             return
         self._check_running()
         try:
-            await Flush(segment.path)
+            await Flush(segment.path, size_bytes - segment.flushed_bytes)
         except BaseException as error:
             self._stop(error)
             raise

@@ -70,6 +70,10 @@ class StorageFailure(Struct, frozen=True):
         return self.kind(self.path, self.detail)
 
 
+UNKNOWN = -1
+"""A size that is not known."""
+
+
 class StorageAsk(Ask[T], frozen=True):
     """Anything that is asked of a storage; a `StorageFailure` is raised where it was awaited."""
 
@@ -138,6 +142,8 @@ class Flush(StorageAsk[None], frozen=True):
     """Wait until all that was appended to a file is on the disk itself."""
 
     path: str
+    size_bytes: int = UNKNOWN
+    """About how much that is, where it is known."""
 
 
 class Truncate(StorageAsk[None], frozen=True):
