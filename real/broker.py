@@ -38,7 +38,7 @@ from model.log.storage import StorageError
 from model.serving import Serving
 from real.answering import Answering
 from real.broker_settings import BrokerSettings
-from real.disk import Disk
+from real.disk_worker import DiskWorker
 from real.problems import EnvironmentProblem
 from real.storage import FileStorage
 from real.threads import NOT_YET, Threads
@@ -102,7 +102,7 @@ class Broker:
         """Where it listens, once it has opened."""
         self._journal = journal or Journal()
         self._storage = storage or FileStorage(settings.log_dir)
-        self._disk = Disk(self._storage.answer)
+        self._disk = DiskWorker(self._storage.answer)
         self._serving = Serving(self.logs, self._journal.stored)
         self._threads = Threads(remind=remind, failed=self._thread_failed, skew_ms=skew_ms)
         self._lock = _lock_folder(self._storage.root)

@@ -13,8 +13,8 @@ How it is driven
 
   - `Append`, `Read`, `Listed`: call `answer` at once. They go to the pagecache; to hand
     them to a thread costs more than they do.
-  - `Flush`, `Truncate`, `CreateFile`, `Delete`, `Rename`: in a thread (`real.disk`). They wait
-    for the disk, and other logs go on meanwhile.
+  - `Flush`, `Truncate`, `CreateFile`, `Delete`, `Rename`: in a thread (`real.disk_worker`). They
+    wait for the disk, and other logs go on meanwhile.
   - `Send`: `with storage.sending(path, at, size_bytes) as descriptor`, and inside of it
     `loop.sock_sendfile` or `loop.sendfile` on `open(descriptor, "rb", closefd=False)`, with
     `fallback=False`: without the kernel's help they read wherever the descriptor stands, and

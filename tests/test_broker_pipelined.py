@@ -35,7 +35,7 @@ from model.serving import Reply, Serving
 from real import answering
 from real.broker import HOST, Broker
 from real.broker_settings import BrokerSettings
-from real.disk import SLOW_S
+from real.disk_worker import SLOW_S
 from real.storage import FileStorage
 from tests.log_messages import message_set
 from tests.log_sets import damaged

@@ -36,7 +36,7 @@ WEIGHT = 1 / 8
 _Asked = tuple[Any, asyncio.Future[Any]]
 
 
-class Disk:
+class DiskWorker:
     """What waits for the disk, done for the event loop in which this is made."""
 
     def __init__(self, work: Callable[[Any], Any]) -> None:
