@@ -130,10 +130,11 @@ class Frames(Generic[T]):
 
     def _step(self) -> bool:
         """Begin with the next frame; whether it is there."""
-        if self._end_of_next(self._at) is None:
+        first_end = self._end_of_next(self._at)
+        if first_end is None:
             return False
         ends: list[int] = []
-        count, left = self._begin(self._whole_ones(ends))
+        count, left = self._begin(self._whole_ones(first_end, ends))
         self._in_a_row += count
         end = ends[count - 1]
         if left is not None:
@@ -142,13 +143,14 @@ class Frames(Generic[T]):
         self._at = end
         return True
 
-    def _whole_ones(self, ends: list[int]) -> Iterator[memoryview]:
+    def _whole_ones(self, first_end: int, ends: list[int]) -> Iterator[memoryview]:
         """The frames that are there, one after the other; where each ends is added."""
         room, at = memoryview(self._room), self._at
-        while (end := self._end_of_next(at)) is not None:
+        end: int | None = first_end
+        while end is not None:
             ends.append(end)
             yield room[at + HEAD_BYTES : end]
-            at = end
+            at, end = end, self._end_of_next(end)
 
     def _end_of_next(self, at: int) -> int | None:
         """Where the frame ends that begins there; None if it is not there yet."""
