@@ -89,8 +89,8 @@ class Volume:
             room.regions.append(self._region())
 
     def shrink(self, room: Room, size_bytes: int) -> None:
-        """Give back what is behind so many bytes of a file."""
-        kept = rounded(size_bytes)
+        """Give back what is behind so many bytes of a file, if it has more than that."""
+        kept = min(rounded(size_bytes), room.size_bytes)
         self.used_bytes -= room.size_bytes - kept
         room.size_bytes = kept
         regions = -(-kept // REGION_BYTES)

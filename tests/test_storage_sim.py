@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from model.faults import VERBS, Action, Effect
@@ -250,6 +250,7 @@ class Diary:
     st.integers(0, 200_000_000),
     st.booleans(),
 )
+@example("raid-5", 0, [("append", 1), ("flush", 0), ("cut", 100), ("cut", 0)], 50_821, False)
 def test_what_was_flushed_survives_the_host(
     device: str, seed: int, deeds: list[tuple[str, int]], after_us: int, tears: bool
 ) -> None:
