@@ -7,7 +7,7 @@ from collections.abc import Callable
 from unittest.mock import patch
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from model.log import at_once, message_set
@@ -104,6 +104,7 @@ def one_by_one(
 
 
 @settings(max_examples=300)
+@example([b"\0", b"\0"], 10, 0, 0)
 @given(
     st.lists(st.one_of(sets, sets, damaged()), min_size=1, max_size=6),
     some_blocks,

@@ -108,11 +108,12 @@ def undamaged(data: bytes, *, largest_payload_bytes: int) -> Found:
 def counts(sets: Sequence[bytes], *, largest_payload_bytes: int) -> list[int] | None:
     """How many entries each set has; None unless all are plain, whole, undamaged and not large.
 
-    None as well if they are too much for one block, or if one of them is empty.
+    None as well if they are too much for one block, too little for a head, or if one of them
+    is empty.
     """
     assert len(sets) > 1, "one set is checked by `undamaged`"
     block = memoryview(b"".join(sets))
-    if len(block) > BLOCK_BYTES or not all(sets):
+    if not HEAD_BYTES <= len(block) <= BLOCK_BYTES or not all(sets):
         return None
     largest_bytes = SMALLEST_BYTES + largest_payload_bytes
     run = _run_of_one_size(block, largest_bytes)
