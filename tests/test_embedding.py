@@ -387,9 +387,13 @@ def test_interrupted_it_leaves(hosts: str, app: Application) -> None:
         until(lambda: len(app.reads) == 4)
         os.kill(os.getpid(), signal.SIGINT)
 
-    threading.Thread(target=interrupt).start()
-    with pytest.raises(KeyboardInterrupt), consumer:
-        consumer.over()
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # nohup has it ignored
+    try:
+        threading.Thread(target=interrupt).start()
+        with pytest.raises(KeyboardInterrupt), consumer:
+            consumer.over(60)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert app.reads == {}
     assert consumer.ended == Ended("left")
 
