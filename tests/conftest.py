@@ -8,10 +8,35 @@ from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 pytest_plugins = ["pytester", "tests.live"]
 
 GOLDEN = Path(__file__).parent / "golden"
+
+WHOLE = frozenset(
+    {
+        "activity_jobs",
+        "analysis",
+        "claims",
+        "compare",
+        "determinism",
+        "explore_circle",
+        "fitting",
+        "kafkalog_spark",
+        "live_broker",
+        "live_changes",
+        "live_clients",
+        "live_mirrors",
+        "reports_spacetime",
+        "story_html",
+        "sweep",
+        "sweep_kills",
+        "sweep_spark",
+    }
+)
+"""Modules whose tests share what takes long to make: one worker makes it, once."""
 
 settings.register_profile(
     "watchkeeper",
@@ -46,3 +71,20 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
         assert text == path.read_text(), f"{path} is not what happens now"
 
     return compare
+
+
+class WholeModules(LoadScopeScheduling):
+    """Hands out tests one by one, but for those of some modules, which stay together.
+
+    pytest-xdist has marks for that, but with pytest 9.2 its workers do not see them.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        path, _, _ = nodeid.partition("::")
+        return path if Path(path).stem.removeprefix("test_") in WHOLE else nodeid
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> WholeModules:
+    """Who hands tests to the workers."""
+    return WholeModules(config, log)

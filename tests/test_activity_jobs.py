@@ -38,8 +38,6 @@ from tests.live import until
 from tests.test_house import HOME
 from watchkeeper.activity_producing import into_logs
 
-pytestmark = pytest.mark.xdist_group("activity jobs")
-
 SITE = msgspec.convert(
     {
         "members": 60,

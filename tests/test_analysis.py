@@ -41,8 +41,6 @@ from watchkeeper.cli import run_command
 from watchkeeper.folder import prepare, write_trace, write_verdict
 from watchkeeper.result import Result
 
-pytestmark = pytest.mark.xdist_group("analysis")
-
 RUNS = (
     ("consumer-crash", "hardened", 0),
     ("consumer-crash", "documented", 0),

@@ -21,8 +21,6 @@ from sim.machine import GIB, MACHINES
 from tests.readme_pages import HOME
 from watchkeeper.heap_pauses import heap_pause
 
-pytestmark = pytest.mark.xdist_group("claims")
-
 PAGE = HOME / "docs" / "explanation" / "the-pagecache.md"
 MACHINE = MACHINES["page"]
 MB = 1_000_000

@@ -19,8 +19,6 @@ from watchkeeper.cli import run_command
 from watchkeeper.result import Result
 from watchkeeper.side_by_side import Comparison, Side, final_owners, operations_in
 
-pytestmark = pytest.mark.xdist_group("compare")
-
 SEEDS = 3
 
 

@@ -14,8 +14,6 @@ import watchkeeper
 from scenarios import shipped
 from watchkeeper import simulate
 
-pytestmark = pytest.mark.xdist_group("determinism")
-
 ROOT = Path(watchkeeper.__file__).parent.parent
 
 PROBE = """

@@ -26,8 +26,6 @@ from watchkeeper.exploring_printing import tell_story
 from watchkeeper.replaying import replay_sim
 from watchkeeper.zoo import plan_of
 
-pytestmark = pytest.mark.xdist_group("explore circle")
-
 FOR_EVER = ("claims-lost-on-error", "kafka-286-claims-kept", "memory-lost")
 """Plants that go on for ever and never come to a good rest."""
 

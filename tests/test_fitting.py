@@ -22,8 +22,6 @@ from sim.profile import DEFAULT, Profile
 from sim.streams import quantiles
 from watchkeeper.measuring import simulated
 
-pytestmark = pytest.mark.xdist_group("fitting")
-
 SIZES = Sizes(0, 6000, 600, 24, 100, 12, (10,), 120, 24, 50, 24)
 TICK_US = 500_000
 

@@ -30,8 +30,6 @@ from real.problems import EnvironmentProblem
 from tests.kafka_logs import BuiltLog, Row, brokers, built, in_turn, plain, written
 from tests.loads import due, load
 
-pytestmark = pytest.mark.xdist_group("kafkalog spark")
-
 forms = pytest.mark.parametrize("form", ["0.7", "0.8"])
 
 

@@ -47,8 +47,6 @@ from tests.brokers import (
 from tests.live import is_there, until
 from tests.log_vectors import MAGIC_1_HELLO, unhex
 
-pytestmark = pytest.mark.xdist_group("live broker")
-
 MARKER = ".kafka_cleanshutdown"
 PRODUCE = unhex("0000001f 0000 0004 74657374 00000000 0000000f") + MAGIC_1_HELLO
 FETCH = unhex("00000018 0001 0004 74657374 00000000 0000000000000000 00000400")

@@ -31,8 +31,6 @@ from watchkeeper import simulate
 from watchkeeper.result import Result
 from watchkeeper.running import scenario_of
 
-pytestmark = pytest.mark.xdist_group("live changes")
-
 LAYOUTS = ("0.7", "0.8")
 TOPICS: dict[str, dict[str, Any]] = {
     "0.7": {"partitions_per_broker": 2},

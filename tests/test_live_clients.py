@@ -34,10 +34,7 @@ from tests.readme_session import ZOOKEEPER
 from tests.test_embedding_page import Started, written
 from watchkeeper import Connector, Producer, SimpleConsumer
 
-pytestmark = [
-    pytest.mark.usefixtures("nothing_left_behind"),
-    pytest.mark.xdist_group("live clients"),
-]
+pytestmark = pytest.mark.usefixtures("nothing_left_behind")
 
 TOPICS = (f"topic-{number}" for number in count())
 EARLY = {"autooffset.reset": "smallest", "fetcher.backoff.ms": 20}

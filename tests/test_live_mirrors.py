@@ -89,8 +89,6 @@ SCENARIO: dict[str, Any] = {
     "settle": "9s",
 }
 
-pytestmark = pytest.mark.xdist_group("live mirrors")
-
 
 @pytest.fixture(scope="module")
 def result() -> Result:

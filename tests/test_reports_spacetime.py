@@ -15,8 +15,6 @@ from reports import write_spacetime_html
 from reports.lanes import lanes
 from watchkeeper import simulate
 
-pytestmark = pytest.mark.xdist_group("reports spacetime")
-
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
 
 

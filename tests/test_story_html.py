@@ -23,8 +23,6 @@ from reports import story_marks
 from reports.story_html import short_answer, story_data, write_story_html
 from tests.exploring import searched, small
 
-pytestmark = pytest.mark.xdist_group("story html")
-
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
 IDS = "/consumers/g/ids"
 EVENT = f"{IDS} children changed"

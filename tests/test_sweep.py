@@ -26,8 +26,6 @@ from tests.sweeps import CRASH, rows, summary, sweep
 from watchkeeper import simulate
 from watchkeeper.cli import run_command
 
-pytestmark = pytest.mark.xdist_group("sweep")
-
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
 
 

@@ -16,8 +16,6 @@ import pytest
 from tests.live import PS, until
 from tests.sweeps import elsewhere, rows, summary, sweep
 
-pytestmark = pytest.mark.xdist_group("sweep kills")
-
 SWEEP = ("sweep", "consumer-crash", "--variants", "hardened,documented", "--seeds", "0:40")
 SMALL = ("--chunk", "0.04", "--traces", "12")
 """Many small chunks, so that there is something to kill."""

@@ -27,8 +27,6 @@ from tests.sweeps import elsewhere, rows, summary, sweep
 from tests.test_house import modules, packages_in
 from tests.test_sweep_kills import group_of
 
-pytestmark = pytest.mark.xdist_group("sweep spark")
-
 
 @pytest.fixture(scope="module")
 def needs_java() -> None:
