@@ -19,15 +19,16 @@ killed between the two, and whoever goes on keeps up with what is sent."""
 class CommitsPlacesFirst(InDatabase):
     """It commits the place by itself, and what was made of the messages in the next step."""
 
-    waits_at = math.inf
-    has_waited = False
+    waits_at = 0.0
+    """By the clock of its process, from its first step on; never again once it has waited."""
 
     def store(self, ask: StoreResult) -> bool:
-        self.waits_at = min(self.waits_at, time.monotonic() + AFTER_S)
+        now = time.monotonic()
+        self.waits_at = self.waits_at or now + AFTER_S
         if not super().store(replace(ask, results=())):
             return False
-        if not self.has_waited and time.monotonic() >= self.waits_at:
-            self.has_waited = True
+        if now >= self.waits_at:
+            self.waits_at = math.inf
             time.sleep(BETWEEN_S)
         add_rows(self.results.connection, ask)
         return True

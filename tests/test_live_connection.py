@@ -23,7 +23,7 @@ from real.connection import MOST_REQUESTS, Connection, send
 from real.ensemble import Ensemble
 from real.settings import Settings
 
-PATIENCE_S = 30.0
+PATIENCE_S = 20.0
 LONG_MS = 60_000
 
 
