@@ -18,13 +18,14 @@ from typing import TextIO
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from real.capabilities import lacking
-from scenarios import load, shipped
-from watchkeeper import folder, simulate
-from watchkeeper.living import run_plan_live
-from watchkeeper.result import Result
-from watchkeeper.running import judged
-from watchkeeper.side_by_side import agree
+from watchkeeper import simulate
+from watchkeeper.api.result import Result
+from watchkeeper.api.simulate import judged
+from watchkeeper.real.world.capabilities import lacking
+from watchkeeper.run import folder
+from watchkeeper.run.comparison import agree
+from watchkeeper.run.live_run import run_plan_live
+from watchkeeper.scenarios import load, shipped
 
 
 def main() -> None:
@@ -90,9 +91,9 @@ def word_for(result: Result, *, same: bool, keep: Path) -> str:
 
 def said_of(result: Result) -> str:
     unclear = [
-        f"{one.claim.name}: {one.evidence}"
-        for one in result.findings
-        if one.counts and one.verdict.value != "holds"
+        f"{finding.claim.name}: {finding.evidence}"
+        for finding in result.findings
+        if finding.counts and finding.verdict.value != "holds"
     ]
     return f"{result.verdict.value}; {' | '.join(unclear)}"
 

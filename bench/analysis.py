@@ -25,19 +25,19 @@ from typing import TYPE_CHECKING, Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from measuring import Bar, Report, number, once, parser_of
+from bench.support.report import Bar, Report, number, once, parser_of
 
-from model.trace import Trace
-from pipeline.analysis.agreement import compared, differences, second
-from pipeline.analysis.events import Read, events
-from pipeline.analysis.owning import number_of, together
-from pipeline.analysis.runs import Run, Said, runs_table, said_table
-from pipeline.analysis.spans import facts, fetches
-from pipeline.analysis.tables import Tables, prepare
-from pipeline.analysis.terms import terms
-from pipeline.session import Wanted, session
-from pipeline.sweeps.choosing import cores
 from watchkeeper import simulate
+from watchkeeper.model.trace.trace import Trace
+from watchkeeper.pipeline.analysis.cross_check import compared, differences, second
+from watchkeeper.pipeline.analysis.facts.events import Read, events
+from watchkeeper.pipeline.analysis.facts.intervals import facts, fetches
+from watchkeeper.pipeline.analysis.facts.plan_facts import terms
+from watchkeeper.pipeline.analysis.facts.tables import Tables, prepare
+from watchkeeper.pipeline.analysis.properties.ownership import number_of, together
+from watchkeeper.pipeline.analysis.runs import RecordedVerdict, Run, recorded_table, runs_table
+from watchkeeper.pipeline.session import Wanted, session
+from watchkeeper.pipeline.sweeps.runner_choice import cores
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -82,9 +82,15 @@ def simulated() -> list[tuple[Run, Trace]]:
     for scenario, variant in SEEDED:
         for seed in SEEDS:
             done = simulate(scenario, variant=variant, seed=seed)
-            said = tuple(
-                Said(one.claim.name, one.verdict.value, one.counts, one.evidence, one.at_us)
-                for one in done.findings
+            recorded = tuple(
+                RecordedVerdict(
+                    finding.claim.name,
+                    finding.verdict.value,
+                    finding.counts,
+                    finding.evidence,
+                    finding.at_us,
+                )
+                for finding in done.findings
             )
             known = Run(
                 done.trace.header.run_id,
@@ -92,7 +98,7 @@ def simulated() -> list[tuple[Run, Trace]]:
                 done.trace.header,
                 done.fingerprint,
                 done.verdict.value,
-                said,
+                recorded,
                 plan=done.plan,
             )
             found.append((known, done.trace))
@@ -150,9 +156,9 @@ def _write(batch: list[pa.Table], path: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    whole = pa.concat_tables(batch, promote_options="permissive")
-    at = whole.schema.get_field_index("run")
-    plain = whole.set_column(at, "run", whole.column("run").cast(pa.string()))
+    whole_batch = pa.concat_tables(batch, promote_options="permissive")
+    at = whole_batch.schema.get_field_index("run")
+    plain = whole_batch.set_column(at, "run", whole_batch.column("run").cast(pa.string()))
     pq.write_table(plain, path, compression="zstd")
 
 
@@ -167,11 +173,11 @@ def properties_s(
     tables = Tables(spark, scratch)
     table = events(spark, home)
     runs = tables.keep("given", runs_table(spark, made, read))
-    known = terms(spark, {one.name: one.plan for one in made if one.plan is not None})
-    kept = type(known)(*(tables.keep(f"terms_{at}", one) for at, one in enumerate(known)))
-    said = tables.keep("said", said_table(spark, made))
+    known = terms(spark, {run.name: run.plan for run in made if run.plan is not None})
+    kept = type(known)(*(tables.keep(f"terms_{at}", table) for at, table in enumerate(known)))
+    recorded = tables.keep("recorded", recorded_table(spark, made))
     found = second(runs, facts(table, tables), kept, tables)
-    both = tables.keep("properties", compared(found.properties, said, table))
+    both = tables.keep("properties", compared(found.properties, recorded, table))
     wrong = differences(both, runs, 3)
     if wrong:
         raise SystemExit(f"the two differ: {wrong}; nothing is worth measuring")
@@ -218,7 +224,7 @@ def _peak_kb(pid: str) -> int:
 
 def sizes(text: str) -> list[float]:
     """Some numbers, the smallest first."""
-    return sorted(float(one) for one in text.split(","))
+    return sorted(float(number) for number in text.split(","))
 
 
 def measure(millions: list[float], folder: Path) -> Report:
@@ -228,14 +234,14 @@ def measure(millions: list[float], folder: Path) -> Report:
         ("events", "runs", "properties s", "events/s", "peak GB", "overlaps s", "DuckDB s"),
         notes=[
             f"Spark as local[{cores()}]; DuckDB with as many threads; wall time.",
-            "The time for the largest is told against the time for the smallest.",
+            "The time for the largest is compared with the time for the smallest.",
         ],
     )
     known = simulated()
     took: list[tuple[float, float]] = []
-    for one in millions:
+    for million_rows in millions:
         home, scratch = folder / "events", folder / "tables"
-        made, read = multiplied(known, int(one * 1e6), home)
+        made, read = multiplied(known, int(million_rows * 1e6), home)
         total = sum(part.events for part in read)
         wanted = Wanted(f"local[{cores()}]", "bench", folder / ".spark", "jvm", patience_s=600)
         with session(wanted) as spark:
@@ -270,7 +276,9 @@ def _bars(took: list[tuple[float, float]]) -> Iterator[Bar]:
     if len(took) > 1:
         ratio = took[-1][0] / took[0][0]
         yield Bar("the largest against the smallest", "at most", TIMES, "times", once(ratio))
-    yield Bar("peak memory", "at most", MOST_GB, "GB", once(max(one for _, one in took)))
+    yield Bar(
+        "peak memory", "at most", MOST_GB, "GB", once(max(gigabytes for _, gigabytes in took))
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

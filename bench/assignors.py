@@ -3,9 +3,9 @@
     python bench/assignors.py [--partitions 1000000] [--streams 1000] [--rounds 5] [--json]
 
 `sort` is what a member does with what it has read, whichever assignor comes after; `deal`
-is the assignor itself, for everybody; `share` is what one member needs of it. Input that
+is the assignor itself, for every member; `share` is what one member needs of it. Input that
 comes sorted is the common case: the 0.8 layout lists partitions by number. The bar is for
-`deal`; `sort + deal` is all that lies between what was read and everybody's share.
+`deal`; `sort + deal` is all that lies between what was read and the share of every member.
 
 Every assignment is checked: no partition twice, and none missing but where the assignor is
 known to leave some (`range_floor`, by as many as do not divide).
@@ -22,10 +22,10 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from measuring import CLOCKS, Bar, Clock, Report, Spread, parser_of, spread
+from bench.support.report import CLOCKS, Bar, Clock, Report, Spread, parser_of, spread
 
-from model.asks import Partition
-from model.assignment import (
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.group.assignment import (
     ASSIGNORS,
     Assignment,
     Assignor,
@@ -34,7 +34,7 @@ from model.assignment import (
     share,
     topic_view,
 )
-from model.registry import Layout, partition_07
+from watchkeeper.model.registry.paths import Layout, partition_07
 
 LAYOUTS: tuple[Layout, ...] = ("0.7", "0.8")
 ORDERS = ("sorted", "shuffled")

@@ -23,13 +23,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from measuring import Report, number, parser_of
+from bench.support.report import Report, number, parser_of
 
-from model.delivery import Lot
-from model.trace import Event, Trace
-from reports.numbered import Numbered
-from scenarios import from_text
-from sim.world import simulate
+from watchkeeper.model.delivery.ledger import MessageRange
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import Event, Trace
+from watchkeeper.reports.facts.message_ranges import Numbered
+from watchkeeper.scenarios import from_text
+from watchkeeper.sim.world import simulate
 
 SECOND_US = 1_000_000
 SENDS_S, JOINS_S, SETTLED_S, ENDS_S = 3, 11, 14, 21
@@ -54,8 +55,8 @@ class Seen:
     messages: int
     connections: int
     """From a producer to a broker that stored something of it, before the broker joined."""
-    asked: int
-    """What producers asked ZooKeeper, with the first reading of everything."""
+    requested: int
+    """Operations that producers requested of ZooKeeper, the first reading included."""
     load: float
     """Of the broker that stored most before the other joined, against the mean."""
     new_load: float
@@ -71,7 +72,7 @@ class Seen:
 def scenario(brokers: int, producers: int, way: str, keys: int) -> dict[str, object]:
     """The run as the fields of a scenario."""
     names = [f"p{at}" for at in range(producers)]
-    whole = sum(1 / (at + 1) for at in range(producers))
+    weight = sum(1 / (at + 1) for at in range(producers))
     more: dict[str, object] = {
         "layer-4": {"balanced": True, "keys": keys},
         "ZooKeeper, any partition": {},
@@ -95,7 +96,7 @@ def scenario(brokers: int, producers: int, way: str, keys: int) -> dict[str, obj
             "readers": {
                 "consumers": 2,
                 "streams": {"clicks": 1},
-                "promise": "measured",
+                "guarantee": "measured",
                 "config": {"refresh.leader.backoff.ms": 100},
             }
         },
@@ -103,7 +104,7 @@ def scenario(brokers: int, producers: int, way: str, keys: int) -> dict[str, obj
             {
                 "at": f"{SENDS_S}s",
                 "produce": "clicks",
-                "rate": f"{max(round(RATE / (at + 1) / whole), 1)}/s",
+                "rate": f"{max(round(RATE / (at + 1) / weight), 1)}/s",
                 "size": "100B",
                 "from": name,
                 "for": f"{ENDS_S - SENDS_S}s",
@@ -122,7 +123,7 @@ def seen(brokers: int, producers: int, way: str, keys: int, seed: int) -> Seen:
     of = keys_of(trace)
     before, after = stored(trace, SENDS_S, JOINS_S), stored(trace, SETTLED_S, ENDS_S)
     loads, later = per_broker(before), per_broker(after)
-    asked = Counter(event.node for event in trace.of_kind("asks"))
+    requested = Counter(event.node for event in trace.of_kind(EventKind.REQUEST))
     has_keys = way != "ZooKeeper, any partition"
     keys_before, keys_after = places(before, of), places(after, of)
     stuck = sticking(keys_before) if has_keys else None
@@ -130,9 +131,9 @@ def seen(brokers: int, producers: int, way: str, keys: int, seed: int) -> Seen:
         brokers,
         producers,
         way,
-        messages=sum(lot.size for _, lot in stored(trace, 0, ENDS_S * 2)),
-        connections=len({(lot.producer, event.node) for event, lot in before}),
-        asked=sum(count for node, count in asked.items() if node[0] == "p"),
+        messages=sum(messages.size for _, messages in stored(trace, 0, ENDS_S * 2)),
+        connections=len({(messages.producer, event.node) for event, messages in before}),
+        requested=sum(count for node, count in requested.items() if node[0] == "p"),
         load=max(loads.values()) * brokers / loads.total(),
         new_load=later[f"broker/{brokers}"] * (brokers + 1) / later.total(),
         stuck=stuck,
@@ -147,7 +148,7 @@ def seen(brokers: int, producers: int, way: str, keys: int, seed: int) -> Seen:
 def keys_of(trace: Trace) -> KeyOf:
     """The key of each message, as its application gave it."""
     found: KeyOf = Numbered()
-    for event in trace.of_kind("sent"):
+    for event in trace.of_kind(EventKind.SENT):
         detail = event.detail
         if "key" in detail:
             first = detail["first"]
@@ -155,63 +156,63 @@ def keys_of(trace: Trace) -> KeyOf:
     return found
 
 
-def lots(event: Event) -> list[Lot]:
-    """The messages that an event is about."""
-    return [Lot(*one) for one in event.detail["lots"]]
+def ranges_of(event: Event) -> list[MessageRange]:
+    """Return the message ranges of an event."""
+    return [MessageRange(*row) for row in event.detail["ranges"]]
 
 
-def stored(trace: Trace, from_s: int, until_s: int) -> list[tuple[Event, Lot]]:
-    """What was stored between two moments."""
+def stored(trace: Trace, from_s: int, until_s: int) -> list[tuple[Event, MessageRange]]:
+    """Return the message ranges stored between two moments."""
     return [
-        (event, lot)
-        for event in trace.of_kind("stored")
+        (event, messages)
+        for event in trace.of_kind(EventKind.STORED)
         if from_s * SECOND_US <= event.t_us < until_s * SECOND_US
-        for lot in lots(event)
+        for messages in ranges_of(event)
     ]
 
 
-def per_broker(found: Sequence[tuple[Event, Lot]]) -> Counter[str]:
-    """How many messages each broker stored."""
+def per_broker(found: Sequence[tuple[Event, MessageRange]]) -> Counter[str]:
+    """Return the number of messages that each broker stored."""
     counts: Counter[str] = Counter()
-    for event, lot in found:
-        counts[event.node] += lot.size
+    for event, messages in found:
+        counts[event.node] += messages.size
     return counts
 
 
-def places(found: Sequence[tuple[Event, Lot]], of: KeyOf) -> dict[str, list[str]]:
-    """Key -> the partition of each sending of it; of keys that were sent more than once."""
+def places(found: Sequence[tuple[Event, MessageRange]], of: KeyOf) -> dict[str, list[str]]:
+    """Return key -> the partition of each send, for keys that were sent more than once."""
     where: dict[str, dict[tuple[str, int], str]] = {}
-    for event, lot in found:
-        for _, (key, begun) in of.parts(lot.producer, lot.first, lot.end):
-            where.setdefault(key, {})[lot.producer, begun] = event.partition
+    for event, messages in found:
+        for _, (key, begun) in of.parts(messages.producer, messages.first, messages.end):
+            where.setdefault(key, {})[messages.producer, begun] = event.partition
     return {key: list(sent.values()) for key, sent in where.items() if len(sent) > 1}
 
 
 def sticking(before: dict[str, list[str]]) -> float:
-    """Which share of keys had one partition."""
+    """Return the share of keys that had one partition."""
     return sum(1 for found in before.values() if len(set(found)) == 1) / len(before)
 
 
 def moving(before: dict[str, list[str]], after: dict[str, list[str]]) -> float:
-    """Which share of keys had another partition afterwards."""
+    """Return the share of keys that had another partition afterwards."""
     again = [key for key in before if key in after]
     return sum(1 for key in again if set(after[key]) != set(before[key])) / len(again)
 
 
 def disordered(trace: Trace, of: KeyOf) -> tuple[int, int]:
-    """Messages that were handed on first when a later one of their key had been already."""
+    """Count messages delivered after a later one of their key, before and after the join."""
     latest: dict[tuple[str, str], int] = {}
     handed: Numbered[bool] = Numbered()
     counts = [0, 0]
-    for event in trace.of_kind("consumed"):
-        for lot in lots(event):
-            for first, end in handed.unknown(lot.producer, lot.first, lot.end):
-                for key, begin, until in batches(of, lot.producer, first, end):
-                    known = latest.get((lot.producer, key), 0)
+    for event in trace.of_kind(EventKind.CONSUMED):
+        for messages in ranges_of(event):
+            for first, end in handed.unknown(messages.producer, messages.first, messages.end):
+                for key, begin, until in batches(of, messages.producer, first, end):
+                    known = latest.get((messages.producer, key), 0)
                     if begin < known:
                         counts[event.t_us >= JOINS_S * SECOND_US] += until - begin
-                    latest[lot.producer, key] = max(known, until)
-            handed.add(lot.producer, lot.first, lot.end, True)
+                    latest[messages.producer, key] = max(known, until)
+            handed.add(messages.producer, messages.first, messages.end, True)
     return counts[0], counts[1]
 
 
@@ -230,19 +231,19 @@ def share(value: float | None) -> str:
     return "-" if value is None else f"{value:.0%}"
 
 
-def row(one: Seen) -> list[str]:
+def row(run: Seen) -> list[str]:
     """A run as a row of the table."""
-    before, since = one.disordered or ("-", "-")
+    before, since = run.disordered or ("-", "-")
     return [
-        str(one.brokers),
-        str(one.producers),
-        one.way,
-        str(one.connections),
-        number(one.asked),
-        f"{one.load:.2f}",
-        f"{one.new_load:.2f}",
-        share(one.stuck),
-        share(one.moved),
+        str(run.brokers),
+        str(run.producers),
+        run.way,
+        str(run.connections),
+        number(run.requested),
+        f"{run.load:.2f}",
+        f"{run.new_load:.2f}",
+        share(run.stuck),
+        share(run.moved),
         str(before),
         str(since),
     ]
@@ -256,24 +257,24 @@ def measure(brokers: Sequence[int], producers: Sequence[int], keys: int, seed: i
     report = Report(
         f"Producers over brokers, {RATE:,} messages a second by Zipf, seed {seed}",
         (
-            *("brokers", "producers", "way", "connections", "asked", "most/mean"),
+            *("brokers", "producers", "way", "connections", "requested", "most/mean"),
             *("new/mean", "keys stick", "keys move", "disorder before", "since"),
         ),
         notes=[
-            "connections: of producers to brokers. asked: of ZooKeeper, by producers",
+            "connections: of producers to brokers. requested: of ZooKeeper, by producers",
             "most/mean: load of the busiest broker before another joins; new/mean: of that one, "
             "once all know it",
             "disorder: messages handed on behind a later one of their key, before and since",
         ],
     )
     report.rows.extend(map(row, found))
-    report.data["runs"] = [asdict(one) for one in found]
+    report.data["runs"] = [asdict(run) for run in found]
     return report
 
 
 def counts(text: str) -> list[int]:
     """Numbers with commas between them."""
-    return [int(one) for one in text.split(",")]
+    return [int(number) for number in text.split(",")]
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

@@ -15,8 +15,8 @@ says when there is a request: no server that uses one can be faster.
 The broker, what it is held against, and the client are processes of their own; each round
 measures one after the other. CPU seconds are those of server and client for a GB.
 
-`stream` is one sendfile of the whole log, without any request: nobody fetches like that, but
-it says what the rest is made of.
+`stream` is one sendfile of the whole log, without any request: no consumer fetches like
+that, but it is the limit of the others.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from measuring import Bar, Report, number, parser_of, spread
+from bench.support.report import Bar, Report, number, parser_of, spread
 
-from model.log.message import Message
-from model.log.message_set import encode
-from model.log.requests import (
+from watchkeeper.model.log.format.message_07 import Message
+from watchkeeper.model.log.format.message_set_07 import encode
+from watchkeeper.model.log.format.requests import (
     LATEST,
     FetchRequest,
     OffsetsRequest,
@@ -61,7 +61,7 @@ ENTRY_BYTES = len(encode([Message.of(PAYLOAD)]))
 SET_MESSAGES = {"200 messages": 200, "1 MiB": (1 << 20) // ENTRY_BYTES}
 MIXED = ", mixed"
 FETCH_MESSAGES = {**SET_MESSAGES, "300 KiB": (300 << 10) // ENTRY_BYTES}
-"""With what a consumer of 0.7 fetches at once, unless it is told otherwise."""
+"""With what a consumer of 0.7 fetches at once, by default."""
 FETCH_BYTES = len(encode_request(FetchRequest("fetched", 0, 0, 0)))
 """The size of a request, which is the same for all."""
 NEEDED = 0.5
@@ -225,7 +225,7 @@ def fetch(served: Served, end: int, size_bytes: int) -> Run:
                 connection.sendall(encode_request(FetchRequest("fetched", 0, at, size_bytes)))
                 received(connection, buffer)
                 if buffer[: len(head)] != head:
-                    raise SystemExit("the response is not what was asked for")
+                    raise SystemExit("the response does not answer the request")
 
         return timed(served, len(places) * size_bytes, work)
 
@@ -318,17 +318,17 @@ class Measurement:
         self, what: str, name: str, flush: str, who: dict[str, Callable[[], Run]]
     ) -> None:
         """Measure some round by round in turn; the first is held against the second."""
-        runs: dict[str, list[Run]] = {one: [] for one in who}
+        runs: dict[str, list[Run]] = {name: [] for name in who}
         for _ in range(self.rounds):
-            for one, measure in who.items():
-                runs[one].append(measure())
-        for one, several in runs.items():
+            for contender, measure in who.items():
+                runs[contender].append(measure())
+        for contender, several in runs.items():
             rates = spread([run.megabytes_s for run in several], higher_is_better=True)
             cpu = [spread([run[at] for run in several]).median for at in (1, 2)]
             figures = (rates.best, rates.median, *cpu)
-            self.report.rows.append([what, name, flush, one, *map(number, figures)])
+            self.report.rows.append([what, name, flush, contender, *map(number, figures)])
             self.report.data.setdefault("runs", []).append(
-                {"what": what, "set": name, "flush": flush, "who": one, "runs": several}
+                {"what": what, "set": name, "flush": flush, "who": contender, "runs": several}
             )
         ours, theirs, *_ = runs.values()
         ratios = [a.megabytes_s / b.megabytes_s for a, b in zip(ours, theirs, strict=True)]
@@ -350,7 +350,7 @@ class Measurement:
             serving(__file__, "--receive-plain", received, "--flush", str(flush_every)) as plain,
         ):
             for number, name in enumerate(
-                (*SET_MESSAGES, *(f"{one}{MIXED}" for one in SET_MESSAGES))
+                (*SET_MESSAGES, *(f"{size}{MIXED}" for size in SET_MESSAGES))
             ):
                 count = SET_MESSAGES[name.removesuffix(MIXED)]
                 messages = set_of(count, is_mixed=name.endswith(MIXED))

@@ -17,14 +17,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from measuring import Bar, Report, number, once, parser_of
+from bench.support.report import Bar, Report, number, once, parser_of
+from bench.support.simulated_zookeeper import simulated
 
-from model.measured import Distribution, Measured
-from model.measuring import QUICK, THOROUGH, Sizes
-from sim.profile import DEFAULT
-from watchkeeper.calibrating import calibrated
-from watchkeeper.measuring import simulated
-from watchkeeper.profiles import latencies
+from watchkeeper.api.profile import latencies
+from watchkeeper.model.calibration.latency import Distribution, Measured
+from watchkeeper.model.calibration.probe_program import QUICK, THOROUGH, Sizes
+from watchkeeper.operate.calibrate import calibrated
+from watchkeeper.sim.engine.latency_profile import DEFAULT
 
 BARS = {50: 15.0, 90: 30.0}
 """Quantile -> by how many per cent the simulation may miss it."""
@@ -61,7 +61,7 @@ def measure(servers: int, sizes: Sizes) -> Report:
         f"A ZooKeeper of {servers}, real and simulated; microseconds",
         ("what", "quantile", *worlds, "default is off by %", "fitted is off by %"),
     )
-    tables = {world: dict(rows_of(one)) for world, one in worlds.items()}
+    tables = {world: dict(rows_of(rows)) for world, rows in worlds.items()}
     for what in tables["real"]:
         for level in LEVELS:
             values = {world: table[what].at(level) for world, table in tables.items()}

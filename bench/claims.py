@@ -18,13 +18,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from measuring import Report, parser_of
+from bench.design_page.catalogue import EXPERIMENTS
+from bench.design_page.heap_pauses import HEAPS_GIB, STRICT, heap_pause
+from bench.design_page.rows import Experiment, shown, shown_said
+from bench.support.report import Report, parser_of
 
-from sim.experiments.catalogue import EXPERIMENTS
-from sim.experiments.rows import Experiment, shown, shown_said
-from sim.machine import MACHINES, MachineProfile
-from watchkeeper.disk_profiles import machine_of_profile
-from watchkeeper.heap_pauses import HEAPS_GIB, STRICT, heap_pause
+from watchkeeper.operate.disk_profile import machine_of_profile
+from watchkeeper.sim.disk.host_costs import MACHINES, MachineProfile
 
 AGREES = {None: "", True: "agrees", False: "differs"}
 ZOMBIES = "zombies"
@@ -52,7 +52,7 @@ def add(report: Report, experiment: Experiment, machine: MachineProfile) -> None
         report.rows.append([experiment.name, *cells])
         data = {"statement": experiment.name, **asdict(row), "agrees": row.agrees}
         report.data.setdefault("rows", []).append(data)
-    report.notes += [f"{experiment.name}: {note}" for note in outcome.notes]
+    report.notes += [f"{experiment.name}: {remark}" for remark in outcome.remarks]
 
 
 def add_zombies(report: Report, machine: MachineProfile) -> None:

@@ -21,10 +21,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
-
-from tests.test_zookeeper_conformance import ASKS
-from tests.zookeeper_real import Real
-from tests.zookeeper_worlds import CLOSE, Machine, Step, as_heard_by
+from tests.model.zookeeper.test_conformance import ASKS
+from tests.support.zookeeper.real_client import Real
+from tests.support.zookeeper.worlds import CLOSE, Machine, Step, as_heard_by
 
 STEPS = 200
 """How many steps a script has: many, since each new client costs a connection."""
@@ -38,10 +37,10 @@ def main() -> None:
     begun, done, scripts = time.monotonic(), 0, 0
     while done < arguments.operations:
         script = drawn(chance.getrandbits(32), arguments.clients)
-        kinds.update(type(ask).__name__ for _, ask in script)
+        kinds.update(type(effect).__name__ for _, effect in script)
         if not agree(real, machine, script, arguments.clients):
             sys.exit(1)
-        done += sum(len(getattr(ask, "operations", (ask,))) or 1 for _, ask in script)
+        done += sum(len(getattr(effect, "operations", (effect,))) or 1 for _, effect in script)
         scripts += 1
         print(f"\r{done:,} operations in {scripts:,} scripts", end="", file=sys.stderr)
     took_s = round(time.monotonic() - begun)
@@ -79,12 +78,12 @@ def drawn(number: int, clients: int) -> list[Step]:
 
 def agree(real: Real, machine: Machine, script: list[Step], clients: int) -> bool:
     """Whether both say the same; the first difference is printed."""
-    told = real.play(clients, script)
+    answers = real.play(clients, script)
     expected = as_heard_by(real, script, machine.play(clients, script))
-    for at, (one, other) in enumerate(zip(told, expected, strict=True)):
-        if one != other:
+    for at, (answer, other) in enumerate(zip(answers, expected, strict=True)):
+        if answer != other:
             print(f"\nstep {at}, client {script[at][0]}: {script[at][1]}")
-            print(f"  real     {one}\n  machine  {other}")
+            print(f"  real     {answer}\n  machine  {other}")
             print("  before it:", *script[max(0, at - 20) : at], sep="\n    ")
             return False
     return True

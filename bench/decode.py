@@ -12,8 +12,8 @@ each is decoded again and again. The payloads are lines of a web server's log.
   recovered  what a broker does when it starts after a crash: where whole entries end
   records    offset, key and value of a message of 0.8, its CRC checked
 
-kafka-python reads the same sets of 0.8, in the same run and in turn with ours. It is asked
-for the CRC of each entry, as its consumer does by default; of what is in a wrapper it checks
+kafka-python reads the same sets of 0.8, in the same run and in turn with ours. It checks
+the CRC of each entry, as its consumer does by default; of what is in a wrapper it checks
 none, and ours does. Without it (`pip install "kafka-python[snappy]"`) ours is measured alone.
 """
 
@@ -30,13 +30,13 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from measuring import CLOCKS, Bar, Clock, Report, number, parser_of, spread
+from bench.support.report import CLOCKS, Bar, Clock, Report, number, parser_of, spread
 
-from model.log import message_08, message_set
-from model.log.codecs import Codec
-from model.log.entries import checked, messages_in, whole_entries
-from model.log.message import Message
-from model.log.message_08 import KeyedMessage
+from watchkeeper.model.log.format import message_08, message_set_07
+from watchkeeper.model.log.format.codecs import Codec
+from watchkeeper.model.log.format.entries import check_set, intact_size, messages_in
+from watchkeeper.model.log.format.message_07 import Message
+from watchkeeper.model.log.format.message_08 import KeyedMessage
 
 SET_BYTES = 1024 * 1024
 WRAPPER_MESSAGES = 200
@@ -79,7 +79,7 @@ def batches(payloads: Sequence[bytes]) -> Iterator[tuple[int, Sequence[bytes]]]:
 
 def set_07(payloads: Sequence[bytes], codec: Codec) -> bytes:
     """A set of 0.7."""
-    parts = (message_set.wrap(map(Message.of, some), codec) for _, some in batches(payloads))
+    parts = (message_set_07.wrap(map(Message.of, some), codec) for _, some in batches(payloads))
     return b"".join(parts)
 
 
@@ -101,7 +101,7 @@ def delivered(data: bytes) -> list[Any]:
 
 def checked_set(data: bytes) -> Any:
     """What a broker does before it appends."""
-    return checked(data, deep=True, largest_payload_bytes=LARGEST_PAYLOAD_BYTES)
+    return check_set(data, opens_wrappers=True, largest_payload_bytes=LARGEST_PAYLOAD_BYTES)
 
 
 def records(data: bytes) -> list[Any]:
@@ -125,7 +125,7 @@ def kafka_python(data: bytes) -> list[Any]:
 
 def triples(found: Sequence[Any]) -> list[tuple[int, bytes | None, bytes | None]]:
     """What was read of 0.8, by whichever of the two, as plain values."""
-    return [(one.offset, one.key, one.value) for one in found]
+    return [(message.offset, message.key, message.value) for message in found]
 
 
 # --- what is measured ------------------------------------------------------------------
@@ -159,8 +159,8 @@ class Measurement:
         """Measure some on the same data, round by round in turn."""
         rates: dict[str, list[float]] = {name: [] for name in who}
         for name, decode in islice(cycle(who.items()), self.rounds * len(who)):
-            one = rate(decode, data, len(self.payloads), self.messages, self.clock)
-            rates[name].append(one)
+            found_rate = rate(decode, data, len(self.payloads), self.messages, self.clock)
+            rates[name].append(found_rate)
         for name, several in rates.items():
             found = spread(several, higher_is_better=True)
             row = [form, codec, name, number(found.best), number(found.median)]
@@ -184,18 +184,18 @@ class Measurement:
         """Everything of 0.7."""
         for codec in Codec:
             data = set_07(self.payloads, codec)
-            if message_set.payloads(data) != self.payloads:
+            if message_set_07.payloads(data) != self.payloads:
                 raise SystemExit("what was decoded is not what was encoded")
             name = codec.name.lower()
-            self.compare("0.7", name, data, {"payloads": message_set.payloads})
+            self.compare("0.7", name, data, {"payloads": message_set_07.payloads})
             self.compare("0.7", name, data, {"delivered": delivered})
             self.compare("0.7", name, data, {"checked": checked_set})
         data = set_07(self.payloads, Codec.NONE)
-        self.compare("0.7", "none", data, {"recovered": whole_entries})
+        self.compare("0.7", "none", data, {"recovered": intact_size})
         mixed = set_07(list(map(cut, self.payloads, cycle(PARTS))), Codec.NONE)
         self.compare("0.7, of many sizes", "none", mixed, {"checked": checked_set})
-        old = message_set.encode(Message.of(one, magic=0) for one in self.payloads)
-        self.compare("0.7, magic 0", "none", old, {"payloads": message_set.payloads})
+        old = message_set_07.encode(Message.of(payload, magic=0) for payload in self.payloads)
+        self.compare("0.7, magic 0", "none", old, {"payloads": message_set_07.payloads})
 
     def new_format(self) -> None:
         """0.8, with kafka-python beside us if it is there."""

@@ -5,14 +5,14 @@
   rate      2 members, 4 partitions in two topics, 2 brokers; every kind of fault once, for two
             million states: how many states and transitions a second, how many bytes a state
   complete  the same, one member settled and another that joins; crash, restart, expiry, drop
-            with ghosts, lost reply, join, leave, broker away and back, one each, at most three
-            together: to the end, with what comes in the end
-  three     3 members, 4 partitions; crash, expiry, drop with ghosts, two joins, all together:
-            to the end if it can be reached in `--seconds`, else how deep
+            with late requests, lost reply, join, leave, broker away and back, one each,
+            at most three together: to the end, with the judgement of progress
+  three     3 members, 4 partitions; crash, expiry, drop with late requests, two joins, all
+            together: to the end if it can be reached in `--seconds`, else how deep
   four      4 members, 6 partitions, three joins: how deep in `--seconds`
 
 Bytes are those of states, the table that finds them, parents and edges; what the moves of
-pairs take is told apart. Rates are by the clock on the wall.
+pairs take is counted separately. Rates are by the clock on the wall.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from measuring import Bar, Report, number, once, parser_of
+from bench.support.report import Bar, Report, number, once, parser_of
 
-from explore.cluster import ClusterSystem
-from explore.liveness import judge
-from explore.search import Limits, Search
-from model.bounds import Bounds
-from scenarios import from_text
+from watchkeeper.checker.cluster.cluster import ClusterSystem
+from watchkeeper.checker.search.liveness import judge
+from watchkeeper.checker.search.search import Limits, Search, SearchOptions
+from watchkeeper.model.plan.bounds import Bounds
+from watchkeeper.scenarios import from_text
 
 TEXT = """
 name: searched
@@ -46,7 +46,9 @@ clusters: {{main: {{zookeeper: {{servers: 1}}, brokers: 2, layout: "0.7",
 groups: {{billing: {{cluster: main, consumers: {consumers}, streams: {{clicks: 1, views: 1}}}}}}
 """
 EVERYTHING = {
-    **dict.fromkeys(("crash", "restart", "expire", "ghost", "lost_reply", "join", "leave"), 1),
+    **dict.fromkeys(
+        ("crash", "restart", "expire", "late_request", "lost_reply", "join", "leave"), 1
+    ),
     **dict.fromkeys(("broker_crash", "broker_restart"), 1),
 }
 LEAST_STATES_S = 80_000
@@ -79,7 +81,7 @@ CONFIGURATIONS = (
     Configuration(
         "three",
         3,
-        Bounds({"crash": 1, "expire": 1, "ghost": 1, "join": 2}, begin="settled"),
+        Bounds({"crash": 1, "expire": 1, "late_request": 1, "join": 2}, begin="settled"),
         has_to_end=True,
     ),
     Configuration("four", 4, Bounds({"join": 3}, begin="settled"), clicks=2),
@@ -106,21 +108,23 @@ class Found:
     table_mib: float
 
 
-def measure(one: Configuration, seconds: float, jobs: int) -> Found:
+def measure(configuration: Configuration, seconds: float, jobs: int) -> Found:
     """Search it."""
-    text = TEXT.format(consumers=one.consumers, clicks=one.clicks)
-    system = ClusterSystem(from_text("searched.yaml", text).plan("hardened"), one.bounds)
+    text = TEXT.format(consumers=configuration.consumers, clicks=configuration.clicks)
+    system = ClusterSystem(
+        from_text("searched.yaml", text).plan("hardened"), configuration.bounds
+    )
     limits = Limits(
-        states=one.states,
-        seconds=seconds if one.is_limited else None,
+        states=configuration.states,
+        seconds=seconds if configuration.is_limited else None,
         bytes=int(1.5 * MOST_GIB * 2**30),
     )
-    search = Search(system, limits, jobs=jobs)
+    search = Search(system, SearchOptions(limits, jobs=jobs))
     found = search.run()
     began = time.perf_counter()
-    said = _in_the_end(search) if found.is_complete else "not asked"
+    outcome = _in_the_end(search) if found.is_complete else "not asked"
     return Found(
-        one.name,
+        configuration.name,
         jobs,
         found.progress.states,
         found.progress.transitions,
@@ -130,7 +134,7 @@ def measure(one: Configuration, seconds: float, jobs: int) -> Found:
         resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20,
         found.is_complete,
         [violation.what for violation in found.violations],
-        said,
+        outcome,
         time.perf_counter() - began,
         sum(len(table.pairs) for table in search.tables),
         sum(table.nbytes for table in search.tables) / 2**20,
@@ -140,33 +144,39 @@ def measure(one: Configuration, seconds: float, jobs: int) -> Found:
 def _in_the_end(search: Search) -> str:
     live = judge(search)
     if live.stuck is not None:
-        return "some state never comes to a good rest"
-    return "a good rest is inevitable" if live.is_inevitable else "a good rest can be reached"
+        return "from some state no converged state is reachable"
+    return (
+        "a converged state is inevitable"
+        if live.is_inevitable
+        else "a converged state is reachable"
+    )
 
 
 def bars(found: list[Found]) -> list[Bar]:
     """What has to be reached."""
-    by_name = {one.name: one for one in found}
+    by_name = {search.name: search for search in found}
     result = []
     if "rate" in by_name:
-        one = by_name["rate"]
+        rated = by_name["rate"]
         result += [
-            _bar("states a second", "at least", LEAST_STATES_S, "/s", one.states / one.seconds),
+            _bar(
+                "states a second", "at least", LEAST_STATES_S, "/s", rated.states / rated.seconds
+            ),
             _bar(
                 "transitions a second",
                 "at least",
                 LEAST_TRANSITIONS_S,
                 "/s",
-                one.transitions / one.seconds,
+                rated.transitions / rated.seconds,
             ),
-            _bar("bytes a state", "at most", MOST_BYTES, "B", one.bytes_a_state),
+            _bar("bytes a state", "at most", MOST_BYTES, "B", rated.bytes_a_state),
         ]
-    for one in found:
-        if next(each for each in CONFIGURATIONS if each.name == one.name).has_to_end:
-            took = one.seconds + one.liveness_s if one.is_complete else float("inf")
+    for rated in found:
+        if next(each for each in CONFIGURATIONS if each.name == rated.name).has_to_end:
+            took = rated.seconds + rated.liveness_s if rated.is_complete else float("inf")
             result += [
-                _bar(f"{one.name}, to the end", "at most", LONGEST_S, "s", took),
-                _bar(f"{one.name}, memory", "at most", MOST_GIB, "GiB", one.peak_gib),
+                _bar(f"{rated.name}, to the end", "at most", LONGEST_S, "s", took),
+                _bar(f"{rated.name}, memory", "at most", MOST_GIB, "GiB", rated.peak_gib),
             ]
     return result
 
@@ -178,7 +188,7 @@ def _bar(what: str, direction: Any, bar: float, unit: str, value: float) -> Bar:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, and print."""
     parser = parser_of(__doc__, clock=False)
-    names = [one.name for one in CONFIGURATIONS]
+    names = [configuration.name for configuration in CONFIGURATIONS]
     parser.add_argument("--only", help=f"some of {','.join(names)}")
     parser.add_argument("--seconds", type=float, default=600.0, help="for those that may not end")
     parser.add_argument("--jobs", default="1", help="1, 2, or 1,2 for one beside the other (1)")
@@ -189,14 +199,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if unknown:
         parser.error(f"--only {unknown[0]}: expected some of {', '.join(names)}")
     with ProcessPoolExecutor(1, get_context("spawn"), max_tasks_per_child=1) as pool:
-        chosen = [one for one in CONFIGURATIONS if one.name in wanted]
+        chosen = [
+            configuration for configuration in CONFIGURATIONS if configuration.name in wanted
+        ]
         found = [
-            pool.submit(measure, one, given.seconds, count).result()
-            for one in chosen
+            pool.submit(measure, configuration, given.seconds, count).result()
+            for configuration in chosen
             for count in jobs
         ]
     report_of(found).show(as_json=given.json)
-    return int(any(one.violated for one in found))
+    return int(any(search.violated for search in found))
 
 
 def report_of(found: list[Found]) -> Report:
@@ -215,23 +227,25 @@ def report_of(found: list[Found]) -> Report:
             "GiB",
             "in the end",
         ),
-        data={"searches": [asdict(one) for one in found]},
+        data={"searches": [asdict(search) for search in found]},
         bars=bars(found),
     )
-    for one in found:
-        end = f"{one.liveness}, {one.liveness_s:.1f} s" if one.is_complete else "cut short"
+    for search in found:
+        end = (
+            f"{search.liveness}, {search.liveness_s:.1f} s" if search.is_complete else "cut short"
+        )
         report.rows.append(
             [
-                one.name,
-                str(one.jobs),
-                f"{one.states:,}",
-                f"{one.transitions:,}",
-                str(one.depth),
-                number(one.seconds),
-                f"{one.states / one.seconds:,.0f}",
-                f"{one.bytes_a_state:.0f}",
-                f"{one.peak_gib:.2f}",
-                f"violated: {', '.join(one.violated)}" if one.violated else end,
+                search.name,
+                str(search.options.jobs),
+                f"{search.states:,}",
+                f"{search.transitions:,}",
+                str(search.depth),
+                number(search.seconds),
+                f"{search.states / search.seconds:,.0f}",
+                f"{search.bytes_a_state:.0f}",
+                f"{search.peak_gib:.2f}",
+                f"violated: {', '.join(search.violated)}" if search.violated else end,
             ]
         )
     return report

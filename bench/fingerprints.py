@@ -29,7 +29,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from measuring import Report, parser_of, table
+from bench.support.report import Report, parser_of, table
 
 ROOT = Path(__file__).resolve().parent.parent
 VERSIONS = "3.11,3.12,3.13"
@@ -42,7 +42,7 @@ VARIANTS = "hardened,kafka_07,kafka_08,documented"
 
 PROBE = """
 import json, sys
-from scenarios import ScenarioError, load
+from watchkeeper.scenarios import ScenarioError, load
 from watchkeeper import simulate
 for name, variant, seed in json.load(sys.stdin):
     scenario = load(name)
@@ -84,7 +84,7 @@ def candidates(minor: str) -> Iterator[Path]:
     uv = Path(os.environ.get("UV_PYTHON_INSTALL_DIR") or Path.home() / ".local/share/uv/python")
     for installed in (pyenv / "versions", uv):
         names = (f"{minor}.*", f"cpython-{minor}.*")
-        for found in sorted(one for name in names for one in installed.glob(name)):
+        for found in sorted(path for name in names for path in installed.glob(name)):
             yield found / "bin" / f"python{minor}"
 
 
@@ -148,8 +148,8 @@ def prepare(found: Python, cache: Path) -> Python | str:
     for command in ([found.path, "-m", "venv", "--clear", str(folder)], pip):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
-            said = (done.stderr or done.stdout).strip().splitlines()
-            return said[-1] if said else f"{command[0]} failed"
+            lines = (done.stderr or done.stdout).strip().splitlines()
+            return lines[-1] if lines else f"{command[0]} failed"
     (folder / "complete").touch()
     return Python(found.version, pip[0])
 
@@ -188,7 +188,7 @@ def already_there(minors: Sequence[str], cache: Path) -> dict[str, str]:
 
 def fingerprints(python: Python, hash_seed: str, runs: list[Run]) -> list[str]:
     """The fingerprint of every run, in a process of its own."""
-    environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT / "src")}
     done = subprocess.run(
         [python.path, "-c", PROBE],
         input=json.dumps(runs),
@@ -214,7 +214,7 @@ def compare(
     )
     wrong: list[list[str]] = []
     for (python, hash_seed), found in zip(settings, prints, strict=True):
-        different = [at for at, one in enumerate(found) if one != prints[0][at]]
+        different = [at for at, fingerprint in enumerate(found) if fingerprint != prints[0][at]]
         refused = found.count("refused")
         report.rows.append(
             [python.version, hash_seed, str(len(found) - refused), str(len(different))]

@@ -23,19 +23,19 @@ from tempfile import TemporaryDirectory
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from measuring import CLOCKS, Report, Spread, number, parser_of, spread
+from bench.support.report import CLOCKS, Report, Spread, number, parser_of, spread
 
-from model.log.storage import Append, CreateFile
-from real.gauges import GaugedStorage
-from real.hostcrash import WatchedStorage
-from real.pagecache import Look, by_cachestat, by_mincore
+from watchkeeper.model.log.storage import Append, CreateFile
+from watchkeeper.real.storage.host_crash import WatchedStorage
+from watchkeeper.real.storage.metrics import MeteredStorage
+from watchkeeper.real.storage.pagecache import PageCounter, by_cachestat, by_mincore
 
 APPENDED = b"x" * 330
 SIZES = (4096, 300 * 1024)
 FILES = (10, 100, 1_000)
 FILE_BYTES = 5_000
 FILE = "segment"
-WAYS: tuple[Look, ...] = (by_cachestat, by_mincore)
+WAYS: tuple[PageCounter, ...] = (by_cachestat, by_mincore)
 
 Call = Callable[[], object]
 
@@ -70,19 +70,19 @@ def main() -> None:
 
 def subjects(home: Path) -> Iterator[tuple[str, str, Call, int]]:
     """What is measured, how, by what call; and by how much fewer calls than the others."""
-    for kind in (WatchedStorage, GaugedStorage):
-        storage = kind(home / kind.__name__ / "logs", home / kind.__name__ / "diary")
+    for kind in (WatchedStorage, MeteredStorage):
+        storage = kind(home / kind.__name__ / "logs", home / kind.__name__ / "records")
         storage.answer(CreateFile(FILE))
-        how = "counted" if kind is GaugedStorage else "not counted"
-        ask = Append(FILE, APPENDED)
-        yield "append", how, partial(storage.answer, ask), 1
+        how = "counted" if kind is MeteredStorage else "not counted"
+        effect = Append(FILE, APPENDED)
+        yield "append", how, partial(storage.answer, effect), 1
     storage.answer(Append(FILE, b"x" * max(SIZES)))
     with storage.lease(FILE) as descriptor:
         for size_bytes in SIZES:
             yield from sending(descriptor, size_bytes)
     for count in FILES:
         for number_of in range(count):
-            (home / "GaugedStorage" / "logs" / str(number_of)).write_bytes(b"x" * FILE_BYTES)
+            (home / "MeteredStorage" / "logs" / str(number_of)).write_bytes(b"x" * FILE_BYTES)
         yield "look", f"{count:,} files", storage.seen, 1_000
 
 

@@ -9,12 +9,11 @@ more starts. Each N is measured in a process of its own, whose peak memory is th
 Reads are counted from the newcomer's start on, each read of a batch as one; commits do
 not count. The *minimum* is what members would read that never forget what they have read:
 
-  each old member   the list of members (its watch has fired and must be left again) and
+  each old member   the list of members (its watch has fired and must be set again) and
                     the newcomer's registration                                  2 N
   the newcomer      the list, the registrations of the others, the topic's list of
                     brokers, and of each broker its partitions and its address   N + 22
-  whoever begins    the committed offset of each partition that changes hands    moved
-  to fetch
+  each new owner    the committed offset of each partition that changes owners   moved
 
 What `hardened` reads beyond that is the price of keeping nothing from one rebalance to
 the next: every member reads every registration again, so reads grow with N squared.
@@ -36,14 +35,15 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from measuring import Bar, Report, number, once, parser_of
+from bench.support.report import Bar, Report, number, once, parser_of
 
-from model.progress import READS
-from model.properties import judge
-from model.trace import Trace
-from model.verdicts import Verdict
-from scenarios import from_text
-from sim.world import simulate
+from watchkeeper.model.properties.judge import judge
+from watchkeeper.model.properties.progress import READS
+from watchkeeper.model.properties.verdicts import Verdict
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import Trace
+from watchkeeper.scenarios import from_text
+from watchkeeper.sim.world import simulate
 
 BROKERS = 10
 PARTITIONS_A_MEMBER = 10
@@ -70,7 +70,7 @@ class Run:
     reads: int
     minimum: int
     moved: int
-    """Partitions that somebody began to fetch after the newcomer had come."""
+    """Partitions that a member began to fetch after the newcomer registered."""
     to_rest_ms: float
     """Virtual time from the newcomer's registration to the group's rest."""
     skew_ms: float
@@ -117,10 +117,10 @@ def scenario(members: int) -> str:
 
 
 def reads_after(trace: Trace, since_us: int) -> int:
-    """How many reads of the registry the members asked for since then."""
+    """How many reads of the registry the members requested since then."""
     reads = 0
-    for event in trace.of_kind("asks"):
-        if event.t_us < since_us or not event.group or event.detail["for"] == "commit":
+    for event in trace.of_kind(EventKind.REQUEST):
+        if event.t_us < since_us or not event.group or event.detail["purpose"] == "commit":
             continue
         if event.detail["op"] in READS:
             reads += 1
@@ -130,10 +130,10 @@ def reads_after(trace: Trace, since_us: int) -> int:
 
 
 def moved_after(trace: Trace, since_us: int) -> int:
-    """How many partitions somebody began to fetch since then."""
+    """Count the partitions that members began to fetch since a moment."""
     return sum(
         event.t_us >= since_us and event.detail["does"] == "begins"
-        for event in trace.of_kind("fetching")
+        for event in trace.of_kind(EventKind.FETCHING)
     )
 
 
@@ -165,7 +165,7 @@ def measure_here(members: int, seed: int) -> Run:
     ended = time.perf_counter()
     judgement = judge(plan, done.trace, done.effects)
     judged = time.perf_counter()
-    (join,) = [one for one in judgement.changes if one.at_us >= JOINS_US]
+    (join,) = [change for change in judgement.changes if change.at_us >= JOINS_US]
     if join.rest_after_us is None:
         raise SystemExit(f"a group of {members} did not come to rest after the join")
     moved = moved_after(done.trace, JOINS_US)

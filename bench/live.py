@@ -12,8 +12,8 @@ the first round is not counted.
 
 Clocked is from the newcomer's request to be registered (it is connected by then) to the
 moment at which the last member came to rest, as the members have written it down; what rest
-is, and how it is checked, stands in `joins.py`. Our members run as in a live run, by the
-same driver and client, and write their whole diary, two rows a request; the recipe's write
+is, and how it is checked, is in `support/group_join.py`. Our members run as in a live run, by the
+same driver and client, and write their whole trace, two rows a request; the recipe's write
 a row a state. Unless `--fetch-every` is given, ours fetch no messages, as the recipe's do
 not: each step of a rebalance is taken, the one that waits until fetching has stopped too,
 but nothing has to stop, and there is no position to commit. With `--fetch-every` they fetch
@@ -38,7 +38,7 @@ The floor
     who is given      one multi, and the offset of each partition                     G + M
 
   Round trips, one after the other, on the way to rest: the newcomer's registration; an old
-  member reads the list, then the new registration, then lets go; whoever is given it claims
+  member reads the list, then the new registration, then lets go; the new owner claims
   it and reads the offset, and those two can be sent together. That is 5. Not counted are
   the two notifications in between, half a round trip each: that a member has come, and
   that a claim has gone.
@@ -59,12 +59,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from contenders import BROKERS, GROUP, Ours, Recipe, plan_of
-from joins import Change, Group, Join, NotAtRest
+from bench.support.contenders import BROKERS, GROUP, Ours, Recipe, plan_of
+from bench.support.group_join import Change, Group, Join, NotAtRest
+from bench.support.report import Bar, Report, number, parser_of, spread
 from kazoo.client import KazooClient
-from measuring import Bar, Report, number, parser_of, spread
 
-from real.ensemble import Ensemble
+from watchkeeper.real.zookeeper.ensemble import Ensemble
 
 SIZES = "4x64,8x256,32x1024"
 CONTENDERS = ("hardened", "kafka_08", "recipe 0.2", "recipe 0")
@@ -132,7 +132,7 @@ class Bench:
         self.nodes = [f"{GROUP}/{number}" for number in range(size.members + 1)]
 
     def group(self, name: str) -> Group:
-        """The group of a contender, nobody in it yet."""
+        """The group of a contender, without members yet."""
         folder = self.folder / name.replace(" ", "-")
         if not name.startswith("recipe"):
             layout = LAYOUTS[name]
@@ -221,48 +221,48 @@ def report_of(measured: list[Measured], options: Namespace) -> Report:
             *("members", "partitions", "", "best s", "median s", "worst s", "ratio", "slept s"),
             *("requests", "floor", "trips", "floor", "moved", "not at rest"),
         ),
-        data={"runs": [as_json(one) for one in measured]},
+        data={"runs": [as_json(run) for run in measured]},
     )
-    against = {one.size: one for one in measured if one.name == AGAINST}
-    report.rows = [row_of(one, against.get(one.size)) for one in measured if one.joins]
-    for one in measured:
-        if one.name == "hardened" and one.joins:
-            report.bars.extend(bars_of(one, measured))
+    against = {run.size: run for run in measured if run.name == AGAINST}
+    report.rows = [row_of(run, against.get(run.size)) for run in measured if run.joins]
+    for run in measured:
+        if run.name == "hardened" and run.joins:
+            report.bars.extend(bars_of(run, measured))
     report.notes = [
         "ratio: how many times as long the recipe with a settle time of 0.2 s took (medians).",
         "trips: round trips one after the other on the way to rest; of the recipe, those of",
-        "the member that asked most, since it asks one thing after the other.",
-        *(f"{one.name} at {one.size}: {why}" for one in measured for why in one.failures),
+        "the member with the most requests, since it sends one at a time.",
+        *(f"{run.name} at {run.size}: {why}" for run in measured for why in run.failures),
     ]
     return report
 
 
-def row_of(one: Measured, against: Measured | None) -> list[str]:
+def row_of(measured: Measured, against: Measured | None) -> list[str]:
     """One contender at one size."""
-    middle, median = one.middle, statistics.median(one.seconds)
+    middle, median = measured.middle, statistics.median(measured.seconds)
     ratio = "-"
     if against is not None and against.joins:
         ratio = f"{statistics.median(against.seconds) / median:.1f}"
-    layout = LAYOUTS.get(one.name)
+    layout = LAYOUTS.get(measured.name)
     return [
-        str(one.size.members),
-        str(one.size.partitions),
-        f"{one.name} ({layout})" if layout else f"{one.name} s",
-        *(f"{value:.3f}" for value in (min(one.seconds), median, max(one.seconds))),
+        str(measured.size.members),
+        str(measured.size.partitions),
+        f"{measured.name} ({layout})" if layout else f"{measured.name} s",
+        *(f"{value:.3f}" for value in (min(measured.seconds), median, max(measured.seconds))),
         ratio,
         f"{middle.cost.slept_s:.1f}" if layout else "-",
         number(middle.cost.operations),
-        number(floor_of(one.size, layout, middle.change)) if layout else "-",
+        number(floor_of(measured.size, layout, middle.change)) if layout else "-",
         number(middle.cost.trips),
         str(TRIPS_FLOOR) if layout else "-",
         number(middle.change.moved),
-        str(len(one.failures)),
+        str(len(measured.failures)),
     ]
 
 
 def bars_of(ours: Measured, measured: list[Measured]) -> Iterator[Bar]:
     """What `hardened` has to reach at one size."""
-    others = {one.name: one for one in measured if one.size == ours.size and one.joins}
+    others = {run.name: run for run in measured if run.size == ours.size and run.joins}
     mine = spread(ours.seconds)
     if AGAINST in others:
         theirs = spread(others[AGAINST].seconds)
@@ -274,20 +274,23 @@ def bars_of(ours: Measured, measured: list[Measured]) -> Iterator[Bar]:
         yield Bar(f"{ours.size}: faster than the recipe at 0 s", "less than", median, "s", mine)
 
 
-def as_json(one: Measured) -> dict[str, object]:
+def as_json(measured: Measured) -> dict[str, object]:
     """All that was measured of one contender at one size."""
     return {
-        "contender": one.name,
-        "members": one.size.members,
-        "partitions": one.size.partitions,
-        "layout": LAYOUTS.get(one.name),
+        "contender": measured.name,
+        "members": measured.size.members,
+        "partitions": measured.size.partitions,
+        "layout": LAYOUTS.get(measured.name),
         "joins": [
-            {**asdict(join), "floor": floor_of(one.size, LAYOUTS[one.name], join.change)}
-            if one.name in LAYOUTS
+            {
+                **asdict(join),
+                "floor": floor_of(measured.size, LAYOUTS[measured.name], join.change),
+            }
+            if measured.name in LAYOUTS
             else asdict(join)
-            for join in one.joins
+            for join in measured.joins
         ],
-        "failures": one.failures,
+        "failures": measured.failures,
     }
 
 
@@ -307,7 +310,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     for text in options.sizes.split(","):
         members, _, partitions = text.partition("x")
         size = Size(int(members), int(partitions))
-        measured += measure(size, options, lambda said: print(said, file=sys.stderr))
+        measured += measure(size, options, lambda line: print(line, file=sys.stderr))
     report_of(measured, options).show(as_json=options.json)
 
 

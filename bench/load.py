@@ -35,17 +35,17 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import pyarrow.dataset as dataset
+from bench.support.report import Bar, Report, Spread, cpu_used, number, parser_of, spread
 from decode import lines, set_07
-from measuring import Bar, Report, Spread, cpu_used, number, parser_of, spread
 
-from model.log.codecs import Codec
-from pipeline.kafkalog.options import options_of
-from pipeline.kafkalog.source import register
-from pipeline.loading.load import load_logs
-from pipeline.loading.writing import Loaded, LoadTask, load
-from pipeline.session import Wanted, session
-from pipeline.sweeps.runners import Pool, Process, Runner
-from pipeline.sweeps.spark import Spark
+from watchkeeper.model.log.format.codecs import Codec
+from watchkeeper.pipeline.kafkalog.options import options_of
+from watchkeeper.pipeline.kafkalog.source import register
+from watchkeeper.pipeline.loading.load import load_logs
+from watchkeeper.pipeline.loading.load_task import Loaded, LoadTask, load
+from watchkeeper.pipeline.session import Wanted, session
+from watchkeeper.pipeline.sweeps.runners import Pool, Process, Runner
+from watchkeeper.pipeline.sweeps.spark import Spark
 
 PER_SECOND = 1_000_000.0
 CORES = 2
@@ -163,8 +163,8 @@ def add_rows(
 ) -> None:
     """A row for each of those that loaded, and the bars."""
     for name, several in found.items():
-        rates = spread([messages / one.wall_s for one in several], higher_is_better=True)
-        cpu_us = spread([one.cpu_s / messages * 1e6 for one in several])
+        rates = spread([messages / run.wall_s for run in several], higher_is_better=True)
+        cpu_us = spread([run.cpu_s / messages * 1e6 for run in several])
         ratio = messages / rates.median / cats.median
         row = (
             number(rates.best),
@@ -190,7 +190,7 @@ def add_rows(
 
 
 def measure(messages: int, rounds: int, only: Sequence[str]) -> Report:
-    """Load everything by everybody, round by round in turn."""
+    """Load everything with every contender, round by round in turn."""
     messages -= messages % CORES
     report = Report(
         f"{messages:,} messages of {PAYLOAD_BYTES} bytes into Parquet on {CORES} cores, "

@@ -31,14 +31,14 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from measuring import CLOCKS, Bar, Clock, Report, Spread, number, parser_of, spread
+from bench.support.report import CLOCKS, Bar, Clock, Report, Spread, number, parser_of, spread
 
-from model.log.log import Log
-from model.log.message import Message
-from model.log.message_set import encode
-from model.log.settings import LogSettings
-from model.log.storage import MakeFolder
-from real.storage import FileStorage
+from watchkeeper.model.log.format.message_07 import Message
+from watchkeeper.model.log.format.message_set_07 import encode
+from watchkeeper.model.log.log import Log
+from watchkeeper.model.log.settings import LogSettings
+from watchkeeper.model.log.storage import MakeFolder
+from watchkeeper.real.storage.file_storage import FileStorage
 
 PAYLOAD_BYTES = 100
 ENTRY_BYTES = PAYLOAD_BYTES + 10
@@ -78,7 +78,7 @@ class Subject:
         self.a_set = kind.messages
         self.flush_messages = kind.flush
         widths = [at // 2 * 37 % 81 * (-1) ** at * kind.is_mixed for at in range(self.a_set)]
-        self.contents = encode(Message.of(os.urandom(PAYLOAD_BYTES + one)) for one in widths)
+        self.contents = encode(Message.of(os.urandom(PAYLOAD_BYTES + width)) for width in widths)
         self.sets = max(size_bytes // len(self.contents), 1)
         self.size_bytes = self.sets * len(self.contents)
         self.plain = home / "plain"
@@ -92,7 +92,7 @@ class Subject:
         for _ in range(self.sets):
             self.storage.run(self.log.append(self.contents))
         self.storage.run(self.log.flush())
-        assert self.log.readable_end == self.size_bytes
+        assert self.log.high_watermark == self.size_bytes
 
     def append_plainly(self) -> None:
         """Write every set to the file, and sync it as often."""
@@ -146,7 +146,7 @@ class Subject:
 
 @contextmanager
 def nowhere() -> Iterator[socket.socket]:
-    """A connection to somebody who throws everything away; over when he has all."""
+    """A connection to a process that discards everything; ends when it has received all."""
     here, there = socket.socketpair()
     pid = os.fork()
     if not pid:
@@ -183,7 +183,7 @@ def rates_of(home: Path, kind: Sets, size_bytes: int) -> list[float]:
     waits = CLOCKS["cpu" if kind.flush == NEVER else "wall"]
     clocks = (waits, waits, *[CLOCKS["cpu"]] * 4)
     found = [
-        rate(subject.size_bytes, clock, one) for clock, one in zip(clocks, work, strict=True)
+        rate(subject.size_bytes, clock, task) for clock, task in zip(clocks, work, strict=True)
     ]
     subject.storage.close()
     return found
@@ -204,7 +204,7 @@ def measure(folder: Path, size_bytes: int, rounds: int) -> Report:
             rmtree(home)
         columns = [spread(column, higher_is_better=True) for column in zip(*found, strict=True)]
         ratios = [
-            spread([one[at] / one[at + 1] for one in found], higher_is_better=True)
+            spread([rates[at] / rates[at + 1] for rates in found], higher_is_better=True)
             for at in (0, 2, 4)
         ]
         add_rows(report, kind, columns, ratios)
@@ -250,8 +250,8 @@ NETWORK_MB_PER_S = 1250.0
 def add_bar(report: Report, what: str, kind: Sets, ours: Spread, of: Spread) -> None:
     """Add a bar where there is one."""
     if what == "append" and (kind.messages, kind.flush) == (200, FLUSH_MESSAGES):
-        said = f"append, {kind.name}, flushed after {kind.flush}"
-        report.bars.append(Bar(said, "at least", OF_PLAIN, "of plain", of))
+        name = f"append, {kind.name}, flushed after {kind.flush}"
+        report.bars.append(Bar(name, "at least", OF_PLAIN, "of plain", of))
     elif what == "send":
         report.bars.append(Bar(what, "at least", NETWORK_MB_PER_S, "MB/s", ours))
 

@@ -17,12 +17,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from measuring import CLOCKS, Bar, Report, number, parser_of, spread
+from bench.support.report import CLOCKS, Bar, Report, number, parser_of, spread
 
-from model.properties import judge
-from model.verdicts import Verdict
-from scenarios import from_text
-from sim.world import simulate
+from watchkeeper.model.properties.judge import judge
+from watchkeeper.model.properties.verdicts import Verdict
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.scenarios import from_text
+from watchkeeper.sim.world import simulate
 
 MILLION = 1_000_000
 BAR_S = 60.0
@@ -40,7 +41,7 @@ groups:
   readers:
     consumers: 1
     streams: {{clicks: 1}}
-    promise: at least once
+    guarantee: at least once
     config: {{refresh.leader.backoff.ms: 10}}
 timeline:
   - {{at: 2s, produce: clicks, rate: 1000000/s, size: 100B, for: {ms}ms}}
@@ -62,7 +63,7 @@ def measure(millions: float, rounds: int, clock_name: str) -> Report:
         ran.append(ended - began)
         if found.verdict is not Verdict.HOLDS:
             raise SystemExit(f"messages were lost: {found.evidence}")
-        batches, read = sum(1 for _ in done.trace.of_kind("sent")), found.evidence
+        batches, read = sum(1 for _ in done.trace.of_kind(EventKind.SENT)), found.evidence
     report = Report(
         f"Messages through a simulated broker, {rounds} rounds, {clock_name} time",
         ("million messages", "batches", "run s", "best", "messages/s", "judge s"),

@@ -30,16 +30,16 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from measuring import Bar, Report, number, once, parser_of
+from bench.support.report import Bar, Report, number, once, parser_of
 
-from model.log import message_08, message_set, requests
-from model.log.at_once import undamaged
-from model.log.codecs import Codec, compress
-from model.log.entries import checked, messages_in, valid_size, whole_entries
-from model.log.errors import LogError
-from model.log.message import Message
-from model.log.message_08 import KeyedMessage
-from model.log.wire import frame_size
+from watchkeeper.model.log.format import message_08, message_set_07, requests
+from watchkeeper.model.log.format.bulk_checksum import intact_prefix
+from watchkeeper.model.log.format.codecs import Codec, compress
+from watchkeeper.model.log.format.entries import check_set, intact_size, messages_in, valid_size
+from watchkeeper.model.log.format.errors import LogError
+from watchkeeper.model.log.format.frames import frame_size
+from watchkeeper.model.log.format.message_07 import Message
+from watchkeeper.model.log.format.message_08 import KeyedMessage
 
 LIMIT_BYTES = 64 * 1024
 """The largest frame, and the most that may be decompressed, in this bench."""
@@ -62,7 +62,7 @@ KEYED = [KeyedMessage(key, value) for key in (None, b"", b"key") for value in (N
 
 def wrapper(inner: bytes, codec: Codec) -> bytes:
     """A wrapper of 0.7 round anything."""
-    return message_set.encode([Message.of(compress(codec, inner), codec=codec)])
+    return message_set_07.encode([Message.of(compress(codec, inner), codec=codec)])
 
 
 def wrapper_08(inner: bytes, codec: Codec) -> bytes:
@@ -72,12 +72,12 @@ def wrapper_08(inner: bytes, codec: Codec) -> bytes:
 
 def sets_07() -> list[bytes]:
     """Message sets of 0.7."""
-    plain = message_set.encode(MESSAGES)
+    plain = message_set_07.encode(MESSAGES)
     packed = [wrapper(plain, codec) for codec in (Codec.GZIP, Codec.SNAPPY)]
     bombs = [
         wrapper(bytes(BOMB_TIMES * LIMIT_BYTES), codec) for codec in (Codec.GZIP, Codec.SNAPPY)
     ]
-    tiny = message_set.encode([Message.of(b"42", magic=0)] * (LIMIT_BYTES // 11))
+    tiny = message_set_07.encode([Message.of(b"42", magic=0)] * (LIMIT_BYTES // 11))
     most = wrapper(tiny, Codec.GZIP)
     nested = wrapper(wrapper(packed[0] + plain, Codec.SNAPPY) * 3, Codec.GZIP)
     many = packed[0] * 50
@@ -107,7 +107,8 @@ def request_frames() -> list[bytes]:
     produces = [requests.ProduceRequest("clicks", 3, data) for data in sets_07()[:3]]
     several = requests.MultiProduceRequest(tuple(produces))
     return [
-        requests.encode_request(one) for one in (*produces, several, FETCH, MULTIFETCH, OFFSETS)
+        requests.encode_request(request)
+        for request in (*produces, several, FETCH, MULTIFETCH, OFFSETS)
     ]
 
 
@@ -119,7 +120,7 @@ def response_frames() -> list[bytes]:
         requests.MultiFetchResponse(parts),
         requests.OffsetsResponse(tuple(range(0, 9000, 1000))),
     )
-    return [requests.encode_response(one) for one in responses]
+    return [requests.encode_response(response) for response in responses]
 
 
 # --- who reads them --------------------------------------------------------------------
@@ -130,9 +131,9 @@ def read_request(frame: bytes) -> Any:
     size_bytes = frame_size(frame, limit_bytes=LIMIT_BYTES)
     request = requests.decode_request(frame[4 : 4 + size_bytes])
     produces = getattr(request, "produces", (request,))
-    for one in produces:
-        if isinstance(one, requests.ProduceRequest):
-            append(one.messages)  # type: ignore[arg-type]
+    for produce in produces:
+        if isinstance(produce, requests.ProduceRequest):
+            append(produce.messages)  # type: ignore[arg-type]
     return request
 
 
@@ -142,9 +143,9 @@ def response_to(request: requests.Request) -> Use:
     def read(frame: bytes) -> Any:
         size_bytes = frame_size(frame, limit_bytes=LIMIT_BYTES)
         response = requests.decode_response(request, frame[4 : 4 + size_bytes])
-        for one in getattr(response, "responses", (response,)):
-            if isinstance(one, requests.FetchResponse):
-                consume(one.messages)  # type: ignore[arg-type]
+        for part in getattr(response, "responses", (response,)):
+            if isinstance(part, requests.FetchResponse):
+                consume(part.messages)  # type: ignore[arg-type]
         return response
 
     return read
@@ -152,30 +153,35 @@ def response_to(request: requests.Request) -> Use:
 
 def append(data: bytes) -> Any:
     """What a broker does with a set; what it sees at once has to be what it appends."""
-    seen = undamaged(data, largest_payload_bytes=10**6)
-    for deep in (False, True):
-        kept = checked(data, deep=deep, largest_payload_bytes=10**6, limit_bytes=LIMIT_BYTES)
+    seen = intact_prefix(data, largest_payload_bytes=10**6)
+    for opens_wrappers in (False, True):
+        kept = check_set(
+            data,
+            opens_wrappers=opens_wrappers,
+            largest_payload_bytes=10**6,
+            limit_bytes=LIMIT_BYTES,
+        )
     assert (seen.message_count, seen.size_bytes) <= (kept.message_count, kept.size_bytes)
     return kept
 
 
 def consume(data: bytes) -> Any:
     """What a consumer does with a set, message by message."""
-    for one in messages_in(data, 1000, limit_bytes=LIMIT_BYTES):
-        assert 1000 <= one.offset <= one.next_offset <= 1000 + len(data)
+    for message in messages_in(data, 1000, limit_bytes=LIMIT_BYTES):
+        assert 1000 <= message.offset <= message.next_offset <= 1000 + len(data)
     return valid_size(data)
 
 
 def payloads(data: bytes) -> Any:
-    """What whoever reads in bulk does with a set."""
-    return message_set.payloads(data, limit_bytes=LIMIT_BYTES)
+    """Decode a set as a bulk reader does."""
+    return message_set_07.payloads(data, limit_bytes=LIMIT_BYTES)
 
 
 def recover(data: bytes) -> Any:
     """What a broker does with a file; what is left has to be read without an error."""
-    whole = whole_entries(data)
-    assert whole == whole_entries(data[:whole]) == valid_size(data[:whole])
-    return list(message_set.shallow(data[:whole]))
+    intact = intact_size(data)
+    assert intact == intact_size(data[:intact]) == valid_size(data[:intact])
+    return list(message_set_07.shallow(data[:intact]))
 
 
 def read_08(data: bytes) -> Any:
@@ -185,8 +191,8 @@ def read_08(data: bytes) -> Any:
 
 def assign_08(data: bytes) -> Any:
     """What a broker of 0.8 does with a set; it has to be as good as new then."""
-    found = message_08.assigned(data, 1000, limit_bytes=LIMIT_BYTES)
-    assert message_08.whole_entries(found.data) == len(found.data)
+    found = message_08.assign_offsets(data, 1000, limit_bytes=LIMIT_BYTES)
+    assert message_08.intact_size(found.data) == len(found.data)
     return found
 
 
@@ -301,7 +307,7 @@ def subjects() -> dict[str, Subject]:
         "0.7, recovered": Subject(old, recover, mend_07),
         "0.8, consumed": Subject(new, read_08, mend_08, wrapper_08),
         "0.8, assigned": Subject(new, assign_08, mend_08, wrapper_08),
-        "0.8, recovered": Subject(new, message_08.whole_entries, mend_08),
+        "0.8, recovered": Subject(new, message_08.intact_size, mend_08),
     }
 
 
@@ -388,7 +394,7 @@ def report_of(judge: Judge, count: int, seed: int) -> Report:
         Bar("anything but a value or a named error", "at most", 0, "", once(len(judge.wrong))),
         Bar("memory at once", "at most", TIMES_THE_LIMIT, "times the limit", once(peak_times)),
     ]
-    report.notes += [one[:400] for one in judge.wrong[:MOST_SHOWN]]
+    report.notes += [sentence[:400] for sentence in judge.wrong[:MOST_SHOWN]]
     return report
 
 

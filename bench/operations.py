@@ -25,14 +25,14 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from measuring import CLOCKS, Bar, Clock, Report, Spread, number, parser_of, spread
+from bench.support.report import CLOCKS, Bar, Clock, Report, Spread, number, parser_of, spread
 from simpy import Environment, Event
 
-from model.asks import new_session
-from model.operations import ZooKeeper
-from model.program import Ended, Program
-from scenarios import from_text
-from sim.world import simulate
+from watchkeeper.model.actor.effects import new_session
+from watchkeeper.model.actor.operations import ZooKeeper
+from watchkeeper.model.actor.program import Ended, Program
+from watchkeeper.scenarios import from_text
+from watchkeeper.sim.world import simulate
 
 MIXED_PER_SECOND = 30_000.0
 ZNODES = 16

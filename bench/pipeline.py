@@ -26,18 +26,18 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from measuring import Bar, Report, cpu_used, number, once, parser_of
-from standalone import cluster
+from bench.support.report import Bar, Report, cpu_used, number, once, parser_of
+from bench.support.spark_cluster import cluster
 
-from pipeline.session import Wanted
-from pipeline.sweeps.choosing import chunk_runs, look
-from pipeline.sweeps.conduct import Progress, run_left
-from pipeline.sweeps.grid import Cell, Grid
-from pipeline.sweeps.runners import Pool, Process, Runner
-from pipeline.sweeps.spark import Spark
-from pipeline.sweeps.store import Manifest, Store, opened
-from pipeline.sweeps.summing import rows_of
-from scenarios import load
+from watchkeeper.pipeline.session import Wanted
+from watchkeeper.pipeline.sweeps.grid import Cell, Grid
+from watchkeeper.pipeline.sweeps.run import Progress, run_left
+from watchkeeper.pipeline.sweeps.runner_choice import chunk_runs, look
+from watchkeeper.pipeline.sweeps.runners import Pool, Process, Runner
+from watchkeeper.pipeline.sweeps.spark import Spark
+from watchkeeper.pipeline.sweeps.store import Manifest, Store, opened
+from watchkeeper.pipeline.sweeps.summary import rows_of
+from watchkeeper.scenarios import load
 
 SCENARIO = "consumer-crash"
 VARIANTS = ("hardened", "kafka_08")
@@ -83,7 +83,7 @@ def measured(make: Callable[[Path], Runner], grid: Grid, size: int, folder: Path
 
 
 def _silent(progress: Progress) -> None:
-    """Nobody looks."""
+    """Show no progress."""
 
 
 def rows_in(store: Store, manifest: Manifest) -> list[dict[str, Any]]:
@@ -95,7 +95,7 @@ def rows_in(store: Store, manifest: Manifest) -> list[dict[str, Any]]:
 def work_in(store: Store, manifest: Manifest) -> float:
     """What all chunks took."""
     tables = store.tables(manifest, ["number"])
-    return sum(float(one.schema.metadata[b"watchkeeper.seconds"]) for one in tables)
+    return sum(float(table.schema.metadata[b"watchkeeper.seconds"]) for table in tables)
 
 
 @contextmanager
@@ -147,17 +147,22 @@ def measure(work_s: float, rounds: int, on_cluster: bool) -> Report:
                 took.setdefault(name, []).append(measured(make, grid, size, Path(folder)))
                 print(f"{name}: {took[name][-1].wall:.1f} s", file=sys.stderr, flush=True)
     expected = next(iter(took.values()))[0].rows
-    if any(one.rows != expected for found in took.values() for one in found):
+    if any(timing.rows != expected for found in took.values() for timing in found):
         raise SystemExit("the runners came to different results; nothing is worth measuring")
-    best = {name: min(found, key=lambda one: one.wall) for name, found in took.items()}
-    for name, one in best.items():
-        beside = max(one.cpu - one.work, 0.0)
-        figures = (one.wall, grid.runs / one.wall, one.cpu, one.work, beside)
+    best = {name: min(found, key=lambda timing: timing.wall) for name, found in took.items()}
+    for name, timing in best.items():
+        beside = max(timing.cpu - timing.work, 0.0)
+        figures = (timing.wall, grid.runs / timing.wall, timing.cpu, timing.work, beside)
         report.rows.append([name, *map(number, figures)])
     _add_bars(report, *best.values())
     report.data["runners"] = {
-        name: {"wall_s": one.wall, "cpu_s": one.cpu, "work_s": one.work, "runs": grid.runs}
-        for name, one in best.items()
+        name: {
+            "wall_s": timing.wall,
+            "cpu_s": timing.cpu,
+            "work_s": timing.work,
+            "runs": grid.runs,
+        }
+        for name, timing in best.items()
     }
     return report
 

@@ -24,16 +24,16 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from drawn import LOAD, Aimed
-from measuring import Report, parser_of
+from bench.support.random_faults import LOAD, Aimed
+from bench.support.report import Report, parser_of
 
-from model.properties import judge
-from model.registry import Layout
-from model.verdicts import Verdict
-from scenarios import Scenario, ScenarioError, from_text
-from sim.world import simulate
-from watchkeeper.exploring import explore_scenario, limits
-from watchkeeper.findings import FAULTS
+from watchkeeper.check.check import explore_scenario, limits
+from watchkeeper.checker.search.search import SearchOptions
+from watchkeeper.model.properties.judge import judge
+from watchkeeper.model.properties.verdicts import Verdict
+from watchkeeper.model.registry.paths import Layout
+from watchkeeper.scenarios import Scenario, ScenarioError, from_text
+from watchkeeper.sim.world import simulate
 
 PROVED = "hardened"
 TEXT = """
@@ -50,12 +50,12 @@ settle: 10s
 A_RUN = 100
 """Seeds that a process simulates before it takes others."""
 MOST_TOLD = 5
-"""Violations of a case that are told at once; `--json` has all of them."""
+"""Violations of a case that are printed at once; `--json` has all of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A small cluster, and what may befall it."""
+    """A small cluster, and the faults that may strike it."""
 
     name: str
     faults: Mapping[str, int] = field(default_factory=dict)
@@ -89,18 +89,28 @@ class Case:
 
 
 LAYOUTS: tuple[Layout, ...] = ("0.7", "0.8")
+FAULTS: Mapping[str, Mapping[str, int]] = {
+    "none": {},
+    "crash and restart": {"crash": 1, "restart": 1},
+    "expiry": {"expire": 1},
+    "disconnection": {"disconnect": 1},
+    "lost reply": {"lost_reply": 1},
+    "late request": {"late_request": 1},
+    "join and leave": {"join": 1, "leave": 1},
+}
+"""What may strike a case once; a run draws faults of the same kinds."""
 CASES = (
     *(
         Case(f"{kind.replace(' ', '-')}/{layout}", faults, layout)
         for layout in LAYOUTS
         for kind, faults in FAULTS.items()
     ),
-    Case("messages/0.7", {"ghost": 1}, partitions=1, messages=1),
+    Case("messages/0.7", {"late_request": 1}, partitions=1, messages=1),
     Case("brokers/0.7", {"broker_crash": 1, "broker_restart": 1}, brokers=2, partitions=1),
     Case(
         "three-of-nine/0.7",
         {
-            **dict.fromkeys(("crash", "restart", "expire", "ghost", "lost_reply"), 1),
+            **dict.fromkeys(("crash", "restart", "expire", "late_request", "lost_reply"), 1),
             **dict.fromkeys(("join", "leave", "broker_crash", "broker_restart"), 1),
         },
         brokers=2,
@@ -109,7 +119,7 @@ CASES = (
         begin="settled",
     ),
 )
-"""The cells of docs/findings.md in which everything holds, and three larger ones."""
+"""Small clusters in both layouts, each with its kind of fault, and three larger ones."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +143,7 @@ class Runs:
     @property
     def violating(self) -> int:
         """How many of them violate what was proved."""
-        return len({one.seed for one in self.broken})
+        return len({broken.seed for broken in self.broken})
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,9 +162,11 @@ class Compared:
 def proved_of(case: Case) -> tuple[int, tuple[str, ...]]:
     """How many states a case has, and what holds in all of them."""
     explored = explore_scenario(
-        case.scenario(PROVED), limits=limits(None, None, None), goes_on=True
+        case.scenario(PROVED), options=SearchOptions(limits(None, None, None), finds_all=True)
     )
-    holds = [one.claim.name for one in explored.findings if one.verdict is Verdict.HOLDS]
+    holds = [
+        finding.claim.name for finding in explored.findings if finding.verdict is Verdict.HOLDS
+    ]
     return explored.searched.progress.states, tuple(holds)
 
 
@@ -169,9 +181,9 @@ def run(case: Case, variant: str, proved: Sequence[str], seeds: range) -> Runs:
         done = simulate(drawn, seed)
         struck += all(effect.is_real for effect in done.effects)
         broken += [
-            Broken(seed, one.claim.name, one.evidence)
-            for one in judge(drawn, done.trace, done.effects).findings
-            if one.verdict is Verdict.VIOLATED and one.claim.name in proved
+            Broken(seed, finding.claim.name, finding.evidence)
+            for finding in judge(drawn, done.trace, done.effects).findings
+            if finding.verdict is Verdict.VIOLATED and finding.claim.name in proved
         ]
     return Runs(len(seeds), struck, tuple(broken))
 
@@ -187,9 +199,9 @@ def compared(case: Case, variant: str, seeds: int, pool: Executor | None) -> Com
         states,
         proved,
         Runs(
-            sum(one.seeds for one in runs),
-            sum(one.struck for one in runs),
-            tuple(broken for one in runs for broken in one.broken),
+            sum(run.seeds for run in runs),
+            sum(run.struck for run in runs),
+            tuple(broken for run in runs for broken in run.broken),
         ),
     )
 
@@ -222,31 +234,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
             found.append(compared(case, given.simulated, given.seeds, pool))
             _tell(found[-1])
     report_of(found).show(as_json=given.json)
-    return int(any(one.runs.broken or not one.proved for one in found))
+    return int(any(case.runs.broken or not case.proved for case in found))
 
 
-def _tell(one: Compared) -> None:
+def _tell(case: Compared) -> None:
     """Say what has come of a case, and of which seeds."""
-    runs = one.runs
-    said = f"{one.case}: {runs.violating} of {runs.seeds} seeds violate what was proved"
-    print(said, file=sys.stderr, flush=True)
+    runs = case.runs
+    sentence = f"{case.case}: {runs.violating} of {runs.seeds} seeds violate what was proved"
+    print(sentence, file=sys.stderr, flush=True)
     for broken in runs.broken[:MOST_TOLD]:
         print(f"  seed {broken.seed}: {broken.what}: {broken.evidence}", file=sys.stderr)
 
 
 def report_of(found: Sequence[Compared]) -> Report:
     """All of it."""
-    seeds = sum(one.runs.seeds for one in found)
-    broken = sum(one.runs.violating for one in found)
+    seeds = sum(case.runs.seeds for case in found)
+    broken = sum(case.runs.violating for case in found)
     report = Report(
         f"Chance against proof: of {seeds:,} simulated runs {broken:,} violate what was proved",
         ("case", "states", "proved", "seeds", "every fault struck", "violate it"),
-        data={"cases": [asdict(one) for one in found]},
+        data={"cases": [asdict(case) for case in found]},
     )
-    for one in found:
-        runs = one.runs
-        figures = (one.states, len(one.proved), runs.seeds, runs.struck, runs.violating)
-        report.rows.append([one.case, *(f"{figure:,}" for figure in figures)])
+    for case in found:
+        runs = case.runs
+        figures = (case.states, len(case.proved), runs.seeds, runs.struck, runs.violating)
+        report.rows.append([case.case, *(f"{figure:,}" for figure in figures)])
     return report
 
 

@@ -21,12 +21,12 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from measuring import CLOCKS, Bar, Clock, Report, Spread, number, parser_of, spread
+from bench.support.report import CLOCKS, Bar, Clock, Report, Spread, number, parser_of, spread
 
-from model.plan import Plan
-from model.properties import judge
-from scenarios import from_text, load
-from sim.world import Simulated, simulate
+from watchkeeper.model.plan.plan import Plan
+from watchkeeper.model.properties.judge import judge
+from watchkeeper.scenarios import from_text, load
+from watchkeeper.sim.world import Simulated, simulate
 
 CHAOS = Path(__file__).resolve().parent / "chaos.yaml"
 SEEDS_PER_SECOND = 50.0
@@ -180,7 +180,7 @@ def add_row(report: Report, name: str, rounds: list[list[Cost]]) -> Spread:
     report.data.setdefault("runs", []).append(
         {
             "name": name,
-            "ms": {stage: asdict(one) for stage, one in figures.items()},
+            "ms": {stage: asdict(figure) for stage, figure in figures.items()},
             "events": events,
             "operations": operations,
         }

@@ -12,7 +12,8 @@ to rest, and then these are checked:
 
   the run      every property of the project, judged on the merged trace: no partition was
                ever fetched by two members with live sessions, none is without a reader
-               at rest, nobody deleted what was another's, and so on; every kill had its effect
+               at rest, no process deleted a znode of another, and so on; every kill had its
+               effect
   the registry every ephemeral znode below the run's root belongs to the session that a
                live process has now, and every consumer and broker has one
   this machine no process, thread, open file, listening port or folder is left of the round
@@ -41,19 +42,20 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from measuring import Bar, Report, once, parser_of
+from bench.support.report import Bar, Report, once, parser_of
+from tests.support.live_zookeeper import descendants
 
-from model.verdicts import Verdict
-from real.embedded import ROOT
-from real.live import live
-from real.ports import is_free, open_sockets
-from real.world import World
-from scenarios import Scenario
-from sim.world import Simulated
-from tests.live import descendants
-from watchkeeper.arguments import scenario_of
-from watchkeeper.result import Result
-from watchkeeper.running import judged, versions
+from watchkeeper.api.arguments import scenario_of
+from watchkeeper.api.result import Result
+from watchkeeper.api.simulate import judged, versions
+from watchkeeper.model.properties.verdicts import Verdict
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.real.ports import is_free, open_sockets
+from watchkeeper.real.world.embedded import ROOT
+from watchkeeper.real.world.run import live
+from watchkeeper.real.world.world import World
+from watchkeeper.scenarios import Scenario
+from watchkeeper.sim.world import Simulated
 
 CONSUMERS, BROKERS, SERVERS = 5, 3, 3
 GROUP = "billing"
@@ -93,7 +95,7 @@ class Timeline:
         while self.kills.total() < number:
             at_s += self.chance.uniform(*PAUSES_S)
             kind = self.chance.choices([*WEIGHTS], [*WEIGHTS.values()])[0]
-            free = [one for one in names_of(kind) if self.free_at_s.get(one, 0) <= at_s]
+            free = [name for name in names_of(kind) if self.free_at_s.get(name, 0) <= at_s]
             if kind == "server":
                 self._kill_servers(at_s, free, number)
             elif len(free) > 1:  # one consumer and one broker at least stay up
@@ -122,7 +124,7 @@ class Timeline:
 
 
 def names_of(kind: str) -> list[str]:
-    """Everybody who can be struck."""
+    """Every process that can be struck."""
     if kind == "server":
         return [f"zookeeper/{number}" for number in range(1, SERVERS + 1)]
     if kind == "broker":
@@ -162,7 +164,7 @@ def fields_of(timeline: Timeline, layout: str, settle_s: float) -> dict[str, Any
                 },
             }
         },
-        "timeline": [load, *sorted(timeline.entries, key=lambda one: int(one["at"][:-2]))],
+        "timeline": [load, *sorted(timeline.entries, key=lambda entry: int(entry["at"][:-2]))],
         "settle": milliseconds(settle_s),
     }
 
@@ -182,7 +184,7 @@ class Here:
     def beyond(self, before: Here) -> list[str]:
         """What there is more of than before, in words."""
         now, then = asdict(self), asdict(before)
-        return [f"{now[one] - then[one]} {one}" for one in now if now[one] > then[one]]
+        return [f"{now[kind] - then[kind]} {kind}" for kind in now if now[kind] > then[kind]]
 
 
 def here() -> Here:
@@ -198,7 +200,7 @@ def here() -> Here:
 
 @dataclass(slots=True)
 class Look:
-    """What is seen of a world at the end of its run, while everybody still lives."""
+    """What is seen of a world at the end of its run, while every process still lives."""
 
     ports: list[int] = field(default_factory=list)
     wrong: list[str] = field(default_factory=list)
@@ -213,7 +215,7 @@ class Look:
         names = [*world.consumers, *world.brokers]
         for name in names:
             addresses = cluster.proxy.hosts_of(name).split(",")
-            self.ports += [int(one.rpartition(":")[2]) for one in addresses]
+            self.ports += [int(address.rpartition(":")[2]) for address in addresses]
         self.ports += [broker.port for _, broker in world.brokers.values()]
         self._look_at_sessions(world, cluster, names)
 
@@ -227,7 +229,8 @@ class Look:
                 alive[session.number] = name
         owners = Counter(owner for _, owner in ephemerals(cluster.operator, ROOT))
         self.wrong += [
-            f"{number} znodes below {ROOT} belong to session 0x{owner:x}, which is nobody's"
+            f"{number} znodes below {ROOT} belong to session 0x{owner:x}, "
+            "which no live process has"
             for owner, number in owners.items()
             if owner not in alive
         ]
@@ -239,7 +242,9 @@ def ephemerals(client: Any, path: str) -> list[tuple[str, int]]:
     """The ephemeral znodes from a path on, each with its session."""
     children, stat = client.get_children(path, include_data=True)
     found = [(path, stat.ephemeralOwner)] if stat.ephemeralOwner else []
-    return found + [one for child in children for one in ephemerals(client, f"{path}/{child}")]
+    return found + [
+        ephemeral for child in children for ephemeral in ephemerals(client, f"{path}/{child}")
+    ]
 
 
 # --- a round ---------------------------------------------------------------------------
@@ -293,7 +298,7 @@ def run(scenario: Scenario, seed: int, variant: str, look: Look) -> Result:
     """Run it for real, and judge it."""
     plan = scenario.plan(variant)
 
-    done = live(plan, seed, versions=versions(), look=look)
+    done = live(plan, seed, versions=versions(), inspect=look)
     return judged(scenario, plan, seed, Simulated(done.trace, done.effects, done.operations))
 
 
@@ -302,9 +307,9 @@ def said_of(result: Result) -> list[str]:
     if result.verdict is Verdict.HOLDS:
         return []
     return [
-        f"{one.claim.name} {one.verdict.value}: {one.evidence}"
-        for one in result.findings
-        if one.counts and one.verdict is not Verdict.HOLDS
+        f"{finding.claim.name} {finding.verdict.value}: {finding.evidence}"
+        for finding in result.findings
+        if finding.counts and finding.verdict is not Verdict.HOLDS
     ]
 
 
@@ -312,9 +317,9 @@ def leaders_killed(result: Result) -> int:
     """How many servers led when they were killed."""
     leader, found = "", 0
     for event in result.trace:
-        if event.kind == "leads":
+        if event.kind == EventKind.LEADER_ELECTED:
             leader = event.node
-        elif event.kind == "fault" and event.detail["verb"] == "crash":
+        elif event.kind == EventKind.FAULT and event.detail["verb"] == "crash":
             found += event.node == leader
     return found
 
@@ -331,7 +336,7 @@ def left_behind(before: Here, ports: list[int]) -> list[str]:
 def _left(before: Here, ports: list[int]) -> list[str]:
     busy = [port for port in ports if not is_free(port)]
     taken = [f"{len(busy)} ports, {busy[0]} among them"] if busy else []
-    return [f"left behind: {one}" for one in [*here().beyond(before), *taken]]
+    return [f"left behind: {name}" for name in [*here().beyond(before), *taken]]
 
 
 # --- what is said ----------------------------------------------------------------------
@@ -340,35 +345,39 @@ def _left(before: Here, ports: list[int]) -> list[str]:
 def report_of(rounds: list[Round], wanted: int) -> Report:
     """The table of the rounds."""
     killed: Counter[str] = Counter()
-    for one in rounds:
-        killed.update(one.kills)
+    for soak_round in rounds:
+        killed.update(soak_round.kills)
     report = Report(
-        f"{killed.total()} kills in {sum(one.took_s for one in rounds):.0f} s: "
+        f"{killed.total()} kills in {sum(soak_round.took_s for soak_round in rounds):.0f} s: "
         f"{', '.join(f'{number} {kind}s' for kind, number in sorted(killed.items()))}; "
-        f"{sum(one.leaders for one in rounds)} servers led",
+        f"{sum(soak_round.leaders for soak_round in rounds)} servers led",
         ("round", "seed", "layout", *WEIGHTS, "leaders", "events", "seconds", "verdict", ""),
-        data={"rounds": [asdict(one) for one in rounds]},
+        data={"rounds": [asdict(soak_round) for soak_round in rounds]},
     )
     report.rows = [
         [
-            str(one.number),
-            str(one.seed),
-            one.layout,
-            *(str(one.kills.get(kind, 0)) for kind in WEIGHTS),
-            str(one.leaders),
-            f"{one.events:,}",
-            f"{one.took_s:.0f}",
-            one.verdict,
-            f"{len(one.wrong)} amiss" if one.wrong else "nothing amiss",
+            str(soak_round.number),
+            str(soak_round.seed),
+            soak_round.layout,
+            *(str(soak_round.kills.get(kind, 0)) for kind in WEIGHTS),
+            str(soak_round.leaders),
+            f"{soak_round.events:,}",
+            f"{soak_round.took_s:.0f}",
+            soak_round.verdict,
+            f"{len(soak_round.wrong)} amiss" if soak_round.wrong else "nothing amiss",
         ]
-        for one in rounds
+        for soak_round in rounds
     ]
-    amiss = sum(len(one.wrong) for one in rounds)
+    amiss = sum(len(soak_round.wrong) for soak_round in rounds)
     report.bars = [
         Bar("kills", "at least", wanted, "kills", once(killed.total())),
         Bar("what was amiss", "at most", 0, "things", once(amiss)),
     ]
-    report.notes = [f"round {one.number}: {said}" for one in rounds for said in one.wrong]
+    report.notes = [
+        f"round {soak_round.number}: {sentence}"
+        for soak_round in rounds
+        for sentence in soak_round.wrong
+    ]
     return report
 
 
@@ -378,9 +387,9 @@ def all_rounds(options: Namespace) -> Iterator[Round]:
     for number in itertools.count():
         if left <= 0:
             return
-        one = lived(number, min(left, options.a_round), options)
-        print(one, file=sys.stderr)
-        yield one
+        soak_round = lived(number, min(left, options.a_round), options)
+        print(soak_round, file=sys.stderr)
+        yield soak_round
         left -= options.a_round
 
 
@@ -404,7 +413,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         rounds = list(all_rounds(options))
     tempfile.tempdir = None
     report_of(rounds, options.kills).show(as_json=options.json)
-    sys.exit(1 if any(one.wrong for one in rounds) else 0)
+    sys.exit(1 if any(soak_round.wrong for soak_round in rounds) else 0)
 
 
 if __name__ == "__main__":

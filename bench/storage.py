@@ -3,15 +3,15 @@
     python bench/storage.py [--folder DIR] [--subject files] [--rounds 5] [--mib 64] [--json]
 
 In each round the disk under a folder is measured as `watchkeeper calibrate --disk` does, the
-patterns below are done for real, and the same patterns are simulated on the machine that was
-found. What the simulation gets is divided by what was real, round by round, since the machine
-may be busier in one round than in another, and the median of the rounds is held against the
+patterns below run on real files, and the same patterns are simulated on the machine that was
+found. The simulated figure is divided by the real one round by round, since the machine
+may be busier in one round than in another, and the median of the rounds is compared with the
 bar. *At best* takes the best round of each pattern, and simulates it on the machine that has
-the best of each figure: what there is when nobody else wants it.
+the best of each figure, as an idle machine would have.
 
 Of the subjects, `files` are plain files, by the system calls that a log makes; `log` is the log
 of a broker, which also checks every message that it takes. What it spends on that is measured
-with a storage that does nothing, and simulated as computing (see `subjects.py`).
+with a storage that does nothing, and simulated as computing (see `support/storage_subjects.py`).
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from measuring import Bar, Report, Spread, number, parser_of
-from subjects import SUBJECTS, Real, Simulated, Subject, message_set
+from bench.design_page.host import Host, new_host, run
+from bench.support.report import Bar, Report, Spread, number, parser_of
+from bench.support.storage_subjects import SUBJECTS, Real, Simulated, Subject, message_set
 
-from model.measured import Distribution
-from model.measured_disk import DISK_QUICK, MIB, MeasuredDisk
-from real.disk_measuring import measure_disk
-from real.loopback import sink
-from sim.host import Host, new_host, run
-from sim.machine import MachineProfile
-from sim.work import Delivered
-from watchkeeper.disk_profiles import disk_section, machine_with
+from watchkeeper.model.calibration.disk import DISK_QUICK, MIB, MeasuredDisk
+from watchkeeper.model.calibration.latency import Distribution
+from watchkeeper.operate.disk_profile import disk_section, machine_with
+from watchkeeper.real.calibration.disk import measure_disk
+from watchkeeper.real.calibration.loopback import sink
+from watchkeeper.sim.disk.host_costs import MachineProfile
+from watchkeeper.sim.storage.host_effects import Delivered
 
 MOST_OFF = 25.0
 KIB = 1024
@@ -148,16 +148,16 @@ def machine_of(measured: MeasuredDisk, folder: Path) -> MachineProfile:
 
 
 def best_of(measured: Sequence[MeasuredDisk]) -> MeasuredDisk:
-    """The best of each figure: what the machine does when nobody else wants it."""
+    """The best of each figure: that of an idle machine."""
     best: dict[str, Any] = {}
-    for name in (one.name for one in fields(MeasuredDisk)):
-        values = [getattr(one, name) for one in measured]
+    for name in (field.name for field in fields(MeasuredDisk)):
+        values = [getattr(disk, name) for disk in measured]
         if name.endswith("_per_s"):
             best[name] = max(values)
         elif name == "call_ns":
             best[name] = min(values)
         elif isinstance(values[0], Distribution):
-            best[name] = min(values, key=lambda one: one.median)
+            best[name] = min(values, key=lambda spread: spread.median)
     return replace(measured[0], **best)
 
 
@@ -169,8 +169,8 @@ class Rounds:
         self.subject = SUBJECTS[name]
         self.total_bytes = total_bytes
         self.measured: list[MeasuredDisk] = []
-        self.real: dict[str, list[float]] = {one.name: [] for one in PATTERNS}
-        self.simulated: dict[str, list[float]] = {one.name: [] for one in PATTERNS}
+        self.real: dict[str, list[float]] = {pattern.name: [] for pattern in PATTERNS}
+        self.simulated: dict[str, list[float]] = {pattern.name: [] for pattern in PATTERNS}
         self.own_ns: dict[str, int] = {}
 
     def take(self) -> None:
@@ -180,11 +180,11 @@ class Rounds:
         for pattern in PATTERNS:
             own_ns = pattern.own_ns(self.subject)
             self.own_ns[pattern.name] = min(own_ns, self.own_ns.get(pattern.name, own_ns))
-            one = self.subject.real(self.folder)
+            folder = self.subject.real(self.folder)
             try:
-                self.real[pattern.name].append(pattern.real(one, self.total_bytes))
+                self.real[pattern.name].append(pattern.real(folder, self.total_bytes))
             finally:
-                one.close()
+                folder.close()
             self.simulated[pattern.name].append(self.simulate(pattern, machine, own_ns))
 
     def simulate(self, pattern: Pattern, machine: MachineProfile, own_ns: int) -> float:
@@ -197,7 +197,7 @@ class Rounds:
     def row(self, pattern: Pattern, best: MachineProfile) -> dict[str, Any]:
         """What was real, and what was simulated: by the median, and at best."""
         real, simulated = self.real[pattern.name], self.simulated[pattern.name]
-        ratios = [one / other for one, other in zip(simulated, real, strict=True)]
+        ratios = [ours / other for ours, other in zip(simulated, real, strict=True)]
         best_simulated = self.simulate(pattern, best, self.own_ns[pattern.name])
         return {
             "pattern": pattern.name,

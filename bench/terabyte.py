@@ -5,7 +5,7 @@
 One broker takes a terabyte in the 86,400 s of a day, in requests of a size, spread over its
 partitions, and sends each to a consumer who keeps up. Segments are rolled at 512 MiB, and the
 oldest of a partition are deleted so that a tenth of a terabyte is kept. Everything goes through
-the pagecache to the disk; what is asked for, written and read is counted, and the CPU time
+the pagecache to the disk; what is requested, written and read is counted, and the CPU time
 that all of it costs this machine. `--part 0.1` simulates a tenth of the day.
 """
 
@@ -20,13 +20,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from measuring import Bar, Report, number, once, parser_of
+from bench.design_page.host import Host, new_host, run
+from bench.support.report import Bar, Report, number, once, parser_of
 
-from model.log.contents import Series, whole
-from model.log.storage import Append, CreateFile, Delete, Send
-from sim.host import Host, new_host, run
-from sim.machine import MACHINES, Connection
-from sim.work import Idle
+from watchkeeper.model.log.format.contents import Series, whole_series
+from watchkeeper.model.log.storage import Append, CreateFile, Delete, Send
+from watchkeeper.sim.disk.host_costs import MACHINES, Connection
+from watchkeeper.sim.storage.host_effects import Idle
 
 TERABYTE = 10**12
 DAY_US = 86_400_000_000
@@ -59,7 +59,7 @@ class Partition:
             if len(self.segments) > self.most_segments:
                 await Delete(self.segments.popleft())
         count = size_bytes // ENTRY_BYTES
-        contents = whole(Series(self.name, self.messages, count, PAYLOAD_BYTES))
+        contents = whole_series(Series(self.name, self.messages, count, PAYLOAD_BYTES))
         self.messages += count
         at = self.size_bytes
         self.size_bytes += await Append(self.segments[-1], contents)
@@ -84,7 +84,10 @@ def measure(machine: str, part: float, size_bytes: int, count: int) -> Report:
     begin = time.process_time()
     run(host, [host.start(host.process(), serve(host, partitions, requests, size_bytes))])
     took = time.process_time() - begin
-    files, written = host.storage.files, sum(one.messages for one in partitions) * ENTRY_BYTES
+    files, written = (
+        host.storage.files,
+        sum(partition.messages for partition in partitions) * ENTRY_BYTES,
+    )
     report = Report(
         f"A terabyte a day on one broker ({machine}); {part:g} of a day, {requests:,} requests",
         ("what", "", "of a whole day"),

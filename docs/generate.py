@@ -1,10 +1,10 @@
-"""Writes the reference pages that can be made from the code, and checks that they are.
+"""Generates reference pages from the code, and checks that they are up to date.
 
     python docs/generate.py            write them
-    python docs/generate.py --check    exit 1 if one of them is not what the code says
+    python docs/generate.py --check    exit 1 if one of them is out of date
 
-A page that is generated says so in its second line. The table of what `hardened` holds is
-made by running it, fault by fault; that takes two minutes.
+The second line of a generated page says so. The table of the properties that `hardened` holds
+needs a run and a search for each fault; that takes about five minutes.
 """
 
 from __future__ import annotations
@@ -22,49 +22,57 @@ from kafkalog import kafkalog_page
 from log_formats import log_formats_page
 from pagecache import pagecache_page
 
-from model.faults import VERBS
-from model.log.settings import SETTINGS as LOG_SETTINGS
-from model.messages import MESSAGE_PROPERTIES
-from model.properties import PROPERTIES
-from model.settings import SETTINGS
-from model.trace import COLUMNS, KINDS
-from model.variants import VARIANTS, Variant
-from real.broker_settings import DEFAULTS as BROKER_DEFAULTS
-from real.broker_settings import SETTINGS as BROKER_SETTINGS
-from scenarios import load, shipped
-from scenarios.message_schema import (
+from watchkeeper.model.group.settings import SETTINGS
+from watchkeeper.model.group.variants import VARIANTS, Variant
+from watchkeeper.model.log.settings import SETTINGS as LOG_SETTINGS
+from watchkeeper.model.plan.faults import VERBS
+from watchkeeper.model.plan.roles import ROLES
+from watchkeeper.model.properties.judge import PROPERTIES
+from watchkeeper.model.properties.messages import MESSAGE_PROPERTIES
+from watchkeeper.model.properties.verdicts import KNOWN_LIMIT
+from watchkeeper.model.trace.kinds import MEANINGS
+from watchkeeper.model.trace.trace import COLUMNS
+from watchkeeper.real.broker.settings import DEFAULTS as BROKER_DEFAULTS
+from watchkeeper.real.broker.settings import SETTINGS as BROKER_SETTINGS
+from watchkeeper.scenarios import load, shipped
+from watchkeeper.scenarios.schema.message_schema import (
+    DeliveryGuaranteeModel,
     HandlingModel,
     MirrorModel,
     ProducerModel,
-    PromiseModel,
     StorageModel,
 )
-from scenarios.schema import (
+from watchkeeper.scenarios.schema.schema import (
     BrokerModel,
     ClusterModel,
     ConsumerModel,
     EntryBase,
     FilterModel,
     GroupModel,
-    HappeningModel,
     LiveModel,
     ScenarioModel,
+    SometimesModel,
     SweepModel,
     TopicModel,
     TriggerModel,
     WorldsModel,
     ZooKeeperModel,
 )
-from scenarios.search_schema import BoundsModel, ReadModel, ScheduleModel, StepModel
+from watchkeeper.scenarios.schema.search_schema import (
+    BoundsModel,
+    ReadModel,
+    ScheduleModel,
+    StepModel,
+)
 
 HOME = Path(__file__).parent
 WIDTH = 80
-"""Of the help of a command, whatever the terminal of whoever writes the pages."""
+"""The width of a command's help, independent of the terminal."""
 MADE = "<!-- made by docs/generate.py; edit the code, not this page -->"
 
 
 def cell(value: Any) -> str:
-    """A value as a cell of a table."""
+    """Format a value as a cell of a table."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if value is None:
@@ -77,21 +85,21 @@ def cell(value: Any) -> str:
 
 
 def table(head: list[str], rows: Iterator[list[str]]) -> str:
-    """A table in Markdown."""
+    """Format a table in Markdown."""
     lines = [f"| {' | '.join(head)} |", f"|{' --- |' * len(head)}"]
     lines += [f"| {' | '.join(row)} |" for row in rows]
     return "\n".join(lines)
 
 
 def page(title: str, *parts: str) -> str:
-    """A whole page."""
+    """Put a page together."""
     return "\n\n".join([f"# {title}\n{MADE}", *parts]) + "\n"
 
 
 def variants_page() -> str:
-    """The variants' table: a row for each question, a column for each variant."""
+    """The table of variants: a row for each design question, a column for each variant."""
     names = list(VARIANTS)
-    no_question = ("name", "about", "flaw")
+    no_question = ("name", "about")
     questions = [field.name for field in fields(Variant) if field.name not in no_question]
     rows = (
         [field.replace("_", " "), *(cell(getattr(VARIANTS[name], field)) for name in names)]
@@ -101,8 +109,8 @@ def variants_page() -> str:
     return page(
         "The variants",
         "A variant is a version of the protocol: an answer to every question that the design "
-        "pages leave open, or settle in two ways. The code of the protocol asks the row; it "
-        "never asks for a variant by name.",
+        "pages leave open, or answer in two ways. The protocol code reads this row; it never "
+        "compares the name of a variant.",
         about,
         table(["question", *(f"`{name}`" for name in names)], rows),
     )
@@ -111,25 +119,29 @@ def variants_page() -> str:
 def properties_page() -> str:
     """The properties."""
     rows = (
-        [f"**{claim.name}**", claim.kind, claim.says]
+        [f"**{claim.name}**", claim.kind, claim.says, claim.exercise or "any run"]
         for claim in (*PROPERTIES, *MESSAGE_PROPERTIES)
     )
     return page(
         "The properties",
-        "Every run is judged by these, from its trace alone. A verdict is *holds*, *violated* "
-        "or *unknown*. *Strict single ownership* is judged in every run and counts for the "
-        "verdict where a scenario says `strict: true`, since no client of ZooKeeper can promise "
-        "it without fencing what it writes to.",
-        table(["property", "kind", "says"], rows),
-        "*At rest* means: no rebalance runs, no notification is under way or unread, no timer "
-        "for another attempt runs, no process stands still, every process is connected, its "
-        "session is alive, no session is left of a process that is gone, no fault is in force, "
+        "Every run is judged by these properties, from its trace alone. A verdict is *holds*, "
+        "*violated* or *unknown*. *Strict single ownership* is judged in every run and counts "
+        "for the verdict only with `strict: true`, since no client of ZooKeeper can guarantee "
+        "it unless the storage that it writes to checks a fence.",
+        "A run that never exercises a property could not have violated it: the property is "
+        "then *unknown*, in simulated and live runs, in searches and in the analysis. Without "
+        + " and ".join(f"*{claim.name}*" for claim in PROPERTIES if claim.is_optional)
+        + " a run is judged by the others.",
+        table(["property", "kind", "meaning", "exercised by"], rows),
+        "*At rest* means: no rebalance runs, no notification is in transit or unread, no timer "
+        "for another attempt runs, no process is paused, every process is connected, its "
+        "session is alive, no session of an ended process is left, no fault is in force, "
         "and all that for two ticks.",
     )
 
 
 def faults_page() -> str:
-    """The alphabet of the timeline."""
+    """The verbs of the timeline."""
     rows = (
         [
             f"`{verb.name}`",
@@ -137,18 +149,26 @@ def faults_page() -> str:
             " or ".join(verb.targets),
             verb.about,
             ", ".join(
-                f"`{one}`{' (needed)' if one in verb.required else ''}" for one in verb.options
+                f"`{option}`{' (required)' if option in verb.required else ''}"
+                for option in verb.options
             ),
             ", ".join(verb.worlds) or f"none: {verb.lacking}",
         ]
         for verb in VERBS.values()
     )
     return page(
-        "What can happen in a timeline",
-        "An entry has one of these verbs with its target, a moment (`at: 5s`, or `on:` a step of "
-        "a member), and options. Every entry counts what it did; one that did nothing makes the "
-        "run *unknown*.",
-        table(["verb", "kind", "target", "what happens", "options", "worlds"], rows),
+        "The verbs of a timeline",
+        "An entry has one of these verbs with its target, a time (`at: 5s`) or a step of a "
+        "member (`on:`), and options. Every entry counts its effects; an entry without an "
+        "effect makes the run *unknown*.",
+        table(["verb", "kind", "target", "effect", "options", "worlds"], rows),
+        "## Roles\n\n"
+        "A server may be named by its role. The role is resolved when the action strikes; the "
+        "report and the trace name the server that had it. `restart` starts the server again "
+        "that an action with the same role has struck last. An action that finds no target "
+        "does nothing, and the report and the trace have the reason. With several clusters a "
+        "role has a prefix, as in `main:zookeeper/leader`.",
+        table(["target", "meaning"], ([f"`{role.name}`", role.about] for role in ROLES.values())),
     )
 
 
@@ -156,10 +176,16 @@ def events_page() -> str:
     """The kinds of event."""
     return page(
         "The trace",
-        "A trace is one table in the order in which things happened. In a file it is JSON lines: "
+        "A trace is one table of events, in their order. In a file it is JSON lines: "
         f"a header, then an array for each event with these columns: {', '.join(COLUMNS)}. "
         "`detail` is an object whose keys depend on the kind.",
-        table(["kind", "what it says"], ([f"`{kind}`", said] for kind, said in KINDS.items())),
+        table(
+            ["kind", "meaning"],
+            ([f"`{kind}`", meaning] for kind, meaning in MEANINGS.items()),
+        ),
+        "In the 0.8 layout an `applied` write of a partition's state says who leads from then "
+        "on. There is none when a replica that does not lead dies or comes back: its `isr` and "
+        "`leader_epoch` are those of the last change of the leader.",
     )
 
 
@@ -177,9 +203,12 @@ def settings_page() -> str:
     )
     return page(
         "A consumer's settings",
-        "They have Kafka's own names; either release's name is understood in every variant, and "
-        "the default is that of the release a variant stands for. `hardened` has those of 0.8.2.",
-        table(["name in 0.7.2", "name in 0.8.2", "default", "default", "what it sets"], rows),
+        "The settings have Kafka's own names. Every variant accepts the names of both releases; "
+        "its defaults are those of its release. `hardened` has those of 0.8.2.",
+        table(
+            ["name in 0.7.2", "name in 0.8.2", "default in 0.7.2", "default in 0.8.2", "meaning"],
+            rows,
+        ),
     )
 
 
@@ -200,9 +229,9 @@ def broker_settings_page() -> str:
     )
     return page(
         "A broker's settings",
-        "They have the names of Kafka 0.7, and its defaults. What can be set of single topics "
-        "takes a value for each: `clicks:1000,orders:50`.",
-        table(["name", "by topic", "default", "what it sets"], chain(own, of_logs)),
+        "The settings have the names and the defaults of Kafka 0.7. A setting by topic takes a "
+        "value for each topic: `clicks:1000,orders:50`.",
+        table(["name", "by topic", "default", "meaning"], chain(own, of_logs)),
     )
 
 
@@ -216,13 +245,13 @@ MODELS = (
     ("A producer", ProducerModel),
     ("A mirror", MirrorModel),
     ("A group", GroupModel),
-    ("A promise", PromiseModel),
-    ("Handling", HandlingModel),
+    ("A delivery guarantee", DeliveryGuaranteeModel),
+    ("Handling of messages", HandlingModel),
     ("A consumer", ConsumerModel),
     ("A filter", FilterModel),
     ("An entry of the timeline", EntryBase),
     ("A step", TriggerModel),
-    ("Something to look for", HappeningModel),
+    ("An expected event", SometimesModel),
     ("Bounds", BoundsModel),
     ("Schedules", ScheduleModel),
     ("Steps of a schedule", StepModel),
@@ -240,22 +269,22 @@ def scenario_page() -> str:
         rows = (
             [
                 f"`{field.alias or name}`",
-                "needed"
+                "required"
                 if field.is_required()
                 else cell_default(field.get_default(call_default_factory=True)),
                 field.description or "",
             ]
             for name, field in model.model_fields.items()
         )
-        parts.append(f"## {title}\n\n{table(['field', 'default', 'what it says'], rows)}")
+        parts.append(f"## {title}\n\n{table(['field', 'default', 'meaning'], rows)}")
     return page(
         "Scenario files",
         "A scenario is a YAML file. `watchkeeper schema` prints its JSON Schema, which editors "
         "use to complete and check. Durations are written `5s`, `200ms`, `2m`; rates `200/s`; "
         "sizes `100B`, `2kB`.",
         *parts,
-        "The verbs of the timeline and their options stand in [faults](faults.md), the kinds of "
-        "event in [trace](trace.md), a consumer's settings in [settings](settings.md).",
+        "[Faults](faults.md) lists the verbs of the timeline and their options, "
+        "[trace](trace.md) the kinds of event, and [settings](settings.md) those of a consumer.",
     )
 
 
@@ -267,7 +296,7 @@ def cell_default(value: Any) -> str:
 
 
 def shipped_page() -> str:
-    """The scenarios that are shipped, and what each expects."""
+    """The shipped scenarios and their expectations."""
     parts = []
     for name in shipped():
         scenario = load(name)
@@ -280,21 +309,23 @@ def shipped_page() -> str:
         )
     return page(
         "The shipped scenarios",
-        "`watchkeeper run NAME` runs one of them wherever watchkeeper is installed. Where a "
-        "property *may* be violated, chance decides: some seeds show it.",
+        "`watchkeeper run NAME` runs one of them wherever watchkeeper is installed. A property "
+        "that *may* be violated is violated with some seeds.",
         *parts,
     )
 
 
 def expectation(wanted: Any) -> str:
-    """What is expected of a variant that does not hold."""
-    said = f"violated: {', '.join(wanted.violated)}" if wanted.violated else "may hold"
-    return said + (f"; may be violated: {', '.join(wanted.may)}" if wanted.may else "")
+    """Describe the expectation of a variant that does not always hold."""
+    text = f"violated: {', '.join(wanted.violated)}" if wanted.violated else "may hold"
+    if wanted.limit:
+        text = f"{KNOWN_LIMIT}: {', '.join(wanted.violated)}. {wanted.limit}"
+    return text + (f"; may be violated: {', '.join(wanted.may)}" if wanted.may else "")
 
 
 def command_line_page() -> str:
     """The help of every command."""
-    from watchkeeper.cli import app
+    from watchkeeper.cli.main import app
 
     parts = []
     context = click.Context(
@@ -306,8 +337,8 @@ def command_line_page() -> str:
 
 
 def commands_of(group: click.Group, context: click.Context, before: str) -> Iterator[str]:
-    """The help of every command of a group, and of those below it."""
-    for name, command in sorted(group.commands.items()):
+    """The help of every command of a group and of its subgroups."""
+    for name, command in group.commands.items():
         inner = click.Context(command, parent=context, info_name=name)
         yield f"## {before}{name}\n\n```text\n{command.get_help(inner)}\n```"
         if isinstance(command, click.Group):
@@ -332,9 +363,9 @@ PAGES: dict[str, Callable[[], str]] = {
 
 
 def main(arguments: list[str]) -> int:
-    """Write the pages, or those that are named, or check them."""
+    """Write or check all pages, or the named ones."""
     stale = []
-    wanted = [one for one in arguments if one != "--check"] or list(PAGES)
+    wanted = [argument for argument in arguments if argument != "--check"] or list(PAGES)
     for name in wanted:
         make = PAGES[name]
         path = HOME / name
@@ -345,7 +376,7 @@ def main(arguments: list[str]) -> int:
         elif not path.exists() or path.read_text() != text:
             stale.append(name)
     for name in stale:
-        print(f"docs/{name} is not what the code says; run python docs/generate.py")
+        print(f"docs/{name} is out of date; run python docs/generate.py")
     return 1 if stale else 0
 
 

@@ -1,33 +1,38 @@
-"""Runs `hardened` under every kind of fault and makes a table of what it holds."""
+"""Runs `hardened` under every kind of fault, and tabulates the properties that it holds."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
 from typing import Any
 
-from hardened_faults import BY_FILTER, FAULTS, FOLLOWER, LEADER, ONLY_08, Timeline
+from findings import found_of_all, markdown_table, searches_in_words
+from hardened_faults import BY_FILTER, FAULTS, ONLY_08, Timeline
 
-from model.faults import VERBS
-from model.properties import PROPERTIES
-from model.verdicts import Verdict
 from watchkeeper import Result, simulate
+from watchkeeper.model.plan.faults import VERBS
+from watchkeeper.model.properties.judge import PROPERTIES
+from watchkeeper.model.properties.ownership import STRICT
+from watchkeeper.model.properties.verdicts import KNOWN_LIMIT, Verdict
+from watchkeeper.model.registry.paths import Layout
 
 SEEDS = range(30)
-LAYOUTS = ("0.7", "0.8")
+LAYOUTS: tuple[Layout, ...] = ("0.7", "0.8")
 OF_DISKS = {"disk_slow", "disk_full"}
-"""They need brokers that store messages, whose scenarios have a page of their own."""
+"""Verbs that need brokers with storage, whose scenarios have a page of their own."""
+MOST_STATES = 4_000_000
+"""Where a search of the page would end."""
 LOAD = {"at": "0s", "produce": "clicks", "rate": "100/s"}
 
 
 def scenario(timeline: Timeline, layout: str, *, by_filter: bool = False) -> dict[str, Any]:
-    """A small group under these faults."""
+    """The scenario of a small group under these faults."""
     replicas = {"replicas": 2} if layout == "0.8" else {}
     wanted = {"filter": {"white_list": ".*"}} if by_filter else {"streams": {"clicks": 1}}
     config = {"zookeeper.session.timeout.ms": 2000, "auto.commit.interval.ms": 1000}
     return {
         "name": "hardened",
-        "about": "what hardened holds",
+        "about": "the properties that hardened holds",
         "clusters": {
             "main": {
                 "layout": layout,
@@ -41,51 +46,24 @@ def scenario(timeline: Timeline, layout: str, *, by_filter: bool = False) -> dic
     }
 
 
-@cache
-def leader(layout: str, seed: int) -> str:
-    """The server that chance makes the leader at the beginning of a run."""
-    trace = simulate(scenario([], layout), seed=seed).trace
-    return next(event.node for event in trace.of_kind("leads"))
-
-
-def follower(layout: str, seed: int) -> str:
-    """A server that is not the leader."""
-    return next(name for name in ("zookeeper/1", "zookeeper/2") if name != leader(layout, seed))
-
-
-def aimed(timeline: Timeline, layout: str, seed: int) -> Timeline:
-    """The same timeline with the names of the servers that are meant."""
-    names = {LEADER: leader, FOLLOWER: follower}
-    return [
-        {
-            key: names[value](layout, seed)
-            if isinstance(value, str) and value in names
-            else value
-            for key, value in entry.items()
-        }
-        for entry in timeline
-    ]
-
-
 def run(name: str, layout: str, seed: int) -> Result:
-    """A run under this fault; AssertionError if an entry of its timeline did nothing."""
-    timeline = aimed(FAULTS[name], layout, seed)
-    fields = scenario(timeline, layout, by_filter=name in BY_FILTER)
+    """Run a fault; AssertionError if an entry of its timeline had no effect."""
+    fields = scenario(FAULTS[name], layout, by_filter=name in BY_FILTER)
     result = simulate(fields, seed=seed)
-    if not all(one.is_real for one in result.effects):
+    if not all(effect.is_real for effect in result.effects):
         raise AssertionError(f"{name} had no effect with seed {seed} on {layout}")
     return result
 
 
 def verdicts(name: str, seeds: Iterable[int] = SEEDS) -> dict[str, str]:
-    """Property -> the worst that hardened makes of it under this fault, in both layouts."""
+    """The worst verdict of each property under this fault, in both layouts."""
     found = {claim.name: Verdict.HOLDS for claim in PROPERTIES}
     for layout in LAYOUTS if name not in ONLY_08 else ("0.8",):
         for seed in seeds:
-            for one in run(name, layout, seed).findings:
-                before = found.get(one.claim.name)
+            for finding in run(name, layout, seed).findings:
+                before = found.get(finding.claim.name)
                 if before is not None and before is not Verdict.VIOLATED:
-                    found[one.claim.name] = max(before, one.verdict, key=BADNESS.index)
+                    found[finding.claim.name] = max(before, finding.verdict, key=BADNESS.index)
     return {claim: verdict.value for claim, verdict in found.items()}
 
 
@@ -93,7 +71,7 @@ BADNESS = [Verdict.HOLDS, Verdict.UNKNOWN, Verdict.VIOLATED]
 
 
 def verbs_without_a_row() -> set[str]:
-    """The verbs that can be done to a group and are in no timeline here."""
+    """The verbs that concern a group and are in no timeline here."""
     used = {key for timeline in FAULTS.values() for entry in (LOAD, *timeline) for key in entry}
     return {verb.name for verb in VERBS.values() if verb.worlds} - used - OF_DISKS
 
@@ -102,24 +80,49 @@ def rows() -> Iterator[list[str]]:
     """A row for each fault."""
     for name in FAULTS:
         found = verdicts(name)
-        yield [name, *(f"**{said}**" if said != "holds" else said for said in found.values())]
+        yield [name, *(_cell(claim, word) for claim, word in found.items())]
+
+
+def _cell(claim: str, verdict: str) -> str:
+    """A verdict; what no client can hold is a known limit, which the page explains."""
+    if claim == STRICT.name and verdict == Verdict.VIOLATED.value:
+        return KNOWN_LIMIT
+    return verdict if verdict == Verdict.HOLDS.value else f"**{verdict}**"
+
+
+def searched() -> Iterator[str]:
+    """A table of searches for each layout."""
+    rows = [("hardened", layout) for layout in LAYOUTS]
+    for found in found_of_all(rows, MOST_STATES, lambda line: print(line, file=sys.stderr)):
+        yield f"Layout {found.layout}: {searches_in_words(found)}."
+        yield "\n".join(markdown_table(["states", *found.columns], found.rows))
 
 
 def hardened_page(page: Callable[..., str], table: Callable[..., str]) -> str:
-    """The page: the table, and why its few exceptions are none that a client could mend."""
+    """The page: the table, and why no client can avoid its few exceptions."""
     runs = len(SEEDS) * len(LAYOUTS)
     return page(
         "What `hardened` holds",
         f"Three consumers, two brokers, four partitions, both layouts; {runs} runs of each "
-        f"fault, {len(SEEDS)} where only the 0.8 layout knows it. Every verb of the timeline is "
-        "among them, but for those of disks, which only brokers that store messages have. Chance "
-        "proves nothing; it is a table of what was tried and found.",
+        f"fault, {len(SEEDS)} of faults that only the 0.8 layout has. The table covers every "
+        "verb of the timeline except those of disks, which need brokers that store messages. "
+        "Random runs prove nothing; the table shows what was tried, and with which result.",
         table(["fault", *(claim.name for claim in PROPERTIES)], rows()),
-        "*Strict single ownership* is the exception, and it has to be. A process that stands "
-        "still, or that ZooKeeper cannot reach, learns of the end of its session only when it "
-        "runs and is told; even at best the news needs a moment, and by then others may own what "
-        "it fetches. A client can only make the window short: `hardened` stops fetching as soon "
-        "as its connection is in doubt, so what remains is the moment between waking and "
-        "noticing. Whoever cannot bear even that has to fence what is written to, with a number "
-        "that grows with each owner.",
+        "*Strict single ownership* is a known limit of every client. A process that is paused, "
+        "or cut off from ZooKeeper, learns of the end of its session only when it runs and "
+        "receives the event. Even at best the event needs a moment, and by then another member "
+        "may own the partition. A client can only make the window short: `hardened` stops "
+        "fetching as soon as its connection is in doubt, so what remains is the moment between "
+        "resuming and noticing. A system that cannot tolerate even this has to fence its writes: "
+        "the storage checks a number that grows with each owner.",
+        "## Every interleaving",
+        "Two consumers, one broker, two partitions. Each search tries a fault or a change of "
+        "topics once, in every interleaving: with a group that begins with the start of its "
+        "members (*fresh*) or at rest (*settled*), without messages, or with one message of each "
+        f"partition. A search may see {MOST_STATES:,} states; `+ …` would mark one that has "
+        "more. A cell has the number of states. No state violates a property, and from each "
+        "state a converged state is reachable without further faults; *strict single "
+        "ownership* is not judged. [What searches have found](../findings.md) has the same "
+        "searches for every variant.",
+        *searched(),
     )

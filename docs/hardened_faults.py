@@ -1,4 +1,4 @@
-"""What `hardened` is put to: a row for each thing that can go wrong, every verb among them."""
+"""The faults that `hardened` is tested with: one row each, with every verb of the timeline."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ Timeline = list[dict[str, Any]]
 
 LEADER = "zookeeper/leader"
 FOLLOWER = "zookeeper/follower"
-"""Chance makes one server the leader; these stand for it, and for one that is not it."""
+"""Roles: which server leads depends on the seed."""
 
 
 def _once(verb: str, target: str, **options: Any) -> Timeline:
     return [{"at": "6s", verb: target, **_words(options)}]
 
 
-def _lost(what: str, node: str, asks: str, **options: Any) -> Timeline:
-    return [{"on": {"node": node, "asks": asks}, "lose": what, **options}]
+def _lost(what: str, node: str, purpose: str, **options: Any) -> Timeline:
+    return [{"on": {"node": node, "purpose": purpose}, "lose": what, **options}]
 
 
 def _then(first: Timeline, at: str, verb: str, target: str, **options: Any) -> Timeline:
@@ -29,10 +29,10 @@ def _words(options: dict[str, Any]) -> dict[str, Any]:
 
 MEMBERS: dict[str, Timeline] = {
     "a consumer is killed": _once("crash", "group/1"),
-    "a consumer is killed and comes back under its id": _then(
+    "a consumer is killed and restarts under its id": _then(
         _once("crash", "group/1"), "6500ms", "restart", "group/1"
     ),
-    "a consumer is killed and comes back under a new id": _then(
+    "a consumer is killed and restarts under a new id": _then(
         _once("crash", "group/1"), "6500ms", "restart", "group/1", as_="new id"
     ),
     "a consumer's machine is lost": _once("crash_host", "group/1"),
@@ -40,21 +40,23 @@ MEMBERS: dict[str, Timeline] = {
     "a consumer leaves and starts again": _then(
         _once("leave", "group/1"), "9s", "start", "group/1"
     ),
-    "a consumer stands still past its session": _once("pause", "group/1", for_="5s"),
-    "a consumer stands still for a moment": _once("pause", "group/1", for_="800ms"),
-    "a consumer whose clock is wrong registers anew": _then(
+    "a consumer is paused longer than its session timeout": _once("pause", "group/1", for_="5s"),
+    "a consumer is paused for a moment": _once("pause", "group/1", for_="800ms"),
+    "a consumer with a wrong clock registers again": _then(
         [{"at": "3s", "skew": "group/1", "by": "1h"}], "6s", "expire", "group/1"
     ),
     "killed between two steps of a rebalance": [
-        {"on": {"node": "group/2", "asks": "claim", "when": "after_reply"}, "crash": "group/2"}
+        {"on": {"node": "group/2", "purpose": "claim", "when": "after_reply"}, "crash": "group/2"}
     ],
 }
 
 SESSIONS: dict[str, Timeline] = {
-    "a session ends and its client learns at once": _once("expire", "group/1"),
-    "a session ends and its client is not told": _once("expire", "group/1", unknown="4s"),
+    "a session expires and its client learns of it at once": _once("expire", "group/1"),
+    "a session expires and its client learns of it later": _once(
+        "expire", "group/1", unknown="4s"
+    ),
     "a connection breaks": _once("disconnect", "group/1", for_="300ms"),
-    "a broker's session ends": _once("expire", "broker/1"),
+    "a broker's session expires": _once("expire", "broker/1"),
     "a broker's connection breaks": _once("disconnect", "broker/1", for_="300ms"),
 }
 
@@ -64,38 +66,46 @@ MESSAGES: dict[str, Timeline] = {
     "the reply to a release is lost": _lost("reply", "group/0", "release"),
     "the reply to a commit is lost": _lost("reply", "group/1", "commit"),
     "a claim is lost": _lost("request", "group/2", "claim"),
-    "a claim is lost and lands later": _lost("request", "group/2", "claim", lands_after="400ms"),
-    "a release is lost and lands later": _lost(
+    "a claim is lost and takes effect later": _lost(
+        "request", "group/2", "claim", lands_after="400ms"
+    ),
+    "a release is lost and takes effect later": _lost(
         "request", "group/0", "release", lands_after="400ms"
     ),
-    "a commit is lost and lands later": _lost(
+    "a commit is lost and takes effect later": _lost(
         "request", "group/1", "commit", lands_after="400ms"
     ),
 }
 
 LINKS: dict[str, Timeline] = {
-    "nothing passes to or from ZooKeeper": _once("partition", "group/1", for_="5s"),
-    "nothing passes to ZooKeeper": _once("partition", "group/1", direction="to", for_="5s"),
-    "nothing passes from ZooKeeper": _once("partition", "group/1", direction="from", for_="5s"),
-    "nothing passes to or from the brokers": _once(
+    "a consumer is cut off from ZooKeeper": _once("partition", "group/1", for_="5s"),
+    "a consumer cannot send to ZooKeeper": _once(
+        "partition", "group/1", direction="to", for_="5s"
+    ),
+    "a consumer cannot receive from ZooKeeper": _once(
+        "partition", "group/1", direction="from", for_="5s"
+    ),
+    "a consumer is cut off from the brokers": _once(
         "partition", "group/1", from_="brokers", for_="5s"
     ),
     "a broker is cut off from ZooKeeper": _once("partition", "broker/1", for_="5s"),
-    "everything takes longer": [{"at": "500ms", "delay": "group/1", "by": "80ms", "for": "8s"}],
-    "everything takes longer at a broker": [
+    "messages to and from a consumer take longer": [
+        {"at": "500ms", "delay": "group/1", "by": "80ms", "for": "8s"}
+    ],
+    "messages to and from a broker take longer": [
         {"at": "500ms", "delay": "broker/1", "by": "80ms", "for": "8s"}
     ],
 }
 
 ENSEMBLE: dict[str, Timeline] = {
     "the leader of ZooKeeper is killed": _once("crash", LEADER),
-    "the leader of ZooKeeper stands still": _once("pause", LEADER, for_="5s"),
+    "the leader of ZooKeeper is paused": _once("pause", LEADER, for_="5s"),
     "the leader of ZooKeeper is cut off": _once("partition", LEADER, for_="5s"),
     "a follower is killed": _once("crash", FOLLOWER),
-    "a follower is killed and comes back": _then(
+    "a follower is killed and restarts": _then(
         _once("crash", FOLLOWER), "9s", "restart", FOLLOWER
     ),
-    "a follower stands still": _once("pause", FOLLOWER, for_="5s"),
+    "a follower is paused": _once("pause", FOLLOWER, for_="5s"),
     "a follower is cut off": _once("partition", FOLLOWER, for_="5s"),
     "a follower falls behind": [{"at": "500ms", "lag": FOLLOWER, "by": "700ms", "for": "8s"}],
     "ZooKeeper is restarted server by server": _once("rolling_restart", "zookeeper", each="2s"),
@@ -103,17 +113,17 @@ ENSEMBLE: dict[str, Timeline] = {
 }
 
 BROKERS: dict[str, Timeline] = {
-    "a broker is killed and comes back": _then(
+    "a broker is killed and restarts": _then(
         _once("crash", "broker/1"), "11s", "restart", "broker/1"
     ),
     "a broker's machine is lost": _once("crash_host", "broker/1"),
     "a broker leaves and starts again": _then(
         _once("leave", "broker/1"), "11s", "start", "broker/1"
     ),
-    "a broker stands still past its session": _once("pause", "broker/1", for_="5s"),
+    "a broker is paused longer than its session timeout": _once("pause", "broker/1", for_="5s"),
     "a broker moves": _once("move", "broker/1", to="spare.example:9093"),
     "partitions are added": _once("add_partitions", "clicks", partitions_per_broker=3),
-    "a topic comes into being": _once("create_topic", "views", partitions_per_broker=2),
+    "a topic is created": _once("create_topic", "views", partitions_per_broker=2),
     "a topic is deleted": _then(
         _once("create_topic", "views", partitions_per_broker=2), "12s", "delete_topic", "views"
     ),
@@ -123,6 +133,6 @@ BROKERS: dict[str, Timeline] = {
 FAULTS = {**MEMBERS, **SESSIONS, **MESSAGES, **LINKS, **ENSEMBLE, **BROKERS}
 
 ONLY_08 = frozenset({"another broker leads a partition"})
-"""In the 0.7 layout a partition lives where its name says."""
-BY_FILTER = frozenset({"a topic comes into being", "a topic is deleted"})
-"""Where the group subscribes by a filter, so that a new topic is its business."""
+"""In the 0.7 layout the name of a partition contains its broker."""
+BY_FILTER = frozenset({"a topic is created", "a topic is deleted"})
+"""The group subscribes with a filter, so that a new topic concerns it."""

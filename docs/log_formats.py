@@ -1,18 +1,19 @@
-"""The page of the formats: every example is encoded, cut into fields and read by the code."""
+"""The page of the formats, whose examples are encoded and read by the code itself."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from model.log import errors, message_08
-from model.log.codecs import Codec, compress
-from model.log.contents import Contents
-from model.log.entries import messages_in, whole_entries
-from model.log.errors import CODES, LogError
-from model.log.message import Message
-from model.log.message_08 import KeyedMessage
-from model.log.message_set import encode, shallow, wrap
-from model.log.requests import (
+from watchkeeper.model.log.format import errors, message_08
+from watchkeeper.model.log.format.codecs import Codec, compress
+from watchkeeper.model.log.format.contents import Contents
+from watchkeeper.model.log.format.entries import intact_size, messages_in
+from watchkeeper.model.log.format.errors import CODES, LogError
+from watchkeeper.model.log.format.frames import LARGEST_FRAME_BYTES, WireStruct
+from watchkeeper.model.log.format.message_07 import Message
+from watchkeeper.model.log.format.message_08 import KeyedMessage
+from watchkeeper.model.log.format.message_set_07 import encode, shallow, wrap
+from watchkeeper.model.log.format.requests import (
     LATEST,
     RESPONSES,
     FetchRequest,
@@ -28,15 +29,14 @@ from model.log.requests import (
     encode_request,
     encode_response,
 )
-from model.log.wire import LARGEST_FRAME_BYTES, Laid
 
 Table = Callable[[list[str], Iterator[list[str]]], str]
 Row = tuple[str, str, int | None, str]
-"""A field: its name, its type, how many bytes it takes (None: the rest), what it says."""
+"""A field: its name, its type, its size in bytes (None: the rest), its meaning."""
 
 REST = None
-SIZE: Row = ("size", "int32", 4, "of what follows")
-PAYLOAD: Row = ("payload", "bytes", REST, "anything")
+SIZE: Row = ("size", "int32", 4, "the number of bytes that follow")
+PAYLOAD: Row = ("payload", "bytes", REST, "any bytes")
 CRC: Row = ("CRC", "int32", 4, "CRC-32 (zlib's) of the payload alone")
 MAGIC_0: tuple[Row, ...] = (SIZE, ("magic", "int8", 1, "0"), CRC, PAYLOAD)
 MAGIC_1: tuple[Row, ...] = (
@@ -47,32 +47,32 @@ MAGIC_1: tuple[Row, ...] = (
     PAYLOAD,
 )
 SNAPPY: tuple[Row, ...] = (
-    ("magic", "8 bytes", 8, "always these"),
+    ("magic", "8 bytes", 8, "constant"),
     ("version", "int32", 4, "1"),
-    ("oldest version", "int32", 4, "the oldest that can read it: 1"),
-    ("block size", "int32", 4, "of the block, compressed; once a block"),
+    ("oldest version", "int32", 4, "the oldest version that can read it: 1"),
+    ("block size", "int32", 4, "the compressed size of the block; one for each block"),
     ("block", "raw snappy", REST, "at most 32 KiB when decompressed"),
 )
 ENTRY_08: tuple[Row, ...] = (
-    ("offset", "int64", 8, "which message of the log it is, counted from 0"),
-    ("size", "int32", 4, "of what follows"),
-    ("CRC", "int32", 4, "CRC-32 (zlib's) of all that follows it"),
+    ("offset", "int64", 8, "the number of the message in the log, from 0"),
+    ("size", "int32", 4, "the number of bytes that follow"),
+    ("CRC", "int32", 4, "CRC-32 (zlib's) of all following bytes"),
     ("magic", "int8", 1, "0"),
     ("attributes", "int8", 1, "the three lowest bits: the codec"),
-    ("key length", "int32", 4, "-1: there is no key"),
-    ("key", "bytes", 1, "as many as that"),
-    ("value length", "int32", 4, "-1: there is no value, the message is a tombstone"),
-    ("value", "bytes", REST, "as many as that"),
+    ("key length", "int32", 4, "-1: no key"),
+    ("key", "bytes", 1, "the key"),
+    ("value length", "int32", 4, "-1: no value, the message is a tombstone"),
+    ("value", "bytes", REST, "the value"),
 )
 
 
 def hexadecimal(data: bytes) -> str:
-    """Bytes as they are shown."""
+    """Format bytes for a table."""
     return f"`{data.hex()}`" if data else ""
 
 
 def cut(data: bytes, rows: Sequence[Row]) -> Iterator[list[str]]:
-    """An example, field by field."""
+    """Cut an example into its fields."""
     at = 0
     for name, kind, width, says in rows:
         end = len(data) if width is REST else at + width
@@ -83,31 +83,31 @@ def cut(data: bytes, rows: Sequence[Row]) -> Iterator[list[str]]:
 
 def fields(table: Table, data: bytes, rows: Sequence[Row]) -> str:
     """The table of a format, with an example."""
-    return table(["field", "type", "example", "what it says"], cut(data, rows))
+    return table(["field", "type", "example", "meaning"], cut(data, rows))
 
 
 # --- 0.7 -------------------------------------------------------------------------------
 
 
 def offsets_of(table: Table) -> str:
-    """Which offsets the messages of a log have, plain and compressed."""
+    """The offsets of plain and compressed messages in a log."""
     three = [Message.of(text) for text in (b"one", b"two", b"three")]
     log = encode([Message.of(b"hello")]) + wrap(three, Codec.SNAPPY) + encode(three[:1])
     wrappers = {entry.offset: bool(entry.message.codec) for entry in shallow(log)}
     rows = (
         [
-            f"`{one.payload.decode()}`" if isinstance(one.payload, bytes) else "",
-            "compressed" if wrappers[one.offset] else "plain",
-            str(one.offset),
-            str(one.next_offset),
+            f"`{message.payload.decode()}`" if isinstance(message.payload, bytes) else "",
+            "compressed" if wrappers[message.offset] else "plain",
+            str(message.offset),
+            str(message.next_offset),
         ]
-        for one in messages_in(log)
+        for message in messages_in(log)
     )
     return table(["message", "entry", "offset", "next offset"], rows)
 
 
 def outcome(use: Callable[[Contents], object], data: bytes) -> str:
-    """What comes of reading something."""
+    """The result of a read, or the name of its error."""
     try:
         return str(use(data))
     except LogError as error:
@@ -115,13 +115,13 @@ def outcome(use: Callable[[Contents], object], data: bytes) -> str:
 
 
 def damage_table(table: Table) -> str:
-    """What a reader and recovery make of entries that are not as they should be."""
+    """The results of reading and of recovery for cut and damaged entries."""
     entry = encode([Message.of(b"hello")])
     cases = {
         "one entry": entry,
         "one entry, and 7 bytes of another": entry + entry[:7],
         "7 bytes of an entry, and nothing else": entry[:7],
-        "one entry, one whose payload was changed": entry + entry[:-1] + b"!",
+        "one entry, one with a changed payload": entry + entry[:-1] + b"!",
         "one entry, one of magic 7": entry + entry[:4] + b"\7" + entry[5:],
         "one entry, eight zeros": entry + bytes(8),
         "one entry, a wrapper round nothing": entry
@@ -129,14 +129,14 @@ def damage_table(table: Table) -> str:
     }
 
     def reading(data: Contents) -> str:
-        found = [one.payload for one in messages_in(data)]
+        found = [message.payload for message in messages_in(data)]
         return f"{len(found)} message{'' if len(found) == 1 else 's'}"
 
     rows = (
-        [what, str(len(data)), outcome(reading, data), outcome(whole_entries, data)]
+        [what, str(len(data)), outcome(reading, data), outcome(intact_size, data)]
         for what, data in cases.items()
     )
-    return table(["what there is", "bytes", "reading gives", "recovery keeps"], rows)
+    return table(["content", "bytes", "result of a read", "bytes that recovery keeps"], rows)
 
 
 # --- frames ----------------------------------------------------------------------------
@@ -153,12 +153,12 @@ EXAMPLES: tuple[tuple[Request, Response | None], ...] = (
 )
 
 
-def layout_table(table: Table, value: Laid, frame: bytes, head: list[list[str]]) -> str:
-    """The table of a frame, drawn from the layout of its value."""
+def layout_table(table: Table, value: WireStruct, frame: bytes, head: list[list[str]]) -> str:
+    """The table of a frame, made from the layout of its value."""
 
     def rows() -> Iterator[list[str]]:
         yield from head
-        at = value.head_bytes
+        at = value.header_bytes
         for name, kind, says in value.layout:
             data = b"".join(kind.parts(getattr(value, name)))
             assert frame[at : at + len(data)] == data
@@ -166,7 +166,7 @@ def layout_table(table: Table, value: Laid, frame: bytes, head: list[list[str]])
             yield [name.replace("_", " "), kind.name, hexadecimal(data), says]
         assert at == len(frame)
 
-    return table(["field", "type", "example", "what it says"], rows())
+    return table(["field", "type", "example", "meaning"], rows())
 
 
 def frame_parts(table: Table) -> Iterator[str]:
@@ -177,8 +177,8 @@ def frame_parts(table: Table) -> Iterator[str]:
         frame = encode_request(request)
         number = hexadecimal(frame[4:6])
         head = [
-            ["size", "int32", hexadecimal(frame[:4]), "of what follows"],
-            ["number", "int16", number, f"{request.number}: which request it is"],
+            ["size", "int32", hexadecimal(frame[:4]), "the number of bytes that follow"],
+            ["number", "int16", number, f"{request.number}: the kind of request"],
         ]
         about = (kind.__doc__ or "").strip()
         title = f"### {request.number}: {kind.__name__}\n\n{about}"
@@ -189,75 +189,74 @@ def frame_parts(table: Table) -> Iterator[str]:
 
 
 def head_of(frame: bytes) -> list[list[str]]:
-    """What precedes the fields of a response."""
-    return [["size", "int32", hexadecimal(frame[:4]), "of what follows"]]
+    """The rows before the fields of a response."""
+    return [["size", "int32", hexadecimal(frame[:4]), "the number of bytes that follow"]]
 
 
 def codes_table(table: Table) -> str:
-    """The codes of the wire, and which errors leave a broker as which."""
-    kinds = [one for one in vars(errors).values() if isinstance(one, type)]
-    named = [one for one in kinds if issubclass(one, LogError) and one is not LogError]
+    """The error codes of the protocol, and the errors that each stands for."""
+    kinds = [value for value in vars(errors).values() if isinstance(value, type)]
+    named = [kind for kind in kinds if issubclass(kind, LogError) and kind is not LogError]
 
     def rows() -> Iterator[list[str]]:
         yield ["0", "", "no error", ""]
         for code, error in CODES.items():
-            others = [one.__name__ for one in named if one.code == code and one is not error]
+            others = [kind.__name__ for kind in named if kind.code == code and kind is not error]
             yield [str(code), error.__name__, error.meaning, ", ".join(others)]
 
-    return table(["code", "error", "what it says", "errors that go out as it"], rows())
+    return table(["code", "error", "meaning", "other errors with this code"], rows())
 
 
 # --- the page --------------------------------------------------------------------------
 
 
 def log_formats_page(page: Callable[..., str], table: Table) -> str:
-    """All of it."""
+    """The whole page."""
     hello = encode([Message.of(b"hello")])
     old = encode([Message.of(b"hello", magic=0)])
     keyed = message_08.encode([KeyedMessage(b"k", b"v")], 7)
-    codecs = ([str(one.value), one.name.lower(), compressed(one)] for one in Codec)
+    codecs = ([str(codec.value), codec.name.lower(), compressed(codec)] for codec in Codec)
     return page(
         "The formats of logs and requests",
-        "What Kafka 0.7 writes into its logs and onto its connections, and what 0.8.0 writes "
-        "into its logs. Every number is big-endian and signed unless it is a CRC. How a folder "
-        "of logs is read with these is shown in [Read a log](../how-to/read-a-log.md).",
+        "The formats of logs and requests of Kafka 0.7, and of logs of Kafka 0.8.0. Every number "
+        "is big-endian and signed unless it is a CRC. [Read a log](../how-to/read-a-log.md) "
+        "reads a folder of logs with them.",
         "## A message set of 0.7",
-        "A log file is a message set, and so is what a request carries: entries, one after the "
-        "other, with nothing before, between or after them. An entry that is written now:",
+        "Log files and requests contain message sets. A message set is a sequence of entries, "
+        "with nothing before, between or after them. The current format of an entry:",
         fields(table, hello, MAGIC_1),
-        "Logs of the first releases have entries without attributes; both stand in one log:",
+        "The first releases wrote entries without attributes; a log may contain both:",
         fields(table, old, MAGIC_0),
         "## Compressed messages",
-        "Where the attributes name a codec, the message is a wrapper: its payload is a whole "
-        "message set, compressed. The CRC is that of the compressed bytes. An empty "
-        "set stays empty: no wrapper round nothing is written.",
-        table(["codec", "name", "how"], codecs),
-        "snappy stands in the framing of snappy-java. This is `foobar` and a line feed; a "
-        "payload that does not begin with the magic is read as one block without its size.",
+        "If the attributes name a codec, the message is a wrapper: its payload is a whole "
+        "compressed message set. The CRC is that of the compressed bytes. An empty set has no "
+        "wrapper.",
+        table(["codec", "name", "format"], codecs),
+        "Snappy uses the framing of snappy-java. The example is `foobar` and a line feed. A "
+        "payload without this magic is read as one block without its size.",
         fields(table, compress(Codec.SNAPPY, b"foobar\n"), SNAPPY),
         "## Offsets of 0.7",
-        "An offset is the position of an entry in all the bytes that the log has ever had; a "
-        "file is named after the offset of its first. What is compressed in one wrapper has the "
-        "offset of the wrapper. Whoever stops after a message goes on at its *next offset*, so "
-        "with a wrapper one begins anew, unless its last message was read.",
+        "An offset is the position of an entry among all bytes that were ever appended to the "
+        "log; a file is named after the offset of its first entry. Compressed messages have the "
+        "offset of their wrapper. A consumer continues at the *next offset* of the last message "
+        "that it read: at the start of the same wrapper, unless it read the last message in it.",
         offsets_of(table),
         "## What is cut or damaged",
-        "A broker cuts what it sends wherever the size that was asked for ends. So the part of "
-        "an entry at the end is dropped; but where there is nothing else, that is an error. "
-        "Recovery after a crash keeps whole entries with right CRCs, up to the first that is "
-        "not one.",
+        "A broker cuts a response at the requested size. So a reader drops a partial entry at "
+        "the end; a response with nothing else is an error. Recovery after a crash keeps whole "
+        "entries with correct CRCs, up to the first other one.",
         damage_table(table),
         "## A message set of 0.8",
-        "A message has a key now, and an offset counts messages instead of bytes. The broker "
-        "deals it out, so it precedes what the CRC covers.",
+        "In 0.8 a message has a key, and an offset counts messages instead of bytes. The broker "
+        "assigns the offset, so it precedes the bytes that the CRC covers.",
         fields(table, keyed, ENTRY_08),
         "A wrapper has no key; its value is a compressed message set, whose entries have their "
         "final offsets, and its own offset is that of the last of them. So a broker that appends "
-        "one has to decompress it, number what is in it, and compress it again.",
+        "one has to decompress it, number its messages, and compress it again.",
         "## Requests and responses of 0.7",
-        "A frame begins with the size of what follows; a broker refuses one of more than "
-        f"{LARGEST_FRAME_BYTES:,} bytes (`max.socket.request.bytes`) before it reads on. "
-        "Responses come in the order of the requests, and do not say which they belong to.",
+        "A frame begins with its size; a broker refuses one of more than "
+        f"{LARGEST_FRAME_BYTES:,} bytes (`max.socket.request.bytes`) before it reads the rest. "
+        "Responses come in the order of the requests, and do not name them.",
         *frame_parts(table),
         "## Error codes",
         codes_table(table),
@@ -265,9 +264,9 @@ def log_formats_page(page: Callable[..., str], table: Table) -> str:
 
 
 def compressed(codec: Codec) -> str:
-    """How a codec compresses, in a few words."""
+    """The format of a codec, in a few words."""
     return {
-        Codec.NONE: "not at all",
+        Codec.NONE: "not compressed",
         Codec.GZIP: "one gzip member (RFC 1952), written with time 0",
         Codec.SNAPPY: "blocks of raw snappy, framed as below",
     }[codec]

@@ -1,18 +1,22 @@
-"""The programs of a plan: what a world runs for each of its processes."""
+"""The programs of a plan: what a world runs for each of its processes.
+
+The program of a consumer depends on its variant: a mutant has a group member of its own.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from model.answers import LEAVE
-from model.asks import close_session, new_session, next_note
-from model.broker import Broker, broker
-from model.clients.discovery import Discovery, discovery
-from model.consumer import consumer
-from model.member import Consumer
-from model.operations import ZooKeeper
-from model.plan import BrokerPlan, ClusterPlan, ConsumerPlan, ProducerPlan
-from model.program import Ended, Program
+from watchkeeper.model.actor.effects import close_session, new_session, next_event
+from watchkeeper.model.actor.events import LEAVE
+from watchkeeper.model.actor.operations import ZooKeeper
+from watchkeeper.model.actor.program import Ended, Program
+from watchkeeper.model.broker.registration import Broker, broker
+from watchkeeper.model.clients.producer.metadata import MetadataSettings, metadata_program
+from watchkeeper.model.group.consumer import consumer
+from watchkeeper.model.group.state import Consumer
+from watchkeeper.model.mutants.catalogue import member_of
+from watchkeeper.model.plan.plan import BrokerPlan, ClusterPlan, ConsumerPlan, ProducerPlan
 
 PRODUCER_TIMEOUT_MS = 6_000
 """`zk.sessiontimeout.ms` of a producer as it is shipped."""
@@ -21,10 +25,10 @@ PRODUCER_TIMEOUT_MS = 6_000
 def consumer_program(
     cluster: ClusterPlan, group: str, plan: ConsumerPlan, *, life: int, new_id: bool
 ) -> Program:
-    """The program of a consumer, shipped or the user's own.
+    """Return the program of a consumer: of its variant, or the user's own.
 
-    `life` counts the processes there have been of this name; one with a new id is
-    configured with it.
+    `life` counts the processes that had this name, this one included. A process with a new
+    id has the count in its configured id.
     """
     configured = plan.configured_id
     if new_id and configured:
@@ -39,11 +43,13 @@ def consumer_program(
         plan.settings,
         configured,
     )
-    return consumer(me) if plan.program is None else replace(plan.program, me=me)
+    if plan.program is not None:
+        return replace(plan.program, me=me)
+    return consumer(me, member_of(plan.variant))
 
 
 def broker_program(cluster: ClusterPlan, plan: BrokerPlan, on_disk: dict[str, int]) -> Program:
-    """The program of a broker; `on_disk` says how many partitions of a topic it has (0.7)."""
+    """Return the program of a broker; `on_disk` is topic -> number of partitions (0.7)."""
     has = tuple(sorted(on_disk.items())) if cluster.layout == "0.7" else ()
     me = Broker(
         plan.node,
@@ -59,14 +65,16 @@ def broker_program(cluster: ClusterPlan, plan: BrokerPlan, on_disk: dict[str, in
 
 
 def producer_program(plan: ProducerPlan) -> Program:
-    """The program of a producer: it finds brokers, unless the producer is told where they are."""
-    return discovery(Discovery()) if plan.settings.finds_brokers else Program(_idle, None, None)
+    """The program of a producer: it discovers brokers, unless its settings list them."""
+    if not plan.settings.finds_brokers:
+        return Program(_idle, None, None)
+    return metadata_program(MetadataSettings())
 
 
-async def _idle(zk: ZooKeeper, me: None, memory: None) -> Ended | None:
-    """Do nothing but leave when it is time to."""
+async def _idle(zk: ZooKeeper, me: None, state: None) -> Ended | None:
+    """Keep a session until the order to leave."""
     await new_session()
-    while await next_note() != LEAVE:
+    while await next_event() != LEAVE:
         pass
     await close_session()
     return Ended("left")

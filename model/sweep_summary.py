@@ -1,4 +1,4 @@
-"""What came of a sweep: how many runs failed, where, and in which ways."""
+"""The summary of a sweep: how many runs failed, where, and with which signatures."""
 
 from __future__ import annotations
 
@@ -6,9 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import sqrt
 
+from watchkeeper.model.properties.verdicts import KNOWN_LIMIT, Verdict
+from watchkeeper.model.trace.trace import mix_in_words
+
 Z = 1.959963984540054
 """Of the interval that holds the true share in 95 of 100 sweeps."""
 PER = 1000
+AS_EXPECTED = "as expected"
+NOT_AS_EXPECTED, OPEN = "not as expected", "open"
+ANSWERS = (AS_EXPECTED, KNOWN_LIMIT, NOT_AS_EXPECTED, OPEN)
+"""How a run stands to the expectation of its scenario."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +34,8 @@ class Share:
     def interval(self) -> tuple[float, float]:
         """Per 1,000 runs, the 95 % interval of Wilson.
 
-        It says something where the number is 0, too: what was not seen in 1,000 runs may
-        still happen in nearly 4 of 1,000.
+        It is informative for 0 failures as well: an event not seen in 1,000 runs may still happen
+        in nearly 4 of 1,000.
         """
         if not self.runs:
             return 0.0, float(PER)
@@ -44,7 +51,7 @@ SETTING = ".config."
 
 
 def short_name(path: str) -> str:
-    """What a changed value is called where there is little room: a setting by its own name."""
+    """A short label for a changed value: a setting by its own name."""
     if SETTING in path:
         return path.partition(SETTING)[2]
     parts = path.split(".")
@@ -53,7 +60,7 @@ def short_name(path: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Quantiles:
-    """Some numbers, told by a few."""
+    """A few quantiles of some numbers."""
 
     number: int
     least: int
@@ -63,32 +70,53 @@ class Quantiles:
 
 
 @dataclass(frozen=True, slots=True)
-class CellSum:
-    """What came of one choice of parameters and variant."""
+class CellSummary:
+    """The summary of one choice of parameters and variant."""
 
     number: int
     scenario: str
     variant: str
+    mix: tuple[str, ...]
+    """The variants of the consumers; empty where all of them are of `variant`."""
     parameters: Mapping[str, str]
+    limit: str
+    """Why no client can avoid the expected violations; empty where another client can."""
     runs: int
     verdicts: Mapping[str, int]
     """Verdict -> in how many runs; `failed` where a run ended in an error."""
     met: Mapping[str, int]
-    """As expected, not as expected, open -> in how many runs; empty where nothing is expected."""
+    """One of `ANSWERS` -> number of runs; empty without an expectation."""
     time_to_rest_us: Quantiles | None
     """Of the runs that came to rest for good."""
     reads: Quantiles
     moves: Quantiles
 
     @property
+    def variants(self) -> str:
+        """The variants of the consumers in words."""
+        return mix_in_words(self.mix, self.variant)
+
+    @property
+    def words(self) -> dict[str, int]:
+        """The word of a verdict -> in how many runs; a known limit is no violation."""
+        return verdict_words(self.verdicts, self.met.get(KNOWN_LIMIT, 0))
+
+    @property
     def violated(self) -> Share:
-        """How many runs violated something."""
-        return Share(self.verdicts.get("violated", 0), self.runs)
+        """How many runs violated something that is no known limit."""
+        return Share(self.words.get(Verdict.VIOLATED.value, 0), self.runs)
+
+
+def verdict_words(verdicts: Mapping[str, int], limits: int) -> dict[str, int]:
+    """Count verdicts by the words of reports: so many violations are known limits."""
+    violated = Verdict.VIOLATED.value
+    words = {**verdicts, violated: verdicts.get(violated, 0) - limits, KNOWN_LIMIT: limits}
+    return {word: number for word, number in words.items() if number}
 
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A run, by what it takes to run it again."""
+    """A run, by what is needed to reproduce it."""
 
     cell: int
     seed: int
@@ -96,14 +124,12 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """A way in which runs failed, or in which they left everything open."""
+class FailureBucket:
+    """A failure signature, and the runs that have it."""
 
     name: str
     """A short name."""
     signature: str
-    violated: tuple[str, ...]
-    """The properties that are violated; none where everything was left open."""
     share: Share
     cells: tuple[int, ...]
     first: Example
@@ -111,30 +137,30 @@ class Way:
 
 
 @dataclass(frozen=True, slots=True)
-class SweepSum:
-    """What came of a whole sweep."""
+class SweepSummary:
+    """The summary of a whole sweep."""
 
-    cells: tuple[CellSum, ...]
-    ways: tuple[Way, ...]
-    """In which runs failed, the most frequent first."""
-    doubts: tuple[Way, ...]
-    """In which runs left everything open."""
+    cells: tuple[CellSummary, ...]
+    ways: tuple[FailureBucket, ...]
+    """In which runs failed, the most frequent first; a run may have failed in several."""
+    doubts: tuple[FailureBucket, ...]
+    """The signatures of runs whose verdict is unknown."""
     repeated: int
     """How many runs were run twice."""
     differing: tuple[Example, ...]
     """Those that were another the second time."""
     seconds: float
-    """What all of it took of a core."""
+    """CPU seconds of all runs."""
 
     @property
     def runs(self) -> int:
         """How many there were."""
-        return sum(one.runs for one in self.cells)
+        return sum(cell.runs for cell in self.cells)
 
-    def counted(self, verdict: str) -> int:
-        """How many runs came to a verdict."""
-        return sum(one.verdicts.get(verdict, 0) for one in self.cells)
+    def shown(self, word: str) -> int:
+        """The number of runs whose verdict has this word in reports."""
+        return sum(cell.words.get(word, 0) for cell in self.cells)
 
     def met(self, answer: str) -> int:
-        """How many runs were `as expected`, `not as expected` or `open`."""
-        return sum(one.met.get(answer, 0) for one in self.cells)
+        """How many runs have one of `ANSWERS`."""
+        return sum(cell.met.get(answer, 0) for cell in self.cells)

@@ -1,5 +1,7 @@
-"""Work that is too much for one process: sweeps of simulated runs, in Parquet.
+"""Work that is too large for one process: sweeps, analysis of traces, loads of broker logs.
 
-`session` is the one place that starts Spark; `workers` and `shipping` give its workers this
-project. What a sweep is stands in `sweeps`.
+`session` is the one place that starts Spark; `workers` and `ship_code` give its workers this
+package; `timeouts` bounds every wait for it; `errors` holds its one exception. `sweeps/` runs
+thousands of simulations, `analysis/` judges traces a second time, `kafkalog/` reads the logs of
+brokers, `loading/` loads them into tables, `activity/` runs the jobs of the design page.
 """

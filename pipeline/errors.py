@@ -1,4 +1,4 @@
-"""What keeps a job from going on, said in one sentence that ends with what to do."""
+"""The error of a job, in one sentence that ends with what to do."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ from __future__ import annotations
 class PipelineProblem(Exception):
     """Something outside the program is missing or in the way; the command line exits with 4.
 
-    What was finished before is intact.
+    Finished work stays intact.
     """

@@ -1,8 +1,8 @@
 """The one place that starts Spark.
 
-A session is quiet, listens on the loopback device where its cluster is on this machine,
-shows no page, takes a quarter of the memory, and runs its workers by the very Python that
-runs here. What it cannot have it says in a sentence, within a bounded time.
+A session is quiet, listens on the loopback device if its cluster is on this machine, serves no
+page, takes a quarter of the memory, and runs its workers with this Python. If it cannot start, it
+says so in a sentence, within a bounded time.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pipeline.bounded import Made, what_failed, within
-from pipeline.problems import PipelineProblem
-from pipeline.workers import await_calm, await_workers, ship
+from watchkeeper.pipeline.errors import PipelineProblem
+from watchkeeper.pipeline.timeouts import Made, what_failed, within
+from watchkeeper.pipeline.workers import await_calm, await_workers, ship
 
 if TYPE_CHECKING:
     from pyspark import SparkConf
@@ -31,11 +31,11 @@ LOOPBACK = "127.0.0.1"
 HERE = frozenset({"localhost", LOOPBACK, "::1"})
 GIB = 1 << 30
 PATIENCE_S = 120.0
-"""How long Spark has to start, and a cluster to take us in."""
+"""The time within which Spark has to start, and a cluster to accept the session."""
 CORE_S = 60.0
-"""How long a cluster has to give us a first core."""
+"""The time within which a cluster has to provide a first core."""
 KNOCK_S = 5.0
-"""How long a master has to answer a connection."""
+"""The time within which a master has to accept a connection."""
 
 _LOCAL = re.compile(r"local(\[(\d+|\*)(, *\d+)?\])?")
 _STANDALONE = re.compile(r"spark://([^/,]+:\d+)(,[^/,]+:\d+)*")
@@ -43,7 +43,7 @@ _ELSEWHERE = re.compile(r"yarn|k8s://.+")
 
 WorksIn = Literal["python", "jvm"]
 LIGHT = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:-UsePerfData"
-"""For a JVM that only hands out work: it is there in half the time."""
+"""For a JVM that only distributes work: it starts in half the time."""
 
 _LOGGING = """\
 rootLogger.level = error
@@ -63,11 +63,11 @@ class Wanted:
     master: str
     name: str
     scratch: Path
-    """A folder for what it leaves on disk; it is removed in the end."""
+    """A folder for temporary files; it is removed at the end."""
     works_in: WorksIn
-    """Whether the work is done by Python, and the JVM only hands it out."""
+    """Whether Python does the work, and the JVM only distributes it."""
     cores: int | None = None
-    """At most so many of a cluster's; None for all it gives."""
+    """The most cores of a cluster; None for all that it provides."""
     patience_s: float = PATIENCE_S
     core_s: float = CORE_S
     keeps_open: tuple[int, ...] = ()
@@ -80,7 +80,7 @@ class Wanted:
 
     @property
     def is_here(self) -> bool:
-        """Whether everything that takes part is on this machine."""
+        """Whether everything runs on this machine."""
         return self.is_local or all(host in HERE for host, _ in self.addresses)
 
     @property
@@ -89,14 +89,16 @@ class Wanted:
         if not _STANDALONE.fullmatch(self.master):
             return []
         found = self.master.removeprefix("spark://").split(",")
-        return [(one.rpartition(":")[0], int(one.rpartition(":")[2])) for one in found]
+        return [
+            (address.rpartition(":")[0], int(address.rpartition(":")[2])) for address in found
+        ]
 
 
 @contextmanager
 def session(wanted: Wanted) -> Iterator[SparkSession]:
-    """A session of Spark whose workers can import this project.
+    """A session of Spark whose workers can import this package.
 
-    One that runs already in this process is taken as it is, and left running.
+    A session that exists in this process is used, and left running.
     """
     _check(wanted)
     running = _running()
@@ -119,7 +121,7 @@ def session(wanted: Wanted) -> Iterator[SparkSession]:
             finally:
                 started.stop()
     finally:
-        sys.path[:] = path  # Spark puts what it hands to workers there
+        sys.path[:] = path  # Spark puts files for workers there
         shutil.rmtree(wanted.scratch, ignore_errors=True)
 
 
@@ -127,7 +129,7 @@ def session(wanted: Wanted) -> Iterator[SparkSession]:
 
 
 def _check(wanted: Wanted) -> None:
-    """What can be said before anything is started."""
+    """Check what can be checked before Spark is started."""
     if find_spec("pyspark") is None:
         raise PipelineProblem(
             "PySpark is not installed; pip install 'watchkeeper[spark]', or choose another "
@@ -138,20 +140,20 @@ def _check(wanted: Wanted) -> None:
             f"{wanted.master} is a server of Spark Connect, which cannot run this; expected a "
             "master: local[2], spark://HOST:PORT, yarn or k8s://..."
         )
-    if not any(one.fullmatch(wanted.master) for one in (_LOCAL, _STANDALONE, _ELSEWHERE)):
+    if not any(form.fullmatch(wanted.master) for form in (_LOCAL, _STANDALONE, _ELSEWHERE)):
         raise PipelineProblem(
             f"{wanted.master!r} is not a master of Spark; expected local[2], spark://HOST:PORT, "
             "yarn or k8s://..."
         )
     if wanted.addresses and not any(map(_answers, wanted.addresses)):
         raise PipelineProblem(
-            f"nobody answers at {wanted.master}; start a master there, or name another with "
+            f"nothing answers at {wanted.master}; start a master there, or name another with "
             "--master"
         )
 
 
 def _answers(address: tuple[str, int]) -> bool:
-    """Whether somebody takes connections there."""
+    """Whether a server accepts connections at an address."""
     try:
         with socket.create_connection(address, timeout=KNOCK_S):
             return True
@@ -164,7 +166,7 @@ def _running() -> SparkSession | None:
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
-    # What is called the active session is known to one thread alone.
+    # the active session is known to one thread alone
     if SparkContext._active_spark_context is None:
         return None
     return SparkSession.builder.getOrCreate()
@@ -204,7 +206,7 @@ def _start(wanted: Wanted, gateway: Any) -> SparkSession:
 
 
 def _bounded(wanted: Wanted, start: Callable[[], Made]) -> Made:
-    """What is started; PipelineProblem where it does not start, or not in time."""
+    """Start Spark; PipelineProblem if it does not start, or not in time."""
     try:
         return within(
             wanted.patience_s,
@@ -232,7 +234,7 @@ def _conf(wanted: Wanted) -> SparkConf:
 
 
 def _settings(wanted: Wanted) -> dict[str, str]:
-    """What Spark is told."""
+    """The settings of Spark."""
     logging = wanted.scratch.resolve() / "log4j2.properties"
     logging.write_text(_LOGGING.format(log=wanted.scratch.resolve() / "spark.log"))
     options = [f"-Dlog4j2.configurationFile={logging.as_uri()}"]
@@ -261,7 +263,7 @@ def _settings(wanted: Wanted) -> dict[str, str]:
 
 
 def _memory(works_in: WorksIn) -> int:
-    """A quarter of this machine's memory, within reason."""
+    """A quarter of this machine's memory, within bounds."""
     if works_in == "python":
         return GIB
     installed = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")

@@ -1,9 +1,9 @@
-"""Gives the workers of Spark this project, so that it need not be installed on them.
+"""Ships this package to the workers of Spark, so that it need not be installed on them.
 
-What they run is packed into a zip file that Spark hands to every worker, and that is found
-before anything installed there: all run the code of whoever started them. The libraries it
-imports hold compiled parts and cannot be sent so; what a worker lacks of them is asked
-before any work is done.
+The modules that workers run are packed into a zip file that Spark sends to every worker, and that
+is found before any installed package: all run the code of the driver. The libraries it imports
+hold compiled parts and cannot be shipped; each worker names the missing ones before the work
+starts.
 """
 
 from __future__ import annotations
@@ -16,28 +16,31 @@ from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
+import watchkeeper
+
 PACKAGES = ("model", "sim", "pipeline")
-"""What workers import of this project."""
+"""The subpackages of `watchkeeper` that workers import."""
+ENTRANCE = ("__init__.py", "console/__init__.py", "console/extras.py")
+"""The modules that importing `watchkeeper` itself needs."""
 LIBRARIES = ("msgspec", "immutables", "simpy", "cramjam", "numpy")
-"""What these import in turn."""
+"""The libraries that these import."""
+PIPELINE = "watchkeeper/pipeline/"
 _EARLIEST = (1980, 1, 1, 0, 0, 0)
 
 
 def sources() -> Iterator[tuple[str, Path]]:
     """The modules that workers run: the name in the zip file, and where the source is."""
-    for package in PACKAGES:
-        spec = find_spec(package)
-        assert spec is not None, f"{package} is a part of the project"
-        home = Path(spec.origin or "").parent
-        for path in sorted(home.rglob("*.py")):
-            yield f"{package}/{path.relative_to(home).as_posix()}", path
+    home = Path(watchkeeper.__file__).parent
+    inner = (path for package in PACKAGES for path in sorted((home / package).rglob("*.py")))
+    for path in (*(home / name for name in ENTRANCE), *inner):
+        yield f"watchkeeper/{path.relative_to(home).as_posix()}", path
 
 
 def code_digest() -> str:
-    """What tells this code from another one: the SHA-256 of all that a run depends on."""
+    """The SHA-256 of all code that a run depends on."""
     digest = hashlib.sha256()
     for name, path in sources():
-        if not name.startswith("pipeline/") or name == "pipeline/sweeps/work.py":
+        if not name.startswith(PIPELINE) or name == f"{PIPELINE}sweeps/chunk.py":
             digest.update(f"{name}\0".encode() + path.read_bytes() + b"\0")
     return digest.hexdigest()
 
@@ -64,5 +67,5 @@ def packed(folder: Path) -> Path:
 
 
 def lacking(_: object = None) -> list[str]:
-    """What this interpreter lacks of what workers import; asked of each worker."""
+    """The libraries that this interpreter lacks; called on each worker."""
     return [name for name in LIBRARIES if name not in sys.modules and find_spec(name) is None]

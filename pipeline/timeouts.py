@@ -1,4 +1,4 @@
-"""Waiting for others no longer than it was said, and telling what they said in a line."""
+"""Bounded waits for Spark, and its errors in one line."""
 
 from __future__ import annotations
 
@@ -8,19 +8,18 @@ from concurrent.futures import Future
 from threading import Thread
 from typing import TypeVar
 
-from pipeline.problems import PipelineProblem
+from watchkeeper.pipeline.errors import PipelineProblem
 
 Made = TypeVar("Made")
 
 LONGEST = 300
-"""How much is shown of what somebody else has said."""
+"""The greatest length of a foreign message."""
 
 
 def within(patience_s: float, work: Callable[[], Made], late: str) -> Made:
-    """What the work makes; PipelineProblem if it takes too long, or cannot be done.
+    """The result of a call; PipelineProblem if it takes too long, or fails.
 
-    It is done in a thread of its own. So Spark, which would otherwise take over Ctrl-C,
-    leaves that as it is.
+    It runs in a thread of its own: otherwise Spark would take over Ctrl-C.
     """
     made: Future[Made] = Future()
 
@@ -37,8 +36,8 @@ def within(patience_s: float, work: Callable[[], Made], late: str) -> Made:
         raise PipelineProblem(late) from None
 
 
-def what_failed(said: str) -> str:
-    """The line that tells what went wrong, of all that Spark says of it."""
-    lines = [line.strip() for line in said.splitlines() if line.strip()]
+def what_failed(message: str) -> str:
+    """The line of Spark's message that names the error."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
     telling = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
-    return (telling or lines or ["nothing was said"])[0][:LONGEST]
+    return (telling or lines or ["no message"])[0][:LONGEST]

@@ -1,4 +1,4 @@
-"""The workers of a session: that there are some, and that they have what they need."""
+"""The workers of a session: their presence, and their libraries."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from pathlib import Path
 from time import monotonic, sleep
 from typing import TYPE_CHECKING
 
-from pipeline import shipping
-from pipeline.bounded import what_failed, within
-from pipeline.problems import PipelineProblem
+from watchkeeper.pipeline import ship_code
+from watchkeeper.pipeline.errors import PipelineProblem
+from watchkeeper.pipeline.timeouts import what_failed, within
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
 
 
 def ship(context: SparkContext, scratch: Path) -> None:
-    """Hand the code to the workers, unless they have it."""
+    """Ship the code to the workers, unless they have it."""
     scratch.mkdir(parents=True, exist_ok=True)
-    archive = shipping.packed(scratch)
-    if not any(one.endswith(f"/{archive.name}") for one in context.listFiles):
+    archive = ship_code.packed(scratch)
+    if not any(name.endswith(f"/{archive.name}") for name in context.listFiles):
         context.addPyFile(str(archive))
 
 
 def await_workers(context: SparkContext, master: str, core_s: float) -> None:
-    """See that there are workers, and that they have what they need."""
+    """Wait until there are workers with all libraries."""
     late = (
         f"{master} gave no core within {core_s:.0f} s; see whether it has "
         "workers, and whether others have taken them"
@@ -33,7 +33,7 @@ def await_workers(context: SparkContext, master: str, core_s: float) -> None:
     try:
         missing = within(
             core_s,
-            lambda: context.parallelize([0], 1).map(shipping.lacking).collect()[0],
+            lambda: context.parallelize([0], 1).map(ship_code.lacking).collect()[0],
             late,
         )
     except PipelineProblem:
@@ -49,7 +49,7 @@ def await_workers(context: SparkContext, master: str, core_s: float) -> None:
 
 
 def await_calm(number: Callable[[], int]) -> None:
-    """Wait while more and more workers come, which they do one after the other."""
+    """Wait while the number of workers grows."""
     until, known = monotonic() + 2.0, number()
     while monotonic() < until:
         sleep(0.2)
@@ -58,11 +58,11 @@ def await_calm(number: Callable[[], int]) -> None:
 
 
 def _first_words(error: Exception, master: str) -> str:
-    said = str(error)
-    if "PYTHON_VERSION_MISMATCH" in said:
+    message = str(error)
+    if "PYTHON_VERSION_MISMATCH" in message:
         here = ".".join(map(str, sys.version_info[:2]))
         return (
             f"the workers of {master} run another Python than {here}, which runs here; "
             "name one of the same version that they have in PYSPARK_PYTHON"
         )
-    return f"the workers of {master} cannot work: {what_failed(said)}"
+    return f"the workers of {master} cannot work: {what_failed(message)}"

@@ -1,37 +1,33 @@
-"""How to come to a ZooKeeper that runs already: where it is, and what it asks of clients."""
+"""Addresses and credentials of a ZooKeeper."""
 
 from __future__ import annotations
 
-import logging
 import ssl
 from dataclasses import dataclass
 from typing import Any
 
-from kazoo.client import KazooClient
-from kazoo.exceptions import AuthFailedError, KazooException, NoAuthError
-from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.hosts import collect_hosts
 
-from real.problems import EnvironmentProblem
+from watchkeeper.real.errors import EnvironmentProblem
 
-PATIENCE_S = 10.0
+TIMEOUT_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Addresses, credentials, certificates."""
+    """The addresses, credentials and certificates of one ZooKeeper."""
 
     hosts: str
-    """Addresses with commas between them, and a chroot if there is one."""
+    """Comma-separated addresses and an optional chroot: `host:port,host:port/chroot`."""
     auth: tuple[tuple[str, str], ...] = ()
-    """Scheme and credential, as `addauth` takes them."""
+    """Pairs of scheme and credential, as `addauth` takes them."""
     tls: tuple[tuple[str, Any], ...] = ()
-    """Options that kazoo has for TLS."""
-    timeout_s: float = PATIENCE_S
+    """kazoo's TLS options."""
+    timeout_s: float = TIMEOUT_S
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """Each server's host:port; EnvironmentProblem where that cannot be read."""
+        """The host:port of each server; raises EnvironmentProblem if `hosts` cannot be parsed."""
         try:
             found, _ = collect_hosts(self.hosts)
         except (ValueError, TypeError) as error:
@@ -45,13 +41,13 @@ class Access:
 
     @property
     def chroot(self) -> str:
-        """The znode below which everything is; empty for all of the tree."""
+        """The znode that all paths are relative to; empty for the root."""
         _, slash, path = self.hosts.partition("/")
         return f"/{path.strip('/')}" if slash and path.strip("/") else ""
 
     @property
     def to_show(self) -> tuple[tuple[str, Any], ...]:
-        """The credentials as kazoo's options; nothing of TLS."""
+        """The credentials as kazoo's options, without the TLS options."""
         return (("auth_data", list(self.auth)),) if self.auth else ()
 
     @property
@@ -60,14 +56,14 @@ class Access:
         return (*self.to_show, *self.tls)
 
     def not_an_address(self, error: Exception) -> EnvironmentProblem:
-        """What is said of hosts that nobody can connect to."""
+        """The error for `hosts` that cannot be parsed or connected to."""
         return EnvironmentProblem(
             f"{self.hosts!r} is no address of a ZooKeeper ({error}); write "
             "host:port,host:port/chroot"
         )
 
     def tls_context(self) -> ssl.SSLContext | None:
-        """What a connection by TLS needs; None where there is none."""
+        """The TLS context for a connection; None without TLS."""
         options = dict(self.tls)
         if not options.get("use_ssl"):
             return None
@@ -81,38 +77,3 @@ class Access:
                 f"the certificates for {self.hosts} cannot be read ({error}); give PEM files"
             ) from None
         return context
-
-
-def client_of(access: Access, **options: Any) -> KazooClient:
-    """A client that has not connected yet; EnvironmentProblem where it cannot be."""
-    logger = logging.getLogger("watchkeeper.kazoo")
-    logger.setLevel(logging.CRITICAL)
-    try:
-        return KazooClient(
-            access.hosts,
-            logger=logger,
-            **{"timeout": access.timeout_s, **dict(access.options), **options},
-        )
-    except (ValueError, TypeError, KazooException) as error:
-        raise access.not_an_address(error) from None
-
-
-def connect(client: KazooClient, access: Access) -> None:
-    """Connect a client, or say why nobody answers."""
-    try:
-        client.start(timeout=access.timeout_s)
-    except NoAuthError:
-        client.stop()
-        client.close()
-        raise EnvironmentProblem(
-            f"the chroot of {access.hosts} may not be looked at by this client; give its "
-            "credentials by --auth"
-        ) from None
-    except (KazooTimeoutError, KazooException, OSError, ValueError) as error:
-        client.stop()
-        client.close()
-        why = "it refuses the credentials" if isinstance(error, AuthFailedError) else error
-        raise EnvironmentProblem(
-            f"no ZooKeeper answers at {access.hosts} within {access.timeout_s:g} s "
-            f"({why}); check the address, and that a majority of its servers runs"
-        ) from None

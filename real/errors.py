@@ -1,4 +1,4 @@
-"""What the machine lacks, said in one sentence that ends with what to do."""
+"""Problems of the environment, each reported in one sentence that ends with what to do."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Ports of this machine that nobody uses.
+"""Free ports on this machine.
 
-They lie below those the kernel gives to outgoing connections, on Linux and on macOS: a
-server that is down for a while must find its port free when it comes back, and a client
-that tries to reach it meanwhile must not be given that very port for its own end.
+The range lies below the ephemeral ports of Linux and macOS. A server that is down for a
+while has to find its port free when it returns; a client that tries to reach it in the
+meantime must not get that very port for its own end of the connection.
 
-For the same reason no other process of ours may take it meanwhile. So ports are had by the
-block: whoever has bound the first port of a block has all the others, until it ends.
+For the same reason no other watchkeeper process may take such a port. Ports are reserved in
+blocks: the process that has bound the first port of a block owns the others until it ends.
 """
 
 from __future__ import annotations
@@ -17,34 +17,34 @@ from collections.abc import Iterator
 from itertools import islice
 from threading import Lock
 
-from real.problems import EnvironmentProblem
+from watchkeeper.real.errors import EnvironmentProblem
 
 HOST = "127.0.0.1"
 LOWEST = 20_000
 BLOCK = 100
 BLOCKS = 120
-ENOUGH = 4
-"""With so many blocks a process goes back to the ports that it had first."""
+RECYCLE_FROM = 4
+"""A process that owns this many blocks reuses its first ports instead of reserving more."""
 
 
 class _Blocks:
-    """The blocks that this process has."""
+    """The port blocks that this process has reserved."""
 
     def __init__(self) -> None:
         self.process = os.getpid()
         self._locks: list[socket.socket] = []
         self._left: deque[int] = deque()
-        """Ports in the order in which they are looked at; one that was looked at goes last."""
+        """The ports in the order in which they are tried; a tried port moves to the end."""
         self._looked = 0
 
     @property
     def number(self) -> int:
-        """How many there are."""
+        """The number of reserved blocks."""
         return len(self._locks)
 
     def next_port(self) -> int | None:
-        """A port to look at; None if there is none left on this machine."""
-        if len(self._locks) < ENOUGH and self._looked >= len(self._left):
+        """The next port to try; None if this machine has none left."""
+        if len(self._locks) < RECYCLE_FROM and self._looked >= len(self._left):
             self._take_block()
         if not self._left:
             return None
@@ -55,6 +55,7 @@ class _Blocks:
 
     def _take_block(self) -> None:
         for place in range(BLOCKS):
+            # Start at a block that depends on the process id: processes rarely compete for one.
             first = LOWEST + (self.process + place) % BLOCKS * BLOCK
             lock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
             try:
@@ -72,7 +73,10 @@ _lock = Lock()
 
 
 def free_ports(number: int) -> tuple[int, ...]:
-    """So many free ports; this process gets none of them twice, soon, and no other does."""
+    """Return `number` free ports that neither this process nor another one uses soon.
+
+    Raises EnvironmentProblem if there are too few.
+    """
     with _lock:
         found = tuple(islice(filter(is_free, _candidates()), number))
     if len(found) < number:
@@ -85,12 +89,12 @@ def free_ports(number: int) -> tuple[int, ...]:
 
 
 def open_sockets() -> int:
-    """How many sockets this process keeps open so that no other takes its ports."""
+    """The number of sockets that this process keeps open to reserve its blocks."""
     return _blocks.number
 
 
 def _candidates() -> Iterator[int]:
-    """Ports of this process, each once."""
+    """The ports of this process, each once."""
     global _blocks
     if _blocks.process != os.getpid():
         _blocks = _Blocks()  # after a fork, the blocks are the parent's
@@ -112,7 +116,7 @@ def is_free(port: int) -> bool:
 
 
 def check_free(ports: dict[str, int]) -> None:
-    """Check that ports, by what they are for, are free; EnvironmentProblem if one is not."""
+    """Check that all ports (use -> port) are free; raises EnvironmentProblem otherwise."""
     for use, port in ports.items():
         if not is_free(port):
             raise EnvironmentProblem(

@@ -1,27 +1,26 @@
-"""Pictures and pages, made from a trace or a counterexample and nothing else.
+"""Pictures and pages of a run or a counterexample, made from the trace alone.
 
-    from reports import write_all
+    from watchkeeper.reports import write_all
 
     write_all(trace, folder)   # -> names of the files written
 
   ownership.png, ownership.html   who fetched each partition and when; splits, zombies, gaps
-  spacetime.html                  who asked ZooKeeper for what, and which watch told whom
+  spacetime.html                  every request to ZooKeeper, and which watch notified whom
   connections.png                 who fetches from which broker at the end
-  messages.png, messages.html     only where brokers store messages: throughput, cache hits,
-                                  bytes at risk, lag, latency
+  messages.png, messages.html     if brokers store messages: throughput, cache hits, bytes at
+                                  risk, lag, latency
 
-    from reports.story_html import write_story_html
+    from watchkeeper.reports.counterexample.html import write_counterexample_html
 
-    write_story_html(story, folder)
+    write_counterexample_html(counterexample, folder)
 
-  counterexample.html             each step of a counterexample, and how all stood after it
+  counterexample.html             each step of a counterexample, and the state after it
 
-Where to begin reading: `spans` and `intervals` say who fetched what, where two did, where
-nobody did; `sessions`, `timeline` and `operations` put together the rest of what is shown.
-All of that is pure and knows nothing of pictures. `ownership` and `items` make of it what
-one picture shows, `selection` leaves out what is too much and says so, `zoom` finds what is
-too short to be seen. Only then come the modules that draw: `*_png` on a `sheet`, with
-matplotlib, and `*_html` into a `page`, whose scripts and style stand beside them.
+Reading order: `facts/` derives from a trace what is shown (`spans` and `intervals` first: who
+fetched what, splits and gaps) and knows nothing of pictures. `figure/` has what all pictures
+share: a canvas, a page, colours, panels. Each picture then has its folder: `ownership/`,
+`spacetime/`, `connections/`, `messages/`, `counterexample/`, `sweep/`, `analysis/`, with its
+layout, `png` (matplotlib) and `html` (with scripts and styles beside it).
 """
 
 from __future__ import annotations
@@ -30,20 +29,20 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from model.trace import Trace
-from reports.message_path import follows_messages
+from watchkeeper.model.trace.trace import Trace
+from watchkeeper.reports.messages.message_path import follows_messages
 
 WRITERS = {
-    "write_ownership_png": "reports.ownership_png",
-    "write_ownership_html": "reports.ownership_html",
-    "write_spacetime_html": "reports.spacetime_html",
-    "write_connections_png": "reports.connections_png",
-    "write_messages_png": "reports.messages_png",
-    "write_messages_html": "reports.messages_html",
+    "write_ownership_png": "watchkeeper.reports.ownership.png",
+    "write_ownership_html": "watchkeeper.reports.ownership.html",
+    "write_spacetime_html": "watchkeeper.reports.spacetime.html",
+    "write_connections_png": "watchkeeper.reports.connections.png",
+    "write_messages_png": "watchkeeper.reports.messages.png",
+    "write_messages_html": "watchkeeper.reports.messages.html",
 }
 """Writer -> its module. They are imported when they are first used: matplotlib takes long."""
 OF_MESSAGES = ("write_messages_png", "write_messages_html")
-"""Those that have something to show only where a trace tells of messages."""
+"""Writers for traces with messages only."""
 
 __all__ = [
     "write_all",
@@ -56,12 +55,12 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from reports.connections_png import write_connections_png
-    from reports.messages_html import write_messages_html
-    from reports.messages_png import write_messages_png
-    from reports.ownership_html import write_ownership_html
-    from reports.ownership_png import write_ownership_png
-    from reports.spacetime_html import write_spacetime_html
+    from watchkeeper.reports.connections.png import write_connections_png
+    from watchkeeper.reports.messages.html import write_messages_html
+    from watchkeeper.reports.messages.png import write_messages_png
+    from watchkeeper.reports.ownership.html import write_ownership_html
+    from watchkeeper.reports.ownership.png import write_ownership_png
+    from watchkeeper.reports.spacetime.html import write_spacetime_html
 
 
 def __getattr__(name: str) -> Any:
@@ -86,4 +85,4 @@ def pictures_of(trace: Trace) -> list[str]:
 
 def _writers(trace: Trace) -> list[tuple[str, str]]:
     has_messages = follows_messages(trace)
-    return [one for one in WRITERS.items() if has_messages or one[0] not in OF_MESSAGES]
+    return [entry for entry in WRITERS.items() if has_messages or entry[0] not in OF_MESSAGES]

@@ -1,8 +1,10 @@
-"""Scenario files: what may stand in them, how they are read, and those that are shipped.
+"""Scenario files: their schema, their reader, and the scenarios that ship with watchkeeper.
 
-Reading order: `schema` (what a file may hold), `reading` and `checking` (how it is read
-and what is said of its mistakes), `building` with `clusters` and `groups` (how it
-becomes a plan).
+Reading order: `schema/` (the fields a file may have, and the errors of each), `text/` (YAML
+with line numbers, units, error sentences), `plan/` (a scenario becomes a `Plan`, the form
+that every world runs), `profiles/` (profile files: measured latencies). `overrides` changes
+single values of a scenario, `shrink_steps` makes smaller scenarios, `files/` holds the
+scenarios themselves.
 """
 
 from __future__ import annotations
@@ -14,19 +16,22 @@ from pathlib import Path as FilePath
 from stat import S_ISDIR, S_ISREG
 from typing import Any
 
-from model.bounds import KINDS, Bounds
-from model.expectations import Expected
-from model.plan import Plan
-from model.program import Program
-from model.story import Deed, Schedule
-from model.variants import VARIANTS
-from model.zoo import variant_named
-from scenarios.building import build
-from scenarios.checking import validated
-from scenarios.problems import Problem, ScenarioError, expected, nearest
-from scenarios.reading import LARGEST_FILE, Document, read_document
-from scenarios.schema import Expectation, ScenarioModel, json_schema
-from scenarios.search_schema import StepModel
+from watchkeeper.model.actor.program import Program
+from watchkeeper.model.counterexample.counterexample import Schedule, ScheduledStep
+from watchkeeper.model.counterexample.step_kind import StepKind
+from watchkeeper.model.group.variants import VARIANTS
+from watchkeeper.model.mutants.catalogue import variant_named
+from watchkeeper.model.plan.bounds import KINDS, Bounds, FaultKind
+from watchkeeper.model.plan.plan import Plan
+from watchkeeper.model.properties.expectations import Expected
+from watchkeeper.scenarios.plan.build import build
+from watchkeeper.scenarios.schema.schema import Expectation, ScenarioModel, json_schema
+from watchkeeper.scenarios.schema.search_schema import StepModel
+from watchkeeper.scenarios.schema.validation import validated
+from watchkeeper.scenarios.text.document import LARGEST_FILE, Document, read_document
+from watchkeeper.scenarios.text.errors import Problem, ScenarioError, expected, nearest
+
+_FILES = files("watchkeeper.scenarios") / "files"
 
 __all__ = [
     "Problem",
@@ -41,14 +46,14 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """A scenario that has been read and whose form is right."""
+    """A scenario that has been read and whose form is valid."""
 
     document: Document
     model: ScenarioModel
     source: str
-    """What names it on a command line; empty where nothing does."""
+    """Its name on a command line; empty if it has none."""
     text: str
-    """What the file says."""
+    """The text of the file."""
 
     @property
     def name(self) -> str:
@@ -57,28 +62,28 @@ class Scenario:
 
     @property
     def about(self) -> str:
-        """What it shows."""
+        """What the scenario shows, in a sentence."""
         return self.model.about
 
     @property
     def expectations(self) -> dict[str, Expectation]:
-        """What it says of the variants."""
+        """The expectation for each variant."""
         return self.model.expect
 
     def expected_of(self, variant: str) -> Expected | None:
-        """What it expects of a variant; None where it says nothing."""
+        """The expectation for a variant; None if the scenario states none."""
         wanted = self.expectations.get(variant)
         if wanted is None or isinstance(wanted, str):
             return None if wanted is None else Expected()
-        return Expected(tuple(wanted.violated), tuple(wanted.may))
+        return Expected(tuple(wanted.violated), tuple(wanted.may), wanted.limit or "")
 
     @property
     def live_differs(self) -> str | None:
-        """Why live runs may come to another verdict than simulated ones; None if they may not."""
+        """Why verdicts of live runs may differ from simulated ones; None if they may not."""
         return self.model.worlds.live.differs
 
     def bounds(self) -> Bounds | None:
-        """What it says a search of every interleaving may try; None where it says nothing."""
+        """The bounds of a search of every interleaving; None if the scenario states none."""
         given = self.model.bounds
         if given is None:
             return None
@@ -87,18 +92,20 @@ class Scenario:
         return Bounds({kind: number for kind, number in faults.items() if number}, **values)
 
     def schedule(self) -> Schedule | None:
-        """The counterexample it holds; None if it holds none."""
+        """The schedule of a counterexample; None if the scenario has none."""
         given = self.model.schedule
         if given is None:
             return None
         return Schedule(
-            given.violates, tuple(map(_deed, given.steps)), tuple(map(_deed, given.circle))
+            given.violates,
+            tuple(map(_scheduled_step, given.steps)),
+            tuple(map(_scheduled_step, given.cycle)),
         )
 
     def plan(self, variant: str | None = None, *, program: Program | None = None) -> Plan:
-        """What to run for a variant; ScenarioError where the two do not go together.
+        """The plan for a variant. `program` replaces the program of every consumer.
 
-        `program` is a program of the caller's own, run in place of every consumer.
+        Raises ScenarioError if the scenario and the variant do not go together.
         """
         if variant is not None and variant_named(variant) is None:
             raise ScenarioError(
@@ -107,43 +114,44 @@ class Scenario:
         return build(self.document, self.model, variant or self.model.variant, program)
 
 
-def _deed(step: StepModel) -> Deed:
-    return Deed(
+def _scheduled_step(step: StepModel) -> ScheduledStep:
+    return ScheduledStep(
         step.node,
-        step.does,
-        step.fault,
+        StepKind(step.does),
+        None if step.fault is None else FaultKind(step.fault),
         step.operation,
         step.answer,
         tuple((read.operation, read.answer) for read in step.reads),
+        None if step.then is None else StepKind(step.then),
     )
 
 
 def shipped() -> list[str]:
-    """The names of the scenarios that come with this package."""
+    """The names of the scenarios that ship with watchkeeper."""
     return sorted(
         entry.name.removesuffix(".yaml")
-        for entry in files("scenarios").iterdir()
+        for entry in _FILES.iterdir()
         if entry.name.endswith(".yaml")
     )
 
 
 def load(name: str | os.PathLike[str]) -> Scenario:
-    """Read a scenario: a file's path, or the name of a shipped one.
+    """Read a scenario: the path of a file, or the name of a shipped scenario.
 
-    Raises ScenarioError, whose text says what is wrong in which line.
+    Raises ScenarioError, whose text names file, line and field of each mistake.
     """
     name = os.fspath(name)
     path = FilePath(name)
     is_yaml = path.suffix in (".yaml", ".yml")
     stem = path.stem if is_yaml else name
     if stem in shipped() and not os.path.isfile(name):
-        raw = (files("scenarios") / f"{stem}.yaml").read_bytes()
+        raw = (_FILES / f"{stem}.yaml").read_bytes()
         return from_text(f"{stem}.yaml", raw, source=stem)
     if is_yaml or (name and os.path.lexists(name)):
         return from_text(name, _contents(name), source=name)
     hint = nearest(name, shipped())
-    said = f"there is no such file or shipped scenario{hint}" if name else f"is empty{hint}"
-    raise ScenarioError(name or "the name of a scenario", [Problem("", said)])
+    message = f"there is no such file or shipped scenario{hint}" if name else f"is empty{hint}"
+    raise ScenarioError(name or "the name of a scenario", [Problem("", message)])
 
 
 def _contents(name: str) -> bytes:
@@ -153,14 +161,14 @@ def _contents(name: str) -> bytes:
         if S_ISREG(mode):
             with open(name, "rb") as file:
                 return file.read(LARGEST_FILE + 1)
-        said = "Is a directory" if S_ISDIR(mode) else "it is a device or a pipe, and no file"
+        message = "Is a directory" if S_ISDIR(mode) else "it is a device or a pipe, and no file"
     except (OSError, ValueError) as error:
-        said = getattr(error, "strerror", None) or str(error)
-    raise ScenarioError(name, [Problem("", f"cannot be read: {said}")])
+        message = getattr(error, "strerror", None) or str(error)
+    raise ScenarioError(name, [Problem("", f"cannot be read: {message}")])
 
 
 def from_text(name: str, raw: bytes | str, *, source: str | None = None) -> Scenario:
-    """Read a scenario from its text; `source` is what names it on a command line."""
+    """Read a scenario from its text; `source` is its name on a command line."""
     data = raw.encode() if isinstance(raw, str) else raw
     document = read_document(name, data)
     model = validated(document)

@@ -1,7 +1,7 @@
-"""A scenario with some of its values changed: `timeline.1.at` is a path to one of them.
+"""Overrides: a scenario with some of its values changed; `timeline.1.at` is the path of one.
 
-Each part of a path is a field, a name, or the place in a list, counted from 0. Names and
-settings have dots in them, too: of what could be meant, the longest is.
+Each part of a path is a field, a name, or an index into a list, from 0. Names and settings
+may contain dots: the longest name that matches is taken.
 """
 
 from __future__ import annotations
@@ -14,18 +14,18 @@ from typing import Any
 
 import yaml
 
-from model.settings import KEYS
-from scenarios.checking import fields_at
-from scenarios.problems import ScenarioError, expected, shown
-from scenarios.reading import Document, Path, field_name, read_document
-from scenarios.schema import ScenarioModel
+from watchkeeper.model.group.settings import KEYS
+from watchkeeper.scenarios.schema.schema import ScenarioModel
+from watchkeeper.scenarios.schema.validation import fields_at
+from watchkeeper.scenarios.text.document import Document, Path, field_name, read_document
+from watchkeeper.scenarios.text.errors import ScenarioError, expected, shown
 
 SETTINGS = "config"
-"""The field whose keys are settings by Kafka's names."""
+"""The field whose keys are Kafka's names of settings."""
 
 
 class BadChange(ValueError):
-    """A change that cannot be made; its text says why."""
+    """An override that cannot be applied; its text gives the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +44,13 @@ def parse_change(text: str) -> Change:
     try:
         found = read_document(path, f"values: [{values}]".encode()).data["values"]
     except ScenarioError as error:
-        said = error.problems[0].said
-        raise BadChange(f"{path}: {shown(values)} cannot be read: it {said}") from None
+        message = error.problems[0].message
+        raise BadChange(f"{path}: {shown(values)} cannot be read: it {message}") from None
     if not found:
         raise BadChange(f"{path} is given no value; expected PATH=VALUE,VALUE,...")
-    return Change(path.strip(), tuple({value_text(one): one for one in found}.values()))
+    return Change(
+        path.strip(), tuple({value_text(candidate): candidate for candidate in found}.values())
+    )
 
 
 def value_text(value: Any) -> str:
@@ -81,21 +83,21 @@ def resolved(document: Document, path: str) -> Path:
 
 
 def _nothing_yet(path: Path) -> Any:
-    """What stands at a field that is not given: something with fields, or a plain value."""
+    """The default of a field that is absent: a mapping if it has fields, else None."""
     return {} if path[-1] == SETTINGS or fields_at(ScenarioModel, path) else None
 
 
-def _next(whole: str, found: Path, value: Any, parts: list[str]) -> tuple[str | int, int]:
+def _next(text: str, found: Path, value: Any, parts: list[str]) -> tuple[str | int, int]:
     """The next step of a path, and how many of its parts that takes."""
     where = field_name(found) or "the scenario"
     if isinstance(value, list):
         if parts[0].isdecimal() and int(parts[0]) < len(value):
             return int(parts[0]), 1
         there = f"0 to {len(value) - 1}" if value else "none"
-        raise BadChange(f"{whole}: {where} has no entry {parts[0]}; expected {there}")
+        raise BadChange(f"{text}: {where} has no entry {parts[0]}; expected {there}")
     if not isinstance(value, dict):
-        said = "is not given" if value is None else f"is {shown(value)}"
-        raise BadChange(f"{whole}: {where} {said}, and there is nothing inside")
+        message = "is not given" if value is None else f"is {shown(value)}"
+        raise BadChange(f"{text}: {where} {message}, and there is nothing inside")
     known = {**value, **dict.fromkeys(fields_at(ScenarioModel, found))}
     if found and found[-1] == SETTINGS:
         known |= dict.fromkeys(KEYS)
@@ -104,8 +106,8 @@ def _next(whole: str, found: Path, value: Any, parts: list[str]) -> tuple[str | 
             return ".".join(parts[:used]), used
     wanted = ".".join(parts) if found and found[-1] == SETTINGS else parts[0]
     if not known:
-        raise BadChange(f"{whole}: {where} is empty, and {shown(wanted)} is nothing in it")
-    raise BadChange(f"{whole}: {expected(wanted, f'in {where}', sorted(known))}")
+        raise BadChange(f"{text}: {where} is empty, and {shown(wanted)} is nothing in it")
+    raise BadChange(f"{text}: {expected(wanted, f'in {where}', sorted(known))}")
 
 
 def _set(data: Any, path: Path, value: Any) -> None:
@@ -115,5 +117,5 @@ def _set(data: Any, path: Path, value: Any) -> None:
 
 
 def without_lines(error: ScenarioError) -> str:
-    """What is said of a scenario that nobody has written, so that its lines mean nothing."""
+    """The problems of a generated scenario, without line numbers, which would mean nothing."""
     return "; ".join(map(str, error.problems))

@@ -1,7 +1,7 @@
-"""Scenarios a step smaller than a given one: without an entry, with fewer members, shorter.
+"""Shrink steps: scenarios that are smaller by an entry, a member, a broker, or some time.
 
-They are made of the plain fields of a scenario file and need not make sense; whoever tries
-them finds out. What takes most away comes first.
+They are built from the plain fields of a scenario file and need not be valid: the caller
+tries them. The steps that remove most come first.
 """
 
 from __future__ import annotations
@@ -11,25 +11,25 @@ from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
-from model.faults import VERBS
-from scenarios.units import duration_text, parse_duration
+from watchkeeper.model.plan.faults import VERBS
+from watchkeeper.scenarios.text.units import duration_text, parse_duration
 
 Fields = dict[str, Any]
 Rename = Callable[[str], str | None]
-"""What a name becomes; None where what it names is gone."""
+"""The new name for a name; None if the thing it names is removed."""
 
 UNNEEDED = ("expect", "bounds", "schedule", "worlds", "sweep", "sometimes")
-"""What says nothing of what happens in a run."""
+"""Fields that do not change what happens in a run."""
 NAMING = ("from", "to")
-"""Options of an entry that may name somebody."""
+"""Options of an entry that may hold a name."""
 LASTING = ("for", "unknown", "lands_after")
 SHORTEST_US = 500_000
-"""Durations are not made shorter than that, and are whole multiples of it."""
+"""The least duration that a step produces; durations are multiples of it."""
 ONE = 1
 
 
 def bare(fields: Fields) -> Fields:
-    """A scenario without what says nothing of what happens in its runs."""
+    """A scenario without the fields that do not change its runs."""
     return {key: value for key, value in copy.deepcopy(fields).items() if key not in UNNEEDED}
 
 
@@ -44,7 +44,7 @@ def smaller(fields: Fields) -> Iterator[Fields]:
 
 
 def _fewer_entries(fields: Fields) -> Iterator[Fields]:
-    """Without half of the timeline, a quarter, ..., one entry; without one thing to look for."""
+    """Without half of the timeline, a quarter, ..., one entry; without one `never` clause."""
     for key in ("timeline", "never"):
         entries = fields.get(key, [])
         size = len(entries)
@@ -58,7 +58,7 @@ def _fewer_entries(fields: Fields) -> Iterator[Fields]:
 
 
 def _targets(entry: Fields) -> Iterator[str]:
-    """Whom an entry names."""
+    """The names in an entry."""
     for key, value in entry.items():
         if (key in VERBS or key in NAMING) and isinstance(value, str):
             yield value
@@ -67,7 +67,7 @@ def _targets(entry: Fields) -> Iterator[str]:
 
 
 def _renamed(fields: Fields, rename: Rename) -> Fields:
-    """The same with other names, and without the entries that name what is gone."""
+    """The same scenario with other names, without entries whose names are removed."""
     made = copy.deepcopy(fields)
     for key in ("timeline", "never"):
         entries = [_entry_renamed(entry, rename) for entry in made.get(key, [])]
@@ -92,7 +92,7 @@ def _entry_renamed(entry: Fields, rename: Rename) -> Fields | None:
 
 
 def _fewer_groups(fields: Fields) -> Iterator[Fields]:
-    """Without one group; without one cluster and whoever is in it."""
+    """Without one group; without one cluster and its groups."""
     groups, clusters = fields.get("groups", {}), fields["clusters"]
     for name in groups if len(groups) > ONE else ():
         left = {key: value for key, value in groups.items() if key != name}
@@ -130,7 +130,8 @@ def _fewer_members(fields: Fields) -> Iterator[Fields]:
 
 
 def _parts(number: int) -> Iterator[tuple[int, int]]:
-    """What may be taken of so many: the last half, the last quarter, ..., each single one."""
+    """The parts to remove from a number: the last half, the last quarter,
+    ..., each single one."""
     size = number // 2
     while size > ONE:
         yield number - size, size
@@ -146,7 +147,7 @@ def _taken(given: Any, first: int, size: int) -> Any:
 
 
 def _counted_down(prefix: str, first: int, size: int) -> Rename:
-    """Whoever comes after those that are taken moves up."""
+    """Renames the members after a removed range: each moves up."""
 
     def rename(name: str) -> str | None:
         number = name.removeprefix(prefix)
@@ -170,7 +171,9 @@ def _fewer_brokers(fields: Fields) -> Iterator[Fields]:
             if isinstance(brokers, int):
                 made = _renamed(fields, _counted_down(f"{prefix}broker/", first, size))
             else:
-                gone = {f"{prefix}broker/{_name(one)}" for one in brokers[first : first + size]}
+                gone = {
+                    f"{prefix}broker/{_name(broker)}" for broker in brokers[first : first + size]
+                }
                 made = _renamed(fields, _without_any(gone))
             made["clusters"][name]["brokers"] = _taken(brokers, first, size)
             yield made
@@ -189,9 +192,9 @@ def _fewer_parts(fields: Fields) -> Iterator[Fields]:
         topics = cluster["topics"]
         for topic in topics if len(topics) > ONE else ():
             yield _without_topic(fields, name, topic)
-        for topic, said in topics.items():
+        for topic, settings in topics.items():
             for key in ("partitions", "partitions_per_broker", "replicas"):
-                for fewer in _halves(said.get(key, ONE)):
+                for fewer in _halves(settings.get(key, ONE)):
                     yield _with(fields, ("clusters", name, "topics", topic, key), fewer)
     for name, group in fields.get("groups", {}).items():
         for topic, streams in (group.get("streams") or {}).items():
@@ -201,19 +204,21 @@ def _fewer_parts(fields: Fields) -> Iterator[Fields]:
 
 def _halves(number: int) -> Iterator[int]:
     """One, half, one less."""
-    yield from dict.fromkeys(one for one in (ONE, number // 2, number - 1) if 0 < one < number)
+    yield from dict.fromkeys(
+        candidate for candidate in (ONE, number // 2, number - 1) if 0 < candidate < number
+    )
 
 
 def _without_topic(fields: Fields, cluster: str, topic: str) -> Fields:
-    """Without a topic, and without everybody's wish to read it."""
+    """Without a topic, and without the subscriptions to it."""
     made = _renamed(
         fields, lambda name: None if name == topic or name.startswith(f"{topic}/") else name
     )
     del made["clusters"][cluster]["topics"][topic]
     for group in made.get("groups", {}).values():
         members = group["consumers"] if isinstance(group["consumers"], list) else []
-        for one in (group, *members):
-            (one.get("streams") or {}).pop(topic, None)
+        for part in (group, *members):
+            (part.get("streams") or {}).pop(topic, None)
     return made
 
 
@@ -230,7 +235,7 @@ def _with(fields: Fields, path: tuple[str, ...], value: Any) -> Fields:
 
 
 def _shorter(fields: Fields) -> Iterator[Fields]:
-    """With less time to settle, shorter faults, less time between what happens."""
+    """With a shorter settle time, shorter faults, less time between entries."""
     for us in _less(parse_duration(fields.get("settle", "10s"))):
         yield {**fields, "settle": duration_text(us)}
     timeline = fields.get("timeline", [])
@@ -249,11 +254,11 @@ def _less(us: int) -> Iterator[int]:
     """A quarter of a duration, half of it, a little less."""
     steps = us // SHORTEST_US
     fewer = dict.fromkeys((steps // 4, steps // 2, steps * 3 // 4, steps - 1))
-    yield from (one * SHORTEST_US for one in fewer if 0 < one * SHORTEST_US < us)
+    yield from (units * SHORTEST_US for units in fewer if 0 < units * SHORTEST_US < us)
 
 
 def _sooner(fields: Fields, from_us: int, by_us: int) -> Fields:
-    """With everything from a moment on so much sooner."""
+    """With every entry from a moment on earlier by a duration."""
     made = copy.deepcopy(fields)
     for entry in made["timeline"]:
         at_us = parse_duration(entry["at"]) if "at" in entry else 0

@@ -1,19 +1,19 @@
-"""Undoes the circles of references in a world that has run, so that it is freed at once."""
+"""Breaks the reference cycles of a world that has run, so that it is freed at once."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from sim.cluster import Cluster
-from sim.consuming import StreamFetcher
+from watchkeeper.sim.brokers.cluster import Cluster
+from watchkeeper.sim.brokers.consumer_process import StreamFetcher
 
 if TYPE_CHECKING:
-    from sim.world import World
+    from watchkeeper.sim.world import World
 
 
 def take_apart(world: World) -> None:
-    """Let go of everything that a world holds; it is of no use any more."""
+    """Clear every part of a world; it is of no use any more."""
     for part in list(_parts(world)):
         part.__dict__.clear()
 
@@ -28,20 +28,20 @@ def _parts(world: World) -> Iterator[Any]:
             yield node.client
     for fetcher in world.fetchers.values():
         if isinstance(fetcher, StreamFetcher):
-            yield from (fetcher.connector.fetching, fetcher.connector, fetcher.threads)
+            yield from (fetcher.connector.fetcher, fetcher.connector, fetcher.tasks)
         yield fetcher
     for process in world.producers.running.values():
-        yield from (process.threads, process)
+        yield from (process.tasks, process)
     yield from (world.producers, world)
 
 
 def _parts_of_cluster(cluster: Cluster) -> Iterator[Any]:
     ensemble = cluster.ensemble
     yield from (cluster.logs, ensemble.sessions, ensemble.election, *ensemble.servers, ensemble)
-    if cluster.sites is not None:
-        for host in cluster.sites.hosts.values():
+    if cluster.hosts is not None:
+        for host in cluster.hosts.by_node.values():
             if host.broker is not None:
-                yield from (host.broker.threads, host.broker)
+                yield from (host.broker.tasks, host.broker)
             yield from (host.storage.files, host.storage, host)
-        yield cluster.sites
+        yield cluster.hosts
     yield cluster

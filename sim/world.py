@@ -9,30 +9,48 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any
 
-from model.administrator import Administrator, administrator
-from model.faults import Effect
-from model.plan import BrokerPlan, ConsumerPlan, GroupPlan, Plan
-from model.program import Ended, Program
-from model.programs import broker_program, consumer_program
-from model.trace import Header, Trace
-from sim.apart import take_apart
-from sim.branching import Branch, branch_off
-from sim.calls import Calls
-from sim.cluster import Cluster
-from sim.consuming import StreamFetcher, stream_fetcher
-from sim.driver import Driver
-from sim.fetcher import Fetcher
-from sim.fetching import Fetching
-from sim.kernel import Kernel, Network
-from sim.nemesis import Nemesis
-from sim.node import Node
-from sim.producing import Producers
-from sim.profile import DEFAULT, Profile
-from sim.results import Results
-from sim.sites import Sites
-from sim.streams import Streams
-from sim.threads import Threads
+from watchkeeper.model.actor.events import Command
+from watchkeeper.model.actor.program import Ended, Program
+from watchkeeper.model.broker.administrator import Administrator, administrator
+from watchkeeper.model.group.variants import FetchErrors
+from watchkeeper.model.nemesis.load import Load
+from watchkeeper.model.nemesis.nemesis import Nemesis
+from watchkeeper.model.nemesis.world import Undo
+from watchkeeper.model.plan.bounds import mix_of
+from watchkeeper.model.plan.faults import FaultEffect
+from watchkeeper.model.plan.plan import BrokerPlan, ConsumerPlan, GroupPlan, Plan, ProducerPlan
+from watchkeeper.model.programs import (
+    PRODUCER_TIMEOUT_MS,
+    broker_program,
+    consumer_program,
+    producer_program,
+)
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import NOTHING, Header, Trace
+from watchkeeper.sim.brokers.cluster import Cluster
+from watchkeeper.sim.brokers.consumer_process import StreamFetcher, stream_fetcher
+from watchkeeper.sim.brokers.hosts import Hosts
+from watchkeeper.sim.brokers.producer_process import Producers
+from watchkeeper.sim.brokers.rate_fetcher import Fetcher
+from watchkeeper.sim.brokers.result_stores import Results
+from watchkeeper.sim.engine.kernel import Kernel
+from watchkeeper.sim.engine.latency_profile import DEFAULT, Profile
+from watchkeeper.sim.engine.random_streams import Streams
+from watchkeeper.sim.faults.faults import HANDLERS
+from watchkeeper.sim.faults.fork import Branch, branch_off
+from watchkeeper.sim.faults.world import NodeTarget
+from watchkeeper.sim.faults.world import World as FaultyWorld
+from watchkeeper.sim.process.driver import Driver, Fetching
+from watchkeeper.sim.process.process import Node
+from watchkeeper.sim.process.rpc import Calls
+from watchkeeper.sim.process.tasks import Tasks
+from watchkeeper.sim.storage.filesystem import FileSystem
+from watchkeeper.sim.teardown import take_apart
+from watchkeeper.sim.zookeeper.ensemble import Ensemble
+from watchkeeper.sim.zookeeper.network import Network
 
 WORLD = "sim"
 PARTS = 200
@@ -47,7 +65,7 @@ class Simulated:
     """What a simulated run has left: its trace, what the timeline did, and some numbers."""
 
     trace: Trace
-    effects: tuple[Effect, ...]
+    effects: tuple[FaultEffect, ...]
     operations: int
     """ZooKeeper operations answered."""
 
@@ -65,8 +83,8 @@ class World:
         self.network = Network(self.kernel)
         self.calls = Calls(self.kernel, self.network)
         self.clusters = {
-            one.name: Cluster(self.calls, one, number, is_alone=len(plan.clusters) == 1)
-            for number, one in enumerate(plan.clusters)
+            cluster.name: Cluster(self.calls, cluster, number, is_alone=len(plan.clusters) == 1)
+            for number, cluster in enumerate(plan.clusters)
         }
         self.nodes: dict[str, Node] = {}
         self.drivers: dict[str, Driver] = {}
@@ -74,16 +92,18 @@ class World:
         self.results = Results()
         self.consumers = {member.node: (group, member) for group, member in plan.consumers()}
         self.brokers = {
-            one.node: (cluster, one)
+            broker.node: (cluster, broker)
             for cluster in self.clusters.values()
-            for one in cluster.plan.brokers
+            for broker in cluster.plan.brokers
         }
-        self.producers = Producers(self)
+        self.producers = Producers(plan.producers)
         self.lives: dict[str, int] = {}
         """How many processes there have been of each name."""
-        self.skews: dict[str, tuple[int, Effect]] = {}
+        self._on_end: dict[Node, Callable[[], object]] = {}
+        """Process -> what to call once it has ended by itself."""
+        self.skews: dict[str, tuple[int, FaultEffect]] = {}
         """Machine -> by how much its clock is wrong, and by which fault."""
-        self.nemesis = Nemesis(self)
+        self.nemesis: Nemesis[FaultyWorld] = Nemesis(self, plan, HANDLERS)
 
     # --- running -----------------------------------------------------------------------
 
@@ -106,7 +126,7 @@ class World:
         self.nemesis.schedule()
         while self.nemesis.ends_us + self.plan.settle_us > self.kernel.now_us:
             self._run_until(self.nemesis.ends_us + self.plan.settle_us, tell)
-        self.kernel.write("", "run ends")
+        self.kernel.write("", EventKind.RUN_ENDED)
 
     def _run_until(self, end_us: int, tell: Tell | None) -> None:
         if tell is None:
@@ -128,14 +148,14 @@ class World:
         if name in self.consumers:
             node = self._start_consumer(*self.consumers[name], new_id=new_id)
         elif name in self.producers.plans:
-            node = self.producers.start(self.producers.plans[name])
+            node = self._start_producer(self.producers.plans[name])
         else:
             node = self._start_broker(*self.brokers[name])
         if name in self.skews:
             node.skewed_by(*self.skews[name])
         return node
 
-    def skew(self, name: str, by_us: int, effect: Effect) -> None:
+    def skew(self, name: str, by_us: int, effect: FaultEffect) -> None:
         """The clock of a machine is wrong from now on, whatever runs there."""
         self.skews[name] = (by_us, effect)
         if name in self.nodes:
@@ -152,14 +172,14 @@ class World:
             plan.settings.session_timeout_ms,
             resends_watches=plan.variant.client_resends_watches,
         )
-        if cluster.sites is not None:
+        if cluster.hosts is not None:
             return self._with_streams(node, program, group, plan)
         fetcher = Fetcher(
             node,
             self.network,
             cluster.logs,
             group.fetch_every_us,
-            ends_on_error=plan.variant.fetch_errors == "end the fetcher",
+            ends_on_error=plan.variant.fetch_errors is FetchErrors.END_FETCHER,
         )
         self.fetchers[plan.node] = fetcher
         return self._run(node, fetcher, {"variant": plan.variant.name})
@@ -168,11 +188,12 @@ class World:
         self, node: Node, program: Program, group: GroupPlan, plan: ConsumerPlan
     ) -> Node:
         """Start a consumer that is handed messages."""
-        threads = Threads(node, self.calls)
-        fetcher = stream_fetcher(program.me, plan.variant, group, threads, self.results)
-        node.program = fetcher.connector.program if plan.program is None else program
+        tasks = Tasks(node, self.calls)
+        fetcher = stream_fetcher(program.me, plan.variant, group, tasks, self.results)
+        if plan.program is None:
+            node.program = replace(program, me=fetcher.connector.me)
         self.fetchers[plan.node] = fetcher
-        self.run_with(node, threads, {"variant": plan.variant.name}, fetcher)
+        self.run_with(node, tasks, {"variant": plan.variant.name}, fetcher)
         return node
 
     def _start_broker(self, cluster: Cluster, plan: BrokerPlan) -> Node:
@@ -189,11 +210,21 @@ class World:
             serves()
             self.kernel.process(driver.run())
 
-        if cluster.sites is not None:
-            cluster.sites.start(node, plan, ready, failed=lambda why: self.kill(node, why))
+        if cluster.hosts is not None:
+            cluster.hosts.start(node, plan, ready, failed=lambda why: self.kill(node, why))
         else:
             self.kernel.process(driver.run())
             serves()
+        return node
+
+    def _start_producer(self, plan: ProducerPlan) -> Node:
+        node = self.NODE(self.kernel, plan.node, producer_program(plan))
+        node.connect_to(
+            self.clusters[plan.cluster].ensemble, PRODUCER_TIMEOUT_MS, resends_watches=True
+        )
+        tasks = Tasks(node, self.calls)
+        self.run_with(node, tasks, {"sends to": plan.cluster})
+        self.producers.start(plan, tasks)
         return node
 
     def start_administrator(self, cluster: Cluster) -> None:
@@ -213,13 +244,13 @@ class World:
     def run_with(
         self,
         node: Node,
-        threads: Threads,
+        tasks: Tasks,
         about: Mapping[str, str],
         fetcher: StreamFetcher | None = None,
     ) -> Driver:
-        """Run a process whose program has threads beside it."""
+        """Run a process whose program has tasks beside it."""
         driver = self._place(node, fetcher, about)
-        driver.join(threads)
+        driver.join(tasks)
         self.kernel.process(driver.run())
         return driver
 
@@ -230,31 +261,45 @@ class World:
         self.nodes[node.name] = node
         self.drivers[node.name] = driver
         node.is_alive = True
-        self.kernel.write(node.name, "starts", dict(about), group=node.group)
-        self.nemesis.aim(driver)
+        self.kernel.write(node.name, EventKind.STARTED, dict(about), group=node.group)
+        self._aim_faults_at(driver)
         return driver
+
+    def _aim_faults_at(self, driver: Driver) -> None:
+        """Let the nemesis see the steps of a member if a fault waits for one of them."""
+        name = driver.node.name
+        if self.nemesis.steps_of(name):
+            driver.before = partial(self.nemesis.reach, name, "before")
+            driver.after = partial(self.nemesis.reach, name, "after_reply")
 
     def _ended(self, node: Node, ended: Ended) -> None:
         """A program is over, and its process with it, once what it holds is in safety."""
-        sites = self._sites_of(node)
+        hosts = self._hosts_of(node)
         fetcher = self.fetchers.get(node.name)
-        if sites is not None:
-            sites.close(node.name, lambda: self._bury(node))
+        if hosts is not None:
+            hosts.close(node.name, lambda: self._bury_ended(node))
         elif isinstance(fetcher, StreamFetcher):
-            fetcher.close(lambda: self._bury(node))
+            fetcher.close(lambda: self._bury_ended(node))
         elif node.name in self.producers.running:
-            self.producers.running[node.name].close(lambda: self._bury(node))
+            self.producers.running[node.name].close(lambda: self._bury_ended(node))
         else:
-            self._bury(node)
+            self._bury_ended(node)
 
-    def _sites_of(self, node: Node) -> Sites | None:
-        return self.brokers[node.name][0].sites if node.name in self.brokers else None
+    def _bury_ended(self, node: Node) -> None:
+        """A process that has ended by itself is gone."""
+        self._bury(node)
+        call = self._on_end.pop(node, None)
+        if call is not None:
+            self.kernel.after(0, lambda _: call(), None)
 
-    def _bury(self, node: Node, lost: Effect | None = None) -> None:
+    def _hosts_of(self, node: Node) -> Hosts | None:
+        return self.brokers[node.name][0].hosts if node.name in self.brokers else None
+
+    def _bury(self, node: Node, lost: FaultEffect | None = None) -> None:
         """A process is gone; with `lost` its machine is gone as well."""
-        sites = self._sites_of(node)
-        if sites is not None:
-            sites.end(node.name, effect=lost)
+        hosts = self._hosts_of(node)
+        if hosts is not None:
+            hosts.end(node.name, effect=lost)
         self.producers.end(node.name)
         fetcher = self.fetchers.get(node.name)
         if fetcher is not None and fetcher.node is node:
@@ -263,17 +308,92 @@ class World:
             cluster.logs.close_broker(node)
         node.kill()
 
-    def kill(self, node: Node, why: str = "killed", lost: Effect | None = None) -> None:
+    def kill(self, node: Node, why: str = "killed", lost: FaultEffect | None = None) -> None:
         """Kill a process; `lost` is the fault that takes its machine along."""
         assert node.client is not None, "every process has a client"
         self.kernel.write(
             node.name,
-            "ends",
+            EventKind.ENDED,
             {"why": why, "failed": True},
             session=node.client.session,
             group=node.group,
         )
+        self._on_end.pop(node, None)
         self._bury(node, lost)
+
+    # --- what the timeline may touch: watchkeeper.model.nemesis.world ------------------
+
+    def now_us(self) -> int:
+        """The moment of the run, in microseconds."""
+        return self.kernel.now_us
+
+    def at(self, due_us: int, call: Callable[[], object]) -> None:
+        """Call this at that moment."""
+        self.kernel.at(due_us, lambda _: call(), None)
+
+    def write(
+        self, node: str, kind: str, detail: Mapping[str, Any] = NOTHING, *, topic: str = ""
+    ) -> None:
+        """Write an event into the trace."""
+        self.kernel.write(node, kind, detail, topic=topic)
+
+    def later(self, effect: FaultEffect, delay_us: int, undo: Undo) -> None:
+        """Undo an action of the timeline after a delay."""
+        self.nemesis.later(effect, delay_us, undo)
+
+    def running(self, name: str) -> Node | None:
+        """Return the process of a member; None while it does not run."""
+        node = self.nodes.get(name)
+        return node if node is not None and node.is_alive else None
+
+    def process(self, name: str) -> NodeTarget | None:
+        """Return the process of a member, as faults affect it."""
+        node = self.running(name)
+        return None if node is None else NodeTarget(self, node)
+
+    def order(self, name: str, order: Command) -> bool:
+        """Put an order into the inbox of a process."""
+        self.nodes[name].deliver(order)
+        return True
+
+    def when_ended(self, name: str, call: Callable[[], object]) -> None:
+        """Call this once a process that runs now has ended by itself."""
+        self._on_end[self.nodes[name]] = call
+
+    def readdress(self, broker: str, host: str, port: int | None) -> None:
+        """Give a broker another host, and another port unless that is None."""
+        cluster, plan = self.brokers[broker]
+        self.brokers[broker] = (cluster, replace(plan, host=host, port=port or plan.port))
+
+    def produce(self, cluster: str, topic: str, load: Load, producers: str | None) -> Undo:
+        """Send messages to a topic from now on: by these producers, or by the first."""
+        logs = self.clusters[cluster].logs
+        if self.clusters[cluster].hosts is None:
+            logs.produce(topic, load)
+            return partial(logs.cease, topic, load)
+        self.producers.produce(topic, load, producers, cluster)
+        return partial(self.producers.cease, load)
+
+    def ensemble_of(self, name: str) -> Ensemble:
+        """Return the ensemble that a member uses, or that a server belongs to."""
+        for cluster in self.clusters.values():
+            if any(server.name == name for server in cluster.ensemble.servers):
+                return cluster.ensemble
+        if name in self.consumers:
+            return self.clusters[self.consumers[name][0].cluster].ensemble
+        if name in self.producers.plans:
+            return self.clusters[self.producers.plans[name].cluster].ensemble
+        return self.brokers[name][0].ensemble
+
+    def brokers_but(self, name: str) -> list[str]:
+        """Return the names of all brokers but this one."""
+        return [broker for broker in self.brokers if broker != name]
+
+    def files_of(self, broker: str) -> FileSystem:
+        """Return the file system of a broker's host."""
+        hosts = self.brokers[broker][0].hosts
+        assert hosts is not None, "a fault of a disk is only aimed at a broker that has one"
+        return hosts.host_of(broker).storage.files
 
 
 def simulate(
@@ -289,7 +409,7 @@ def simulate(
 
     With a `branch` it goes the way of this seed up to an event, and another way from there.
 
-    Raises NotAnAsk or ProgramLoops for a user's program that breaks the rules, and
+    Raises NotAnEffect or ProgramLoops for a user's program that breaks the rules, and
     Interrupted, with what there is so far, when the user has had enough.
     """
     world = World(plan, seed, profile)
@@ -302,6 +422,7 @@ def simulate(
         seed,
         versions or {},
         profile="" if profile == DEFAULT else profile.digest,
+        mix=mix_of(plan),
     )
     # The collector would look through everything again and again and find nothing: a world
     # holds on to itself while it runs, and is taken apart when it has run.
@@ -310,7 +431,7 @@ def simulate(
     try:
         world.run(tell)
     except KeyboardInterrupt:
-        world.kernel.write("", "run ends")
+        world.kernel.write("", EventKind.RUN_ENDED)
         raise Interrupted(_left_by(world, replace(header, partial=True))) from None
     finally:
         left = _left_by(world, header)

@@ -1,39 +1,59 @@
-"""What all tests share: the flag that rewrites golden files, and Hypothesis's profiles."""
+"""What all tests share: which are slow, which worker runs them, golden files, Hypothesis.
+
+The quick suite is what `pytest -n auto` runs; what is marked `slow` runs only with
+`-m slow` (alone) or `--slow` (with all others).
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-pytest_plugins = ["pytester", "tests.live"]
+from tests import HOME
 
-GOLDEN = Path(__file__).parent / "golden"
+pytest_plugins = [
+    "pytester",
+    "tests.support.interrupts",
+    "tests.support.live_zookeeper",
+    "tests.support.spark",
+]
+
+os.environ["WATCHKEEPER_PROGRESS"] = "0"
+"""A command that takes long on a busy machine prints what it prints on others."""
+
+GOLDEN = HOME / "tests" / "golden"
+
+ON_SPARK = frozenset(
+    {
+        "tests/pipeline/activity/test_jobs.py",
+        "tests/pipeline/kafkalog/test_on_spark.py",
+        "tests/pipeline/sweeps/test_on_spark.py",
+        "tests/pipeline/test_analysis.py",
+    }
+)
+"""Modules that share one session of Spark: one worker runs all of them."""
 
 WHOLE = frozenset(
     {
-        "activity_jobs",
-        "analysis",
-        "claims",
-        "compare",
-        "determinism",
-        "explore_circle",
-        "fitting",
-        "kafkalog_spark",
-        "live_broker",
-        "live_changes",
-        "live_clients",
-        "live_mirrors",
-        "reports_spacetime",
-        "story_html",
-        "sweep",
-        "sweep_kills",
-        "sweep_spark",
+        "tests/checker/test_lasso.py",
+        "tests/pipeline/sweeps/test_kills.py",
+        "tests/pipeline/sweeps/test_sweep.py",
+        "tests/project/test_packaging.py",
+        "tests/real/broker/test_live_broker.py",
+        "tests/real/embed/test_clients.py",
+        "tests/real/world/test_changes.py",
+        "tests/real/world/test_mirrors.py",
+        "tests/reports/test_counterexample.py",
+        "tests/reports/test_spacetime.py",
+        "tests/sim/storage/test_design_page.py",
+        "tests/sim/test_determinism.py",
+        "tests/sim/test_fit_latency.py",
+        "tests/watchkeeper/test_compare.py",
     }
 )
 """Modules whose tests share what takes long to make: one worker makes it, once."""
@@ -49,13 +69,40 @@ settings.register_profile(
 settings.load_profile("watchkeeper")
 
 
+SLOW = "slow"
+WORKERS_A_CORE = 2
+"""Tests of live runs mostly wait, so more of them than there are cores run at once."""
+MOST_WORKERS = 16
+
+
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Add --rewrite-golden."""
+    """Add --rewrite-golden and --slow."""
     parser.addoption(
         "--rewrite-golden",
         action="store_true",
         help="write golden files anew instead of comparing; review what changes as a diff",
     )
+    parser.addoption(
+        "--slow", action="store_true", help="run the tests that are marked slow, too"
+    )
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what is slow, unless it is requested or named; begin with what takes long."""
+    is_named = any("::" in argument for argument in config.args)
+    if not (is_named or config.getoption("--slow") or SLOW in config.getoption("-m")):
+        slow = [item for item in items if item.get_closest_marker(SLOW)]
+        config.hook.pytest_deselected(items=slow)
+        items[:] = [item for item in items if not item.get_closest_marker(SLOW)]
+    items.sort(key=lambda item: _turn(item.nodeid.partition("::")[0]))
+
+
+def _turn(path: str) -> int:
+    """When a module is begun: the longest group, what mostly waits, all others."""
+    if path in ON_SPARK:
+        return 0
+    return 1 if path.startswith("tests/real/") or path in WHOLE else 2
 
 
 @pytest.fixture
@@ -81,10 +128,18 @@ class WholeModules(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         path, _, _ = nodeid.partition("::")
-        return path if Path(path).stem.removeprefix("test_") in WHOLE else nodeid
+        if path in ON_SPARK:
+            return "spark"
+        return path if path in WHOLE else nodeid
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> WholeModules:
     """Who hands tests to the workers."""
     return WholeModules(config, log)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
+    """How many workers `-n auto` stands for."""
+    return min(WORKERS_A_CORE * (os.cpu_count() or 1), MOST_WORKERS)

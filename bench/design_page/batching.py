@@ -5,14 +5,15 @@ from __future__ import annotations
 import gzip
 import json
 
-from model.log.contents import Series, whole
-from model.log.storage import Append, CreateFile
-from sim.experiments.programs import ENTRY_BYTES, MB, PAYLOAD_BYTES, took_s
-from sim.experiments.rows import Outcome, Row, at_least
-from sim.host import new_host
-from sim.machine import MachineProfile
-from sim.streams import Stream, Streams
-from sim.work import Idle, Receive
+from bench.design_page.host import new_host
+from bench.design_page.programs import ENTRY_BYTES, MB, PAYLOAD_BYTES, took_s
+from bench.design_page.rows import Outcome, Row, at_least
+
+from watchkeeper.model.log.format.contents import Series, whole_series
+from watchkeeper.model.log.storage import Append, CreateFile
+from watchkeeper.sim.disk.host_costs import MachineProfile
+from watchkeeper.sim.engine.random_streams import Stream, Streams
+from watchkeeper.sim.storage.host_effects import Idle, Receive
 
 SETS = (1, 10, 50, 200, 1000)
 """Messages in a set; 200 is the default of an asynchronous producer in 0.7."""
@@ -33,8 +34,8 @@ def requests(machine: MachineProfile) -> Outcome:
     return Outcome(
         tuple(rows),
         (
-            "One producer that waits for each request to be there before it sends the next: "
-            "there and back over the network, a call to receive, a call to append.",
+            "One producer that sends a request after the one before has arrived: a round trip "
+            "over the network, a call to receive, a call to append.",
         ),
     )
 
@@ -51,7 +52,9 @@ async def serve(count: int, round_trip_us: int) -> None:
     for number in range(REQUESTS):
         await Idle(round_trip_us)
         await Receive(FRAME_BYTES + count * ENTRY_BYTES)
-        await Append("log", whole(Series("producer", number * count, count, PAYLOAD_BYTES)))
+        await Append(
+            "log", whole_series(Series("producer", number * count, count, PAYLOAD_BYTES))
+        )
 
 
 # --- compression -----------------------------------------------------------------------
@@ -104,7 +107,7 @@ def compression(machine: MachineProfile) -> Outcome:
 def compressed_bytes(events: list[bytes], count: int) -> int:
     """How much they take when so many are compressed together."""
     sets = [b"".join(events[at : at + count]) for at in range(0, len(events), count)]
-    return sum(len(gzip.compress(one, 6, mtime=0)) for one in sets)
+    return sum(len(gzip.compress(message_set, 6, mtime=0)) for message_set in sets)
 
 
 def carried(machine: MachineProfile, size_bytes: int) -> float:

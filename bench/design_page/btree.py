@@ -10,12 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from model.log.storage import Append, Read
-from sim.filesystem import FileSystem
-from sim.holding import zeros
-from sim.pagecache import PAGE_BYTES
-from sim.streams import Stream
-from sim.work import Overwrite
+from watchkeeper.model.log.storage import Append, Read
+from watchkeeper.sim.engine.random_streams import Stream
+from watchkeeper.sim.storage.file_contents import zeros
+from watchkeeper.sim.storage.filesystem import FileSystem
+from watchkeeper.sim.storage.host_effects import Overwrite
+from watchkeeper.sim.storage.pagecache import PAGE_BYTES
 
 FILLED_PERCENT = 69
 """ln 2: how full the pages of a B-tree are after insertions in random order."""

@@ -2,31 +2,31 @@
 
 from __future__ import annotations
 
-from sim.experiments.batching import compression, requests
-from sim.experiments.disks import reading, writing
-from sim.experiments.flushing import policies
-from sim.experiments.heaps import overhead, warming
-from sim.experiments.lagging import lagging
-from sim.experiments.pushing import pushing
-from sim.experiments.retaining import trees, volume
-from sim.experiments.rows import Experiment
-from sim.experiments.sending import consumers, copying
-from sim.experiments.sharing import blocking
+from bench.design_page.batching import compression, requests
+from bench.design_page.disks import reading, writing
+from bench.design_page.flushing import policies
+from bench.design_page.heaps import overhead, warming
+from bench.design_page.lagging import lagging
+from bench.design_page.pushing import pushing
+from bench.design_page.retaining import trees, volume
+from bench.design_page.rows import Experiment
+from bench.design_page.sending import consumers, copying
+from bench.design_page.sharing import blocking
 
 EXPERIMENTS = {
-    one.name: one
-    for one in (
+    experiment.name: experiment
+    for experiment in (
         Experiment(
             "linear-writes",
-            "Six 7200 rpm SATA disks as RAID-5 write about 300 MB/s in line and about 50 kB/s at "
-            "random: nearly 10,000 times as much.",
-            "A file is written from its beginning, and another one at places of chance.",
+            "Six 7200 rpm SATA disks as RAID-5 write about 300 MB/s sequentially and "
+            "about 50 kB/s at random: a ratio of nearly 10,000.",
+            "One file is written sequentially, another one at random positions.",
             writing,
         ),
         Experiment(
             "disk-and-memory",
-            "A disk that is read in line can be faster than memory that is read at random.",
-            "Values of four bytes are read from the disk in line, and from memory at random.",
+            "Sequential reads of a disk can be faster than random reads of memory.",
+            "Values of four bytes are read in order from the disk, and at random from memory.",
             reading,
         ),
         Experiment(
@@ -40,19 +40,19 @@ EXPERIMENTS = {
             "warm-up",
             "A cache inside the process is gone after a restart, and 10 GB of it may take ten "
             "minutes to build again; the pagecache is still warm.",
-            "A process is started again, with a cache of its own and with the pagecache alone.",
+            "A process restarts, with a cache of its own and with the pagecache alone.",
             warming,
         ),
         Experiment(
             "blocking",
             "Reads of a log block neither writes nor each other.",
-            "One appends, and four read from the disk, with and without a lock for all.",
+            "One process appends and four read from the disk, with and without a common lock.",
             blocking,
         ),
         Experiment(
             "retained",
-            "How fast a log is does not depend on how much it keeps.",
-            "A log is written and read at its end, beside up to 1000 GB that were kept.",
+            "The speed of a log does not depend on its size.",
+            "A log of up to 1000 GB is written and read at its end.",
             volume,
         ),
         Experiment(
@@ -63,44 +63,44 @@ EXPERIMENTS = {
         ),
         Experiment(
             "message-sets",
-            "Sets of messages make up for the cost of a request.",
+            "Message sets amortize the cost of a request.",
             "One producer sends sets of 1 to 1000 messages, one request at a time.",
             requests,
         ),
         Experiment(
             "compression",
             "Messages compress poorly one by one, and well when they are compressed together.",
-            "Events as a site writes them are compressed with gzip, in sets of 1 to 1000.",
+            "Events of a web site are compressed with gzip, in sets of 1 to 1000.",
             compression,
         ),
         Experiment(
             "sendfile",
-            "From a file to a socket data are copied four times, by two system calls; sendfile "
-            "avoids that.",
+            "Sending a file to a socket copies the data four times, with two system calls; "
+            "sendfile avoids that.",
             "A file is sent by reading and writing, and with sendfile.",
             copying,
         ),
         Experiment(
             "many-consumers",
             "Many consumers of a topic read at nearly the rate of the network, from memory.",
-            "Up to 50 consumers read what one producer writes.",
+            "Up to 50 consumers read the messages of one producer.",
             consumers,
         ),
         Experiment(
             "flush",
-            "Flushing every so many messages, or seconds, bounds what a crash of the host takes.",
-            "A log is appended to with each policy; its host crashes at moments of chance.",
+            "Flushing by a number of messages or by time bounds the loss of a host crash.",
+            "A log is written with each policy; its host crashes at random times.",
             policies,
         ),
         Experiment(
             "pull",
             "Consumers pull from brokers; in other systems brokers push.",
-            "20 MB/s are produced for a fast consumer and one who takes 5 MB/s.",
+            "20 MB/s are produced for a fast consumer and one that reads 5 MB/s.",
             pushing,
         ),
         Experiment(
             "lag",
-            "Data are copied into the pagecache once, and read from there again and again.",
+            "Data are copied into the pagecache once, and read from there many times.",
             "A consumer follows the end of a log at several distances.",
             lagging,
         ),

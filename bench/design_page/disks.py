@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from model.log.storage import Flush, Read
-from sim.experiments.programs import MB, append_all, flushed, messages, read_all, took_s
-from sim.experiments.rows import Outcome, Row, about, at_least
-from sim.holding import zeros
-from sim.host import new_host
-from sim.machine import GIB, MachineProfile
-from sim.streams import Stream
-from sim.work import Compute, Overwrite
+from bench.design_page.host import new_host
+from bench.design_page.programs import MB, append_all, flushed, messages, read_all, took_s
+from bench.design_page.rows import Outcome, Row, about, at_least
+
+from watchkeeper.model.log.storage import Flush, Read
+from watchkeeper.sim.disk.host_costs import GIB, MachineProfile
+from watchkeeper.sim.engine.random_streams import Stream
+from watchkeeper.sim.storage.file_contents import zeros
+from watchkeeper.sim.storage.host_effects import Compute, Overwrite
 
 LINEAR, RANDOM, TIMES = 300 * MB, 50_000, 10_000
 """What the page says: bytes a second, bytes a second, and how many times as much."""
@@ -37,7 +38,7 @@ def writing(machine: MachineProfile) -> Outcome:
         ),
         (
             f"The page's own numbers make {LINEAR // RANDOM:,} times, not nearly {TIMES:,}.",
-            "A random write is on the disk before the next begins, in a file of 100 GB. To "
+            "Each random write is on the disk before the next begins, in a file of 100 GB. To "
             "change 1 KiB, its page is read first and written whole.",
         ),
     )
@@ -87,7 +88,7 @@ def reading(machine: MachineProfile) -> Outcome:
             Row("disk, pages at random", pages / VALUE_BYTES / 1e6, "million values/s"),
             Row("disk in line against pages at random", disk * VALUE_BYTES / pages, "times"),
         ),
-        ("Values have four bytes, as in the article that the page cites.",),
+        ("A value has four bytes, as in the article that the page cites.",),
     )
 
 

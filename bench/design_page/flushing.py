@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from model.log.contents import Series, whole
-from model.log.log import Log
-from model.log.settings import LogSettings
-from model.log.storage import MakeFolder
-from sim.experiments.programs import ENTRY_BYTES, PAYLOAD_BYTES
-from sim.experiments.rows import Outcome, Row, at_most
-from sim.host import Host, new_host, run
-from sim.machine import MachineProfile
-from sim.work import Idle
+from bench.design_page.host import Host, new_host, run
+from bench.design_page.programs import ENTRY_BYTES, PAYLOAD_BYTES
+from bench.design_page.rows import Outcome, Row, at_most
+
+from watchkeeper.model.log.format.contents import Series, whole_series
+from watchkeeper.model.log.log import Log
+from watchkeeper.model.log.settings import LogSettings
+from watchkeeper.model.log.storage import MakeFolder
+from watchkeeper.sim.disk.host_costs import MachineProfile
+from watchkeeper.sim.storage.host_effects import Idle
 
 RATE = 5_000
 """Messages a second that a producer sends, while crashes are tried."""
@@ -52,16 +53,15 @@ def policies(machine: MachineProfile) -> Outcome:
     rows: list[Row] = []
     for policy in POLICIES:
         rows.append(Row(f"{policy.name}: rate", rate(machine, policy), "messages/s"))
-        said = None if policy.risks is None else at_most(policy.risks)
+        claimed = None if policy.risks is None else at_most(policy.risks)
         lost = max(lost_messages(machine, policy, seed) for seed in range(CRASHES))
-        rows.append(Row(f"{policy.name}: lost at most", lost, "messages", said))
+        rows.append(Row(f"{policy.name}: lost at most", lost, "messages", claimed))
     return Outcome(
         tuple(rows),
         (
-            f"{CRASHES} crashes each of a host that takes {RATE:,} messages a second into a log "
-            "as brokers have it. Flushing by time bounds what is lost by the time between "
-            "flushes and that of a flush. The kernel writes what is older than 30 s, and looks "
-            "every 5 s.",
+            f"{CRASHES} crashes each of a host that receives {RATE:,} messages a second into a "
+            "broker's log. Flushing by time bounds the loss by the interval plus the duration of "
+            "a flush. Every 5 s the kernel writes pages that are older than 30 s.",
         ),
     )
 
@@ -84,7 +84,9 @@ class Broker:
         self.host.start(self.host.processes[0], self.flush(log))
         self.began_us, count = kernel.now_us, policy.set_of
         while True:
-            await log.append(whole(Series("producer", self.appended, count, PAYLOAD_BYTES)))
+            await log.append(
+                whole_series(Series("producer", self.appended, count, PAYLOAD_BYTES))
+            )
             self.appended += count
             due_us = self.began_us + self.appended * 1_000_000 // RATE
             if paced and due_us > kernel.now_us:
@@ -127,4 +129,4 @@ def lost_messages(machine: MachineProfile, policy: Policy, seed: int) -> int:
 async def recovered() -> int:
     """Open the log again; how many messages are left."""
     log, _ = await Log.open(FOLDER, LogSettings(), was_clean=False)
-    return log.readable_end // ENTRY_BYTES
+    return log.high_watermark // ENTRY_BYTES

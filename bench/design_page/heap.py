@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sim.devices import NS
-from sim.host import Host, Process
-from sim.machine import MachineProfile
+from bench.design_page.host import Host, Process
+
+from watchkeeper.sim.disk.host_costs import MachineProfile
+from watchkeeper.sim.disk.models import NS
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from model.verdicts import Verdict
-from sim.experiments.heaps import SESSION_TIMEOUT_S, longest_silence_s
-from sim.machine import GIB, MachineProfile
-from watchkeeper.running import simulate
+from bench.design_page.heaps import SESSION_TIMEOUT_S, longest_silence_s
+
+from watchkeeper.api.simulate import simulate
+from watchkeeper.model.properties.verdicts import Verdict
+from watchkeeper.sim.disk.host_costs import GIB, MachineProfile
 
 STRICT = "strict single ownership"
 HEAPS_GIB = (1, 2, 4, 8)
@@ -21,14 +22,14 @@ class HeapPause:
     heap_gib: int
     pause_s: float
     verdict: Verdict
-    """Whether nobody fetched what was another's, zombies counted."""
+    """The verdict on strict single ownership, where zombie owners count."""
 
 
 def heap_pause(machine: MachineProfile, heap_gib: int) -> HeapPause:
     """Fill a heap, and let a consumer stand still for as long as its longest pause."""
     pause_s = longest_silence_s(machine, heap_gib * GIB)
     result = simulate(_scenario(round(pause_s * 1000)), variant="hardened")
-    found = {one.claim.name: one.verdict for one in result.findings}
+    found = {finding.claim.name: finding.verdict for finding in result.findings}
     return HeapPause(heap_gib, pause_s, found[STRICT])
 
 

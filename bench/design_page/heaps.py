@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from model.log.storage import Read
-from sim.experiments.programs import MB, append_all, messages, read_all, took_s
-from sim.experiments.rows import Outcome, Row, about, at_least, at_most
-from sim.heap import OBJECTS_A_MESSAGE, Heap, message_bytes
-from sim.holding import zeros
-from sim.host import Host, new_host, run
-from sim.machine import GIB, MachineProfile
-from sim.streams import Stream
-from sim.work import Compute, Idle
+from bench.design_page.heap import OBJECTS_A_MESSAGE, Heap, message_bytes
+from bench.design_page.host import Host, new_host, run
+from bench.design_page.programs import MB, append_all, messages, read_all, took_s
+from bench.design_page.rows import Outcome, Row, about, at_least, at_most
+
+from watchkeeper.model.log.storage import Read
+from watchkeeper.sim.disk.host_costs import GIB, MachineProfile
+from watchkeeper.sim.engine.random_streams import Stream
+from watchkeeper.sim.storage.file_contents import zeros
+from watchkeeper.sim.storage.host_effects import Compute, Idle
 
 PAYLOADS = (100, 200, 1000)
 HEAPS_GIB = (1, 2, 4, 8, 16)
@@ -42,7 +43,7 @@ def overhead(machine: MachineProfile) -> Outcome:
     rows.append(Row("heap whose pause ends a session of 6 s", zombie_gib(machine), "GiB"))
     return Outcome(
         tuple(rows),
-        ("A pause is a collection of the whole heap by one thread, with everything alive.",),
+        ("A pause is a collection of the whole heap by one thread, with all objects alive.",),
     )
 
 
@@ -99,7 +100,7 @@ CACHE_BYTES = 10_000 * MB
 PART_BYTES = 1_000 * MB
 """As much of it is simulated; the rest takes as long in proportion."""
 OBJECT_BYTES = 64 << 10
-"""What is read at once where somebody asks for something that is not there yet."""
+"""The size of one read after a cache miss."""
 MISSES = 1_000
 
 
@@ -111,7 +112,7 @@ def warming(machine: MachineProfile) -> Outcome:
     return Outcome(
         (
             Row("10 GB of a process, read in order", in_order, "s", about(600)),
-            Row("10 GB of a process, as it is asked for", on_demand, "s", about(600)),
+            Row("10 GB of a process, allocated on demand", on_demand, "s", about(600)),
             Row(
                 "read from the disk after a restart, with a pagecache",
                 from_disk,
@@ -121,9 +122,8 @@ def warming(machine: MachineProfile) -> Outcome:
             Row("rate of the first reads, with a pagecache", rate / MB, "MB/s"),
         ),
         (
-            "The page's ten minutes are 17 MB/s. Whether the cache of a process is loaded in "
-            "order or fills as its entries of 64 KiB are asked for, one by one, decides which "
-            "side of that it is on.",
+            "The page's ten minutes are 17 MB/s. A cache loaded in order is faster than that; "
+            "one that is filled by single requests for its entries of 64 KiB can be slower.",
         ),
     )
 
@@ -144,7 +144,7 @@ async def load(path: str, making_ns: int) -> None:
 
 
 def missing_s(machine: MachineProfile) -> float:
-    """How long it takes to read entries at the places where somebody asks for them."""
+    """Return the seconds to read entries at random places, as cache misses do."""
     host = new_host(machine)
     host.storage.files.preload("log", zeros(CACHE_BYTES))
     return took_s(host, miss(host.kernel.streams("places")))

@@ -9,15 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterable
 from typing import Any
 
-from model.asks import Now
-from model.log.contents import size_of
-from sim.crashing import Lost
-from sim.kernel import Kernel
-from sim.machine import Caller, Connection, MachineProfile
-from sim.profile import DEFAULT
-from sim.storage import Storage
-from sim.streams import Streams
-from sim.work import Compute, Delivered, GiveLock, Idle, Receive, TakeLock, Transmit
+from watchkeeper.model.actor.effects import Now
+from watchkeeper.model.log.format.contents import size_of
+from watchkeeper.sim.disk.host_costs import Caller, Connection, MachineProfile
+from watchkeeper.sim.engine.kernel import Kernel
+from watchkeeper.sim.engine.latency_profile import DEFAULT
+from watchkeeper.sim.engine.random_streams import Streams
+from watchkeeper.sim.storage.crash import Lost
+from watchkeeper.sim.storage.host_effects import (
+    Compute,
+    Delivered,
+    GiveLock,
+    Idle,
+    Receive,
+    TakeLock,
+    Transmit,
+)
+from watchkeeper.sim.storage.storage import Storage
 
 Body = Coroutine[Any, Any, Any]
 
@@ -58,13 +66,13 @@ class Thread(Caller):
             host.kernel.at(process.stands_until_us, self.resume, answer)
             return
         try:
-            ask = self.body.send(answer)
-            while type(ask) is Now:
-                ask = self.body.send(host.storage.files.now_ms())
+            effect = self.body.send(answer)
+            while type(effect) is Now:
+                effect = self.body.send(host.storage.files.now_ms())
         except StopIteration as done:
             self.is_over, self.result = True, done.value
             return
-        host.ask(self, ask)
+        host.ask(self, effect)
 
 
 class Host:
@@ -76,8 +84,8 @@ class Host:
         self.machine = self.storage.machine
         self.processes: list[Process] = []
         self._work: dict[type[Any], Callable[[Thread, Any], None]] = {
-            Compute: lambda thread, ask: self._later(
-                thread, self.machine.compute(thread, ask.cost_ns)
+            Compute: lambda thread, effect: self._later(
+                thread, self.machine.compute(thread, effect.cost_ns)
             ),
             Idle: self._idle,
             Receive: self._receive,
@@ -114,55 +122,55 @@ class Host:
         return self.storage.lose_power()
 
     def connection(self, *, takes_bytes_per_s: int | None = None) -> Connection:
-        """A connection to somebody elsewhere."""
+        """A connection to another host."""
         return Connection(self.machine, takes_bytes_per_s=takes_bytes_per_s)
 
     # --- what threads ask --------------------------------------------------------------
 
-    def ask(self, thread: Thread, ask: Any) -> None:
+    def ask(self, thread: Thread, effect: Any) -> None:
         """Do what a thread asks for, and let it go on."""
-        work = self._work.get(type(ask))
+        work = self._work.get(type(effect))
         if work is not None:
-            work(thread, ask)
-        elif self.storage.knows(ask):
-            self.storage.ask(thread, ask, thread.resume)
+            work(thread, effect)
+        elif self.storage.knows(effect):
+            self.storage.ask(thread, effect, thread.resume)
         else:
             raise TypeError(
-                f"a thread of a host awaited {type(ask).__name__!r}; it may await what "
-                "model.log.storage and sim.work have"
+                f"a thread of a host awaited {type(effect).__name__!r}; it may await what "
+                "watchkeeper.model.log.storage and watchkeeper.sim.storage.host_effects have"
             )
 
     def _later(self, thread: Thread, ready_ns: int) -> None:
         thread.ready_ns = ready_ns
         self.kernel.at(max(ready_ns // 1000, self.kernel.now_us), thread.resume, None)
 
-    def _idle(self, thread: Thread, ask: Idle) -> None:
-        self._later(thread, self.machine.begin(thread) + ask.duration_us * 1000)
+    def _idle(self, thread: Thread, effect: Idle) -> None:
+        self._later(thread, self.machine.begin(thread) + effect.duration_us * 1000)
 
-    def _receive(self, thread: Thread, ask: Receive) -> None:
-        self.machine.receive(thread, ask.size_bytes)
+    def _receive(self, thread: Thread, effect: Receive) -> None:
+        self.machine.receive(thread, effect.size_bytes)
         self._later(thread, thread.ready_ns)
 
-    def _transmit(self, thread: Thread, ask: Transmit) -> None:
-        self.machine.transmit(thread, size_of(ask.contents), ask.to)
+    def _transmit(self, thread: Thread, effect: Transmit) -> None:
+        self.machine.transmit(thread, size_of(effect.contents), effect.to)
         self._later(thread, thread.ready_ns)
 
-    def _delivered(self, thread: Thread, ask: Delivered) -> None:
-        self._later(thread, max(ask.by.arrives_us * 1000, self.machine.begin(thread)))
+    def _delivered(self, thread: Thread, effect: Delivered) -> None:
+        self._later(thread, max(effect.by.arrives_us * 1000, self.machine.begin(thread)))
 
-    def _take(self, thread: Thread, ask: TakeLock) -> None:
-        if ask.lock.is_taken:
-            ask.lock.waiting.append(thread)
+    def _take(self, thread: Thread, effect: TakeLock) -> None:
+        if effect.lock.is_taken:
+            effect.lock.waiting.append(thread)
         else:
-            ask.lock.is_taken = True
+            effect.lock.is_taken = True
             self._later(thread, self.machine.begin(thread))
 
-    def _give(self, thread: Thread, ask: GiveLock) -> None:
+    def _give(self, thread: Thread, effect: GiveLock) -> None:
         begin = self.machine.begin(thread)
-        if ask.lock.waiting:
-            self._later(ask.lock.waiting.popleft(), begin)
+        if effect.lock.waiting:
+            self._later(effect.lock.waiting.popleft(), begin)
         else:
-            ask.lock.is_taken = False
+            effect.lock.is_taken = False
         self._later(thread, begin)
 
 

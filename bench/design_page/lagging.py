@@ -1,4 +1,4 @@
-"""Consumers who are behind: as long as memory goes back that far, nobody notices."""
+"""Consumers who are behind: as long as memory goes back that far, no consumer notices."""
 
 from __future__ import annotations
 
@@ -8,12 +8,13 @@ from functools import partial
 from statistics import mean
 from typing import Any
 
-from model.log.storage import Append, Send
-from sim.experiments.programs import MB, append_all, flushed, messages, took_s
-from sim.experiments.rows import Outcome, Row
-from sim.host import Host, new_host
-from sim.machine import Connection, MachineProfile
-from sim.work import Idle
+from bench.design_page.host import Host, new_host
+from bench.design_page.programs import MB, append_all, flushed, messages, took_s
+from bench.design_page.rows import Outcome, Row
+
+from watchkeeper.model.log.storage import Append, Send
+from watchkeeper.sim.disk.host_costs import Connection, MachineProfile
+from watchkeeper.sim.storage.host_effects import Idle
 
 MEMORY_BYTES = 128 * MB
 WRITTEN_BYTES = 300 * MB
@@ -30,10 +31,12 @@ def lagging(machine: MachineProfile) -> Outcome:
     small = replace(machine, memory_bytes=MEMORY_BYTES)
     seen = {percent: Behind(small, percent) for percent in LAGS_PERCENT}
     rows: list[Row] = []
-    for percent, one in seen.items():
+    for percent, reads in seen.items():
         rows += [
-            Row(f"behind by {percent} % of memory: from the disk", one.from_disk, "a byte"),
-            Row(f"behind by {percent} % of memory: a fetch takes", mean(one.late.took_us), "us"),
+            Row(f"behind by {percent} % of memory: from the disk", reads.from_disk, "a byte"),
+            Row(
+                f"behind by {percent} % of memory: a fetch takes", mean(reads.late.took_us), "us"
+            ),
         ]
     near, far = seen[LAGS_PERCENT[0]], seen[LAGS_PERCENT[-1]]
     for what, beside, alone in (
@@ -45,16 +48,16 @@ def lagging(machine: MachineProfile) -> Outcome:
     return Outcome(
         tuple(rows),
         (
-            "One writes 40 MB/s, one reads at the end, one reads what was written some time "
-            f"ago; {MEMORY_BYTES // MB} MB of memory. Who is behind by less than half of the "
-            "memory never waits for the disk. It is half, not all: what somebody reads late "
-            "counts as used just now, and takes the place of what is newer but still to be read.",
+            "One process writes 40 MB/s, one reads at the end, one reads older messages; "
+            f"{MEMORY_BYTES // MB} MB of memory. A consumer that is behind by less than half of "
+            "the memory never waits for the disk. It is half, not all: a late read counts as "
+            "recent use, and evicts newer pages that are still to be read.",
         ),
     )
 
 
 class Worker:
-    """Somebody who does something at a steady pace."""
+    """A consumer who does something at a steady pace."""
 
     def __init__(self, host: Host) -> None:
         self.host = host
@@ -76,7 +79,7 @@ class Worker:
 
 
 class Behind:
-    """What is seen while somebody is behind by so much."""
+    """What is seen while a consumer is behind by so much."""
 
     def __init__(self, machine: MachineProfile, percent: int) -> None:
         self.host = new_host(machine)

@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any
 
-from model.log.contents import Contents, Piece, Series, size_of, whole
-from model.log.storage import Append, CreateFile, Flush, Read
-from sim.host import Host, run
+from bench.design_page.host import Host, run
+
+from watchkeeper.model.log.format.contents import (
+    Contents,
+    Series,
+    SeriesRange,
+    size_of,
+    whole_series,
+)
+from watchkeeper.model.log.storage import Append, CreateFile, Flush, Read
 
 MB = 1_000_000
 PAYLOAD_BYTES = 190
@@ -15,9 +22,9 @@ PAYLOAD_BYTES = 190
 ENTRY_BYTES = 200
 
 
-def messages(size_bytes: int, first: int = 0) -> tuple[Piece, ...]:
+def messages(size_bytes: int, first: int = 0) -> tuple[SeriesRange, ...]:
     """Messages that take so many bytes, or somewhat less."""
-    return whole(Series("producer", first, size_bytes // ENTRY_BYTES, PAYLOAD_BYTES))
+    return whole_series(Series("producer", first, size_bytes // ENTRY_BYTES, PAYLOAD_BYTES))
 
 
 async def append_all(path: str, total_bytes: int, each: Contents) -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import deque
 
-from model.log.contents import size_of
-from model.log.storage import Append, CreateFile, NoSuchFile, Send
-from sim.experiments.programs import MB, messages
-from sim.experiments.rows import Outcome, Row
-from sim.heap import Heap, OutOfMemory
-from sim.host import Host, new_host
-from sim.machine import GIB, Connection, MachineProfile
-from sim.work import Idle, Transmit
+from bench.design_page.heap import Heap, OutOfMemory
+from bench.design_page.host import Host, new_host
+from bench.design_page.programs import MB, messages
+from bench.design_page.rows import Outcome, Row
+
+from watchkeeper.model.log.format.contents import size_of
+from watchkeeper.model.log.storage import Append, CreateFile, NoSuchFile, Send
+from watchkeeper.sim.disk.host_costs import GIB, Connection, MachineProfile
+from watchkeeper.sim.storage.host_effects import Idle, Transmit
 
 SET_BYTES = MB
 SETS_A_SECOND = 20
@@ -23,7 +24,7 @@ POLL_US = 10_000
 
 
 class Consumer:
-    """Somebody who takes messages, at a rate of its own."""
+    """A consumer that takes messages at a rate of its own."""
 
     def __init__(self, host: Host, takes_bytes_per_s: int | None) -> None:
         self.to = host.connection(takes_bytes_per_s=takes_bytes_per_s)
@@ -48,9 +49,9 @@ def pushing(machine: MachineProfile) -> Outcome:
             Row("pull: the fast one got", 100 * pulled.fast / wanted, "%"),
         ),
         (
-            "A broker that pushes holds for each consumer what that has not taken, as objects "
-            f"in a heap of {HEAP_BYTES // GIB} GiB. One that is pulled from holds nothing: what "
-            "was not taken yet is in the log like everything else.",
+            "A broker that pushes holds the pending messages of each consumer, as objects in a "
+            f"heap of {HEAP_BYTES // GIB} GiB. With pull it holds nothing: pending messages are "
+            "in the log like all others.",
         ),
     )
 
@@ -106,10 +107,10 @@ def push(machine: MachineProfile) -> Told:
 
 
 async def write(host: Host, consumers: tuple[Consumer, ...], heap: Heap | None = None) -> None:
-    """Append set after set, and hold each for whoever is pushed to."""
+    """Append set after set, and keep each for the consumers that it is pushed to."""
     await CreateFile("log")
     each = messages(SET_BYTES)
-    count = sum(piece.series.count for piece in each)
+    count = sum(part.series.count for part in each)
     due_us = host.kernel.now_us
     while True:
         await Append("log", each)

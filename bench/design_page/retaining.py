@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from model.log.storage import Append, Flush
-from sim.btree import BTree
-from sim.experiments.programs import MB, append_all, messages, read_all, took_s
-from sim.experiments.rows import UNCHANGED, Outcome, Row, at_least
-from sim.holding import zeros
-from sim.host import new_host
-from sim.machine import GIB, MachineProfile
-from sim.streams import Stream
+from bench.design_page.btree import BTree
+from bench.design_page.host import new_host
+from bench.design_page.programs import MB, append_all, messages, read_all, took_s
+from bench.design_page.rows import UNCHANGED, Outcome, Row, at_least
+
+from watchkeeper.model.log.storage import Append, Flush
+from watchkeeper.sim.disk.host_costs import GIB, MachineProfile
+from watchkeeper.sim.engine.random_streams import Stream
+from watchkeeper.sim.storage.file_contents import zeros
 
 SEGMENT_BYTES = 1_000 * MB
 KEPT_GB = (0, 1, 10, 100, 1000)
@@ -23,7 +24,7 @@ def volume(machine: MachineProfile) -> Outcome:
     rates = {kept: working_rate(machine, kept) for kept in KEPT_GB}
     rows = [Row(f"with {kept} GB kept", rate / MB, "MB/s") for kept, rate in rates.items()]
     rows.append(Row("with 1000 GB against none", rates[1000] / rates[0], "times", UNCHANGED))
-    return Outcome(tuple(rows), ("Written, and read by one consumer who keeps up.",))
+    return Outcome(tuple(rows), ("One process writes, one consumer keeps up.",))
 
 
 def working_rate(machine: MachineProfile, kept_gb: int) -> float:
@@ -72,9 +73,9 @@ def trees(machine: MachineProfile) -> Outcome:
         tuple(rows),
         (
             f"{ROUNDS} times {INSERTS} entries and a flush, with 1 GiB of memory. Keys of the "
-            "B-tree come in no order, as ids of messages do. With keys in order the same pages "
-            "are used over and over, and the disk is no matter: what the page says of disks "
-            "holds for random keys alone.",
+            "B-tree come in random order, as ids of messages do. With keys in order the same "
+            "pages are used repeatedly, and the disk has no effect: the page's statement about "
+            "disks holds for random keys alone.",
         ),
     )
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
-from sim.machine import MachineProfile
+from watchkeeper.sim.disk.host_costs import MachineProfile
 
 ABOUT = 1.5
 """By which factor a number may miss one that the page gives as about so much."""
@@ -49,7 +49,7 @@ class Outcome:
     """What an experiment has shown on one machine."""
 
     rows: tuple[Row, ...]
-    notes: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +91,9 @@ def shown(value: float) -> str:
     return f"{value:.3g}"
 
 
-def shown_said(said: Said | None) -> str:
+def shown_said(claimed: Said | None) -> str:
     """What the page says, in a cell; nothing where it says nothing."""
-    if said is None:
+    if claimed is None:
         return ""
-    word = {"about": "", "at least": "at least ", "at most": "at most "}[said.how]
-    return word + shown(said.value)
+    word = {"about": "", "at least": "at least ", "at most": "at most "}[claimed.how]
+    return word + shown(claimed.value)

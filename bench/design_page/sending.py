@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from model.log.contents import Contents
-from model.log.storage import Append, CreateFile, NoSuchFile, Read, Send
-from sim.experiments.programs import MB, messages, took_s
-from sim.experiments.rows import Outcome, Row, about, at_least, at_most
-from sim.host import Host, new_host
-from sim.machine import Connection, MachineProfile
-from sim.pagecache import pages_of
-from sim.work import Delivered, Idle, Transmit
+from bench.design_page.host import Host, new_host
+from bench.design_page.programs import MB, messages, took_s
+from bench.design_page.rows import Outcome, Row, about, at_least, at_most
+
+from watchkeeper.model.log.format.contents import Contents
+from watchkeeper.model.log.storage import Append, CreateFile, NoSuchFile, Read, Send
+from watchkeeper.sim.disk.host_costs import Connection, MachineProfile
+from watchkeeper.sim.storage.host_effects import Delivered, Idle, Transmit
+from watchkeeper.sim.storage.pagecache import pages_of
 
 TOTAL_BYTES = 200 * MB
 CHUNK_BYTES = 256 << 10
@@ -36,7 +37,7 @@ def copying(machine: MachineProfile) -> Outcome:
             Row("read and write: core, at the rate of the network", copied[2], "%"),
             Row("sendfile: core, at the rate of the network", sent[2], "%"),
         ),
-        ("Copies and calls are counted while a file goes from the disk to the network once.",),
+        ("Copies and calls are counted while a file is sent once from the disk to the network.",),
     )
 
 
@@ -91,8 +92,8 @@ def consumers(machine: MachineProfile) -> Outcome:
     rows: list[Row] = []
     for count in CONSUMERS:
         share, _, _ = consumed(machine, count, sends=True)
-        said = at_least(90) if count > PART else None
-        rows.append(Row(f"{count} reading: of what the network carries", share, "%", said))
+        claimed = at_least(90) if count > PART else None
+        rows.append(Row(f"{count} reading: of what the network carries", share, "%", claimed))
     many = CONSUMERS[-1]
     _, from_disk, cores = consumed(machine, many, sends=True)
     share, _, copying_cores = consumed(machine, many, sends=False)
@@ -104,7 +105,7 @@ def consumers(machine: MachineProfile) -> Outcome:
             Row(f"{many} reading without sendfile: of the network", share, "%"),
             Row(f"{many} reading without sendfile: cores", copying_cores, "%"),
         ),
-        (f"The producer writes 1/{PART} of what the network carries; 100 % is one core.",),
+        (f"The producer writes 1/{PART} of the network's bandwidth; 100 % is one core.",),
     )
 
 

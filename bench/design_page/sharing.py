@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from model.log.storage import Append, CreateFile, Read
-from sim.experiments.programs import MB, messages
-from sim.experiments.rows import UNCHANGED, Outcome, Row
-from sim.host import Host, new_host, run
-from sim.machine import MachineProfile
-from sim.work import GiveLock, Idle, Lock, TakeLock
+from bench.design_page.host import Host, new_host, run
+from bench.design_page.programs import MB, messages
+from bench.design_page.rows import UNCHANGED, Outcome, Row
+
+from watchkeeper.model.log.storage import Append, CreateFile, Read
+from watchkeeper.sim.disk.host_costs import MachineProfile
+from watchkeeper.sim.storage.host_effects import GiveLock, Idle, Lock, TakeLock
 
 OLD_BYTES = 4_000 * MB
 """What is on the disk alone, for readers that read from it."""
@@ -18,23 +19,23 @@ READERS = 4
 
 
 def blocking(machine: MachineProfile) -> Outcome:
-    """Append with nobody reading, and with four who read from the disk; the same with a lock."""
+    """Append without readers, and beside four that read from the disk; the same with a lock."""
     alone, beside = append_us(machine, 0), append_us(machine, READERS)
     locked_alone = append_us(machine, 0, has_lock=True)
     locked = append_us(machine, READERS, has_lock=True)
-    one, four = warm_read_us(machine, 1), warm_read_us(machine, READERS)
+    single, four = warm_read_us(machine, 1), warm_read_us(machine, READERS)
     return Outcome(
         (
-            Row("an append, with nobody reading", alone, "us"),
+            Row("an append, without readers", alone, "us"),
             Row(
                 "an append beside four readers against alone", beside / alone, "times", UNCHANGED
             ),
-            Row("a read beside three others against alone", four / one, "times", UNCHANGED),
+            Row("a read beside three others against alone", four / single, "times", UNCHANGED),
             Row("with one lock: an append beside four readers", locked, "us"),
             Row("with one lock: beside readers against alone", locked / locked_alone, "times"),
         ),
         (
-            "The readers read what is on the disk alone, so that whoever holds a lock holds it "
+            "The readers read only from the disk, so that a reader with the lock holds it "
             "for as long as the disk takes. The reads against one another are from memory.",
         ),
     )
@@ -71,11 +72,11 @@ async def read_on(path: str, lock: Lock | None) -> None:
             await locked(lock, Read(path, at, EACH_BYTES))
 
 
-async def locked(lock: Lock | None, ask: Append | Read) -> None:
+async def locked(lock: Lock | None, effect: Append | Read) -> None:
     """Do something with a lock, if there is one."""
     if lock is not None:
         await TakeLock(lock)
-    await ask
+    await effect
     if lock is not None:
         await GiveLock(lock)
 

@@ -10,23 +10,25 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from joins import Cost, Group, Held, Row
+from bench.support.group_join import Cost, Group, Held, Row
+from bench.support.recipe_member import Task
 from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
-from recipe import Task
 
-from model import registry
-from model.administrator import Administrator, administrator
-from model.answers import LEAVE
-from model.assignment import sort_partitions
-from model.plan import Plan
-from model.program import Program
-from model.programs import broker_program, consumer_program
-from real.dataplane import DataPlane
-from real.job import Job
-from real.ports import HOST, free_ports
-from real.process import MemberProcess
-from scenarios import from_text
+from watchkeeper.model.actor.events import LEAVE
+from watchkeeper.model.actor.program import Program
+from watchkeeper.model.broker.administrator import Administrator, administrator
+from watchkeeper.model.group.assignment import sort_partitions
+from watchkeeper.model.group.variants import FetchErrors
+from watchkeeper.model.plan.plan import Plan
+from watchkeeper.model.programs import broker_program, consumer_program
+from watchkeeper.model.registry import paths
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.real.member.job import Job
+from watchkeeper.real.ports import HOST, free_ports
+from watchkeeper.real.world.data_plane import DataPlane
+from watchkeeper.real.world.process import MemberProcess
+from watchkeeper.scenarios import from_text
 
 TOPIC = "clicks"
 GROUP = "billing"
@@ -36,7 +38,7 @@ PATIENCE_S = 60.0
 
 
 def plan_of(variant: str, layout: str, members: int, partitions: int) -> Plan:
-    """A group of so many members, and one that starts only when it is told to."""
+    """Return the plan of a group with one more member, which starts only on request."""
     fields = {
         "name": "join",
         "about": "One more member joins a group.",
@@ -64,14 +66,14 @@ class OurProcess(MemberProcess):
     """A process of ours."""
 
     def leave(self) -> None:
-        """Ask it to leave its group and end."""
+        """Make it leave its group and end."""
         self.deliver(LEAVE)
 
 
 class Ours(Group):
     """A variant of ours: members, brokers and, for 0.8, an administrator, as live runs have."""
 
-    rests = frozenset({"waits"})
+    rests = frozenset({EventKind.WAITING})
 
     def __init__(
         self,
@@ -95,17 +97,17 @@ class Ours(Group):
         operator.ensure_path(self.chroot)
         self.data = DataPlane(self.cluster, folder / "cluster", lambda: 0, lambda *_: None)
         self.owned = [
-            f"{self.chroot}{registry.owner(GROUP, one)}"
-            for one in sort_partitions(self._all_partitions(), self.cluster.layout)
+            f"{self.chroot}{paths.owner(GROUP, partition)}"
+            for partition in sort_partitions(self._all_partitions(), self.cluster.layout)
         ]
 
     def _all_partitions(self) -> list[Any]:
         found = [self.data.partitions_of(plan.broker_id) for plan in self.cluster.brokers]
-        return [one for some in found for one in some]
+        return [partition for some in found for partition in some]
 
     def _start(self, process: OurProcess, node: str, program: Program, **more: Any) -> Path:
         self._started += 1
-        diary = self.folder / f"{node.replace('/', '-')}.{self._started}.jsonl"
+        trace_path = self.folder / f"{node.replace('/', '-')}.{self._started}.jsonl"
         hosts = ",".join(f"{host}:{port}" for host, port in self.operator.hosts)
         job = Job(
             node,
@@ -114,14 +116,14 @@ class Ours(Group):
             hosts,
             self.chroot,
             SESSION_TIMEOUT_MS,
-            str(diary),
+            str(trace_path),
             str(self.data.file.path),
             self.begin_ns,
             {},
             **more,
         )
         process.begin(job)
-        return diary
+        return trace_path
 
     def form(self, nodes: list[str]) -> None:
         """Start brokers, the administrator, and then the members."""
@@ -132,7 +134,9 @@ class Ours(Group):
             self._start_other(plan.node, program, port=port)
         if self.cluster.layout == "0.8":
             homes = self.data.homes[TOPIC]
-            self.data.lead({f"{TOPIC}/{one}": brokers[0] for one, brokers in homes.replicas})
+            self.data.lead(
+                {f"{TOPIC}/{partition}": brokers[0] for partition, brokers in homes.replicas}
+            )
             topics = tuple(sorted(self.data.homes.items()))
             program = administrator(Administrator("administrator", topics))
             self._start_other("administrator", program)
@@ -150,7 +154,7 @@ class Ours(Group):
         return process
 
     def start(self, node: str, prepared: OurProcess) -> Path:
-        """Let it be this member."""
+        """Make the process this member; return the path of its trace."""
         plan = self.plans[node]
         program = consumer_program(self.cluster, GROUP, plan, life=1, new_id=False)
         return self._start(
@@ -158,24 +162,26 @@ class Ours(Group):
             node,
             program,
             fetch_every_s=self.fetch_every_s,
-            ends_on_error=plan.variant.fetch_errors == "end the fetcher",
+            ends_on_error=plan.variant.fetch_errors is FetchErrors.END_FETCHER,
         )
 
     def read_registry(self) -> Held:
-        """Who holds what: a claim is one znode, so nothing can be held twice."""
-        asked = [(path, self.operator.exists_async(path)) for path in self.owned]
-        seen = [(path, result.get()) for path, result in asked]
+        """Return the owners; a claim is one znode, so no partition has two."""
+        requests = [(path, self.operator.exists_async(path)) for path in self.owned]
+        seen = [(path, result.get()) for path, result in requests]
         return {path: stat.ephemeralOwner for path, stat in seen if stat is not None}
 
     def registers(self, row: Row) -> bool:
-        """Whether this row says that a member asks to be registered."""
-        return row.kind == "asks" and row.detail["for"] == "register"
+        """Whether this row is the request that registers a member."""
+        return row.kind == EventKind.REQUEST and row.detail["purpose"] == "register"
 
     def cost(self, newcomer: str) -> Cost:
-        """What the rows of a join say that it has cost."""
-        rows = {node: notes.rows for node, notes in self.notes.items()}
-        asked = [row for some in rows.values() for row in some if row.kind == "asks"]
-        operations = sum(operations_of(row) for row in asked)
+        """Return the cost of a join by the rows of all members."""
+        rows = {node: trace.rows for node, trace in self.traces.items()}
+        requests = [
+            row for some in rows.values() for row in some if row.kind == EventKind.REQUEST
+        ]
+        operations = sum(operations_of(row) for row in requests)
         return Cost(operations, *critical_path(rows, newcomer))
 
     def close(self) -> None:
@@ -186,32 +192,32 @@ class Ours(Group):
 
 
 def operations_of(row: Row) -> int:
-    """How many requests an ask is."""
+    """Return the number of requests in a row: a batch has several."""
     return int(row.detail["number"]) if row.detail["op"] == "pipelined" else 1
 
 
 def critical_path(rows: Mapping[str, list[Row]], newcomer: str) -> tuple[int, float]:
-    """The way to the moment of rest, from its end: its round trips, and seconds of sleep.
+    """Return the round trips and the seconds of sleep on the critical path to rest.
 
-    It goes back along what the member that rested last has asked for. Where that member was
-    idle, something woke it: a claim that went away, so the way goes on with whoever asked
-    for a release last before that; or the newcomer, whose registration is where it begins.
+    The path goes back along the requests of the member that came to rest last. Where that member
+    was idle, a notification woke it: of a claim that went away, so the path continues at the
+    member with the last release before that; or of the newcomer, where the path begins.
     """
-    node = max(rows, key=lambda one: rows[one][-1].at_us if rows[one] else -1)
+    node = max(rows, key=lambda name: rows[name][-1].at_us if rows[name] else -1)
     at = len(rows[node])
     trips, slept_ms = 0, 0
     while at > 0:
         at -= 1
         row = rows[node][at]
-        slept_ms += row.detail["ms"] if row.kind == "sleeps" else 0
-        if row.kind == "asks":
+        slept_ms += row.detail["ms"] if row.kind == EventKind.SLEEPING else 0
+        if row.kind == EventKind.REQUEST:
             trips += 1
-            if node == newcomer and row.detail["for"] == "register":
+            if node == newcomer and row.detail["purpose"] == "register":
                 break
-        if row.kind == "wakes":
-            heard = _last_before(rows[node][:at], "hears")
-            if heard is not None:
-                node, at = _cause(rows, node, newcomer, heard)
+        if row.kind == EventKind.WOKEN:
+            notified = _last_before(rows[node][:at], EventKind.NOTIFIED)
+            if notified is not None:
+                node, at = _cause(rows, node, newcomer, notified)
     return trips, slept_ms / 1000
 
 
@@ -220,16 +226,18 @@ def _last_before(rows: list[Row], kind: str) -> Row | None:
 
 
 def _cause(
-    rows: Mapping[str, list[Row]], woken: str, newcomer: str, heard: Row
+    rows: Mapping[str, list[Row]], woken: str, newcomer: str, notified: Row
 ) -> tuple[str, int]:
-    """Who wrote what a member has heard of, and the number of the row after it."""
-    purpose = "release" if heard.detail["what"] == "deleted" else "register"
+    """Return the member that caused a notification, and the row number after its request."""
+    purpose = "release" if notified.detail["what"] == "deleted" else "register"
     causes = [
         (row.at_us, node, at + 1)
         for node, some in rows.items()
         if node != woken and (purpose == "release" or node == newcomer)
         for at, row in enumerate(some)
-        if row.kind == "asks" and row.detail["for"] == purpose and row.at_us < heard.at_us
+        if row.kind == EventKind.REQUEST
+        and row.detail["purpose"] == purpose
+        and row.at_us < notified.at_us
     ]
     _, node, at = max(causes, default=(0, newcomer, 0))
     return node, at
@@ -239,14 +247,14 @@ def _cause(
 
 
 class RecipeProcess:
-    """A process that takes part in kazoo's recipe."""
+    """The process of a member of kazoo's recipe."""
 
     def __init__(self, errors: Path) -> None:
-        home = str(Path(__file__).resolve().parent)
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join([home, *sys.path])}
+        script = Path(__file__).with_name("recipe_member.py").resolve()
+        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
         with errors.open("ab") as file:
             self._process = subprocess.Popen(
-                [sys.executable, str(Path(home) / "recipe.py")],
+                [sys.executable, str(script)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=file,
@@ -256,7 +264,7 @@ class RecipeProcess:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it is there."""
+        """Whether the process runs."""
         return self._process.poll() is None
 
     def wait(self) -> None:
@@ -264,18 +272,18 @@ class RecipeProcess:
         assert self._process.stdout is not None, "it was started with a pipe"
         self._process.stdout.readline()
 
-    def tell(self, line: str) -> None:
-        """Give it its task, or an order."""
+    def send(self, line: str) -> None:
+        """Send it its task, or an order."""
         assert self._process.stdin is not None, "it was started with a pipe"
         self._process.stdin.write(f"{line}\n")
         self._process.stdin.flush()
 
     def leave(self) -> None:
-        """Ask it to leave its group and end."""
-        self.tell("leave")
+        """Make it leave its group and end."""
+        self.send("leave")
 
     def close(self) -> None:
-        """Let nothing of it be left."""
+        """Kill it if it still runs, and release its resources."""
         if self.is_alive:
             self._process.kill()
         self._process.wait()
@@ -315,12 +323,14 @@ class Recipe(Group):
         return process
 
     def start(self, node: str, prepared: RecipeProcess) -> Path:
-        """Let it be this member."""
+        """Make the process this member; return the path of its trace."""
         self._started += 1
         self._before = {
-            one: notes.last.detail["requests"] for one, notes in self.notes.items() if notes.last
+            name: trace.last.detail["requests"]
+            for name, trace in self.traces.items()
+            if trace.last
         }
-        diary = self.folder / f"{node.replace('/', '-')}.{self._started}.jsonl"
+        trace_path = self.folder / f"{node.replace('/', '-')}.{self._started}.jsonl"
         hosts = ",".join(f"{host}:{port}" for host, port in self.operator.hosts)
         task = Task(
             node.replace("/", "-"),
@@ -329,17 +339,17 @@ class Recipe(Group):
             self.names,
             self.settle_s,
             SESSION_TIMEOUT_MS,
-            str(diary),
+            str(trace_path),
             self.begin_ns,
         )
-        prepared.tell(json.dumps(task._asdict()))
-        return diary
+        prepared.send(json.dumps(task._asdict()))
+        return trace_path
 
     def read_registry(self) -> Held:
-        """Who holds what: a lock is held by the only one that stands in its line."""
+        """Return the owners; a lock is held by the only member in its queue."""
         folders = [f"{self.path}/locks/{name}" for name in self.names]
-        asked = [(path, self.operator.get_children_async(path)) for path in folders]
-        lines = [(path, self._line(result)) for path, result in asked]
+        requests = [(path, self.operator.get_children_async(path)) for path in folders]
+        lines = [(path, self._line(result)) for path, result in requests]
         alone = [(path, f"{path}/{line[0]}") for path, line in lines if len(line) == 1]
         looked = [(path, self.operator.exists_async(lock)) for path, lock in alone]
         seen = [(path, result.get()) for path, result in looked]
@@ -353,17 +363,17 @@ class Recipe(Group):
         return names
 
     def registers(self, row: Row) -> bool:
-        """Whether this row says that a member asks to be registered."""
+        """Whether this row is the request that registers a member."""
         return row.kind == "registers"
 
     def cost(self, newcomer: str) -> Cost:
-        """What the members have counted; each asks one thing after the other."""
+        """Return the requests that the members have counted; each sends one at a time."""
         before = dict(self._before)
-        rows = self.notes[newcomer].rows
+        rows = self.traces[newcomer].rows
         before[newcomer] = next(row.detail["requests"] for row in rows if row.kind == "registers")
         counts = [
-            notes.last.detail["requests"] - before[node]
-            for node, notes in self.notes.items()
-            if notes.last is not None
+            trace.last.detail["requests"] - before[node]
+            for node, trace in self.traces.items()
+            if trace.last is not None
         ]
         return Cost(sum(counts), max(counts))

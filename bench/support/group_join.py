@@ -1,10 +1,9 @@
-"""Groups of real processes in which one more member joins: how long until all are at rest.
+"""Groups of real processes in which one more member joins, and the time until all are at rest.
 
-What a group is made of does not matter here: each member writes a diary, and a kind of
-group says which rows of it mean that the member registers and that it is at rest, how many
-requests it has sent, and what it says it holds. The moments are those that the members
-have written down, by the machine's monotonic clock; whoever watches only looks whether the
-diaries still grow, and reads them when they have not for a while.
+Each member writes a trace. A subclass of `Group` defines which rows mean that the member
+registers and that it is at rest, how many requests it has sent, and what it holds. Moments are
+those in the traces, by the machine's monotonic clock; this process only checks whether the
+traces still grow, and reads them when they have not grown for a while.
 
 A group is at rest when the last row of every member says so, and the registry agrees: each
 partition is held by exactly one session, that of a member which is there; every member
@@ -26,9 +25,9 @@ import msgspec
 from kazoo.client import KazooClient
 
 LOOK_S = 0.05
-"""How often the sizes of the diaries are looked at."""
+"""The time between two looks at the sizes of the traces."""
 STILL_LOOKS = 6
-"""How many looks in a row must find that no diary has grown, before anything is read."""
+"""The number of consecutive looks without growth before the traces are read."""
 PATIENCE_S = 60.0
 
 Held = Mapping[str, int]
@@ -37,7 +36,7 @@ Held = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a member's diary."""
+    """A row of a member's trace."""
 
     at_us: int
     kind: str
@@ -45,37 +44,37 @@ class Row:
     detail: Mapping[str, Any]
 
 
-class Notes:
-    """The diary of one member, read as it grows."""
+class MemberTrace:
+    """The trace of one member, read as it grows."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.rows: list[Row] = []
-        """What has been read since `begin`."""
+        """The rows read since `begin`."""
         self.last: Row | None = None
         self.owns = 0
-        """What the member has last said that it holds."""
+        """The number of partitions that the member holds by its last row with one."""
         self._at = 0
 
     @property
     def size(self) -> int:
-        """How much there is."""
+        """The size of the file in bytes."""
         return self.path.stat().st_size if self.path.exists() else 0
 
     def begin(self) -> None:
-        """Forget what has been read."""
+        """Forget the rows read so far."""
         self.rows = []
 
     def read(self) -> None:
-        """Read what has come since."""
+        """Read the rows written since the last read."""
         if not self.path.exists():  # its process has not begun
             return
         with self.path.open("rb") as file:
             file.seek(self._at)
-            said = file.read()
-        whole = said[: said.rfind(b"\n") + 1]
-        self._at += len(whole)
-        for line in whole.splitlines():
+            added = file.read()
+        lines = added[: added.rfind(b"\n") + 1]  # the last line may not be complete yet
+        self._at += len(lines)
+        for line in lines.splitlines():
             at_us, _, kind, session, _, _, _, _, detail = msgspec.json.decode(line)
             self.last = Row(at_us, kind, session, detail)
             self.rows.append(self.last)
@@ -91,39 +90,39 @@ class Process(Protocol):
     is_alive: bool
 
     def leave(self) -> None:
-        """Ask it to leave its group and end."""
+        """Make it leave its group and end."""
 
     def close(self) -> None:
-        """Let nothing of it be left."""
+        """Kill it if it still runs, and release its resources."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a group has done from the newcomer's registration until it was at rest."""
+    """The requests of a group from the newcomer's registration until it was at rest."""
 
     operations: int
     """Requests of all members together, each of a batch as one, a multi as one."""
     trips: int
-    """Round trips, one after the other, on the way to the moment of rest."""
+    """Consecutive round trips on the critical path to rest."""
     slept_s: float = 0.0
-    """How long the members on that way have slept."""
+    """The time that members on that path slept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """Who held what before a member joined, and after."""
+    """The partitions that changed owners when a member joined."""
 
     moved: int
     """Partitions that have another owner."""
     losers: int
-    """Members that had to let go of one at least."""
+    """Members that lost at least one partition."""
     gainers: int
-    """Members that were given one at least."""
+    """Members that gained at least one partition."""
 
 
 @dataclass(frozen=True, slots=True)
 class Join:
-    """One member has joined."""
+    """The measurements of one join."""
 
     seconds: float
     cost: Cost
@@ -131,7 +130,7 @@ class Join:
 
 
 class NotAtRest(Exception):
-    """A group did not come to rest, and why."""
+    """A group did not come to rest in time; the message says why."""
 
 
 class Group(ABC):
@@ -145,11 +144,11 @@ class Group(ABC):
         self.operator = operator
         self.partitions = partitions
         self.members: dict[str, Process] = {}
-        self.notes: dict[str, Notes] = {}
+        self.traces: dict[str, MemberTrace] = {}
         self.held: Held = {}
-        """Who holds what, since the group was last at rest."""
+        """The claims when the group was last at rest."""
 
-    # --- what a kind of group says ------------------------------------------------------
+    # --- defined by each kind of group --------------------------------------------------
 
     @abstractmethod
     def prepare(self) -> Any:
@@ -157,19 +156,19 @@ class Group(ABC):
 
     @abstractmethod
     def start(self, node: str, prepared: Any) -> Path:
-        """Let it be this member; where its diary is."""
+        """Make the process this member; return the path of its trace."""
 
     @abstractmethod
     def read_registry(self) -> Held:
-        """Who holds what now; a partition that is held twice, or by nobody, is left out."""
+        """Return the owners; a partition with no owner, or with two, is left out."""
 
     @abstractmethod
     def registers(self, row: Row) -> bool:
-        """Whether this row says that a member asks to be registered."""
+        """Whether this row is the request that registers a member."""
 
     @abstractmethod
     def cost(self, newcomer: str) -> Cost:
-        """What the rows of a join say that it has cost."""
+        """Return the cost of a join by the rows of all members."""
 
     def close(self) -> None:
         """End every process."""
@@ -186,27 +185,27 @@ class Group(ABC):
 
     def _begin(self, node: str, prepared: Any) -> None:
         self.members[node] = prepared
-        self.notes[node] = Notes(self.start(node, prepared))
+        self.traces[node] = MemberTrace(self.start(node, prepared))
 
     def join(self, node: str) -> Join:
         """Let one more member join, and clock it."""
         prepared = self.prepare()
         before = self.held
-        for notes in self.notes.values():
-            notes.begin()
+        for trace in self.traces.values():
+            trace.begin()
         time.sleep(STILL_LOOKS * LOOK_S)
         self._begin(node, prepared)
         self.wait_for_rest()
-        rows = self.notes[node].rows
+        rows = self.traces[node].rows
         began_us = next(row.at_us for row in rows if self.registers(row))
-        rested_us = max(notes.last.at_us for notes in self.notes.values() if notes.last)
+        rested_us = max(trace.last.at_us for trace in self.traces.values() if trace.last)
         change = change_of(before, self.held)
         return Join((rested_us - began_us) / 1e6, self.cost(node), change)
 
     def leave(self, node: str) -> None:
         """Let a member leave, and wait until the others are at rest."""
         member = self.members.pop(node)
-        del self.notes[node]
+        del self.traces[node]
         member.leave()
         ends = time.monotonic() + PATIENCE_S
         while member.is_alive and time.monotonic() < ends:
@@ -225,53 +224,53 @@ class Group(ABC):
 
     def _why_not_at_rest(self, ends: float) -> str:
         self._until_still(ends)
-        for notes in self.notes.values():
-            notes.read()
+        for trace in self.traces.values():
+            trace.read()
         busy = [
-            f"{node}: {notes.last.kind if notes.last else 'nothing'}"
-            for node, notes in self.notes.items()
-            if notes.last is None or notes.last.kind not in self.rests
+            f"{node}: {trace.last.kind if trace.last else 'nothing'}"
+            for node, trace in self.traces.items()
+            if trace.last is None or trace.last.kind not in self.rests
         ]
         if busy:
             return f"{len(busy)} members are at work ({busy[0]})"
         held = self.read_registry()
-        why = self._what_is_wrong(held)
+        why = self._why_not_settled(held)
         if not why:
             self.held = held
         return why
 
     def _until_still(self, ends: float) -> None:
-        """Wait until no diary has grown for a while.
+        """Wait until no trace has grown for a while.
 
-        Looks are counted, not seconds: a machine at work may not let us look for long.
+        Looks are counted, not seconds: on a loaded machine this process may not run for long.
         """
         before: list[int] = []
         looks = 0
         while looks < STILL_LOOKS and time.monotonic() < ends:
             time.sleep(LOOK_S)
-            sizes = [notes.size for notes in self.notes.values()]
+            sizes = [trace.size for trace in self.traces.values()]
             looks = looks + 1 if sizes == before and 0 not in sizes else 0
             before = sizes
 
-    def _what_is_wrong(self, held: Held) -> str:
-        """Why these claims are not those of a group at rest; empty if they are."""
+    def _why_not_settled(self, held: Held) -> str:
+        """Return why these claims are not those of a group at rest; empty if they are."""
         if len(held) != self.partitions:
             return f"{self.partitions - len(held)} partitions are not held by exactly one"
         counts = Counter(held.values())
-        known = {notes.last.session for notes in self.notes.values() if notes.last}
+        known = {trace.last.session for trace in self.traces.values() if trace.last}
         if strangers := counts.keys() - known:
             return f"session 0x{min(strangers):x} holds some, and is no member's"
-        for node, notes in self.notes.items():
-            session = notes.last.session if notes.last else 0
-            if counts[session] != notes.owns:
-                return f"{node} says that it holds {notes.owns}, and holds {counts[session]}"
-            if counts[session] - self.partitions // len(self.notes) not in (0, 1):
+        for node, trace in self.traces.items():
+            session = trace.last.session if trace.last else 0
+            if counts[session] != trace.owns:
+                return f"{node} reports that it holds {trace.owns}, and holds {counts[session]}"
+            if counts[session] - self.partitions // len(self.traces) not in (0, 1):
                 return f"{node} holds {counts[session]}, which is not its share"
         return ""
 
 
 def change_of(before: Held, after: Held) -> Change:
-    """What has changed hands."""
-    moved = [one for one, session in after.items() if before.get(one) != session]
-    losers = {before[one] for one in moved if one in before}
-    return Change(len(moved), len(losers), len({after[one] for one in moved}))
+    """Return which partitions changed owners."""
+    moved = [name for name, session in after.items() if before.get(name) != session]
+    losers = {before[name] for name in moved if name in before}
+    return Change(len(moved), len(losers), len({after[name] for name in moved}))

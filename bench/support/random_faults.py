@@ -1,9 +1,9 @@
-"""What a seed draws for a simulated run of a small cluster that is searched as well.
+"""Random timelines for simulated runs of a small cluster that is searched as well.
 
-The members and the kinds of fault are those of the search's bound; when everybody starts and
-when each fault strikes, and whom, the seed draws. A fault may strike when there is nobody to
-be hit, as chance has it. `Draw` knows nothing of what it strikes at; `Aimed` strikes when there
-are members, and half of the time while they are at work.
+The members and the kinds of fault are those of the search's bound. The seed decides when each
+member starts, and when and on which target each fault strikes. With `Draw` a fault may strike
+while its target does not run; `Aimed` strikes while members run, and half of the time while they
+rebalance.
 """
 
 from __future__ import annotations
@@ -13,54 +13,54 @@ from dataclasses import replace
 from random import Random
 from typing import Any
 
-from model.bounds import Bounds
-from model.faults import VERBS, Action, Option, Trigger
-from model.operations import Purpose
-from model.plan import ConsumerPlan, Plan
+from watchkeeper.model.actor.operations import Purpose
+from watchkeeper.model.plan.bounds import Bounds
+from watchkeeper.model.plan.faults import VERBS, Action, Option, Trigger
+from watchkeeper.model.plan.plan import ConsumerPlan, Plan
 
 MS = 1_000
 S = 1_000 * MS
 STRIKE = (1_000 * MS, 5_000 * MS)
-"""When things happen."""
+"""The moments at which faults strike and members join."""
 AT_ONCE_US = 200 * MS
-"""Within what time members start that start at once."""
+"""Members that start together start within this time."""
 AMIDST_US = 400 * MS
-"""How long a group is at work once its members have started, and a little longer."""
+"""A little longer than the first rebalance of a group takes."""
 LOAD = "timeline: [{at: 0s, produce: clicks, rate: 5/s, size: 100B}]"
-"""What is said of a run in which there are messages."""
-ASKS: tuple[Purpose, ...] = (
+"""The line of a scenario with messages."""
+REQUESTS: tuple[Purpose, ...] = (
     *("register", "read members", "read claims", "read partitions", "fence", "await owner"),
     *("claim", "release", "commit"),
 )
 """Where a request or its reply may be lost."""
 WRITES: tuple[Purpose, ...] = ("register", "fence", "claim", "release", "commit")
 AFTER = {"restart": "crash", "broker_restart": "broker_crash"}
-"""What there can only be after something else."""
+"""A fault -> the fault that has to come before it."""
 
 
 class Draw:
-    """A run of a plan within the bounds of a search, as a seed has it."""
+    """A random run of a plan within the bounds of a search."""
 
     most = 9
-    """A request is lost that comes before the so-manieth of its kind."""
+    """The request of its kind that is lost has a lower number than this."""
 
     def __init__(self, name: str, plan: Plan, bounds: Bounds, seed: int) -> None:
         self.dice = Random(f"{name}/{seed}")
         self.plan = plan
         self.bounds = bounds
-        self.nodes = [one.node for one in plan.groups[0].consumers]
-        self.brokers = [one.node for one in plan.clusters[0].brokers]
+        self.nodes = [consumer.node for consumer in plan.groups[0].consumers]
+        self.brokers = [broker.node for broker in plan.clusters[0].brokers]
         self.crashed: dict[str, int] = {}
         self.begins_us = self.dice.randrange(*STRIKE)
 
     def drawn(self) -> Plan:
-        """The plan, with everybody's start and every fault at a moment of its own."""
+        """Return the plan with a random moment for each start and each fault."""
         faults = self._faults()
         [group] = self.plan.groups
         first = len(group.consumers) - self.bounds.faults.get("join", 0)
         members = tuple(
-            self._starting(one, at - first, faults["join"])
-            for at, one in enumerate(group.consumers)
+            self._starting(consumer, at - first, faults["join"])
+            for at, consumer in enumerate(group.consumers)
         )
         timeline = list(self.plan.timeline)
         for kind, number in sorted(faults.items()):
@@ -70,7 +70,7 @@ class Draw:
         return replace(self.plan, groups=(group,), timeline=tuple(timeline))
 
     def _faults(self) -> Counter[str]:
-        """How many of each kind: all, or some of them where not all may be together."""
+        """Return the number of faults of each kind: all, or a sample if their sum is bounded."""
         faults = Counter(self.bounds.faults)
         together = self.bounds.together
         if together is None or together >= faults.total():
@@ -81,7 +81,7 @@ class Draw:
         return drawn
 
     def _starting(self, member: ConsumerPlan, late: int, joins: int) -> ConsumerPlan:
-        """A member with its start; `late` counts those that join, from 0."""
+        """Return a member with its start; `late` counts the members that join, from 0."""
         if late >= joins:
             return replace(member, starts_us=None)
         if late >= 0:
@@ -91,13 +91,13 @@ class Draw:
         return replace(member, starts_us=starts_us)
 
     def strikes_us(self) -> int:
-        """When a fault strikes."""
+        """Return the moment at which a fault strikes."""
         return self.dice.randrange(*STRIKE)
 
     def _fault(self, kind: str, number: int) -> Action:
-        """One fault of a kind."""
+        """Return one fault of a kind."""
         dice = self.dice
-        if kind in ("ghost", "lost_reply", "lost_request"):
+        if kind in ("late_request", "lost_reply", "lost_request"):
             return self._loss(kind, number)
         nodes = self.brokers if kind.startswith("broker_") else self.nodes
         verb = kind.removeprefix("broker_")
@@ -107,7 +107,7 @@ class Draw:
         if verb == "crash":
             self.crashed[target] = at_us
         elif verb == "restart":
-            target = next(one for one in nodes if one in self.crashed)
+            target = next(node for node in nodes if node in self.crashed)
             at_us = self.crashed[target] + dice.randrange(50, 4_000) * MS
         elif verb == "expire" and dice.random() < 0.5:
             options = (("unknown", dice.randrange(10, 2_000) * MS),)
@@ -116,24 +116,24 @@ class Draw:
         return Action(number, VERBS[verb], target, at_us, None, options)
 
     def _loss(self, kind: str, number: int) -> Action:
-        """A request or a reply is lost; a ghost lands later."""
+        """Return the loss of a request or reply; a late request arrives later."""
         dice = self.dice
-        asks = dice.choice(WRITES if kind == "ghost" else ASKS)
-        step = Trigger(dice.choice(self.nodes), asks, dice.randrange(1, self.most), "before")
+        purpose = dice.choice(WRITES if kind == "late_request" else REQUESTS)
+        step = Trigger(dice.choice(self.nodes), purpose, dice.randrange(1, self.most), "before")
         what = "reply" if kind == "lost_reply" else "request"
         options: tuple[tuple[Option, Any], ...] = ()
-        if kind == "ghost":
+        if kind == "late_request":
             options = (("lands_after", dice.randrange(10, 3_000) * MS),)
         return Action(number, VERBS["lose"], what, None, step, options)
 
 
 class Aimed(Draw):
-    """The same, with faults that seldom strike where there is nothing to be hit."""
+    """A random run whose faults seldom strike a process that does not run."""
 
     most = 4
 
     def strikes_us(self) -> int:
-        """Half of the time within what the members do as they start."""
+        """Return a moment that is, half of the time, within the first rebalance."""
         begins_us = self.begins_us if self.bounds.begin == "fresh" else STRIKE[0]
         if self.dice.random() < 0.5:
             return begins_us + self.dice.randrange(AMIDST_US)

@@ -1,12 +1,12 @@
 """A member of a group that shares a set by kazoo's own recipe, `SetPartitioner`.
 
-    python bench/recipe.py
+    python bench/support/recipe_member.py
 
-One process, one member, as `python -m real.member` is for ours. Its job comes as a line of
-JSON on standard input; `leave` lets it go, and the end of the input ends it at once. What
-happens to it goes into a diary of the same form as ours, a few rows a rebalance: it
-registers, lets go of what it has, has acquired its share. The last tells what it holds,
-and how many requests it has sent so far.
+One process is one member, as `python -m watchkeeper.real.member.main` is for ours. Its task comes
+as a line of JSON on standard input; the line `leave` makes it leave, and the end of the input
+ends it at once. It writes a trace of the same form as ours, with a few rows for each rebalance:
+it registers, lets go of what it has, has acquired its share. The last row has what it holds, and
+the number of requests that it has sent so far.
 
 It takes part as the recipe's documentation has it, but it waits for a change of the state
 where the documentation looks again and again: nothing could react sooner.
@@ -23,17 +23,18 @@ from pathlib import Path
 from threading import Thread
 from typing import Any, NamedTuple
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from kazoo.client import KazooClient
 from kazoo.recipe.partitioner import SetPartitioner
 from kazoo.recipe.party import ShallowParty
 
-from real.diary import Diary
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.real.trace.writer import TraceWriter
 
 
 class Task(NamedTuple):
-    """What a member is to share, and with whom."""
+    """The task of a member: the partitions to share, and where."""
 
     node: str
     hosts: str
@@ -43,7 +44,7 @@ class Task(NamedTuple):
     settle_s: float
     """The recipe's `time_boundary`: how long the members must be the same ones."""
     session_timeout_ms: int
-    diary: str
+    trace_path: str
     begin_ns: int
 
 
@@ -58,29 +59,29 @@ class CountingClient(KazooClient):  # type: ignore[misc]
 
 
 class ClockedParty(ShallowParty):  # type: ignore[misc]
-    """The recipe's register of members; tells when a member asks to be in it."""
+    """The recipe's register of members; the trace has the moment at which a member registers."""
 
-    def __init__(self, client: Any, path: str, *, identifier: str, diary: Diary) -> None:
+    def __init__(self, client: Any, path: str, *, identifier: str, trace: TraceWriter) -> None:
         super().__init__(client, path, identifier=identifier)
-        self.diary = diary
+        self.trace = trace
 
     def join(self) -> Any:
         """Register."""
         self._ensure_parent()
-        self.diary.write("registers", {"requests": self.client.requests})
+        self.trace.write("registers", {"requests": self.client.requests})
         return super().join()
 
 
 class Sharer:
-    """A member at work."""
+    """A member that shares partitions."""
 
     def __init__(self, task: Task) -> None:
-        self.diary = Diary(Path(task.diary), task.node, "", task.begin_ns)
+        self.trace = TraceWriter(Path(task.trace_path), task.node, "", task.begin_ns)
         self.is_leaving = False
         logging.getLogger("kazoo").setLevel(logging.ERROR)
         self.client = CountingClient(task.hosts, timeout=task.session_timeout_ms / 1000)
         self.client.start()
-        self.client.ShallowParty = partial(ClockedParty, self.client, diary=self.diary)
+        self.client.ShallowParty = partial(ClockedParty, self.client, trace=self.trace)
         self.changed = self.client.handler.event_object()
         self.partitioner = SetPartitioner(
             self.client,
@@ -92,7 +93,7 @@ class Sharer:
         )
 
     def share(self) -> None:
-        """Take part until told to leave."""
+        """Take part until the order to leave."""
         while not self.is_leaving:
             self.changed.clear()  # before the state is looked at: no change can be missed
             if self.partitioner.release:
@@ -107,21 +108,21 @@ class Sharer:
             self.changed.wait()
         self.partitioner.finish()
         self.client.stop()
-        self._write("ends")
+        self._write(EventKind.ENDED)
 
     def _write(self, kind: str, **detail: Any) -> None:
         session = 0 if self.client.client_id is None else self.client.client_id[0]
         detail["requests"] = self.client.requests
-        self.diary.write(kind, detail, session=session)
+        self.trace.write(kind, detail, session=session)
 
     def leave(self) -> None:
-        """Let go and be gone."""
+        """Release everything and end."""
         self.is_leaving = True
         self.changed.set()
 
 
 def main() -> None:
-    """Say that the imports are done, read the task, and do it."""
+    """Report that the imports are done, read the task, and perform it."""
     print(json.dumps({"ready": os.getpid()}), flush=True)
     line = sys.stdin.readline()
     if not line:

@@ -1,12 +1,12 @@
-"""What every bench shares: times, the machine, tables, bars.
+"""Measurements and their report: times, the machine, tables, bars.
 
-A figure is measured several times. The *best* says what the code costs; the *median* says
-what this machine made of it, with whatever else it was doing. A bar is held against the
-median, and where only the best reaches it, the table says so.
+A figure is measured several times. The *best* is the cost of the code; the *median* includes
+the other load of this machine. A bar is compared with the median; where only the best reaches
+it, the table says so.
 
-What is measured on one core is measured by that core's own clock, the CPU time of the
-process: it stands still while others have the core. `--clock wall` takes the clock on the
-wall instead, which is the same on a machine that does nothing else.
+Work on one core is measured in CPU time of the process, which does not pass while other
+processes have the core. `--clock wall` takes wall time instead, which is the same on an idle
+machine.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ def cpu_model() -> str:
 
 
 def machine() -> dict[str, Any]:
-    """What the figures were measured on."""
+    """The machine on which the figures were measured."""
     return {
         "cpu": cpu_model(),
         "cores": os.cpu_count(),
@@ -70,14 +70,14 @@ class Spread:
 
 
 def spread(values: Sequence[float], *, higher_is_better: bool = False) -> Spread:
-    """The best and the median of what was measured."""
+    """Return the best and the median of the measured values."""
     best = max(values) if higher_is_better else min(values)
     return Spread(best, statistics.median(values))
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """What a figure has to reach."""
+    """The bound that a figure has to reach."""
 
     what: str
     direction: Direction
@@ -116,7 +116,7 @@ def once(value: float) -> Spread:
 
 @dataclass(slots=True)
 class Report:
-    """What a bench prints."""
+    """The output of a bench."""
 
     title: str
     columns: Sequence[str]
@@ -152,7 +152,7 @@ class Report:
         ]
         if self.bars:
             rows = [bar.row() for bar in self.bars]
-            lines += ["", *table(("bar", "wanted", "best", "median", ""), rows)]
+            lines += ["", *table(("bar", "required", "best", "median", ""), rows)]
         if self.notes:
             lines += ["", *self.notes]
         return "\n".join(lines)
@@ -176,7 +176,7 @@ def _is_number(cell: str) -> bool:
 
 
 def number(value: float) -> str:
-    """A number with as many digits as say something."""
+    """Format a number with its significant digits."""
     if value >= 1000:
         return f"{value:,.0f}"
     if value >= 100 or value == int(value):
@@ -185,7 +185,7 @@ def number(value: float) -> str:
 
 
 def cpu_used() -> float:
-    """CPU seconds of this process and of whoever stems from it: workers, a JVM, its workers."""
+    """CPU seconds of this process and its descendants: workers, a JVM, its workers."""
     children: dict[int, list[int]] = {}
     used: dict[int, int] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from model.measured import Measured, Samples, measured, merged
-from model.measuring import Procedure, Sizes
-from model.plan import Plan
-from model.program import Program
-from scenarios import from_text
-from sim.profile import DEFAULT, Profile
-from sim.world import simulate
+from watchkeeper.model.actor.program import Program
+from watchkeeper.model.calibration.latency import Measured, Samples, measured, merged
+from watchkeeper.model.calibration.probe_program import Procedure, Sizes
+from watchkeeper.model.plan.plan import Plan
+from watchkeeper.scenarios import from_text
+from watchkeeper.sim.engine.latency_profile import DEFAULT, Profile
+from watchkeeper.sim.world import simulate
 
 SCENARIO = """
 name: calibration

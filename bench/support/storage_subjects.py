@@ -2,7 +2,7 @@
 
 A subject has two sides with the same methods. `own_ns` is what the program itself spends on
 each append or fetch: it is measured with a storage that does nothing, and with one of files
-that is asked for next to nothing; the simulated side is charged with it. A broker is another
+that has next to nothing to do; the simulated side is charged with it. A broker is another
 subject: its own work is that of a request.
 """
 
@@ -19,18 +19,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-from model.asks import Now
-from model.log.contents import Contents, Series, size_of, whole
-from model.log.log import Log
-from model.log.message import Message
-from model.log.message_set import encode
-from model.log.settings import LogSettings
-from model.log.storage import Append, CreateFile, Flush, Listed, MakeFolder, Read, Send
-from real.loopback import copy, send, sink
-from real.storage import FileStorage
-from sim.host import Host
-from sim.machine import Connection
-from sim.work import Compute, Transmit
+from bench.design_page.host import Host
+
+from watchkeeper.model.actor.effects import Now
+from watchkeeper.model.log.format.contents import Contents, Series, size_of, whole_series
+from watchkeeper.model.log.format.message_07 import Message
+from watchkeeper.model.log.format.message_set_07 import encode
+from watchkeeper.model.log.log import Log
+from watchkeeper.model.log.settings import LogSettings
+from watchkeeper.model.log.storage import (
+    Append,
+    CreateFile,
+    Flush,
+    ListFolder,
+    MakeFolder,
+    Read,
+    Send,
+)
+from watchkeeper.real.calibration.loopback import copy, send, sink
+from watchkeeper.real.storage.file_storage import FileStorage
+from watchkeeper.sim.disk.host_costs import Connection
+from watchkeeper.sim.storage.host_effects import Compute, Transmit
 
 FOLDER = "clicks-0"
 ENTRY_BYTES = 1024
@@ -141,7 +150,7 @@ class SimulatedFile:
 
 def series(size_bytes: int) -> Contents:
     """Messages that take so many bytes together, as a series."""
-    return whole(Series("producer", 0, size_bytes // ENTRY_BYTES, ENTRY_BYTES - 10))
+    return whole_series(Series("producer", 0, size_bytes // ENTRY_BYTES, ENTRY_BYTES - 10))
 
 
 # --- logs ------------------------------------------------------------------------------
@@ -227,14 +236,14 @@ class NoStorage:
     def __init__(self) -> None:
         self.size_bytes = 0
         self.answers: dict[type[Any], Callable[[Any], Any]] = {
-            Append: lambda ask: size_of(ask.contents),
-            Flush: lambda ask: None,
-            Now: lambda ask: 0,
-            Send: lambda ask: ask.size_bytes,
-            Read: lambda ask: b"",
-            Listed: lambda ask: (),
-            MakeFolder: lambda ask: None,
-            CreateFile: lambda ask: None,
+            Append: lambda effect: size_of(effect.contents),
+            Flush: lambda effect: None,
+            Now: lambda effect: 0,
+            Send: lambda effect: effect.size_bytes,
+            Read: lambda effect: b"",
+            ListFolder: lambda effect: (),
+            MakeFolder: lambda effect: None,
+            CreateFile: lambda effect: None,
         }
 
     def run(self, body: Any) -> Any:
@@ -242,10 +251,10 @@ class NoStorage:
         answer: Any = None
         while True:
             try:
-                ask = body.send(answer)
+                effect = body.send(answer)
             except StopIteration as done:
                 return done.value
-            answer = self.answers[type(ask)](ask)
+            answer = self.answers[type(effect)](effect)
 
 
 def log_append_ns(size_bytes: int) -> int:

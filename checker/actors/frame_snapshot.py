@@ -1,9 +1,9 @@
-"""Pictures of suspended coroutines: where each of their frames stands and what it holds.
+"""Snapshots of suspended coroutines: the position and the variables of each frame.
 
-A loop within a turn that asks the same and is answered the same comes back to where it was,
-though its history is longer each time. Two pictures that are equal say so. What a `for`
-holds on to is not seen in a frame, but its variable is; a loop that counts where no name
-shows it, as over `itertools.repeat`, would look as if it never ended.
+A loop within a turn that requests the same and is answered the same returns to where it was,
+though its history is longer each time. Equal snapshots show this. The iterator of a `for` is
+not visible in a frame, but its variable is. A loop that counts without any variable, as over
+`itertools.repeat`, looks as if it never ended.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Any
 
 from msgspec import Struct
 
-Picture = tuple[tuple[str, int, Any], ...]
+Snapshot = tuple[tuple[str, int, Any], ...]
 DEEPEST = 12
 
 
-def picture_of(coroutine: Any) -> Picture:
+def snapshot_of(coroutine: Any) -> Snapshot:
     """Every frame of a suspended coroutine, the outermost first."""
     frames = []
     while coroutine is not None:
@@ -38,7 +38,7 @@ def _seen(value: Any, depth: int = 0) -> Any:
     if depth > DEEPEST:
         return object()
     if isinstance(value, tuple | list):
-        return (type(value).__name__, *(_seen(one, depth + 1) for one in value))
+        return (type(value).__name__, *(_seen(item, depth + 1) for item in value))
     if isinstance(value, Mapping):
         pairs = value.items()
         return ("mapping", *((_seen(k, depth + 1), _seen(v, depth + 1)) for k, v in pairs))

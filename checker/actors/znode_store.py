@@ -1,13 +1,14 @@
-"""The service: one tree of znodes as a value, with what every operation makes of it.
+"""The service: every tree of znodes that the search meets, and the effect of every operation.
 
-It is `model.zookeeper`, taken as it is. Trees are numbered by what a program can tell
-apart (data, version, owner), and each operation on a tree is done once. Every session that
-there can be is open in every tree; whether it is alive its process knows (`local`).
+It executes operations with `model.zookeeper`. Trees are numbered by what a program can tell
+apart (data, version, owner), and the result of each operation on a tree is cached. Every
+session that can exist is open in every tree; whether it is alive is part of its process.
 
-Two things are not told apart: the version of a znode that only says how often something
-was written (`unversioned` names them by path), and the order of children, which is fixed
-and means nothing. How many children a znode ever had counts only where there was a
-sequential one.
+Two things are abstracted: the version of a znode that only counts writes (`unversioned` says
+so by path), and the order of children: one that is not the alphabet's for half of the
+processes, and its reverse for the others, so a program that forgets to sort differs from
+another one. How many children a znode ever had counts only below znodes with sequential
+children.
 """
 
 from __future__ import annotations
@@ -19,57 +20,71 @@ from zlib import crc32
 from immutables import Map
 from msgspec.structs import replace
 
-from explore.local import Cast
-from explore.numbering import Numbering
-from explore.promises import UNREAD
-from model.answers import Seen
-from model.errors import Failure
-from model.operations import WRITES, Create, Exists, GetChildren, Multi, Operation, Sync
-from model.zookeeper import writes
-from model.zookeeper.reads import READS
-from model.zookeeper.tree import Session, Tree, empty_tree
-from model.zookeeper.znodes import Znode
+from watchkeeper.checker.actors.actor_state import Broadcast
+from watchkeeper.checker.contracts.contracts import UNREAD
+from watchkeeper.checker.state_space.intern import Interner
+from watchkeeper.model.actor.errors import Failure
+from watchkeeper.model.actor.events import ZnodeView
+from watchkeeper.model.actor.operations import (
+    WRITES,
+    Create,
+    Exists,
+    GetChildren,
+    Multi,
+    Operation,
+    Sync,
+)
+from watchkeeper.model.zookeeper import writes
+from watchkeeper.model.zookeeper.reads import READS
+from watchkeeper.model.zookeeper.tree import Session, Tree, empty_tree
+from watchkeeper.model.zookeeper.znode import Znode
 
 Key = tuple[Map[str, Znode], tuple[tuple[str, int], ...]]
 
 TIMEOUT_MS = 6000
 
 
-class Done(NamedTuple):
+class Applied(NamedTuple):
     """An operation done: the tree's number now, the answer, what changed."""
 
     tree: int
     answer: Any
-    cast: Cast = ()
+    broadcast: Broadcast = ()
     deleted: tuple[tuple[str, int], ...] = ()
     """Ephemerals that it deleted, with their owners."""
 
 
-class Service:
+class ZnodeStore:
     """Every tree that was met, and what operations make of them."""
 
     def __init__(
-        self, sessions: Iterable[int], unversioned: Callable[[str], bool] | None = None
+        self,
+        sessions: Iterable[int],
+        unversioned: Callable[[str], bool] | None = None,
+        *,
+        lists_in_reverse: Callable[[int], bool] = lambda session: False,
     ) -> None:
         self.trees: list[Tree] = []
         self.unversioned = unversioned or (lambda path: False)
-        self._keys: Numbering[Key] = Numbering()
-        self._done: dict[tuple[int, int, Operation[Any]], Done] = {}
-        self._ended: dict[tuple[int, int], Done] = {}
+        self.lists_in_reverse = lists_in_reverse
+        """Session -> whether it gets children in the reverse of the other sessions' order."""
+        self._keys: Interner[Key] = Interner()
+        self._applied: dict[tuple[int, int, Operation[Any]], Applied] = {}
+        self._ended: dict[tuple[int, int], Applied] = {}
         tree = empty_tree()
         for session in sessions:
             tree = writes.open_session(tree, session, Session(TIMEOUT_MS))
         self.first = self._number(tree, ())
 
-    def apply(self, tree: int, session: int, operation: Operation[Any]) -> Done:
+    def apply(self, tree: int, session: int, operation: Operation[Any]) -> Applied:
         """Do an operation for a session that is alive."""
         key = (tree, session, operation)
-        done = self._done.get(key)
+        done = self._applied.get(key)
         if done is None:
-            done = self._done[key] = self._apply(tree, session, operation)
+            done = self._applied[key] = self._apply(tree, session, operation)
         return done
 
-    def end(self, tree: int, session: int) -> Done:
+    def end(self, tree: int, session: int) -> Applied:
         """End a session: its ephemerals go. Its number can be used again."""
         key = (tree, session)
         done = self._ended.get(key)
@@ -78,31 +93,32 @@ class Service:
             written = writes.close_session(before, session)
             after = writes.open_session(written.tree, session, Session(TIMEOUT_MS))
             number = self._number(after, self._keys[tree][1])
-            done = self._ended[key] = Done(number, None, written.changes)
+            done = self._ended[key] = Applied(number, None, written.changes)
         return done
 
     # --- what is done once -------------------------------------------------------------
 
-    def _apply(self, number: int, session: int, operation: Operation[Any]) -> Done:
+    def _apply(self, number: int, session: int, operation: Operation[Any]) -> Applied:
         tree = self.trees[number]
         kind = type(operation)
         if kind in WRITES:
             return self._write(number, tree, session, operation)
         if isinstance(operation, Sync):
-            return Done(number, operation.path)
-        assert kind in READS, f"{kind.__name__} is refused before anybody can ask for it"
+            return Applied(number, operation.path)
+        assert kind in READS, f"{kind.__name__} is refused before any program can request it"
         answer = READS[kind](tree, session, operation)
-        if type(answer) is Seen:
-            data = None if kind is Exists else answer.data  # no server tells it
-            answer = Seen(data, answer.version, answer.mine, UNREAD)
+        if type(answer) is ZnodeView:
+            data = None if kind is Exists else answer.data  # no server returns it
+            answer = ZnodeView(data, answer.version, answer.mine, UNREAD)
         elif kind is GetChildren and type(answer) is tuple:
-            answer = tuple(sorted(answer, key=_shuffled))
-        return Done(number, answer)
+            reverse = self.lists_in_reverse(session)
+            answer = tuple(sorted(answer, key=_arbitrary_order, reverse=reverse))
+        return Applied(number, answer)
 
-    def _write(self, number: int, tree: Tree, session: int, operation: Operation[Any]) -> Done:
+    def _write(self, number: int, tree: Tree, session: int, operation: Operation[Any]) -> Applied:
         written = writes.write(tree, session, operation)
         if type(written.answer) is Failure:
-            return Done(number, written.answer)
+            return Applied(number, written.answer)
         nodes = written.tree.nodes
         for change in written.changes:
             znode = nodes.get(change.path)
@@ -115,7 +131,7 @@ class Service:
             if change.path not in nodes and change.path in tree.nodes
         )
         counters = self._counters(number, after, operation, written.answer)
-        return Done(self._number(after, counters), written.answer, written.changes, deleted)
+        return Applied(self._number(after, counters), written.answer, written.changes, deleted)
 
     def _counters(
         self, number: int, after: Tree, operation: Operation[Any], answer: Any
@@ -136,6 +152,6 @@ class Service:
         return number
 
 
-def _shuffled(name: str) -> tuple[int, str]:
+def _arbitrary_order(name: str) -> tuple[int, str]:
     """An order of names that is always the same and not that of the alphabet."""
     return crc32(name.encode()), name

@@ -1,11 +1,11 @@
-"""Keeps the machine's clock and dice out of a turn's reach, and says where one reached for them.
+"""Keeps clocks and random numbers out of a turn, and names the line that calls one.
 
-`guarded` is quick: it takes the functions that are called most out of their modules.
-`watched` sees every call of a function that is not written in Python, by whatever name it
-was imported, and is slow; so of the two runs that every history gets, it watches one.
+`guarded` is fast: it replaces the functions that are called most. `watched` sees every call
+of a function that is not written in Python, by whatever name it was imported, and is slow; so
+of the two runs that every history gets, one is watched.
 
-Meanwhile the garbage collector stands still: it may come in at any line, and what it calls
-(Hypothesis, for one, has it look at a clock) is not the program's doing.
+The garbage collector is off meanwhile: it may run at any line, and what it calls (Hypothesis,
+for one, has it read a clock) is not the program's doing.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from threading import get_ident
 from types import FrameType
 from typing import Any
 
-from explore.own_lines import is_library, own_frame
-from explore.promises import Forbidden
+from watchkeeper.checker.contracts.contracts import Forbidden
+from watchkeeper.checker.contracts.source_lines import is_library, own_frame
 
 CLOCKS = ("time", "time_ns", "monotonic", "monotonic_ns", "perf_counter", "perf_counter_ns")
-DICE = ("random", "randint", "randrange", "choice", "shuffle", "uniform", "getrandbits")
+RANDOM = ("random", "randint", "randrange", "choice", "shuffle", "uniform", "getrandbits")
 
 WATCHED = {
     **{("time", name): f"time.{name}" for name in CLOCKS},
@@ -65,7 +65,7 @@ def guarded(name: str) -> Iterator[None]:
     """While a turn runs, the clock and the dice are not where they used to be."""
     hidden: list[tuple[Any, str, Any]] = []
     with without_collector():
-        for module, words in ((time, CLOCKS), (random, DICE)):
+        for module, words in ((time, CLOCKS), (random, RANDOM)):
             for word in words:
                 own = getattr(module, word)
                 hidden.append((module, word, own))
@@ -78,7 +78,7 @@ def guarded(name: str) -> Iterator[None]:
 
 
 def _refusing(name: str, what: str, own: Any) -> Any:
-    """Refuses whoever runs in this thread; others, which are no turn, get what it hides."""
+    """Refuses callers in this thread; other threads, which run no turn, get the original."""
     turn = get_ident()
 
     def refuse(*given: Any, **named: Any) -> Any:
@@ -92,7 +92,7 @@ def _refusing(name: str, what: str, own: Any) -> Any:
 def refusal(name: str, what: str, frame: FrameType) -> Forbidden:
     """What is said of a call; `frame` is where it was made, or somewhere below."""
     own = own_frame(frame)
-    instead = "protocol code asks its world instead: now_ms(), sleep(), fresh_id()"
+    instead = "protocol code uses effects instead: now_ms(), sleep(), fresh_id()"
     if what in DIFFERS.values():
         instead = "its answer differs from one process to the next"
     return Forbidden(

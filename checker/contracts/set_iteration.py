@@ -1,10 +1,10 @@
-"""Finds where a program goes through a set, whose order differs from one process to the next.
+"""A lint that finds iteration over sets, whose order differs from one process to the next.
 
-Running a turn twice does not show it, since within one process the order stays. So this looks
-at the text of the turn, and of the functions that it uses, for loops and the like over what
-is plainly a set: by how it is written, by what its name was last given, by its annotation,
-or by what stands in the program's own values. What has no order is let pass: `sorted`, `len`,
-`min`, `in`, a set made of a set. A program whose text cannot be read is not looked at.
+Running a turn twice does not reveal it, since the order is stable within one process. So the
+source of the turn, and of the functions that it uses, is searched for loops and the like over
+what is plainly a set: by its syntax, by the last assignment to its name, by its annotation,
+or by a value of the program. Uses without an order are fine: `sorted`, `len`, `min`, `in`, a
+set made of a set. A program whose source cannot be read is not checked.
 """
 
 from __future__ import annotations
@@ -16,24 +16,24 @@ from functools import cache, partial
 from types import FunctionType, ModuleType
 from typing import Any
 
-from explore.own_lines import is_library, package_of
-from explore.promises import OrderOfSet
-from explore.set_reading import Reading, Where
-from model.program import Program
+from watchkeeper.checker.contracts.contracts import IteratesOverSet
+from watchkeeper.checker.contracts.set_syntax import SetIterationVisitor, SourceLine
+from watchkeeper.checker.contracts.source_lines import is_library, package_of
+from watchkeeper.model.actor.program import Program
 
 
-def refuse_orders_of_sets(name: str, program: Program) -> None:
-    """Raise where a program goes through a set."""
-    for where in orders_of_sets(program):
-        raise OrderOfSet(
-            f"{name} goes through a set at {where.file}:{where.line}, `{where.text}`; its order "
+def refuse_set_iteration(name: str, program: Program) -> None:
+    """Raise IteratesOverSet where a program iterates over a set."""
+    for where in set_iterations(program):
+        raise IteratesOverSet(
+            f"{name} iterates over a set at {where.file}:{where.line}, `{where.text}`; its order "
             "differs from one process to the next: sort it first"
         )
 
 
-def orders_of_sets(program: Program) -> Iterator[Where]:
-    """Every place at which a program goes through a set."""
-    values = {type(program.me), type(program.first_memory)}
+def set_iterations(program: Program) -> Iterator[SourceLine]:
+    """Yield every place at which a program iterates over a set."""
+    values = {type(program.me), type(program.initial_state)}
     waiting = [*_functions_of(program.turn), *_methods_of(values)]
     seen: set[Any] = set()
     turn = _inner(program.turn)
@@ -47,8 +47,8 @@ def orders_of_sets(program: Program) -> Iterator[Where]:
         tree = _text_of(function)
         if tree is None:
             continue
-        given = _given(function, program) if function is turn else {}
-        yield from Reading(function, tree, given).places()
+        known_values = _known_parameters(function, program) if function is turn else {}
+        yield from SetIterationVisitor(function, tree, known_values).places()
         waiting += _used_by(function)
 
 
@@ -61,10 +61,10 @@ def _inner(turn: Any) -> Any:
     return getattr(turn, "__func__", turn)
 
 
-def _given(function: FunctionType, program: Program) -> dict[str, Any]:
+def _known_parameters(function: FunctionType, program: Program) -> dict[str, Any]:
     """The values that a turn's parameters have in the beginning, from the last one backwards."""
     names = function.__code__.co_varnames[: function.__code__.co_argcount]
-    return dict(zip(reversed(names), (program.first_memory, program.me), strict=False))
+    return dict(zip(reversed(names), (program.initial_state, program.me), strict=False))
 
 
 # --- what a function uses --------------------------------------------------------------
@@ -100,9 +100,9 @@ def _used_by(function: FunctionType) -> Iterator[FunctionType]:
     for value in [*(function.__globals__.get(name) for name in names), *cells]:
         if isinstance(value, ModuleType):
             inner = (getattr(value, name, None) for name in names)
-            for one in inner:
-                if isinstance(one, FunctionType):
-                    yield one
+            for referent in inner:
+                if isinstance(referent, FunctionType):
+                    yield referent
         elif isinstance(value, FunctionType | partial | type) or inspect.ismethod(value):
             yield from _functions_of(value)
 
@@ -147,7 +147,7 @@ def _text_of(function: FunctionType) -> Function | None:
         if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
             continue
         decorators = getattr(node, "decorator_list", [])
-        first = min([node.lineno, *(one.lineno for one in decorators)])
+        first = min([node.lineno, *(decorator.lineno for decorator in decorators)])
         if first == code.co_firstlineno and getattr(node, "name", "<lambda>") == code.co_name:
             return node
     return None

@@ -1,4 +1,4 @@
-"""Reads the text of one function for places at which it goes through a set."""
+"""Finds the places at which one function iterates over a set, in its syntax tree."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VIEWS = ("keys", "items")
 OPERATORS = (ast.BitOr, ast.BitAnd, ast.Sub, ast.BitXor)
 
 
-class Where(NamedTuple):
+class SourceLine(NamedTuple):
     """A place in a file."""
 
     file: str
@@ -27,27 +27,27 @@ class Where(NamedTuple):
     text: str
 
 
-class Reading(ast.NodeVisitor):
-    """One function, read from its first line to its last."""
+class SetIterationVisitor(ast.NodeVisitor):
+    """Visits one function from its first line to its last."""
 
-    def __init__(self, function: FunctionType, tree: Any, given: dict[str, Any]) -> None:
+    def __init__(self, function: FunctionType, tree: Any, known_values: dict[str, Any]) -> None:
         self.file = function.__code__.co_filename
         self.owner = function.__qualname__.rpartition(".")[0]
         """The class whose method it is, if it is one."""
         self.globals = function.__globals__
         self.tree = tree
-        self.given = given
+        self.known_values = known_values
         """Parameter -> a value that it may have."""
         self.sets: dict[str, bool] = {}
         """Name -> whether it was last given a set."""
         self.types: dict[str, str] = {}
         """Name -> the class it is annotated with."""
-        self.found: list[Where] = []
+        self.found: list[SourceLine] = []
         self.harmless: set[ast.AST] = set()
         """Comprehensions whose order does not matter."""
 
-    def places(self) -> Iterator[Where]:
-        """Every place at which it goes through a set."""
+    def places(self) -> Iterator[SourceLine]:
+        """Yield every place at which the function iterates over a set."""
         self._parameters(self.tree.args)
         body = self.tree.body
         for statement in body if isinstance(body, list) else [body]:
@@ -56,8 +56,8 @@ class Reading(ast.NodeVisitor):
 
     def _parameters(self, arguments: ast.arguments) -> None:
         every = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
-        for one in every:
-            self._annotated(one.arg, one.annotation)
+        for parameter in every:
+            self._annotated(parameter.arg, parameter.annotation)
         if every and every[0].annotation is None:
             self.types[every[0].arg] = self.owner
 
@@ -81,9 +81,11 @@ class Reading(ast.NodeVisitor):
         if isinstance(node, ast.IfExp):
             return self.is_set(node.body) or self.is_set(node.orelse)
         if isinstance(node, ast.BoolOp):
-            return any(self.is_set(one) for one in node.values)
+            return any(self.is_set(value) for value in node.values)
         if isinstance(node, ast.BinOp) and isinstance(node.op, OPERATORS):
-            return any(self.is_set(one) or _is_view(one) for one in (node.left, node.right))
+            return any(
+                self.is_set(operand) or _is_view(operand) for operand in (node.left, node.right)
+            )
         if isinstance(node, ast.Call):
             return self._call_makes_set(node)
         if isinstance(node, ast.Attribute):
@@ -93,7 +95,7 @@ class Reading(ast.NodeVisitor):
     def _name_is_set(self, name: str) -> bool:
         if name in self.sets:
             return self.sets[name]
-        value = self.given.get(name, self.globals.get(name))
+        value = self.known_values.get(name, self.globals.get(name))
         return isinstance(value, Set) and not hasattr(value, "mapping")
 
     def _call_makes_set(self, node: ast.Call) -> bool:
@@ -114,19 +116,21 @@ class Reading(ast.NodeVisitor):
         if not isinstance(node.value, ast.Name):
             return False
         name = node.value.id
-        if name in self.given and isinstance(getattr(self.given[name], node.attr, None), Set):
+        if name in self.known_values and isinstance(
+            getattr(self.known_values[name], node.attr, None), Set
+        ):
             return True
         kind = self.globals.get(self.types.get(name, ""))
         kinds = kind.__mro__ if isinstance(kind, type) else ()
-        fields = (vars(one).get("__annotations__", {}) for one in kinds)
-        return any(_is_set_word(str(_word(one.get(node.attr, "")))) for one in fields)
+        fields = (vars(class_).get("__annotations__", {}) for class_ in kinds)
+        return any(_is_set_word(str(_word(field.get(node.attr, "")))) for field in fields)
 
-    # --- where one is gone through -----------------------------------------------------
+    # --- iteration ---------------------------------------------------------------------
 
-    def _go_through(self, node: ast.expr, at: ast.AST) -> None:
+    def _check_iteration(self, node: ast.expr, at: ast.AST) -> None:
         if self.is_set(node):
             text = ast.unparse(at).partition("\n")[0]
-            self.found.append(Where(self.file, node.lineno, text))
+            self.found.append(SourceLine(self.file, node.lineno, text))
 
     def visit_For(self, node: ast.For) -> None:
         """A loop."""
@@ -137,19 +141,19 @@ class Reading(ast.NodeVisitor):
         self._loop(node)
 
     def _loop(self, node: ast.For | ast.AsyncFor) -> None:
-        self._go_through(node.iter, node)
+        self._check_iteration(node.iter, node)
         self._assign(node.target, None)
         self.generic_visit(node)
 
     def _comprehension(self, node: Any) -> None:
         is_harmless = node in self.harmless and not any(
-            isinstance(one, ast.Await) for one in ast.walk(node)
+            isinstance(child, ast.Await) for child in ast.walk(node)
         )
         before = dict(self.sets)
-        for one in node.generators:
+        for generator in node.generators:
             if not is_harmless:
-                self._go_through(one.iter, node)
-            self._assign(one.target, None)
+                self._check_iteration(generator.iter, node)
+            self._assign(generator.target, None)
         self.generic_visit(node)
         self.sets = before
 
@@ -181,10 +185,10 @@ class Reading(ast.NodeVisitor):
             if isinstance(function, ast.Attribute):
                 keeps = function.attr in ("join", "fromkeys", "extend", "from_iterable")
                 if function.attr == "pop" and not node.args:
-                    self._go_through(function.value, node)
-            for one in node.args:
-                if keeps or isinstance(one, ast.Starred):
-                    self._go_through(one, node)
+                    self._check_iteration(function.value, node)
+            for argument in node.args:
+                if keeps or isinstance(argument, ast.Starred):
+                    self._check_iteration(argument, node)
         self.generic_visit(node)
 
     def visit_List(self, node: ast.List) -> None:
@@ -196,9 +200,9 @@ class Reading(ast.NodeVisitor):
         self._unpacked(node)
 
     def _unpacked(self, node: ast.List | ast.Tuple) -> None:
-        for one in node.elts:
-            if isinstance(one, ast.Starred) and isinstance(one.ctx, ast.Load):
-                self._go_through(one, node)
+        for element in node.elts:
+            if isinstance(element, ast.Starred) and isinstance(element.ctx, ast.Load):
+                self._check_iteration(element, node)
         self.generic_visit(node)
 
     # --- what names are given ----------------------------------------------------------
@@ -208,7 +212,7 @@ class Reading(ast.NodeVisitor):
         self.visit(node.value)
         for target in node.targets:
             if isinstance(target, ast.Tuple | ast.List):
-                self._go_through(node.value, node)
+                self._check_iteration(node.value, node)
             self._assign(target, node.value)
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
@@ -228,8 +232,8 @@ class Reading(ast.NodeVisitor):
             self.sets[target.id] = value is not None and self.is_set(value)
             self.types.pop(target.id, None)
         elif isinstance(target, ast.Tuple | ast.List):
-            for one in target.elts:
-                self._assign(one, None)
+            for element in target.elts:
+                self._assign(element, None)
 
 
 def _word(annotation: Any) -> str:

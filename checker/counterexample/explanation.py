@@ -1,78 +1,89 @@
-"""Tells a counterexample: each step, how all stand after it, and why it is one."""
+"""Explains a violation: each step, the state after it, and what it violates in one sentence."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from explore.cluster import ClusterSystem
-from explore.expanding import Violation
-from explore.impossible import impossible
-from explore.liveness import Liveness
-from explore.local import Local
-from explore.processes import Processes, State
-from explore.search import Search
-from explore.way import Taken, way_round, way_to
-from model import registry
-from model.answers import Fired, Note, Ordered
-from model.asks import NextNote, Partition
-from model.describe import described_answer, in_words
-from model.operations import Operation, Pipelined
-from model.ownership import MONOTONE, OWN_NODES, SINGLE, STRICT, TRUTHFUL
-from model.program import Ended
-from model.progress import PROGRESS
-from model.story import Deed, Stand, Story, StoryStep
+from watchkeeper.checker.actors.actor_state import ActorState
+from watchkeeper.checker.actors.actors import Actors, State
+from watchkeeper.checker.cluster.cluster import ClusterSystem
+from watchkeeper.checker.counterexample.disabled import disabled_actors
+from watchkeeper.checker.counterexample.path import Taken, lasso_steps, path_to
+from watchkeeper.checker.search.liveness import Liveness
+from watchkeeper.checker.search.search import Search
+from watchkeeper.checker.search.successors import Violation
+from watchkeeper.model.actor.effects import NextEvent, Partition
+from watchkeeper.model.actor.events import Command, Fired, Notification
+from watchkeeper.model.actor.operations import Operation, Pipelined
+from watchkeeper.model.actor.program import Ended
+from watchkeeper.model.counterexample.counterexample import (
+    UNKNOWN_OWNER,
+    Counterexample,
+    CounterexampleStep,
+    ProcessSnapshot,
+    ScheduledStep,
+)
+from watchkeeper.model.plan.bounds import variants_in_words
+from watchkeeper.model.properties.ownership import MONOTONE, OWN_NODES, SINGLE, STRICT, TRUTHFUL
+from watchkeeper.model.properties.progress import PROGRESS
+from watchkeeper.model.registry import paths
+from watchkeeper.model.trace.text import described_answer, in_words
 
 
-def story_of(
+def counterexample_of(
     system: ClusterSystem, search: Search, violation: Violation, live: Liveness | None = None
-) -> Story:
-    """The story of a violation; `live` has what is to be told where no good rest comes."""
-    taken = way_to(system, search, violation)
-    circle = live.circle if live is not None and violation.what == PROGRESS.name else None
-    way_in, hops = way_round(system, search, circle) if circle is not None else ([], [])
-    steps = [_told(system, number, one) for number, one in enumerate([*taken, *way_in, *hops], 1)]
-    begins = len(taken) + len(way_in)
+) -> Counterexample:
+    """The counterexample of a violation; `live` holds the lasso if no
+    converged state is reached."""
+    taken = path_to(system, search, violation)
+    lasso = live.lasso if live is not None and violation.what == PROGRESS.name else None
+    stem, hops = lasso_steps(system, search, lasso) if lasso is not None else ([], [])
+    steps = [
+        _step_of(system, number, hop) for number, hop in enumerate([*taken, *stem, *hops], 1)
+    ]
+    begins = len(taken) + len(stem)
     first = search.state(0)
     if live is not None and violation.what == PROGRESS.name:
         is_stuck = live.stuck is not None
-        proof = _no_good_rest(len(taken), steps[begins:], is_stuck=is_stuck)
+        proof = _no_convergence(len(taken), steps[begins:], is_stuck=is_stuck)
     else:
         proof = _proof(system, taken, search.state(violation.state), violation)
-    return Story(
+    return Counterexample(
         scenario=system.plan.name,
-        variant=system.plan.variant,
+        variant=variants_in_words(system.plan),
         violates=violation.what,
         proof=proof,
         bound=str(system.budget),
         nodes=system.actors,
         steps=tuple(steps[: len(taken)]),
-        first=stands_of(system, first),
+        first=snapshots_of(system, first),
         first_owners=_owners(system, first),
-        way_in=tuple(steps[len(taken) : begins]),
-        circle=tuple(steps[begins:]),
+        stem=tuple(steps[len(taken) : begins]),
+        cycle=tuple(steps[begins:]),
     )
 
 
-def _told(system: ClusterSystem, number: int, taken: Taken) -> StoryStep:
-    return StoryStep(
+def _step_of(system: ClusterSystem, number: int, taken: Taken) -> CounterexampleStep:
+    return CounterexampleStep(
         number,
-        deed_of(system, taken),
-        stands_of(system, taken.after),
+        scheduled_step_of(system, taken),
+        snapshots_of(system, taken.after),
         _owners(system, taken.after),
-        impossible(system, taken.before),
+        disabled_actors(system, taken.before),
     )
 
 
-def deed_of(system: Processes, taken: Taken) -> Deed:
+def scheduled_step_of(system: Actors, taken: Taken) -> ScheduledStep:
     """What was done in a step."""
     step = taken.step
-    return Deed(
+    return ScheduledStep(
         node=system.actors[taken.actor],
         does=step.does,
         fault=step.fault,
         operation=in_words(step.about),
         answer=described_answer(step.answer) if isinstance(step.about, Operation) else None,
+        then=step.then,
         reads=tuple(
             (in_words(operation), described_answer(answer))
             for operation, answer in step.followed_by
@@ -83,46 +94,48 @@ def deed_of(system: Processes, taken: Taken) -> Deed:
 # --- how all stand ---------------------------------------------------------------------
 
 
-def stands_of(system: Processes, state: State) -> dict[str, Stand]:
+def snapshots_of(system: Actors, state: State) -> dict[str, ProcessSnapshot]:
     """Where every process stands."""
     return {
-        member.name: _stand(member.locals[number], member.moves.process.ask)
+        member.name: _snapshot_of(member.local_states[number], member.moves.process.effect_of)
         for member, number in zip(system.members, state[1:], strict=False)
     }
 
 
-def _stand(local: Local, ask_of: Any) -> Stand:
-    return Stand(
-        phase=local.phase,
-        waits_for=_waits_for(ask_of(local)) if local.phase == "running" else "",
-        session=_session(local),
-        fetching=tuple(str(one.partition) for one in local.fetching),
-        notes=tuple(_note(note) for note in (*local.inbox, *local.channel)),
+def _snapshot_of(actor_state: ActorState, effect_of: Any) -> ProcessSnapshot:
+    return ProcessSnapshot(
+        phase=actor_state.phase,
+        waits_for=_waits_for(effect_of(actor_state)) if actor_state.phase == "running" else "",
+        session=_session(actor_state),
+        fetching=tuple(str(fetch.partition) for fetch in actor_state.fetching),
+        notifications=tuple(
+            _text_of(notification) for notification in (*actor_state.inbox, *actor_state.channel)
+        ),
     )
 
 
-def _waits_for(ask: Any) -> str:
-    if isinstance(ask, Ended):
+def _waits_for(effect: Any) -> str:
+    if isinstance(effect, Ended):
         return ""
-    if isinstance(ask, NextNote):
-        return "a note" if ask.timeout_ms != 0 else "a look at its notes"
-    if isinstance(ask, Operation | Pipelined):
-        return f"{ask.purpose}: {in_words(ask)}"
-    return type(ask).__name__
+    if isinstance(effect, NextEvent):
+        return "a notification" if effect.timeout_ms != 0 else "a poll of its notifications"
+    if isinstance(effect, Operation | Pipelined):
+        return f"{effect.purpose}: {in_words(effect)}"
+    return type(effect).__name__
 
 
-def _session(local: Local) -> str:
-    if local.link == "none" or not local.session:
+def _session(actor_state: ActorState) -> str:
+    if actor_state.link == "none" or not actor_state.session:
         return "none"
-    if local.is_alive:
-        return "alive" if local.link == "up" else "alive, not connected"
-    return "dead" if local.link == "expired" else "dead, and it does not know"
+    if actor_state.is_alive:
+        return "alive" if actor_state.link == "up" else "alive, not connected"
+    return "dead" if actor_state.link == "expired" else "dead, and it does not know"
 
 
-def _note(note: Note) -> str:
-    if isinstance(note, Fired):
-        return in_words(note)
-    return note.order.value if isinstance(note, Ordered) else note.value
+def _text_of(notification: Notification) -> str:
+    if isinstance(notification, Fired):
+        return in_words(notification)
+    return notification.kind.value if isinstance(notification, Command) else notification.value
 
 
 def _owners(system: ClusterSystem, state: State) -> dict[str, str]:
@@ -133,9 +146,9 @@ def _owners(system: ClusterSystem, state: State) -> dict[str, str]:
     }
     owners = {}
     for path, znode in sorted(system.service.trees[state[0]].nodes.items()):
-        claim = registry.parse_owner(path)
+        claim = paths.parse_owner(path)
         if claim is not None:
-            owners[str(claim[1])] = names.get(znode.owner, "nobody")
+            owners[str(claim[1])] = names.get(znode.owner, UNKNOWN_OWNER)
     return owners
 
 
@@ -150,37 +163,37 @@ def _proof(system: ClusterSystem, taken: list[Taken], state: State, violation: V
     if what == TRUTHFUL.name:
         return _untruthful(system, taken)
     if what in (OWN_NODES.name, MONOTONE.name):
-        return _bad_deed(system, taken, what)
-    found = dict(system.findings_at_rest(state))
-    said = found.get(what, what)
-    return f"after step {len(taken)} nothing has to come any more: {_without_time(said)}"
+        return _violating_step(system, taken, what)
+    found = dict(system.terminal_findings(state))
+    evidence = found.get(what, what)
+    return f"after step {len(taken)} nothing has to come any more: {_without_time(evidence)}"
 
 
-def _no_good_rest(since: int, circle: Sequence[StoryStep], *, is_stuck: bool) -> str:
-    """Why no good rest comes, or none has to, since a step; and who goes round meanwhile."""
+def _no_convergence(since: int, lasso: Sequence[CounterexampleStep], *, is_stuck: bool) -> str:
+    """Why no converged state is reached since a step, and which processes go round instead."""
     then = f"after step {since}" if since else "from the beginning"
-    never = f"{then} no good rest comes any more, whatever is done and even if nothing else goes "
-    if not circle:
-        return f"{never}wrong"
-    who = " and ".join(sorted({step.deed.node for step in circle}))
-    first, last = circle[0].number, circle[-1].number
+    never = f"{then} no converged state is reachable any more, even if nothing else goes wrong"
+    if not lasso:
+        return never
+    who = " and ".join(sorted({step.scheduled.node for step in lasso}))
+    first, last = lasso[0].number, lasso[-1].number
     between = "and" if last == first + 1 else "to"
     steps = f"in step {first}" if first == last else f"in steps {first} {between} {last}"
     if is_stuck:
-        return f"{never}wrong; {who} may go round for ever, {steps}"
+        return f"{never}; {who} may go round for ever, {steps}"
     return (
-        f"{then} {who} may go round for ever, {steps}, and no good rest comes, though nobody is "
-        "passed over and nothing else goes wrong"
+        f"{then} {who} may go round for ever, {steps}, and no converged state is reached, though "
+        "no process is passed over and nothing else goes wrong"
     )
 
 
-def _without_time(said: str) -> str:
-    return said.partition(", ")[2] if said.startswith("at rest at") else said
+def _without_time(evidence: str) -> str:
+    return evidence.partition(", ")[2] if evidence.startswith("at rest at") else evidence
 
 
 def _fetching(system: ClusterSystem, state: State, actor: int) -> set[Partition]:
-    local = system.members[actor].locals[state[1 + actor]]
-    return {one.partition for one in local.fetching}
+    actor_state = system.members[actor].local_states[state[1 + actor]]
+    return {fetch.partition for fetch in actor_state.fetching}
 
 
 def _since(system: ClusterSystem, taken: list[Taken], actor: int, partition: Partition) -> int:
@@ -195,12 +208,12 @@ def _since(system: ClusterSystem, taken: list[Taken], actor: int, partition: Par
 
 def _two_owners(system: ClusterSystem, taken: list[Taken], what: str) -> str:
     state = taken[-1].after
-    for one in range(len(system.members)):
-        for other in range(one):
-            both = _fetching(system, state, one) & _fetching(system, state, other)
-            same_group = system.members[one].group is system.members[other].group
+    for actor in range(len(system.members)):
+        for other in range(actor):
+            both = _fetching(system, state, actor) & _fetching(system, state, other)
+            same_group = system.members[actor].group is system.members[other].group
             for partition in sorted(both) if same_group else ():
-                pair = sorted((_since(system, taken, at, partition), at) for at in (one, other))
+                pair = sorted((_since(system, taken, at, partition), at) for at in (actor, other))
                 (begun, first), (begins, second) = pair
                 how = "both sessions are alive" if what == SINGLE.name else "both processes run"
                 return (
@@ -214,21 +227,21 @@ def _untruthful(system: ClusterSystem, taken: list[Taken]) -> str:
     state = taken[-1].after
     owners = _owners(system, state)
     for actor, member in enumerate(system.members):
-        if system.wrong(actor, state[0], state[1 + actor]):
+        if system.pair_violation(actor, state[0], state[1 + actor]):
             for partition in sorted(_fetching(system, state, actor)):
-                whose = owners.get(str(partition), "nobody")
+                whose = owners.get(str(partition), UNKNOWN_OWNER)
                 if whose != member.name or system.is_earlier_claim(actor, state, partition):
                     whose = f"an earlier session of {whose}" if whose == member.name else whose
                     begun = _since(system, taken, actor, partition)
                     return (
                         f"{member.name} has fetched {partition} since step {begun}, its session "
-                        f"is alive, and after step {len(taken)} the claim is {whose}'s"
+                        f"is alive, and after step {len(taken)} {whose} has the claim"
                     )
-    raise AssertionError("somebody fetches what it has not claimed")
+    raise AssertionError("a member fetches what it has not claimed")
 
 
-def _bad_deed(system: ClusterSystem, taken: list[Taken], what: str) -> str:
-    last = deed_of(system, taken[-1])
+def _violating_step(system: ClusterSystem, taken: list[Taken], what: str) -> str:
+    last = scheduled_step_of(system, taken[-1])
     if what == MONOTONE.name:
         return f"in step {len(taken)} {last.node} commits a lower offset: {last.operation}"
     return (

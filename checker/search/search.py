@@ -1,27 +1,28 @@
-"""The search: every state that can be reached, the nearest first.
+"""The search: every reachable state, breadth first.
 
 Theory of operation
-  Breadth first, level by level, and within a level in blocks of states that fit into the
+  The search goes level by level, and within a level in blocks of states that fit into the
   processor's caches. A block is expanded by one actor at a time: each state's pair (shared,
-  local) names a row of moves, the rows are laid out behind one another, and the successors
-  are made, told to the other actors and looked up in one sweep. No work is done for each
-  state in Python; that is left to pairs that nobody has seen before.
+  local) names a row of moves, the rows are concatenated, and the successors are built,
+  broadcast to the other actors and looked up in the visited set, all in array operations. No
+  Python code runs per state; it runs only for pairs that were not met before.
 
-  With two jobs one thread expands while another looks up what was expanded before: most of
-  the work of both is done by NumPy, which lets the other run meanwhile. Blocks are expanded
-  in the same order and looked up in the same order, so states get the same numbers.
+  With two jobs one thread expands blocks while another looks up the successors of earlier
+  ones: NumPy releases the interpreter lock for most of the work of both. Blocks are expanded
+  and looked up in the same order, so states get the same numbers.
 
-  Not every state is kept: `alone` says who may go first, and which states stand for others.
+  The reduction says which actors may be expanded alone, and which states stand for others.
 
-  What is violated is noticed when the state that shows it is expanded. States are expanded
-  in order of their distance, so the first one found is one of the nearest; a look that a
-  large search takes together with the step before it does not count.
+  A violation is found when the state that shows it is expanded. States are expanded in order
+  of their distance, so the first violation is one of the nearest. In a large search, reads
+  that the reduction skips do not count as distance.
 """
 
 from __future__ import annotations
 
 import resource
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -29,34 +30,55 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from explore.ahead import done
-from explore.alone import Alone, NotSettled
-from explore.edges import Edges
-from explore.expanding import Block, Expanded, Expander, Violation
-from explore.moves_table import Growing, MovesOf
-from explore.system import System
-from explore.visited import Visited
+from watchkeeper.checker.reduction.reduction import Reduction, UnsoundReduction
+from watchkeeper.checker.search.successors import Block, Exercised, Expanded, Expander, Violation
+from watchkeeper.checker.state_space.edges import Edges
+from watchkeeper.checker.state_space.prefetch import prefetched
+from watchkeeper.checker.state_space.system import System
+from watchkeeper.checker.state_space.transition_table import Growing, TransitionTable
+from watchkeeper.checker.state_space.visited import Visited
 
 BLOCK = 1 << 16
 NOWHERE = 0xFFFFFFFF
 KEPT_ALL = 1 << 18
-"""While there are so few states, each step is a level: what is found first is nearest."""
+"""Up to this many states no read is skipped: every step counts, and the first violation found
+is the nearest. Most violations are found within them."""
 
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """When a search gives up."""
+    """The limits at which a search stops."""
 
     states: int | None = None
     seconds: float | None = None
     bytes: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class SearchOptions:
+    """The options of a search."""
+
+    limits: Limits = Limits()
+    finds_all: bool = False
+    """Whether it goes on after the first violation and finds the first of each property."""
+    reduces: bool = True
+    """Whether it uses partial-order reduction."""
+    jobs: int = 1
+    """With 2, one thread expands states while another looks up new ones."""
+    keeps_edges: bool = True
+    """Whether it keeps what progress is judged by."""
+    keeps_all: int = KEPT_ALL
+    """Up to how many states no read is skipped."""
+
+
+DEFAULT_OPTIONS = SearchOptions()
+
+
 @dataclass(slots=True)
 class Progress:
-    """How far a search has come."""
+    """The progress of a search."""
 
     states: int = 0
     transitions: int = 0
@@ -67,17 +89,23 @@ class Progress:
     nbytes: int = 0
 
 
+Tell = Callable[[Progress], None]
+"""Receives the progress of a search."""
+
+
 @dataclass(slots=True)
 class Searched:
-    """What a search has found."""
+    """The result of a search."""
 
     progress: Progress
     violations: list[Violation] = field(default_factory=list)
-    """The first of each property."""
+    """The first violation of each property."""
     stopped: str = ""
-    """Why it gave up; empty where it did not."""
-    rests: int = 0
-    """States in which nothing has to come any more."""
+    """Why it stopped early; empty where it is complete."""
+    terminal_states: int = 0
+    """How many states have no free move."""
+    exercised: Exercised = field(default_factory=Exercised)
+    """How often properties were exercised."""
 
     @property
     def is_complete(self) -> bool:
@@ -91,49 +119,42 @@ class Search:
     def __init__(
         self,
         system: System,
-        limits: Limits | None = None,
+        options: SearchOptions = DEFAULT_OPTIONS,
         *,
-        tell: Callable[[Progress], None] | None = None,
-        keeps_edges: bool = True,
-        goes_on: bool = False,
-        reduces: bool = True,
-        keeps_all: int = KEPT_ALL,
-        jobs: int = 1,
+        tell: Tell | None = None,
     ) -> None:
         self.system = system
-        self.reduces = reduces
-        self.limits = limits or Limits()
+        self.options = options
         self.tell = tell
-        self.goes_on = goes_on
-        """Whether it goes on after the first violation, to find the first of each property."""
-        self.jobs = jobs
-        self.keeps_all = keeps_all
-        """How many states there may be before those between two looks are not kept."""
-        self._keeps_edges = keeps_edges
-        self._begin(looks_first=True)
+        self._reset(reads_first=True)
         self._begun = time.monotonic()
 
-    def _begin(self, *, looks_first: bool) -> None:
+    def _reset(self, *, reads_first: bool) -> None:
         actors = range(len(self.system.actors))
-        self.tables = [MovesOf(self.system, actor) for actor in actors]
+        self.tables = [TransitionTable(self.system, actor) for actor in actors]
         self.width = len(actors) + 2
         self.visited = Visited((self.width + 1) // 2)
-        self.alone = Alone(self.system, self.tables, looks_first=looks_first)
-        self.expander = Expander(self.system, self.tables, self.alone, reduces=self.reduces)
+        self.reduction = Reduction(self.system, self.tables, reads_first=reads_first)
+        self.expander = Expander(
+            self.system, self.tables, self.reduction, reduces=self.options.reduces
+        )
         self.parents = Growing(np.uint32)
-        self.edges = Edges() if self._keeps_edges else None
+        self.edges = Edges() if self.options.keeps_edges else None
         self.good = Growing(np.bool_)
-        """State -> whether it is at rest and nothing is wrong with it."""
+        """State -> whether it is terminal and violates nothing."""
         self.progress = Progress()
         self.found: dict[str, Violation] = {}
-        self.rests = 0
+        self.terminal_states = 0
+        self.exercised = Exercised(
+            by_moves=Counter(dict.fromkeys(self.system.exercised_by_moves, 0))
+        )
 
     def run(self) -> Searched:
-        """Search until everything is seen, something is violated, or a limit is reached."""
+        """Search until all states are expanded, a property is violated, or a limit is met."""
         try:
             return self._run()
-        except NotSettled:  # a program writes what others took for settled
-            self._begin(looks_first=False)
+        except UnsoundReduction:  # a mutated program writes what was taken for read-only
+            self._reset(reads_first=False)
             return self._run()
 
     def _run(self) -> Searched:
@@ -143,26 +164,30 @@ class Search:
         begin, stopped = 0, ""
         while begin < len(self.visited) and not stopped:
             end = len(self.visited)
-            for block in done(self.expander.expand, self._blocks(begin, end), self.jobs):
-                self._take(block)
-                self._note(len(self.visited) - end)
+            for block in prefetched(
+                self.expander.expand, self._blocks(begin, end), self.options.jobs
+            ):
+                self._merge(block)
+                self._report(len(self.visited) - end)
                 stopped = self._stopped()
-                if stopped or (self.found and not self.goes_on):
+                if stopped or (self.found and not self.options.finds_all):
                     break
             else:
                 self.progress.depth += 1
                 begin = end
-                self._note(len(self.visited) - end)
+                self._report(len(self.visited) - end)
                 continue
             break
-        self._note(len(self.visited) - begin)
+        self._report(len(self.visited) - begin)
         self.progress.nbytes = self.nbytes
-        found = sorted(self.found.values(), key=lambda one: (one.state, one.what))
-        if found and not self.goes_on:
+        found = sorted(
+            self.found.values(), key=lambda violation: (violation.state, violation.what)
+        )
+        if found and not self.options.finds_all:
             stopped = "a violation was found"
-        return Searched(self.progress, found, stopped, self.rests)
+        return Searched(self.progress, found, stopped, self.terminal_states, self.exercised)
 
-    def _note(self, frontier: int) -> None:
+    def _report(self, frontier: int) -> None:
         self.progress.states = len(self.visited)
         self.progress.frontier = frontier
         self.progress.seconds = time.monotonic() - self._begun
@@ -171,12 +196,12 @@ class Search:
 
     @property
     def nbytes(self) -> int:
-        """What states and edges take of the memory."""
+        """The size of states and edges in bytes."""
         edges = self.edges.nbytes if self.edges is not None else 0
         return self.visited.nbytes + self.parents.values.nbytes + edges
 
     def _stopped(self) -> str:
-        limits = self.limits
+        limits = self.options.limits
         if limits.states is not None and len(self.visited) >= limits.states:
             return f"{limits.states:,} states were seen"
         if limits.seconds is not None and time.monotonic() - self._begun >= limits.seconds:
@@ -188,25 +213,26 @@ class Search:
     # --- one block ---------------------------------------------------------------------
 
     def _blocks(self, begin: int, end: int) -> Iterator[Block]:
-        """The states of a level, in blocks."""
-        keeps_all = len(self.visited) < self.keeps_all
+        """Yield the states of a level in blocks."""
+        keeps_all = len(self.visited) < self.options.keeps_all
         for first in range(begin, end, BLOCK):
             rows = self.visited.rows[first : min(first + BLOCK, end)].copy().view(np.uint32)
             yield Block(first, rows, keeps_all)
 
-    def _take(self, block: Expanded) -> None:
-        """Number the successors that are new, and keep what was found."""
-        for one in block.violations:
-            before = self.found.get(one.what)
-            if before is None or one.state < before.state:
-                self.found[one.what] = one
+    def _merge(self, block: Expanded) -> None:
+        """Number the new successors of a block, and collect what it has found."""
+        for violation in block.violations:
+            before = self.found.get(violation.what)
+            if before is None or violation.state < before.state:
+                self.found[violation.what] = violation
         for made in block.successors:
             numbers = self._add(made.rows, made.source + block.first)
             self.progress.transitions += len(made.rows)
             if self.edges is not None:
                 free = made.is_free
                 self.edges.add(made.actor, block.first, made.source[free], numbers[free])
-        self.rests += block.rests
+        self.terminal_states += block.terminal_states
+        self.exercised.add(block.exercised)
         self.good.extend(block.good)
 
     def _add(self, made: Array, parents: Array) -> Array:
@@ -214,24 +240,24 @@ class Search:
         self.parents.extend(parents[fresh])
         return numbers
 
-    # --- the way there -----------------------------------------------------------------
+    # --- paths -------------------------------------------------------------------------
 
     def state(self, number: int) -> tuple[int, ...]:
-        """A state: the shared value, the local values, the account."""
+        """Return a state: the shared value, the local states, the fault account."""
         row = self.visited.rows[number].view(np.uint32)
         return tuple(row[: self.width].tolist())
 
     def path(self, number: int) -> list[int]:
-        """The states on a shortest way to this one, from the beginning."""
+        """Return the numbers of the states on a shortest path from the first to this one."""
         parents = self.parents.values
-        way = [number]
-        while parents[way[-1]] != NOWHERE:
-            way.append(int(parents[way[-1]]))
-        return way[::-1]
+        states = [number]
+        while parents[states[-1]] != NOWHERE:
+            states.append(int(parents[states[-1]]))
+        return states[::-1]
 
 
 def _resident_bytes() -> int:
-    """The memory that this process has; where the machine does not say, the most it ever had."""
+    """Return the resident memory of this process; where the system hides it, its peak."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * resource.getpagesize()

@@ -1,4 +1,4 @@
-"""The edges that a search keeps: for each state, where the moves lead that have to come."""
+"""The edges of the state graph that come from free moves: those that have to come."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ Array = NDArray[Any]
 
 
 class EdgeBlock(NamedTuple):
-    """The edges that one actor gives to a run of states."""
+    """The edges of one actor's moves from a range of states."""
 
     actor: int
     first: int
     states: Array
-    """Which of the states have any, in order, counted from `first`."""
+    """The states that have edges, in order, counted from `first`."""
     begins: Array
-    """Where the edges of each of these begin."""
+    """Where the targets of each of these begin."""
     targets: Array
 
     @property
     def sources(self) -> Array:
-        """The states that have any, by their numbers."""
+        """The numbers of the states that have edges."""
         numbers: Array = self.states.astype(np.int64) + self.first
         return numbers
 
 
 class Edges:
-    """Edges, a block for each actor and run of states."""
+    """Edges, in a block for each actor and range of states."""
 
     def __init__(self) -> None:
         self.blocks: list[EdgeBlock] = []
 
     def add(self, actor: int, first: int, source: Array, targets: Array) -> None:
-        """Keep edges; `source` is in order and counted from `first`."""
+        """Add edges; `source` is sorted and counted from `first`."""
         if not len(source):
             return
         begins = np.flatnonzero(np.diff(source, prepend=-1))
@@ -54,17 +54,17 @@ class Edges:
 
     @property
     def nbytes(self) -> int:
-        """What they take of the memory."""
+        """The size in bytes."""
         return sum(
             block.states.nbytes + block.begins.nbytes + block.targets.nbytes
             for block in self.blocks
         )
 
     def reaching(self, good: Array) -> Array:
-        """Which states can reach a good one along these edges.
+        """Return a flag for each state: whether a path leads from it to a good state.
 
-        Edges mostly lead away from the beginning, so the blocks are taken from the last to
-        the first, again and again until nothing is added.
+        This is a backward fixed point. Breadth first, edges mostly lead to later states, so
+        going through the blocks from the last to the first converges in few passes.
         """
         reaches: Array = good.copy()
         grew = True
@@ -80,7 +80,7 @@ class Edges:
         return reaches
 
     def leading_to(self, good: Array) -> Array:
-        """Which states come to a good one whatever moves are made."""
+        """Return a flag for each state: whether every path from it leads to a good state."""
         leads: Array = good.copy()
         moves = np.zeros(len(good), np.bool_)
         for block in self.blocks:
@@ -97,10 +97,11 @@ class Edges:
         return leads
 
     def between(self, states: Array) -> tuple[Array, Array, Array]:
-        """The edges among these states, which are in order: sources, targets, actors."""
+        """Return the edges among these sorted states: sources, targets and actors."""
         is_one = np.zeros(int(states[-1]) + 1, np.bool_)
         is_one[states] = True
-        found: list[tuple[Array, Array, Array]] = []
+        none = np.zeros(0, np.int64)
+        found: list[tuple[Array, Array, Array]] = [(none, none, none.astype(np.uint64))]
         for block in self.blocks:
             counts = np.diff(block.begins, append=len(block.targets))
             sources = np.repeat(block.sources, counts)
@@ -113,13 +114,13 @@ class Edges:
             actors = np.full(int(inner.sum()), block.actor, np.uint64)
             found.append((sources[inner], block.targets[inner].astype(np.int64), actors))
         return (
-            np.concatenate([one[0] for one in found]),
-            np.concatenate([one[1] for one in found]),
-            np.concatenate([one[2] for one in found]),
+            np.concatenate([block[0] for block in found]),
+            np.concatenate([block[1] for block in found]),
+            np.concatenate([block[2] for block in found]),
         )
 
     def movers(self, states: int) -> Array:
-        """For each of so many states, a bit for each actor that can move."""
+        """Return for each state a bit for each actor that has an edge from it."""
         movers = np.zeros(states, np.uint64)
         for block in self.blocks:
             sources = block.sources

@@ -1,4 +1,4 @@
-"""Numbers for values: equal values have one number, and a number is quick to compare."""
+"""Interning: equal values have one number, and numbers are quick to compare and to store."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T", bound=Hashable)
 
 
-class Numbering(Generic[T]):
+class Interner(Generic[T]):
     """Gives each value the next number when it is first seen."""
 
     __slots__ = ("_numbers", "values")
@@ -24,7 +24,7 @@ class Numbering(Generic[T]):
         return self.values[number]
 
     def of(self, value: T) -> int:
-        """The number of a value."""
+        """Return the number of a value; a new value gets the next one."""
         number = self._numbers.get(value)
         if number is None:
             number = self._numbers[value] = len(self.values)

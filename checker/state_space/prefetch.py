@@ -1,4 +1,4 @@
-"""Does work ahead of whoever takes what comes of it."""
+"""Runs work ahead of its consumer, in a thread."""
 
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ Given = TypeVar("Given")
 Made = TypeVar("Made")
 
 AHEAD = 2
-"""How many pieces are done or under way that nobody has taken yet."""
+"""The most results that are computed or under way and not consumed yet."""
 
 
-def done(work: Callable[[Given], Made], given: Iterable[Given], jobs: int) -> Iterator[Made]:
-    """What the work makes of each, in order; with more than one job, in a thread ahead."""
+def prefetched(
+    work: Callable[[Given], Made], given: Iterable[Given], jobs: int
+) -> Iterator[Made]:
+    """Yield the result of the work for each input, in order; with two jobs, computed ahead."""
     if jobs == 1:
         yield from map(work, given)
         return
     with ThreadPoolExecutor(1) as pool:
         under_way: deque[Future[Made]] = deque()
         try:
-            for one in given:
-                under_way.append(pool.submit(work, one))
+            for argument in given:
+                under_way.append(pool.submit(work, argument))
                 if len(under_way) > AHEAD:
                     yield under_way.popleft().result()
             while under_way:

@@ -1,12 +1,12 @@
-"""What can be searched: actors about one shared value.
+"""The systems that can be searched: actors around one shared value.
 
-A state is the shared value, a local value for each actor, and what is left of the budget
-for faults. A move is made by one actor: it depends on the shared value and on that actor's
-local value alone, and changes both. What the others have to learn of it is *cast* to them,
-and each takes it by itself. So the moves of a pair (shared, local) are found once, however
-many states have that pair; that is what makes the search quick.
+A state is the shared value, a local state for each actor, and the fault account: what is left
+of the budget for faults. A move is made by one actor. It depends on the shared value and on
+that actor's local state alone, and changes both. What the others learn of it is *broadcast*,
+and each of them receives it independently. So the moves of a pair (shared, local) are
+computed once, however many states contain the pair; this makes the search fast.
 
-Values are numbers here. What they stand for is the system's business.
+All values are interned: they are numbers here, and only the system knows what they stand for.
 """
 
 from __future__ import annotations
@@ -19,92 +19,103 @@ import numpy as np
 from numpy.typing import NDArray
 
 FREE = 0
-"""The kind of a move that has to come sooner or later."""
+"""The kind of a move that has to come sooner or later (weak fairness)."""
 IDLE = 1
-"""The kind of a move that may come any number of times and that nobody waits for."""
+"""The kind of a move that may come any number of times, and on which no liveness depends."""
 KINDS_BEFORE_FAULTS = 2
 
 
 class Move(NamedTuple):
-    """One thing an actor can do."""
+    """A transition of one actor."""
 
     label: Any
     shared: int
     local: int
-    cast: int = 0
+    broadcast: int = 0
     """What the other actors learn of it; 0 for nothing."""
     kind: int = FREE
-    breaks: str = ""
-    """What is violated by the move itself."""
-    is_left: bool = False
-    """Whether it is of what is left of earlier requests; such moves are told first."""
+    step_violation: str = ""
+    """The safety property that the move itself violates; empty for none."""
+    is_leftover: bool = False
+    """Whether a late request or an orphaned session makes it; such moves are listed first."""
+    exercises: int = 0
+    """A bit for each of the system's `exercised_by_moves` that the move exercises."""
 
 
 class System(Protocol):
-    """What a search needs to know."""
+    """What a search calls."""
 
     budget: Budget
 
     @property
+    def exercised_by_moves(self) -> Sequence[str]:
+        """The properties that only some moves exercise."""
+        ...
+
+    @property
     def actors(self) -> Sequence[str]:
-        """Their names."""
+        """The names of the actors."""
         ...
 
     def initial(self) -> tuple[int, ...]:
-        """The shared value and each actor's local value in the beginning."""
+        """Return the initial shared value and the initial local state of each actor."""
         ...
 
     def moves(self, actor: int, shared: int, local: int) -> Iterable[Move]:
-        """Everything an actor can do."""
+        """Return the moves of an actor, whatever the budget allows."""
         ...
 
-    def hear(self, actor: int, local: int, cast: int) -> int:
-        """What becomes of an actor that learns of another's move."""
+    def receive(self, actor: int, local: int, broadcast: int) -> int:
+        """Return the local state of an actor after the broadcast of another's move."""
         ...
 
-    def wrong(self, actor: int, shared: int, local: int) -> str:
-        """What is violated while this pair stands; empty for nothing."""
+    def pair_violation(self, actor: int, shared: int, local: int) -> str:
+        """Return the safety property that every state with this pair violates; empty for none."""
         ...
 
     def exclusive(self, actor: int, local: int) -> int:
-        """A set of bits; no two actors may have one bit at the same time."""
+        """Return a set of bits, of which no two actors may hold the same one at a time."""
         ...
 
-    def shared(self, state: tuple[int, ...]) -> str:
-        """What is violated by a state in which two actors have one bit."""
+    def exclusion_violation(self, state: tuple[int, ...]) -> str:
+        """Return the property that a state violates in which two actors hold the same bit."""
         ...
 
-    def looks_at(self, actor: int, local: int) -> int:
-        """The regions that an actor's next moves look at, as bits; 0 where they do more."""
+    def reads_from(self, actor: int, local: int) -> int:
+        """Return the regions that an actor's next moves read; 0 where they do more than read."""
         ...
 
     def may_write(self, actor: int, local: int) -> int:
-        """The regions that an actor may still write to while there are no more faults."""
+        """Return the regions that an actor may still write without further faults."""
         ...
 
-    def left_writes(self, actor: int, local: int) -> int:
-        """The regions to which what is left of an actor's earlier requests may write."""
+    def leftover_writes(self, actor: int, local: int) -> int:
+        """Return the regions that an actor's late requests and orphaned sessions may write."""
         ...
 
     def is_private(self, actor: int, local: int) -> int:
-        """1 where all that an actor can do, or can befall it, is nobody else's business."""
+        """Return 1 where the moves of an actor are independent of the others, and invisible."""
         ...
 
-    def merged(self, actor: int, local: int) -> int:
-        """The local value that stands for this one while there are no more faults."""
+    def canonical(self, actor: int, local: int) -> int:
+        """Return the local state that represents this one once no more faults can come."""
         ...
 
-    def writes(self, cast: int) -> int:
-        """The regions that a move has written to."""
+    def written_regions(self, broadcast: int) -> int:
+        """Return the regions that a move with this broadcast has written."""
         ...
 
-    def wrong_at_rest(self, state: tuple[int, ...]) -> str:
-        """What is violated in a state in which nothing has to come any more."""
+    def terminal_violation(self, state: tuple[int, ...]) -> str:
+        """Return the property that a terminal state violates; empty for none."""
+        ...
+
+    def is_exercised_at_rest(self, state: tuple[int, ...]) -> bool:
+        """Whether a terminal state has anything that properties at rest can be judged by."""
         ...
 
 
 class Budget:
-    """How many moves of each kind there may be: a number for each state of the account."""
+    """How many faults of each kind there may be: a number for each state of the account."""
 
     def __init__(self, limits: Mapping[str, int], together: int | None = None) -> None:
         self.kinds = tuple(limits)
@@ -131,7 +142,7 @@ class Budget:
         """Account -> whether there can be no more faults."""
 
     def kind(self, name: str) -> int:
-        """The number of a kind; -1 where the budget has none of it."""
+        """Return the number of a kind; -1 where the budget has none of it."""
         if self.limits.get(name, 0) == 0:
             return -1
         return KINDS_BEFORE_FAULTS + self.kinds.index(name)

@@ -1,4 +1,4 @@
-"""The moves of an actor for every pair (shared, local) that was met, as flat arrays."""
+"""The transitions of one actor, cached for every pair (shared, local) met so far, as arrays."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from explore.system import FREE, IDLE, Move, System
-from explore.visited import Visited
+from watchkeeper.checker.state_space.system import FREE, IDLE, Move, System
+from watchkeeper.checker.state_space.visited import Visited
 
 Array = NDArray[Any]
 _LOW = np.uint64(0xFFFFFFFF)
@@ -18,7 +18,7 @@ _SHIFT = np.uint64(32)
 
 
 class Growing:
-    """An array that is added to in pieces."""
+    """An array that grows at its end."""
 
     def __init__(self, kind: Any) -> None:
         self._held: Array = np.empty(1024, kind)
@@ -26,11 +26,11 @@ class Growing:
 
     @property
     def values(self) -> Array:
-        """What there is."""
+        """The elements so far."""
         return self._held[: self._size]
 
     def extend(self, more: Array | list[Any]) -> None:
-        """Add to its end."""
+        """Append."""
         need = self._size + len(more)
         if need > len(self._held):
             held = np.empty(max(need, 2 * len(self._held)), self._held.dtype)
@@ -40,25 +40,25 @@ class Growing:
         self._size = need
 
 
-class Known:
-    """A function of small numbers, asked for each of them once."""
+class Memo:
+    """A function of small numbers, computed once for each of them."""
 
-    def __init__(self, ask: Callable[[int], int]) -> None:
-        self.ask = ask
+    def __init__(self, effect: Callable[[int], int]) -> None:
+        self.compute = effect
         self.held = Growing(np.uint64)
 
     def of(self, numbers: Array) -> Array:
-        """Its value for each of these."""
+        """Return its value for each of these numbers."""
         first, highest = len(self.held.values), int(numbers.max(initial=0))
         if highest >= first:
-            more = [self.ask(one) for one in range(first, highest + 1)]
+            more = [self.compute(number) for number in range(first, highest + 1)]
             self.held.extend(np.array(more, np.uint64))
         values: Array = self.held.values[numbers]
         return values
 
 
-class MovesOf:
-    """One actor's moves. A *row* is a pair (shared, local)."""
+class TransitionTable:
+    """The moves of one actor. A *row* is a pair (shared, local)."""
 
     def __init__(self, system: System, actor: int) -> None:
         self.system = system
@@ -68,35 +68,37 @@ class MovesOf:
         """Row -> where its moves begin."""
         self.count = Growing(np.int64)
         self.left = Growing(np.int64)
-        """How many of them, the first ones, are of what is left of earlier requests."""
-        self.only = Growing(np.int64)
-        """The one that it makes of its own while there are no faults; -1 for none, or several."""
+        """How many of them, the first ones, are made by late requests and orphaned sessions."""
+        self.sole = Growing(np.int64)
+        """The only move of the actor's own that is no fault; -1 for none, or several."""
         self.is_wrong = Growing(np.bool_)
         self.shared = Growing(np.uint32)
         self.local = Growing(np.uint32)
-        self.cast = Growing(np.uint32)
+        self.broadcast = Growing(np.uint32)
         self.kind = Growing(np.int8)
-        self.breaks: dict[int, str] = {}
-        """Move -> what is violated by it."""
-        self.wrong: dict[int, str] = {}
-        """Row -> what is violated while it stands."""
-        self.heard = Visited(1)
-        self.hears = Growing(np.uint32)
-        self.exclusive = Known(partial(system.exclusive, actor))
-        """Local value -> its exclusive bits."""
-        self.looks_at = Known(partial(system.looks_at, actor))
-        """Local value -> the regions it looks at next, where it does no more."""
-        self.is_private = Known(partial(system.is_private, actor))
-        """Local value -> whether all that it can do, or can befall it, is its own business."""
-        self.merged = Known(partial(system.merged, actor))
-        """Local value -> the one that stands for it once there are no more faults."""
-        self.left_writes = Known(partial(system.left_writes, actor))
-        """Local value -> the regions to which what is left of earlier requests may write."""
-        self.may_write = Known(partial(system.may_write, actor))
-        """Local value -> the regions to which it may come to write."""
+        self.exercises = Growing(np.uint8)
+        """Move -> the bits of the properties that it exercises."""
+        self.step_violation: dict[int, str] = {}
+        """Move -> the property that it violates."""
+        self.pair_violation: dict[int, str] = {}
+        """Row -> the property that every state with this pair violates."""
+        self.receptions = Visited(1)
+        self.received = Growing(np.uint32)
+        self.exclusive = Memo(partial(system.exclusive, actor))
+        """Local state -> its exclusive bits."""
+        self.reads_from = Memo(partial(system.reads_from, actor))
+        """Local state -> the regions that its next moves read; 0 where they do more."""
+        self.is_private = Memo(partial(system.is_private, actor))
+        """Local state -> whether its moves are independent of the others, and invisible."""
+        self.canonical = Memo(partial(system.canonical, actor))
+        """Local state -> its representative once no more faults can come."""
+        self.leftover_writes = Memo(partial(system.leftover_writes, actor))
+        """Local state -> the regions that its late requests and orphaned sessions may write."""
+        self.may_write = Memo(partial(system.may_write, actor))
+        """Local state -> the regions that it may still write."""
 
     def rows(self, shared: Array, local: Array) -> Array:
-        """The row of each pair; those that are new are looked into."""
+        """Return the row of each pair; the moves of new pairs are computed."""
         keys = (shared.astype(np.uint64) << _SHIFT) | local
         rows, fresh = self.pairs.insert(keys[:, None])
         if fresh.size:
@@ -114,45 +116,48 @@ class MovesOf:
         for one_shared, one_local in zip(shared, local, strict=True):
             firsts.append(first + len(found))
             moves = list(self.system.moves(self.actor, one_shared, one_local))
-            lefts.append(sum(move.is_left for move in moves))
-            onlys.append(_only(moves, first + len(found)))
+            lefts.append(sum(move.is_leftover for move in moves))
+            onlys.append(_sole_move(moves, first + len(found)))
             found.extend(moves)
-            wrong = self.system.wrong(self.actor, one_shared, one_local)
-            wrongs.append(bool(wrong))
-            if wrong:
-                self.wrong[row + len(firsts) - 1] = wrong
+            pair_violation = self.system.pair_violation(self.actor, one_shared, one_local)
+            wrongs.append(bool(pair_violation))
+            if pair_violation:
+                self.pair_violation[row + len(firsts) - 1] = pair_violation
         ends = [*firsts[1:], first + len(found)]
         self.first.extend(firsts)
         self.count.extend([end - begin for begin, end in zip(firsts, ends, strict=True)])
         self.left.extend(lefts)
-        self.only.extend(onlys)
+        self.sole.extend(onlys)
         self.is_wrong.extend(wrongs)
         self.shared.extend([move.shared for move in found])
         self.local.extend([move.local for move in found])
-        self.cast.extend([move.cast for move in found])
+        self.broadcast.extend([move.broadcast for move in found])
         self.kind.extend([move.kind for move in found])
+        self.exercises.extend([move.exercises for move in found])
         for at, move in enumerate(found):
-            if move.breaks:
-                self.breaks[first + at] = move.breaks
+            if move.step_violation:
+                self.step_violation[first + at] = move.step_violation
 
-    def after_hearing(self, cast: Array, local: Array) -> Array:
-        """What becomes of the local values of those who learn of a move."""
-        keys = (cast.astype(np.uint64) << _SHIFT) | local
-        rows, fresh = self.heard.insert(keys[:, None])
+    def after_broadcast(self, broadcast: Array, local: Array) -> Array:
+        """Return the local state of each receiver of a broadcast."""
+        keys = (broadcast.astype(np.uint64) << _SHIFT) | local
+        rows, fresh = self.receptions.insert(keys[:, None])
         if fresh.size:
-            pairs = zip(cast[fresh].tolist(), local[fresh].tolist(), strict=True)
-            hear = self.system.hear
-            self.hears.extend([hear(self.actor, mine, told) for told, mine in pairs])
-        heard: Array = self.hears.values[rows]
-        return heard
+            pairs = zip(broadcast[fresh].tolist(), local[fresh].tolist(), strict=True)
+            receive = self.system.receive
+            self.received.extend([receive(self.actor, mine, events) for events, mine in pairs])
+        receptions: Array = self.received.values[rows]
+        return receptions
 
     @property
     def nbytes(self) -> int:
-        """What it takes of the memory."""
-        parts = (self.first, self.count, self.shared, self.local, self.cast, self.kind)
-        return self.pairs.nbytes + self.heard.nbytes + sum(one.values.nbytes for one in parts)
+        """The size in bytes."""
+        parts = (self.first, self.count, self.shared, self.local, self.broadcast, self.kind)
+        return (
+            self.pairs.nbytes + self.receptions.nbytes + sum(part.values.nbytes for part in parts)
+        )
 
 
-def _only(moves: list[Move], first: int) -> int:
-    own = [at for at, move in enumerate(moves) if not move.is_left and move.kind <= IDLE]
+def _sole_move(moves: list[Move], first: int) -> int:
+    own = [at for at, move in enumerate(moves) if not move.is_leftover and move.kind <= IDLE]
     return first + own[0] if len(own) == 1 and moves[own[0]].kind == FREE else -1

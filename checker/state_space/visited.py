@@ -1,16 +1,19 @@
-"""A set of rows of numbers that gives each row a number of its own, many rows at a time.
+"""The visited set: rows of numbers, each with a number of its own, inserted many at a time.
 
 Theory of operation
-  A search meets each state some six times, and a Python set would spend its time and 100
-  bytes a state on objects. Here a state is a row of 64-bit words in one array, and a table
-  of slots (open addressing, linear probing, never more than half full) holds the numbers
-  of rows. A batch is put in by rounds: every row still to be placed looks at its slot;
-  a slot that holds an equal row ends the matter; a slot that holds another sends the row
-  on to the next; for an empty slot all that want it write their name, and whose name
-  stands there afterwards has it. Rows are compared in full, so there is no collision to
-  be afraid of.
+  A search meets each state about six times. A Python set would spend its time on objects, and
+  100 bytes per state. Here a state is a row of 64-bit words in one array, and a hash table
+  (open addressing, linear probing, at most half full) holds the numbers of rows.
 
-  Rows get their numbers in the order in which they stand in the batches.
+  A batch is inserted in rounds, each a few NumPy operations on all rows that are not placed
+  yet. A row looks at its slot. If the slot holds an equal row, the row is known. If it holds
+  another row, the row moves on to the next slot. If the slot is empty, all rows that want it
+  write their provisional name into it; the row whose name is there afterwards has the slot,
+  and the others look at it again. Rows are compared in full, so hash collisions cost time but
+  never correctness.
+
+  New rows are numbered in the order in which they stand in the batches, so that a search
+  gives the same numbers however its work is divided.
 """
 
 from __future__ import annotations
@@ -47,11 +50,11 @@ class Visited:
 
     @property
     def nbytes(self) -> int:
-        """What it takes of the memory."""
+        """The size in bytes."""
         return self._rows.nbytes + self._slots.nbytes
 
     def insert(self, rows: Rows) -> tuple[Numbers, Numbers]:
-        """The number of each row, and the places in the batch of those that are new."""
+        """Return the number of each row, and the positions in the batch of the new ones."""
         self._make_room(len(rows))
         numbers = np.empty(len(rows), np.int64)
         fresh: list[Numbers] = []
@@ -64,8 +67,8 @@ class Visited:
             held = self._slots[at].astype(np.int64) - 1
             is_free = held < 0
             if is_free.any():
-                # Names begin where the numbers end. Whoever writes last has the slot, so they
-                # write from the last to the first.
+                # Provisional names are above all numbers. NumPy lets the last write win, so the
+                # rows write backwards: of equal new rows the first has to get the slot.
                 wanting = open_[is_free]
                 names, where = first + 1 + wanting, at[is_free]
                 self._slots[where[::-1]] = names[::-1]
@@ -97,7 +100,7 @@ class Visited:
     def _settle(
         self, rows: Rows, numbers: Numbers, fresh: list[Numbers], slots: Numbers, first: int
     ) -> tuple[Numbers, Numbers]:
-        """Replace the names that stand for new rows by their numbers, in order."""
+        """Replace the provisional names of new rows by their numbers, in order."""
         if not fresh:
             return numbers, np.empty(0, np.int64)
         new = np.sort(np.concatenate(fresh))
@@ -126,7 +129,7 @@ class Visited:
             self._place_again()
 
     def _place_again(self) -> None:
-        """Find every row a slot in a new table; no two are equal."""
+        """Insert all rows into the new table; no comparison is needed, since no two are equal."""
         mask = np.int64(len(self._slots) - 1)
         for begin in range(0, self.size, 1 << 20):
             part = np.arange(begin, min(begin + (1 << 20), self.size))
@@ -134,8 +137,8 @@ class Visited:
             while part.size:
                 is_free = self._slots[slots] == 0
                 self._slots[slots[is_free]] = part[is_free] + 1
-                is_left = self._slots[slots] != part + 1
-                part, slots = part[is_left], (slots[is_left] + 1) & mask
+                is_leftover = self._slots[slots] != part + 1
+                part, slots = part[is_leftover], (slots[is_leftover] + 1) & mask
 
 
 def _mixed(rows: Rows) -> Rows:

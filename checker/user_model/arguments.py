@@ -1,4 +1,4 @@
-"""Whether what was handed to `explore` is what it takes."""
+"""Validation of the arguments of `explore`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from difflib import get_close_matches
 from typing import Any
 
-from explore.own_system import Claims
-from model.bounds import FAULTS
-from model.program import Program
+from watchkeeper.checker.user_model.system import Claims
+from watchkeeper.model.actor.program import Program
+from watchkeeper.model.plan.bounds import FAULTS
 
 
 def check_arguments(
@@ -20,7 +20,7 @@ def check_arguments(
     max_states: Any,
     max_seconds: Any,
 ) -> None:
-    """Say what is wrong with an argument, if anything is."""
+    """Raise TypeError or ValueError for an argument that `explore` does not take."""
     _check_programs(programs)
     _check_claims(claims)
     _check_faults(faults, len(programs))
@@ -75,7 +75,7 @@ def _check_faults(faults: Any, programs: int) -> None:
     for kind, count in faults.items():
         if kind not in FAULTS:
             near = get_close_matches(str(kind), FAULTS, 1)
-            meant = f"; did you mean {near[0]!r}?" if near else ""
+            meant = f"; did you mean {str(near[0])!r}?" if near else ""
             raise ValueError(f"there is no fault {kind!r} (there are {', '.join(FAULTS)}){meant}")
         _check_number(kind, count, 0, int)
     if faults.get("join", 0) > programs:

@@ -1,4 +1,4 @@
-"""The door for users' own protocols: programs, claims and a bound in, a verdict out.
+"""The search of users' own protocols: programs, claims and a bound in, a verdict out.
 
     found = explore(
         {"a": Program(turn, "a", Memory()), "b": Program(turn, "b", Memory())},
@@ -7,9 +7,9 @@
     )
     assert found.holds, found
 
-What a program does in the middle of its turn is its own affair: a claim sees the memory
-with which the turn began. So what a program may be doing has to be in its memory before it
-does it, and may leave it only when it has stopped.
+A claim sees the state with which a program's turn began, and nothing of the middle of the
+turn. So a program has to put into its state what it may do, before it does it, and may take
+it out only when it has stopped.
 """
 
 from __future__ import annotations
@@ -21,43 +21,48 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from explore.circle import Circle
-from explore.expanding import Violation
-from explore.liveness import judge
-from explore.own_arguments import check_arguments
-from explore.own_story import afterwards, lines_of, story_of, why_not
-from explore.own_system import Claim, Claims, OwnSystem
-from explore.search import Limits, Progress, Search, Searched
-from model.program import Program
-from model.story import Story
-from model.verdicts import Verdict
+from watchkeeper.checker.search.lasso import Lasso
+from watchkeeper.checker.search.liveness import judge
+from watchkeeper.checker.search.search import Limits, Progress, Search, Searched, SearchOptions
+from watchkeeper.checker.search.successors import Violation
+from watchkeeper.checker.user_model.arguments import check_arguments
+from watchkeeper.checker.user_model.counterexample import (
+    afterwards,
+    counterexample_of,
+    lines_of,
+    why_not,
+)
+from watchkeeper.checker.user_model.system import Claim, Claims, UserSystem
+from watchkeeper.model.actor.program import Program
+from watchkeeper.model.counterexample.counterexample import Counterexample
+from watchkeeper.model.properties.verdicts import Verdict
 
 COMES_TO_REST = "comes to rest"
-"""What is violated where rest does not come; asked if something is claimed of it."""
+"""The property that a terminal state comes; judged if there are claims about such states."""
 MOST_STATES = 5_000_000
 
 Array = NDArray[Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """What a search of programs has found."""
+class ExploreResult:
+    """The result of a search of programs."""
 
     verdict: Verdict
     violated: str
     """The claim that fails; empty for none."""
-    story: Story | None
-    """A shortest way to where it fails."""
+    counterexample: Counterexample | None
+    """A shortest path to where it fails."""
     states: int
     transitions: int
     depth: int
-    """How many steps from the beginning every state was looked at."""
-    rests: int
-    """States in which nothing has to come any more."""
+    """The number of steps up to which every state was explored."""
+    terminal_states: int
+    """How many states have nothing left that has to come."""
     seconds: float
     bound: str
     stopped: str
-    """Why the search gave up; empty where it has seen everything."""
+    """Why the search stopped early; empty where it is complete."""
     lines: tuple[str, ...] = field(repr=False, default=())
 
     @property
@@ -86,34 +91,36 @@ def explore(
     max_states: int | None = MOST_STATES,
     max_seconds: float | None = None,
     tell: Callable[[Progress], None] | None = None,
-) -> Found:
+) -> ExploreResult:
     """Search every interleaving of some programs about one ZooKeeper.
 
-    A claim is a function of a state (`explore.view.State`). `always`: it holds in every
-    state. `at_rest`: in every state in which nothing has to come any more; then it is
+    A claim is a function of a state (`watchkeeper.checker.user_model.view.State`).
+    `always`: it holds in every state. `at_rest`: in every state in
+    which nothing has to come any more; then it is
     asked, too, whether rest comes. `eventually`: from every state, without further faults,
-    one comes in which it holds, unless somebody is passed over for ever. `sometimes`: there
+    one comes in which it holds, under weak fairness. `sometimes`: there
     is a state in which it holds, so that the others do not hold of nothing.
 
-    `faults` says how many of which kind there may be (`model.bounds.FAULTS`), `together`
-    how many in all; with `join`, the last programs start later, if ever. A search
+    `faults` says how many of which kind there may be (`watchkeeper.model.plan.bounds.FAULTS`),
+    `together` how many in all; with `join`, the last programs start later, if ever. A search
     that reaches `max_states` or `max_seconds` is unknown, unless it has found something.
-    `tell` hears how far it has come.
+    `tell` receives the progress.
 
     Raises TypeError or ValueError where an argument is nothing of the kind, and
-    `explore.promises.BrokenPromise` where a program cannot be searched.
+    `watchkeeper.checker.contracts.contracts.BrokenPromise` where a program cannot be searched.
     """
     claims = Claims(always or {}, at_rest or {}, eventually or {}, sometimes or {})
     check_arguments(programs, claims, faults or {}, together, max_states, max_seconds)
-    system = OwnSystem(programs, claims, faults or {}, together)
-    search = Search(system, Limits(max_states, max_seconds), tell=tell, reduces=False)
+    system = UserSystem(programs, claims, faults or {}, together)
+    options = SearchOptions(Limits(max_states, max_seconds), reduces=False)
+    search = Search(system, options, tell=tell)
     searched = search.run()
     for member in system.members:
-        member.moves.process.unfolding.run_again()
+        member.moves.process.compiled.run_all_again()
     return _judged(system, search, searched)
 
 
-def _judged(system: OwnSystem, search: Search, searched: Searched) -> Found:
+def _judged(system: UserSystem, search: Search, searched: Searched) -> ExploreResult:
     if searched.violations:
         violation = searched.violations[0]
         why = why_not(system, violation.what, search.state(violation.state))
@@ -125,30 +132,30 @@ def _judged(system: OwnSystem, search: Search, searched: Searched) -> Found:
         live = judge(search, good)
         where = "rest" if name == COMES_TO_REST else f"where this holds: {name}"
         if live.nearest is not None:
-            why = f"all may go on for ever, nobody passed over, and never come to {where}"
+            why = f"all may go on for ever, no process passed over, and never come to {where}"
             if live.stuck is not None:
                 why = f"nothing that may come leads to {where}"
             first = Violation(name, live.nearest)
-            return _violated(system, search, first, why, goes_on=True, circle=live.circle)
+            return _violated(system, search, first, why, goes_on=True, lasso=live.lasso)
         if not live.is_known:
             remarks.append(f"all can come to {where}; whether they must was too much to see")
     for name, claim in system.claims.sometimes.items():
         if not _where(system, search, name, claim).any():
-            said = f"in no state does this hold: {name}"
-            return _found(system, search, Verdict.VIOLATED, violated=name, lines=(said,))
+            message = f"in no state does this hold: {name}"
+            return _found(system, search, Verdict.VIOLATED, violated=name, lines=(message,))
     return _found(system, search, Verdict.HOLDS, lines=tuple(remarks))
 
 
-def _what_has_to_come(system: OwnSystem, search: Search) -> Iterator[tuple[str, Array]]:
-    """By name, the states of which one has to come, wherever one is."""
+def _what_has_to_come(system: UserSystem, search: Search) -> Iterator[tuple[str, Array]]:
+    """Yield the names of the liveness properties, each with a flag for each good state."""
     if system.claims.at_rest:
         yield COMES_TO_REST, search.good.values
     for name, claim in system.claims.eventually.items():
         yield name, _where(system, search, name, claim)
 
 
-def _where(system: OwnSystem, search: Search, name: str, claim: Claim) -> Array:
-    """Whether a claim holds, for each state."""
+def _where(system: UserSystem, search: Search, name: str, claim: Claim) -> Array:
+    """Return a flag for each state: whether a claim holds in it."""
     held: dict[tuple[int, ...], bool] = {}
     holds = np.zeros(len(search.visited), np.bool_)
     for number in range(len(holds)):
@@ -160,40 +167,42 @@ def _where(system: OwnSystem, search: Search, name: str, claim: Claim) -> Array:
 
 
 def _violated(
-    system: OwnSystem,
+    system: UserSystem,
     search: Search,
     violation: Violation,
     why: str,
     *,
     goes_on: bool = False,
-    circle: Circle | None = None,
-) -> Found:
-    """`goes_on` where it is to be told what may come then; `circle` is how it goes round."""
-    story = story_of(system, search, violation, why, circle)
-    lines = list(lines_of(system, story, search.state(violation.state)))
+    lasso: Lasso | None = None,
+) -> ExploreResult:
+    """`goes_on` adds the steps that may follow; `lasso` is how it goes round."""
+    counterexample = counterexample_of(system, search, violation, why, lasso)
+    lines = list(lines_of(system, counterexample, search.state(violation.state)))
     if goes_on:
-        lines += afterwards(system, story, search.state(violation.state))
-    return _found(system, search, Verdict.VIOLATED, "", violation.what, story, tuple(lines))
+        lines += afterwards(system, counterexample, search.state(violation.state))
+    return _found(
+        system, search, Verdict.VIOLATED, "", violation.what, counterexample, tuple(lines)
+    )
 
 
 def _found(
-    system: OwnSystem,
+    system: UserSystem,
     search: Search,
     verdict: Verdict,
     stopped: str = "",
     violated: str = "",
-    story: Story | None = None,
+    counterexample: Counterexample | None = None,
     lines: tuple[str, ...] = (),
-) -> Found:
+) -> ExploreResult:
     progress = search.progress
-    return Found(
+    return ExploreResult(
         verdict,
         violated,
-        story,
+        counterexample,
         progress.states,
         progress.transitions,
         progress.depth,
-        search.rests,
+        search.terminal_states,
         progress.seconds,
         str(system.budget),
         stopped,

@@ -1,9 +1,9 @@
-"""The errors ZooKeeper answers with, as exceptions and as values.
+"""The errors of ZooKeeper, as exceptions and as values.
 
-A world never throws into protocol code. It answers with a `Failure`, a value
-like any other answer, and the operation that awaited it raises a fresh
-exception made from that value. So a failure can be stored, compared and
-counted, and a traceback never carries the frames of an earlier raise.
+A world never throws into protocol code. It answers with a `Failure`, a value like any other
+answer, and the awaited operation raises a new exception made from that value. So a failure
+can be stored, compared and counted, and no traceback has the frames of an earlier raise.
+Codes are those of ZooKeeper's `KeeperException.Code`.
 """
 
 from __future__ import annotations
@@ -31,21 +31,24 @@ class ZooKeeperError(Exception):
 
 
 class ServerError(ZooKeeperError):
-    """The server could not tell what went wrong."""
+    """The server failed and gave no reason."""
 
     code = -1
     meaning = "the server failed in a way it has no name for"
 
 
 class RuntimeInconsistency(ZooKeeperError):
-    """An operation of a multi was not looked at, since an earlier one had failed."""
+    """An operation of a multi was not executed, since an earlier one had failed."""
 
     code = -2
     meaning = "an earlier operation of the same multi failed"
 
 
 class ConnectionLoss(ZooKeeperError):
-    """The connection was lost before an answer came."""
+    """The connection was lost before the response arrived.
+
+    `sent` is False if the request never left; then it has no effect.
+    """
 
     code = -4
     meaning = "the connection was lost"
@@ -56,7 +59,7 @@ class ConnectionLoss(ZooKeeperError):
 
     @property
     def may_have_happened(self) -> bool:
-        """True when the request had left; its effect may come even later."""
+        """True if the request had left; it may take effect even after this error."""
         return self.sent
 
 
@@ -96,7 +99,7 @@ class NoAuth(ZooKeeperError):
 
 
 class BadVersion(ZooKeeperError):
-    """The znode has another version than the one asked for."""
+    """The znode has another version than the request names."""
 
     code = -103
     meaning = "the znode has another version"
@@ -188,5 +191,5 @@ class Failure(Struct, frozen=True):
 
     @property
     def ends_connection(self) -> bool:
-        """Whether this befell the connection, and so a whole batch, not one operation."""
+        """Whether the failure is of the connection, and so of a whole batch."""
         return self.kind is ConnectionLoss or self.kind is SessionExpired

@@ -1,4 +1,4 @@
-"""What protocol code is told: what was seen of a znode, and the notes of its inbox."""
+"""What reaches a program: the view of a znode, and the notifications of its inbox."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msgspec import Struct
 
 
 class Stat(Struct, frozen=True):
-    """What ZooKeeper keeps about a znode beside its data.
+    """The metadata of a znode.
 
     Times are milliseconds of the leader's clock. `cversion` counts the creations and
     deletions of children.
@@ -27,13 +27,13 @@ class Stat(Struct, frozen=True):
     pzxid: int
 
 
-class Seen(Struct, frozen=True, eq=False):
+class ZnodeView(Struct, frozen=True, eq=False):
     """A znode as one session sees it: its data, its version, and whether it is *mine*.
 
-    `mine` means: an ephemeral of the very session that asked. Programs compare sessions
-    by this word alone, since equal data may belong to an earlier session of their own.
-    The whole `stat` is carried but is no part of identity: a program that reads more of
-    it than the version tells apart what the explorer holds equal.
+    `mine` means an ephemeral of the session that made the request. Programs identify their
+    session by this field alone, since equal data may belong to their previous session.
+    `stat` is no part of equality: a program that reads more of it than the version
+    distinguishes states that the checker takes for equal.
     """
 
     data: bytes | None
@@ -43,7 +43,7 @@ class Seen(Struct, frozen=True, eq=False):
 
     def __eq__(self, other: object) -> bool:
         return (
-            type(other) is Seen
+            type(other) is ZnodeView
             and self.data == other.data
             and self.version == other.version
             and self.mine == other.mine
@@ -53,8 +53,8 @@ class Seen(Struct, frozen=True, eq=False):
         return hash((self.data, self.version, self.mine))
 
 
-class Happening(Enum):
-    """What a fired watch says of its path."""
+class WatchEventType(Enum):
+    """The kind of change that a fired watch reports."""
 
     CREATED = "created"
     DELETED = "deleted"
@@ -63,25 +63,25 @@ class Happening(Enum):
 
 
 class Fired(Struct, frozen=True):
-    """A watch fired: this happened at this path. The watch is used up."""
+    """A watch fired. It is used up, unless it was set to stay."""
 
-    what: Happening
+    what: WatchEventType
     path: str
 
 
-class SessionNote(Enum):
-    """What befell the session of a program."""
+class SessionEvent(Enum):
+    """A change of the session or of its connection."""
 
     SUSPENDED = "suspended"
-    """The connection is down. Every watch is gone."""
+    """The connection is down. Every watch is lost."""
     CONNECTED = "connected"
-    """The connection is back, with the same session. The watches are still gone."""
+    """The connection is back, with the same session. The watches stay lost."""
     EXPIRED = "expired"
-    """The session has ended, and with it every ephemeral."""
+    """The session has ended, and its ephemerals are deleted."""
 
 
-class Order(Enum):
-    """What the operator of a program may ask of it while it runs."""
+class CommandKind(Enum):
+    """What an operator may request of a running program."""
 
     LEAVE = "leave"
     COMMIT = "commit"
@@ -91,22 +91,24 @@ class Order(Enum):
     MOVE_LEADER = "move leader"
 
 
-class Ordered(Struct, frozen=True):
-    """An order from outside: to leave, to commit, or to change a topic."""
+class Command(Struct, frozen=True):
+    """A command from outside: to leave, to commit, or to change a topic."""
 
-    order: Order
+    kind: CommandKind
     topic: str = ""
     number: int = 0
-    """How many partitions, which one, or which order, as the order needs it."""
+    """The number of partitions, or the partition to move."""
     broker: int = -1
+    ticket: int = 0
+    """The number of an order whose result a task waits for (`orders`); 0 if none does."""
 
 
-Note = Fired | SessionNote | Ordered
+Notification = Fired | SessionEvent | Command
 """What an inbox holds."""
 
-LEAVE = Ordered(Order.LEAVE)
+LEAVE = Command(CommandKind.LEAVE)
 
 
-def is_quiet(note: Note) -> bool:
-    """Whether a note asks only for what may happen in the middle of a rest: a commit."""
-    return isinstance(note, Ordered) and note.order is Order.COMMIT
+def is_quiet(notification: Notification) -> bool:
+    """Whether a notification leaves a program quiescent: a command to commit."""
+    return isinstance(notification, Command) and notification.kind is CommandKind.COMMIT

@@ -1,18 +1,18 @@
-"""What protocol code may ask of ZooKeeper.
+"""The operations of ZooKeeper, as values that protocol code awaits.
 
 Rules
-  Every class here is a frozen value. Awaiting it yields that value to whichever driver
-  runs the coroutine, and the driver sends the answer back. Nothing here knows which
-  world answers, and nothing here may do I/O.
+  Every class here is a frozen value. Awaiting it yields the value to the driver that runs
+  the coroutine, and the driver sends the answer back. Nothing here knows which world
+  answers, and nothing here does I/O.
 
 How it works
-  `Ask.__await__` is the only place where protocol code meets a world. A driver calls
-  `coroutine.send(answer)` and receives the next ask. An answer that is a `Failure` is
-  raised, afresh, where the operation was awaited; inside a pipelined batch it is handed
-  over as a value, since the other operations of the batch have answers of their own.
+  `Effect.__await__` is the only place where protocol code meets a world. A driver calls
+  `coroutine.send(answer)` and receives the next effect. An answer that is a `Failure` is
+  raised as a new exception where the operation was awaited; inside a pipelined batch it is
+  handed over as a value, since the other operations of the batch have answers of their own.
 
-  An operation says what it is *for* (`purpose`). Worlds do not read it to answer; faults
-  aim at it ("when billing/1 asks to claim") and traces show it.
+  An operation has a *purpose*. Worlds do not need it to answer; faults are triggered by it
+  ("when billing/1 requests to claim") and traces show it.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 from msgspec import Struct
 
-from model.answers import Seen
-from model.errors import Failure
+from watchkeeper.model.actor.errors import Failure
+from watchkeeper.model.actor.events import ZnodeView
 
 T = TypeVar("T")
 
@@ -47,38 +47,41 @@ Purpose = Literal[
     "administer",
     "other",
 ]
-"""What an operation is for. Scenario files aim faults at these words."""
+"""The purposes of operations. Scenario files use these words to trigger faults."""
+
+QUIET_PURPOSES: frozenset[Purpose] = frozenset({"commit"})
+"""The purposes of operations that an idle member makes without ceasing to be idle."""
 
 ANY_VERSION = -1
-"""Deletes, sets and checks that name this version do not compare versions."""
+"""With this version, deletes, sets and checks compare no versions."""
 
 
-class Ask(Struct, Generic[T], frozen=True):
-    """Anything a program awaits: the driver answers it."""
+class Effect(Struct, Generic[T], frozen=True):
+    """Anything that a program awaits; its driver answers it."""
 
-    def __await__(self) -> Generator[Ask[Any], Any, T]:
+    def __await__(self) -> Generator[Effect[Any], Any, T]:
         answer: Any = yield self
         if type(answer) is Failure:
             raise answer.error()
         return answer  # type: ignore[no-any-return]
 
 
-class Operation(Ask[T], frozen=True):
-    """A request that travels to ZooKeeper. Every one has a path and a purpose."""
+class Operation(Effect[T], frozen=True):
+    """A request to ZooKeeper. Each has a path and a purpose."""
 
     if TYPE_CHECKING:
 
         @property
         def path(self) -> str:
-            """The path it is about."""
+            """The path of the operation."""
 
         @property
         def purpose(self) -> Purpose:
-            """What it is for."""
+            """The purpose of the operation."""
 
 
 class Acl(Struct, frozen=True):
-    """A right granted: to `world:anyone`, or to a digest the session has shown."""
+    """An entry of an access control list: permissions for an identity of a scheme."""
 
     permissions: int
     scheme: str = "world"
@@ -90,7 +93,10 @@ OPEN = (Acl(READ | WRITE | CREATE | DELETE | ADMIN),)
 
 
 class Create(Operation[str], frozen=True):
-    """Create a znode; answered with its path, which a sequential one only learns so."""
+    """Create a znode; returns its path, which has a number added if `sequential`.
+
+    Raises NodeExists, NoNode (no parent), NoChildrenForEphemerals, InvalidACL, NoAuth.
+    """
 
     path: str
     data: bytes | None = None
@@ -101,7 +107,7 @@ class Create(Operation[str], frozen=True):
 
 
 class Delete(Operation[None], frozen=True):
-    """Delete a znode that has no children."""
+    """Delete a znode without children. Raises NoNode, NotEmpty, BadVersion, NoAuth."""
 
     path: str
     version: int = ANY_VERSION
@@ -109,7 +115,7 @@ class Delete(Operation[None], frozen=True):
 
 
 class SetData(Operation[int], frozen=True):
-    """Replace a znode's data; answered with the version it has now."""
+    """Replace a znode's data; returns the new version. Raises NoNode, BadVersion, NoAuth."""
 
     path: str
     data: bytes | None
@@ -118,7 +124,7 @@ class SetData(Operation[int], frozen=True):
 
 
 class SetAcl(Operation[int], frozen=True):
-    """Replace a znode's access control list; answered with its new ACL version."""
+    """Replace a znode's access control list; returns its new ACL version."""
 
     path: str
     acl: tuple[Acl, ...]
@@ -127,23 +133,23 @@ class SetAcl(Operation[int], frozen=True):
 
 
 class Check(Operation[None], frozen=True):
-    """Refuse the multi it stands in unless the znode has this version."""
+    """Refuse the multi unless the znode has this version. Only inside of `Multi`."""
 
     path: str
     version: int = ANY_VERSION
     purpose: Purpose = "other"
 
 
-class Exists(Operation[Seen | None], frozen=True):
-    """Look whether there is a znode; a watch is left whether or not there is."""
+class Exists(Operation[ZnodeView | None], frozen=True):
+    """Return the view of a znode, or None; a watch is set whether or not it exists."""
 
     path: str
     watch: bool = False
     purpose: Purpose = "other"
 
 
-class GetData(Operation[Seen], frozen=True):
-    """Read a znode; a watch is left if there is one."""
+class GetData(Operation[ZnodeView], frozen=True):
+    """Read a znode; raises NoNode, and sets a watch only if the znode exists."""
 
     path: str
     watch: bool = False
@@ -151,7 +157,7 @@ class GetData(Operation[Seen], frozen=True):
 
 
 class GetChildren(Operation[tuple[str, ...]], frozen=True):
-    """List the names below a znode, in no order that means anything."""
+    """List the names of the children, in no meaningful order: sort them. Raises NoNode."""
 
     path: str
     watch: bool = False
@@ -166,14 +172,17 @@ class GetAcl(Operation[tuple[Acl, ...]], frozen=True):
 
 
 class GetEphemerals(Operation[tuple[str, ...]], frozen=True):
-    """List the paths of my session's ephemerals that begin with `path` (opcode 103)."""
+    """List the paths of the own session's ephemerals that begin with `path` (opcode 103).
+
+    Servers before 3.6 answer Unimplemented.
+    """
 
     path: str
     purpose: Purpose = "other"
 
 
 class AddWatch(Operation[None], frozen=True):
-    """Leave a watch that stays: on this znode, or on all below it too."""
+    """Set a watch that stays: on this znode, or on all below it too."""
 
     path: str
     recursive: bool = False
@@ -181,32 +190,35 @@ class AddWatch(Operation[None], frozen=True):
 
 
 class RemoveWatches(Operation[None], frozen=True):
-    """Take back every watch this session left at the path."""
+    """Remove every watch that this session has set at the path. Raises NoWatcher."""
 
     path: str
     purpose: Purpose = "other"
 
 
 class Sync(Operation[str], frozen=True):
-    """Bring the server I talk to up to date with its leader; answered with the path."""
+    """Bring the connected server up to date with its leader; returns the path."""
 
     path: str
     purpose: Purpose = "other"
 
 
 PartOfMulti = Create | Delete | SetData | Check
-"""What may stand in a multi."""
+"""The operations of a multi."""
 
 
 class Multi(Operation[tuple[Any, ...]], frozen=True):
-    """Do all of these or none; answered with the answer of each."""
+    """Do all of these operations or none; returns the result of each.
+
+    Raises TransactionFailed with the index and the cause of the first failure.
+    """
 
     operations: tuple[PartOfMulti, ...]
     purpose: Purpose = "other"
 
     @property
     def path(self) -> str:
-        """Where the first operation that writes is aimed, for traces and errors."""
+        """The path of the first operation that writes, for traces and errors."""
         for operation in self.operations:
             if not isinstance(operation, Check):
                 return operation.path
@@ -214,16 +226,16 @@ class Multi(Operation[tuple[Any, ...]], frozen=True):
 
 
 Write = (Create, Delete, SetData, SetAcl, Multi)
-"""The operations that change something and take a zxid, even when they fail."""
+"""The operations that take a zxid, even when they fail."""
 WRITES: frozenset[type[Operation[Any]]] = frozenset(Write)
-"""The same, to look up an operation's class in."""
+"""The same as a set of classes."""
 
 
-class Pipelined(Ask[tuple[Any, ...]], frozen=True):
-    """Ask for independent operations at once; answered with a value or a Failure for each.
+class Pipelined(Effect[tuple[Any, ...]], frozen=True):
+    """Make independent requests in one batch; returns a result or a Failure for each.
 
-    What befalls the connection is raised for the whole batch: how much of it was done is
-    then not known.
+    A lost connection or session is raised for the whole batch: how many of its operations
+    took effect is then unknown.
     """
 
     operations: tuple[Operation[Any], ...]
@@ -235,12 +247,15 @@ class Pipelined(Ask[tuple[Any, ...]], frozen=True):
 
     @property
     def purposes(self) -> tuple[Purpose, ...]:
-        """What its operations are for, each purpose once, in order."""
+        """The purposes of its operations, each once, in order."""
         return tuple(dict.fromkeys(operation.purpose for operation in self.operations))
 
 
 class ZooKeeper:
-    """The door through which a program asks ZooKeeper. It holds no state at all."""
+    """The ZooKeeper API of a program: each method returns an operation to await.
+
+    It holds no state. The classes of operations say what they return and raise.
+    """
 
     __slots__ = ()
 
@@ -274,31 +289,31 @@ class ZooKeeper:
         return SetData(path, data, version, purpose)
 
     def exists(self, path: str, *, watch: bool = False, purpose: Purpose = "other") -> Exists:
-        """Look whether a znode exists, and perhaps leave a watch."""
+        """Return the view of a znode, or None if it does not exist."""
         return Exists(path, watch, purpose)
 
     def get(self, path: str, *, watch: bool = False, purpose: Purpose = "other") -> GetData:
-        """Read a znode, and perhaps leave a watch."""
+        """Read a znode."""
         return GetData(path, watch, purpose)
 
     def get_children(
         self, path: str, *, watch: bool = False, purpose: Purpose = "other"
     ) -> GetChildren:
-        """List the children of a znode, and perhaps leave a watch."""
+        """List the names of the children of a znode."""
         return GetChildren(path, watch, purpose)
 
     def get_ephemerals(self, prefix: str, *, purpose: Purpose = "other") -> GetEphemerals:
-        """List my own session's ephemerals below a path."""
+        """List the paths of the own session's ephemerals that begin with `prefix`."""
         return GetEphemerals(prefix, purpose)
 
     def add_watch(
         self, path: str, *, recursive: bool = False, purpose: Purpose = "other"
     ) -> AddWatch:
-        """Leave a watch that does not end when it fires."""
+        """Set a watch that stays when it fires."""
         return AddWatch(path, recursive, purpose)
 
     def sync(self, path: str, *, purpose: Purpose = "other") -> Sync:
-        """Catch up with the leader."""
+        """Let the connected server catch up with the leader."""
         return Sync(path, purpose)
 
     def multi(
@@ -311,5 +326,5 @@ class ZooKeeper:
         return Multi(tuple(operations), purpose)
 
     def pipelined(self, operations: Sequence[Operation[Any]]) -> Pipelined:
-        """Ask for all of these at once."""
+        """Make all of these requests in one batch."""
         return Pipelined(tuple(operations))

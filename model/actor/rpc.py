@@ -1,7 +1,7 @@
-"""What clients ask of brokers: one request to an address, and its response.
+"""Calls of clients to brokers: one request to an address, and its response.
 
-A request and a response are values (`model.log.requests`); the driver knows how to carry
-them. In `real/` they become frames on a TCP connection that is kept; in `sim/` they take the
+Requests and responses are values (`model/log/format/requests.py`); the driver carries them.
+In `real/` they become frames on a TCP connection that is kept open; in `sim/` they take the
 time that their sizes need. A connection is made when it is first needed, and again after it
 broke.
 """
@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from msgspec import Struct
 
-from model.operations import Ask
+from watchkeeper.model.actor.operations import Effect
 
 T = TypeVar("T")
 
@@ -38,7 +38,7 @@ class Unreachable(CallError):
 
 
 class Disconnected(CallError):
-    """The connection broke after the request had been sent: it may have been served."""
+    """The connection broke after the request had left: it may have been served."""
 
     meaning = "the connection broke before the response came"
 
@@ -50,7 +50,7 @@ class TimedOut(CallError):
 
 
 class CallFailure(Struct, frozen=True):
-    """A failed call as a value: which error, and of whom."""
+    """A failed call as a value: the error, and the address."""
 
     kind: type[CallError]
     address: str
@@ -60,7 +60,7 @@ class CallFailure(Struct, frozen=True):
         return self.kind(self.address)
 
 
-class Call(Ask[Any], frozen=True):
+class Call(Effect[Any], frozen=True):
     """Send a request to the broker at an address (`host:port`) and wait for its response.
 
     In 0.7 a produce request has no response: it is answered with None as soon as it has been
@@ -70,15 +70,17 @@ class Call(Ask[Any], frozen=True):
     address: str
     request: Any
     timeout_ms: int = 30_000
+    send_buffer_bytes: int | None = None
+    """The send buffer of a connection that is made for it; None: the default of the system."""
 
-    def __await__(self) -> Generator[Ask[Any], Any, Any]:
+    def __await__(self) -> Generator[Effect[Any], Any, Any]:
         answer: Any = yield self
         if type(answer) is CallFailure:
             raise answer.error()
         return answer
 
 
-class HangUp(Ask[None], frozen=True):
+class HangUp(Effect[None], frozen=True):
     """Close the connection to an address, if there is one."""
 
     address: str

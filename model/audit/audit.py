@@ -1,25 +1,35 @@
-"""What is amiss in a registry: a pure function from a snapshot to findings.
+"""The audit of a registry: a pure function from a snapshot to findings.
 
 A *finding* is a fault: something that a healthy group at rest never shows. A *note* is
-worth knowing and no fault. A group of which not all could be read, or which changed while
-it was read, is *unknown*: what was found of it may never have stood there together.
+information, not a fault. A group that could not be read completely, or that changed while it
+was read, is *unknown*: its findings may never have existed at the same moment.
 
-A registry cannot show everything. A member whose process is dead is alive in it until
-ZooKeeper ends its session, and a member that has claimed a partition may yet not fetch it.
+A registry does not show everything. A member whose process is dead is alive in it until
+ZooKeeper ends its session, and a member that has claimed a partition may not fetch it yet.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from model import registry
-from model.assignment import Assignor, UnequalSubscriptions
-from model.census import Census, Group, take
-from model.findings import Finding, findings_of, notes_of
-from model.intended import Owners, Step, connections, intended, owners_now, steps
-from model.patience import Patience
-from model.snapshot import Snapshot
-from model.verdicts import Verdict
+from watchkeeper.model.audit.checks import findings_of, notes_of
+from watchkeeper.model.audit.control_plane import ControlPlane, read_control_plane
+from watchkeeper.model.audit.control_plane_checks import control_findings, control_notes
+from watchkeeper.model.audit.finding import Finding, FindingKind
+from watchkeeper.model.audit.registry_view import Group, RegistryView, take
+from watchkeeper.model.audit.retry_budget import RetryBudget
+from watchkeeper.model.audit.snapshot import Snapshot
+from watchkeeper.model.audit.target_assignment import (
+    Owners,
+    Step,
+    connections,
+    intended,
+    owners_now,
+    steps,
+)
+from watchkeeper.model.group.assignment import Assignor, UnequalSubscriptions
+from watchkeeper.model.properties.verdicts import Verdict
+from watchkeeper.model.registry import paths as registry
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +58,7 @@ class TopicRow:
 
 @dataclass(slots=True)
 class GroupAudit:
-    """What was found of one group."""
+    """The audit of one group."""
 
     name: str
     group: Group
@@ -57,7 +67,7 @@ class GroupAudit:
     doubts: list[str] = field(default_factory=list)
     owners: Owners = field(default_factory=dict)
     plan: Owners | None = None
-    """Who would own what after a rebalance now; None where that cannot be computed."""
+    """Partition -> owner after a rebalance now; None if that cannot be computed."""
     diff: list[Step] = field(default_factory=list)
     members: list[MemberRow] = field(default_factory=list)
     topics: list[TopicRow] = field(default_factory=list)
@@ -75,16 +85,17 @@ class GroupAudit:
 
     @property
     def moves(self) -> int:
-        """How many partitions a rebalance would take from one member and give to another."""
-        return sum(one.is_move for one in self.diff)
+        """The number of partitions that a rebalance would move between members."""
+        return sum(change.is_move for change in self.diff)
 
 
 @dataclass(slots=True)
 class Audit:
-    """What was found of everything."""
+    """The audit of a whole registry."""
 
     snapshot: Snapshot
-    census: Census
+    census: RegistryView
+    control: ControlPlane
     assignor: Assignor
     groups: list[GroupAudit]
     findings: list[Finding] = field(default_factory=list)
@@ -93,16 +104,18 @@ class Audit:
 
     @property
     def doubts(self) -> list[str]:
-        """Why what was read of the brokers and topics is not certain."""
+        """The reasons why the data on brokers and topics is uncertain."""
         return self.snapshot.doubts(None)
 
     @property
     def verdict(self) -> Verdict:
-        """Violated if anything is for certain; else unknown if anything is not known."""
-        verdicts = {one.verdict for one in self.groups}
+        """Violated if a finding is certain; else unknown if anything is uncertain."""
+        verdicts = {group.verdict for group in self.groups}
         if self.doubts:
             verdicts.add(Verdict.UNKNOWN)
-        if self.findings and (not self.doubts or any(one.is_sure for one in self.findings)):
+        if self.findings and (
+            not self.doubts or any(finding.is_sure for finding in self.findings)
+        ):
             verdicts.add(Verdict.VIOLATED)
         for worst in (Verdict.VIOLATED, Verdict.UNKNOWN):
             if worst in verdicts:
@@ -111,34 +124,38 @@ class Audit:
 
 
 def audit(
-    snapshot: Snapshot, *, assignor: Assignor = "range", patience: Patience | None = None
+    snapshot: Snapshot, *, assignor: Assignor = "range", patience: RetryBudget | None = None
 ) -> Audit:
-    """Look for what is amiss."""
+    """Audit a registry."""
     census = take(snapshot)
     groups = [_audit_group(snapshot, census, group, assignor) for group in census.groups.values()]
-    done = Audit(snapshot, census, assignor, groups)
-    for path, said in census.bad:
+    done = Audit(snapshot, census, read_control_plane(snapshot), assignor, groups)
+    for path, message in census.bad:
         if registry.group_of(path) is None:
-            done.findings.append(Finding("bad payload", said, path=path))
+            done.findings.append(Finding(FindingKind.BAD_PAYLOAD, message, path=path))
     for broker in snapshot.children(registry.BROKER_IDS):
         path = f"{registry.BROKER_IDS}/{broker}"
         if not snapshot.nodes[path].session:
             done.findings.append(
                 Finding(
-                    "permanent registration",
+                    FindingKind.PERMANENT,
                     f"{path} is no ephemeral, so broker {broker} stays registered when it dies",
                     path=path,
                 )
             )
+    done.findings += control_findings(done.control)
+    done.notes += control_notes(done.control)
     if patience is not None:
         short, note = patience.judge()
-        done.findings += [Finding("short patience", short, is_sure=True)] if short else []
+        done.findings += (
+            [Finding(FindingKind.SHORT_PATIENCE, short, is_sure=True)] if short else []
+        )
         done.notes += [note] if note else []
     return done
 
 
 def _audit_group(
-    snapshot: Snapshot, census: Census, group: Group, assignor: Assignor
+    snapshot: Snapshot, census: RegistryView, group: Group, assignor: Assignor
 ) -> GroupAudit:
     done = GroupAudit(group.name, group, doubts=snapshot.doubts(group.name))
     done.owners = owners_now(group)
@@ -151,7 +168,7 @@ def _audit_group(
             refused = str(error)
     done.findings = findings_of(snapshot, census, group, done.owners, done.plan, assignor)
     if refused:
-        done.findings.append(Finding("no plan", f"no rebalance can succeed: {refused}"))
+        done.findings.append(Finding(FindingKind.NO_PLAN, f"no rebalance can succeed: {refused}"))
     done.notes = notes_of(census, group, done.owners, done.plan)
     done.members = _member_rows(done)
     done.topics = _topic_rows(census, done)
@@ -173,8 +190,8 @@ def _member_rows(done: GroupAudit) -> list[MemberRow]:
     ]
 
 
-def _topic_rows(census: Census, done: GroupAudit) -> list[TopicRow]:
-    wanted = {topic for one in done.group.members.values() for topic in one.wanted}
+def _topic_rows(census: RegistryView, done: GroupAudit) -> list[TopicRow]:
+    wanted = {topic for member in done.group.members.values() for topic in member.wanted}
     rows = []
     for name in sorted(wanted & set(census.topics)):
         topic = census.topics[name]
@@ -185,7 +202,7 @@ def _topic_rows(census: Census, done: GroupAudit) -> list[TopicRow]:
                 name,
                 "0.7 and 0.8" if topic.is_mixed else topic.layout,
                 len(partitions),
-                sum(one in done.owners for one in partitions),
+                sum(partition in done.owners for partition in partitions),
                 brokers,
                 pairs,
                 least,

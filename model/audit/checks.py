@@ -1,54 +1,27 @@
-"""The faults that one group of a registry can show, each found by a small function."""
+"""The checks of one group of a registry, a small function for each fault."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from model import registry
-from model.asks import Partition
-from model.assignment import Assignor
-from model.census import Census, Claim, Group, Topic
-from model.intended import Owners, order, steps
-from model.snapshot import Snapshot
-from model.verdicts import counted
-
-KINDS = {
-    "no owner": "a partition that a member wants has no claim",
-    "dead claim": "a claim whose session is not that of the member it names, or names nobody",
-    "double claim": "one partition is claimed under several names",
-    "stray claim": "a claim on what is not there, or by a member that does not want it",
-    "idle member": "a member owns nothing, though a rebalance would give it something",
-    "imbalance": "the partitions of a topic are all owned, but shared out unevenly",
-    "unsettled": "owners are not those that a rebalance would make",
-    "no plan": "the assignor refuses the subscriptions as they are",
-    "no broker": "the broker of a partition is not registered",
-    "bad payload": "a znode holds what its place does not ask for",
-    "permanent registration": "a registration that does not go with its session",
-    "short patience": "the attempts of a rebalance are over before a session ends",
-}
-"""Kind of finding -> what it means."""
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """Something that is amiss."""
-
-    kind: str
-    said: str
-    path: str = ""
-    partition: str = ""
-    member: str = ""
-    is_sure: bool = False
-    """Whether it holds whatever else could not be read."""
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.audit.finding import Finding, FindingKind
+from watchkeeper.model.audit.registry_view import Claim, Group, RegistryView, Topic
+from watchkeeper.model.audit.snapshot import Snapshot
+from watchkeeper.model.audit.target_assignment import Owners, order, steps
+from watchkeeper.model.group.assignment import Assignor
+from watchkeeper.model.group.variants import Unit
+from watchkeeper.model.properties.verdicts import counted
+from watchkeeper.model.registry import paths
 
 
 @dataclass(slots=True)
 class Case:
-    """All that is known of a group while it is judged."""
+    """Everything known of a group while it is checked."""
 
     snapshot: Snapshot
-    census: Census
+    census: RegistryView
     group: Group
     owners: Owners
     plan: Owners | None
@@ -72,13 +45,13 @@ class Case:
 
 def findings_of(
     snapshot: Snapshot,
-    census: Census,
+    census: RegistryView,
     group: Group,
     owners: Owners,
     plan: Owners | None,
     assignor: Assignor,
 ) -> list[Finding]:
-    """Everything that is amiss with a group."""
+    """Every finding on a group."""
     case = Case(snapshot, census, group, owners, plan, assignor)
     return [finding for look in LOOKS for finding in look(case)]
 
@@ -91,9 +64,9 @@ def _without_owner(case: Case) -> Iterator[Finding]:
             if partition in case.claims:
                 continue
             due = case.plan.get(partition) if case.plan is not None else None
-            why = f"a rebalance would give it to {due}" if due else "nobody is to have it"
+            why = f"a rebalance would give it to {due}" if due else "no member is to have it"
             yield Finding(
-                "no owner", f"{partition} has no owner; {why}", partition=str(partition)
+                FindingKind.NO_OWNER, f"{partition} has no owner; {why}", partition=str(partition)
             )
 
 
@@ -112,7 +85,7 @@ def _dead_claims(case: Case) -> Iterator[Finding]:
                 f"consumer is registered by session 0x{registered:x}"
             )
         yield Finding(
-            "dead claim",
+            FindingKind.DEAD_CLAIM,
             f"the claim on {claim.partition} {why}",
             path=claim.path,
             partition=str(claim.partition),
@@ -123,9 +96,9 @@ def _dead_claims(case: Case) -> Iterator[Finding]:
 def _double_claims(case: Case) -> Iterator[Finding]:
     for partition, claims in case.claims.items():
         if len(claims) > 1:
-            names = " and ".join(f"{one.path} ({one.holder})" for one in claims)
+            names = " and ".join(f"{claim.path} ({claim.holder})" for claim in claims)
             yield Finding(
-                "double claim",
+                FindingKind.DOUBLE_CLAIM,
                 f"{partition} is claimed under {len(claims)} names: {names}",
                 path=claims[0].path,
                 partition=str(partition),
@@ -150,7 +123,7 @@ def _stray_claims(case: Case) -> Iterator[Finding]:
         else:
             why = "whose topic it does not want"
         yield Finding(
-            "stray claim",
+            FindingKind.STRAY_CLAIM,
             f"{claim.holder} claims {claim.partition}, {why}",
             path=claim.path,
             partition=str(claim.partition),
@@ -167,10 +140,12 @@ def _is_unwanted(case: Case, claim: Claim) -> bool:
 def _idle_members(case: Case) -> Iterator[Finding]:
     owning = set(case.owners.values())
     for name in case.group.members:
-        due = sum(one == name for one in (case.plan or {}).values())
+        due = sum(heir == name for heir in (case.plan or {}).values())
         if due and name not in owning:
-            said = f"{name} owns nothing; a rebalance would give it {counted(due, 'partition')}"
-            yield Finding("idle member", said, member=name)
+            message = (
+                f"{name} owns nothing; a rebalance would give it {counted(due, 'partition')}"
+            )
+            yield Finding(FindingKind.IDLE_MEMBER, message, member=name)
 
 
 def _imbalance(case: Case) -> Iterator[Finding]:
@@ -179,35 +154,36 @@ def _imbalance(case: Case) -> Iterator[Finding]:
     for topic in case.wanted_topics():
         partitions = topic.partitions()
         if any(
-            len(case.claims.get(one, ())) != 1 or one not in case.owners for one in partitions
+            len(case.claims.get(partition, ())) != 1 or partition not in case.owners
+            for partition in partitions
         ):
-            continue  # what is missing or twice there is the finding, and unevenness its effect
+            continue  # a missing or duplicate claim is the finding; the imbalance is its effect
         streams = {
-            member.name: 1 if case.group.unit == "consumer" else member.wanted[topic.name]
+            member.name: 1 if case.group.unit is Unit.CONSUMER else member.wanted[topic.name]
             for member in case.group.members.values()
             if member.wanted.get(topic.name, 0) > 0
         }
         least, extra = divmod(len(partitions), sum(streams.values()))
         for name, many in streams.items():
-            has = sum(case.owners[one] == name for one in partitions)
-            due = sum((case.plan or {}).get(one) == name for one in partitions)
+            has = sum(case.owners[partition] == name for partition in partitions)
+            due = sum((case.plan or {}).get(partition) == name for partition in partitions)
             if has != due and not least * many <= has <= (least + bool(extra)) * many:
-                said = (
+                message = (
                     f"{name} owns {has} of {counted(len(partitions), 'partition')} of "
                     f"{topic.name}; its fair share is {_range(least * many, extra and many)}"
                 )
-                yield Finding("imbalance", said, member=name)
+                yield Finding(FindingKind.IMBALANCE, message, member=name)
 
 
 def _unsettled(case: Case) -> Iterator[Finding]:
     if case.plan is None:
         return
-    moves = [one for one in steps(case.owners, case.plan) if one.is_move]
+    moves = [step for step in steps(case.owners, case.plan) if step.is_move]
     if moves:
         shown = "; ".join(map(str, moves[:3]))
         more = f" and {len(moves) - 3} more" if len(moves) > 3 else ""
         yield Finding(
-            "unsettled",
+            FindingKind.UNSETTLED,
             f"a rebalance by {case.assignor} would move {counted(len(moves), 'partition')}: "
             f"{shown}{more}",
         )
@@ -218,29 +194,31 @@ def _without_broker(case: Case) -> Iterator[Finding]:
         missing: dict[int | None, list[Partition]] = {}
         for partition in topic.partitions():
             broker = topic.broker_of(partition)
-            if broker is None or f"{registry.broker(broker)}" not in case.snapshot.nodes:
+            if broker is None or f"{paths.broker(broker)}" not in case.snapshot.nodes:
                 missing.setdefault(broker, []).append(partition)
         for broker, partitions in missing.items():
-            names = ", ".join(one.name for one in partitions[:5])
+            names = ", ".join(partition.name for partition in partitions[:5])
             more = f" and {len(partitions) - 5} more" if len(partitions) > 5 else ""
             what = "has no leader" if broker is None else f"is on broker {broker}, not registered"
             yield Finding(
-                "no broker", f"{topic.name} {names}{more} {what}", partition=str(partitions[0])
+                FindingKind.NO_BROKER,
+                f"{topic.name} {names}{more} {what}",
+                partition=str(partitions[0]),
             )
 
 
 def _payloads(case: Case) -> Iterator[Finding]:
-    for path, said in case.census.bad:
-        if registry.group_of(path) == case.group.name:
-            yield Finding("bad payload", said, path=path)
+    for path, message in case.census.bad:
+        if paths.group_of(path) == case.group.name:
+            yield Finding(FindingKind.BAD_PAYLOAD, message, path=path)
 
 
 def _permanent(case: Case) -> Iterator[Finding]:
     for member in case.group.members.values():
         if not member.session:
-            path = registry.member(case.group.name, member.name)
-            said = f"{path} is no ephemeral, so {member.name} keeps its share when it dies"
-            yield Finding("permanent registration", said, path=path, member=member.name)
+            path = paths.member(case.group.name, member.name)
+            message = f"{path} is no ephemeral, so {member.name} keeps its share when it dies"
+            yield Finding(FindingKind.PERMANENT, message, path=path, member=member.name)
 
 
 LOOKS: tuple[Callable[[Case], Iterator[Finding]], ...] = (
@@ -260,8 +238,10 @@ LOOKS: tuple[Callable[[Case], Iterator[Finding]], ...] = (
 # --- worth knowing, and no fault -------------------------------------------------------
 
 
-def notes_of(census: Census, group: Group, owners: Owners, plan: Owners | None) -> list[str]:
-    """What is worth knowing of a group."""
+def notes_of(
+    census: RegistryView, group: Group, owners: Owners, plan: Owners | None
+) -> list[str]:
+    """The notes on a group."""
     notes = list(group.unclear)
     if not group.members:
         many = counted(len(group.offsets), "partition")
@@ -282,16 +262,16 @@ def notes_of(census: Census, group: Group, owners: Owners, plan: Owners | None) 
             why = "there is no partition left for it" if member.wanted else "it wants no topic"
             notes.append(f"{member.name} owns nothing: {why}")
     lonely = sorted(
-        (one for one in group.offsets if not _is_owned(census, owners, one)), key=order
+        (offset for offset in group.offsets if not _is_owned(census, owners, offset)), key=order
     )
     if lonely:
         shown = ", ".join(map(str, lonely[:5]))
         more = f" and {len(lonely) - 5} more" if len(lonely) > 5 else ""
-        notes.append(f"offsets are kept where nobody owns the partition: {shown}{more}")
+        notes.append(f"offsets are kept of partitions without an owner: {shown}{more}")
     return notes
 
 
-def _is_owned(census: Census, owners: Owners, partition: Partition) -> bool:
+def _is_owned(census: RegistryView, owners: Owners, partition: Partition) -> bool:
     topic = census.topics.get(partition.topic)
     return (partition if topic is None else topic.canonical(partition)) in owners
 

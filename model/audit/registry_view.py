@@ -1,27 +1,28 @@
-"""What a snapshot of the registry says: brokers, topics, groups, members and claims.
+"""A snapshot of the registry as brokers, topics, groups, members and claims.
 
-Both layouts are understood, also side by side, since clusters are upgraded one process at
-a time. What does not parse is passed over, and put down with its path.
+Both layouts are read, also side by side, since clusters are upgraded one process at a time. A
+znode that does not parse is skipped and recorded with its path.
 
-One partition may have two names. Where a topic is registered in the 0.8 way, a claim under
-`broker-partition` (as clients wrote them that put the leader into the name) means the
-numbered partition; unless that broker has registered such a partition in the 0.7 way.
+One partition may have two names. If a topic is registered in the 0.8 layout, a claim under
+`broker-partition` (as clients wrote them that put the leader into the name) means the numbered
+partition; unless that broker has registered such a partition in the 0.7 layout.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from model import registry
-from model.asks import Partition
-from model.filters import BadFilter, topic_filter
-from model.payloads import PartitionState, TopicAssignment
-from model.registry import BadPayload, BrokerInfo, Layout
-from model.snapshot import Snapshot
-from model.subscriptions import Subscription, decode_consumer
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.audit.snapshot import Snapshot
+from watchkeeper.model.group.variants import Unit
+from watchkeeper.model.registry import paths
+from watchkeeper.model.registry.paths import BadPayload, BrokerInfo, Layout
+from watchkeeper.model.registry.payloads import PartitionState, TopicAssignment
+from watchkeeper.model.registry.subscription import Subscription, decode_consumer
+from watchkeeper.model.registry.topic_filter import BadFilter, topic_filter
 
 MOST_PARTITIONS = 100_000
-"""A broker with more partitions of one topic is taken for a slip of the pen."""
+"""A broker with more partitions of one topic is taken for a typing error."""
 MOST_STREAMS = 10_000
 """Likewise a consumer with more streams of one topic."""
 
@@ -38,7 +39,7 @@ class Topic:
     leaders: dict[int, int] = field(default_factory=dict)
     """0.8: partition -> the broker that leads it."""
     unclear: str = ""
-    """Why its partitions are not known, if they are not."""
+    """The reason why its partitions are unknown; empty if they are known."""
 
     @property
     def layout(self) -> Layout:
@@ -54,11 +55,11 @@ class Topic:
         """All its partitions, each under one name."""
         found = [Partition(self.name, str(index)) for index in sorted(self.replicas)]
         for broker, count in sorted(self.counts.items()):
-            found += [registry.partition_07(self.name, broker, index) for index in range(count)]
-        return [one for one in found if self.canonical(one) == one]
+            found += [paths.partition_07(self.name, broker, index) for index in range(count)]
+        return [path for path in found if self.canonical(path) == path]
 
     def canonical(self, partition: Partition) -> Partition:
-        """The name under which a partition is counted, whatever name it was claimed under."""
+        """The canonical name of a partition, for any name of a claim."""
         broker, index = _parts(partition)
         if broker is None or index not in self.replicas:
             return partition
@@ -68,7 +69,7 @@ class Topic:
         return partition
 
     def broker_of(self, partition: Partition) -> int | None:
-        """The broker that serves a partition; None where nothing says which."""
+        """The broker that serves a partition; None if it is unknown."""
         broker, index = _parts(partition)
         if broker is not None:
             return broker
@@ -78,7 +79,7 @@ class Topic:
 
 
 def _parts(partition: Partition) -> tuple[int | None, int]:
-    """The broker in a partition's name, if there is one, and the number; -1 for none."""
+    """The broker in a partition's name, if any, and the number; -1 for none."""
     broker, dash, index = partition.name.rpartition("-")
     if not index.isdecimal() or (dash and not broker.isdecimal()):
         return None, -1
@@ -101,14 +102,14 @@ class Claim:
 
     path: str
     partition: Partition
-    """By the one name under which it is counted."""
+    """By its canonical name."""
     holder: str
-    """What the znode holds; empty where that is no text."""
+    """The data of the znode; empty if it is not text."""
     session: int
     member: str | None
-    """Whom it names, if there is a registration of that id."""
+    """The member that the data names, if its id is registered."""
     is_alive: bool
-    """Whether it belongs to the session of whom it names."""
+    """Whether the znode belongs to the session of that member."""
     is_alias: bool = False
     """Whether it was made under another name of the partition."""
 
@@ -123,47 +124,47 @@ class Group:
     offsets: dict[Partition, int] = field(default_factory=dict)
     """By the names under which they are stored."""
     unclear: list[str] = field(default_factory=list)
-    """What keeps anyone from computing what the group should look like."""
-    unit: str = "stream"
+    """The reasons why the target assignment of a group cannot be computed."""
+    unit: Unit = Unit.STREAM
 
 
 @dataclass(slots=True)
-class Census:
+class RegistryView:
     """Everything that is registered."""
 
     brokers: dict[int, BrokerInfo] = field(default_factory=dict)
     topics: dict[str, Topic] = field(default_factory=dict)
     groups: dict[str, Group] = field(default_factory=dict)
     bad: list[tuple[str, str]] = field(default_factory=list)
-    """Path, and what is wrong with what it holds."""
+    """Path, and the problem of its data."""
 
 
-def take(snapshot: Snapshot) -> Census:
+def take(snapshot: Snapshot) -> RegistryView:
     """Read a snapshot."""
-    census = Census()
+    census = RegistryView()
     _take_brokers(snapshot, census)
-    for name in snapshot.children(registry.TOPICS):
+    for name in snapshot.children(paths.TOPICS):
         census.topics[name] = _topic(snapshot, census, name)
-    for name in snapshot.children(registry.GROUPS):
+    for name in snapshot.children(paths.GROUPS):
         census.groups[name] = _group(snapshot, census, name)
     return census
 
 
-def _take_brokers(snapshot: Snapshot, census: Census) -> None:
-    for name in snapshot.children(registry.BROKER_IDS):
-        path = f"{registry.BROKER_IDS}/{name}"
+def _take_brokers(snapshot: Snapshot, census: RegistryView) -> None:
+    for name in snapshot.children(paths.BROKER_IDS):
+        path = f"{paths.BROKER_IDS}/{name}"
         if not name.isdecimal():
             census.bad.append((path, f"{path} is named by no number, as a broker's id has to be"))
             continue
         try:
-            census.brokers[int(name)] = registry.decode_broker(path, snapshot.data(path))
+            census.brokers[int(name)] = paths.decode_broker(path, snapshot.data(path))
         except BadPayload as error:
             census.bad.append((path, str(error)))
 
 
-def _topic(snapshot: Snapshot, census: Census, name: str) -> Topic:
+def _topic(snapshot: Snapshot, census: RegistryView, name: str) -> Topic:
     topic = Topic(name)
-    path = registry.topic(name)
+    path = paths.topic(name)
     try:
         for child in snapshot.children(path):
             if child.isdecimal():
@@ -175,8 +176,8 @@ def _topic(snapshot: Snapshot, census: Census, name: str) -> Topic:
     except BadPayload as error:
         topic.unclear = str(error)
         census.bad.append((error.path, str(error)))
-    for child in snapshot.children(registry.partitions(name)):
-        state = registry.partition_state(Partition(name, child))
+    for child in snapshot.children(paths.partitions(name)):
+        state = paths.partition_state(Partition(name, child))
         if child.isdecimal() and state in snapshot.nodes:
             try:
                 seen = PartitionState.decode(state, snapshot.data(state))
@@ -187,16 +188,16 @@ def _topic(snapshot: Snapshot, census: Census, name: str) -> Topic:
 
 
 def _count(path: str, data: bytes | None) -> int:
-    number = registry.decode_number(path, data)
+    number = paths.decode_number(path, data)
     if not 0 <= number <= MOST_PARTITIONS:
         raise BadPayload(path, data, f"a number of partitions from 0 to {MOST_PARTITIONS}")
     return number
 
 
-def _group(snapshot: Snapshot, census: Census, name: str) -> Group:
+def _group(snapshot: Snapshot, census: RegistryView, name: str) -> Group:
     group = Group(name)
-    for child in snapshot.children(registry.members(name)):
-        path = registry.member(name, child)
+    for child in snapshot.children(paths.members(name)):
+        path = paths.member(name, child)
         wanted: dict[str, int] = {}
         try:
             wanted = _streams(census, decode_consumer(path, snapshot.data(path)))
@@ -209,22 +210,22 @@ def _group(snapshot: Snapshot, census: Census, name: str) -> Group:
             group.unclear.append(f"{child} wants more than {MOST_STREAMS} streams of a topic")
             wanted = {}
         group.members[child] = Registered(child, snapshot.nodes[path].session, wanted)
-    wanted_topics = {topic for one in group.members.values() for topic in one.wanted}
+    wanted_topics = {topic for member in group.members.values() for topic in member.wanted}
     for topic in sorted(wanted_topics & set(census.topics)):
         if census.topics[topic].unclear:
             group.unclear.append(f"which partitions {topic} has is not known")
-    for topic in snapshot.children(registry.owners(name)):
-        above = registry.topic_owners(name, topic)
+    for topic in snapshot.children(paths.owners(name)):
+        above = paths.topic_owners(name, topic)
         for child in snapshot.children(above):
             _take_claim(snapshot, census, group, Partition(topic, child))
-    by_stream = any(one.holder != one.member for one in group.claims if one.member)
-    if not by_stream and any(one.member for one in group.claims):
-        group.unit = "consumer"
+    by_stream = any(claim.holder != claim.member for claim in group.claims if claim.member)
+    if not by_stream and any(claim.member for claim in group.claims):
+        group.unit = Unit.CONSUMER
     _take_offsets(snapshot, census, group)
     return group
 
 
-def _streams(census: Census, subscription: Subscription) -> dict[str, int]:
+def _streams(census: RegistryView, subscription: Subscription) -> dict[str, int]:
     """Topic -> streams; a filter takes every topic that it allows."""
     if not subscription.is_filter:
         return dict(subscription.streams)
@@ -232,11 +233,13 @@ def _streams(census: Census, subscription: Subscription) -> dict[str, int]:
     return {name: subscription.filter_streams for name in census.topics if allowed.allows(name)}
 
 
-def _take_claim(snapshot: Snapshot, census: Census, group: Group, partition: Partition) -> None:
-    path = registry.owner(group.name, partition)
+def _take_claim(
+    snapshot: Snapshot, census: RegistryView, group: Group, partition: Partition
+) -> None:
+    path = paths.owner(group.name, partition)
     node = snapshot.nodes[path]
     try:
-        holder = registry.decode_text(path, node.data)
+        holder = paths.decode_text(path, node.data)
     except BadPayload as error:
         census.bad.append((path, str(error)))
         holder = ""
@@ -263,13 +266,13 @@ def _named_by(holder: str) -> list[str]:
     return [consumer, holder] if dash and thread.isdecimal() else [holder]
 
 
-def _take_offsets(snapshot: Snapshot, census: Census, group: Group) -> None:
-    above = registry.offsets(group.name)
+def _take_offsets(snapshot: Snapshot, census: RegistryView, group: Group) -> None:
+    above = paths.offsets(group.name)
     for topic in snapshot.children(above):
         for child in snapshot.children(f"{above}/{topic}"):
             partition = Partition(topic, child)
-            path = registry.offset(group.name, partition)
+            path = paths.offset(group.name, partition)
             try:
-                group.offsets[partition] = registry.decode_number(path, snapshot.data(path))
+                group.offsets[partition] = paths.decode_number(path, snapshot.data(path))
             except BadPayload as error:
                 census.bad.append((path, str(error)))

@@ -1,9 +1,8 @@
-"""A part of ZooKeeper's tree as it was read: a value, and how far it can be trusted.
+"""A part of ZooKeeper's tree as it was read: a value, and its certainty.
 
-Who reads it (`real/snapshot.py`) reads everything, and then finds out whether any of it
-has changed in the meantime. If nothing has, all of it stood in the tree together, at
-the moment of `zxid`. Offsets change all the time in a healthy group, so a commit between
-the two looks spoils nothing.
+The reader (`real/client/snapshot.py`) reads everything, and then checks whether any of it has
+changed in the meantime. If nothing has, all of it was in the tree together, at `zxid`. Offsets
+change all the time in a healthy group, so a commit between the two passes does no harm.
 """
 
 from __future__ import annotations
@@ -12,26 +11,26 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from model import registry
-from model.answers import Stat
+from watchkeeper.model.actor.events import Stat
+from watchkeeper.model.registry import paths
 
 
 @dataclass(frozen=True, slots=True)
 class Znode:
-    """What was read of one znode."""
+    """A znode as it was read."""
 
     data: bytes | None
     stat: Stat
 
     @property
     def session(self) -> int:
-        """The session that it will vanish with; 0 for a persistent one."""
+        """The session that it is an ephemeral of; 0 for a persistent znode."""
         return self.stat.ephemeral_owner
 
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Znodes by their paths, and what is not known of them."""
+    """Znodes by path, and the parts that are unknown."""
 
     nodes: Mapping[str, Znode]
     zxid: int = 0
@@ -39,11 +38,12 @@ class Snapshot:
     took_ms: int = 0
     """How long the reading took, the second look included."""
     attempts: int = 1
-    """How often everything was read until nothing changed meanwhile."""
+    """How many passes it took until nothing changed."""
     unread: Mapping[str, str] = field(default_factory=dict)
     """Path -> why it could not be read."""
     changed: tuple[str, ...] = ()
-    """What changed while it was read, offsets aside: it need never have stood together."""
+    """Znodes that changed during the pass, except offsets: they may never have existed together.
+    """
 
     @cached_property
     def _children(self) -> dict[str, list[str]]:
@@ -58,28 +58,36 @@ class Snapshot:
         return self._children.get(path, [])
 
     def data(self, path: str) -> bytes | None:
-        """What a znode holds; it has to be there."""
+        """The data of a znode, which has to exist."""
         return self.nodes[path].data
 
     def doubts(self, group: str | None) -> list[str]:
-        """Why what was read of the brokers, and of this group, is not certain."""
+        """The reasons why the data on brokers, and on this group, is uncertain.
+
+        What only the controller reads is uncertain for the cluster (None), and for no group.
+        """
         rows = [*sorted(self.unread.items())]
         rows += [(path, "changed while it was read") for path in self.changed]
-        return [f"{path} {why}" for path, why in rows if registry.group_of(path) in (None, group)]
+        return [
+            f"{path} {why}"
+            for path, why in rows
+            if paths.group_of(path) in (None, group)
+            and (group is None or not paths.is_of_controller(path))
+        ]
 
     @property
     def newest_ms(self) -> int | None:
-        """When the last of what was read was written, by the clock of ZooKeeper's leader."""
-        return max((one.stat.mtime for one in self.nodes.values()), default=None)
+        """When the newest of these znodes was written, by the clock of ZooKeeper's leader."""
+        return max((node.stat.mtime for node in self.nodes.values()), default=None)
 
 
 def is_steady(path: str) -> bool:
-    """Whether a change of this znode while others are read spoils what they say together."""
-    return registry.parse_offset(path) is None and not registry.is_above_offsets(path)
+    """Whether a change of this znode during a pass makes the pass inconsistent."""
+    return paths.parse_offset(path) is None and not paths.is_above_offsets(path)
 
 
 def same(before: Stat, after: Stat | None) -> bool:
-    """Whether a znode, and the list of its children, is the one that was read."""
+    """Whether a znode, and the list of its children, is unchanged."""
     return after is not None and (before.czxid, before.mzxid, before.pzxid) == (
         after.czxid,
         after.mzxid,
@@ -88,7 +96,7 @@ def same(before: Stat, after: Stat | None) -> bool:
 
 
 def snapshot_of(nodes: Iterable[tuple[str, bytes | None, int]]) -> Snapshot:
-    """A snapshot of znodes given by path, data and session, for whoever has no ZooKeeper."""
+    """A snapshot of znodes given by path, data and session, for callers without a ZooKeeper."""
     return Snapshot(
         {
             path: Znode(data, Stat(1, 1, 0, 0, 0, 0, 0, session, len(data or b""), 0, 1))

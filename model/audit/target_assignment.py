@@ -1,7 +1,7 @@
-"""What a group would look like after a rebalance, and how far it is from that now.
+"""The assignment of a group after a rebalance, and the steps from the present one to it.
 
-The assignment is computed by the code that members compute it with, from the same view:
-every partition of every topic that somebody wants, and every stream that wants it.
+It is computed by the code that members use, from the same view: every partition of every topic
+with a subscriber, and every stream that subscribes to it.
 """
 
 from __future__ import annotations
@@ -9,36 +9,36 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from model.asks import Partition
-from model.assignment import Assignor, View, assign, topic_view
-from model.census import Census, Group, Topic
-from model.member import stream_ids
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.audit.registry_view import Group, RegistryView, Topic
+from watchkeeper.model.group.assignment import Assignor, View, assign, topic_view
+from watchkeeper.model.group.state import stream_ids
 
 Owners = dict[Partition, str]
-"""Partition -> the member that has it, or is to have it."""
+"""Partition -> its owner, now or after a rebalance."""
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One partition changes hands."""
+    """A change of the owner of one partition."""
 
     partition: Partition
     before: str | None
-    """Who has it; None: nobody."""
+    """The owner before; None for no owner."""
     after: str | None
 
     @property
     def is_move(self) -> bool:
-        """Whether somebody loses it to another, rather than that it was free or becomes so."""
+        """Whether the partition moves from one owner to another, rather than from or to none."""
         return self.before is not None and self.after is not None
 
     def __str__(self) -> str:
-        return f"{self.partition}: {self.before or 'nobody'} -> {self.after or 'nobody'}"
+        return f"{self.partition}: {self.before or 'no member'} -> {self.after or 'no member'}"
 
 
-def view_of(census: Census, group: Group) -> View:
-    """What every member would read."""
-    wanted = sorted({topic for one in group.members.values() for topic in one.wanted})
+def view_of(census: RegistryView, group: Group) -> View:
+    """The view that every member would read."""
+    wanted = sorted({topic for member in group.members.values() for topic in member.wanted})
     views = []
     for name in wanted:
         topic = census.topics.get(name, Topic(name))
@@ -54,8 +54,8 @@ def _streams(group: Group, topic: str) -> list[str]:
     ]
 
 
-def intended(census: Census, group: Group, assignor: Assignor) -> Owners:
-    """Who would own what; UnequalSubscriptions where the assignor refuses the view."""
+def intended(census: RegistryView, group: Group, assignor: Assignor) -> Owners:
+    """The target assignment; UnequalSubscriptions if the assignor refuses the view."""
     member_of = {
         stream: member.name
         for member in group.members.values()
@@ -70,35 +70,41 @@ def intended(census: Census, group: Group, assignor: Assignor) -> Owners:
 
 
 def owners_now(group: Group) -> Owners:
-    """Who owns what now, by claims whose session is alive.
+    """The present owners, by claims of live sessions.
 
-    Of several claims on one partition, that under the name by which it is counted.
+    Of several claims on one partition, the one under its canonical name counts.
     """
     owners: Owners = {}
-    for claim in sorted(group.claims, key=lambda one: one.is_alias):
+    for claim in sorted(group.claims, key=lambda claim: claim.is_alias):
         if claim.is_alive and claim.member is not None:
             owners.setdefault(claim.partition, claim.member)
     return owners
 
 
 def steps(now: Mapping[Partition, str], then: Mapping[Partition, str]) -> list[Step]:
-    """What has to change hands from one ownership to the other."""
+    """The steps from one assignment to another."""
     partitions = sorted({*now, *then}, key=order)
-    changes = [Step(one, now.get(one), then.get(one)) for one in partitions]
-    return [one for one in changes if one.before != one.after]
+    changes = [
+        Step(partition, now.get(partition), then.get(partition)) for partition in partitions
+    ]
+    return [change for change in changes if change.before != change.after]
 
 
 def order(partition: Partition) -> tuple[str, list[tuple[int, str]]]:
     """Sort by topic, and then by the numbers in the name."""
     parts = partition.name.split("-")
-    return partition.topic, [(int(one), "") if one.isdecimal() else (-1, one) for one in parts]
+    return partition.topic, [
+        (int(part), "") if part.isdecimal() else (-1, part) for part in parts
+    ]
 
 
 def connections(topic: Topic, owners: Mapping[Partition, str]) -> tuple[int, int, int]:
     """Pairs of a member and a broker; the fewest there could be; the brokers of the topic."""
-    held = {one: name for one, name in owners.items() if one.topic == topic.name}
-    pairs = {(name, topic.broker_of(one)) for one, name in held.items()}
+    held = {
+        partition: name for partition, name in owners.items() if partition.topic == topic.name
+    }
+    pairs = {(name, topic.broker_of(partition)) for partition, name in held.items()}
     pairs = {pair for pair in pairs if pair[1] is not None}
-    brokers = {topic.broker_of(one) for one in topic.partitions()} - {None}
+    brokers = {topic.broker_of(number) for number in topic.partitions()} - {None}
     members = {name for name, _ in pairs}
     return len(pairs), max(len(members), len(brokers)) if pairs else 0, len(brokers)

@@ -1,11 +1,11 @@
-"""What would happen to a group if a broker or a consumer went, or consumers came.
+"""The effect on a group if a broker or a consumer leaves, or consumers join.
 
-  broker/2            a broker, by its id
-  consumer/NAME       a consumer, by its id or by a part of it that no other has
-  2 consumers         so many newcomers that want what most of the members want
+    broker/2            a broker, by its id
+    consumer/NAME       a consumer, by its id or by a unique part of it
+    2 consumers         this many new consumers, subscribed like most of the members
 
-The change is made to what was read, the assignment is computed anew, and the two are laid
-side by side. Nothing is written anywhere.
+The change is made to the snapshot, the assignment is computed again, and both are compared.
+Nothing is written.
 """
 
 from __future__ import annotations
@@ -15,35 +15,35 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from model.assignment import Assignor
-from model.census import Census, Group, Registered, Topic
-from model.intended import Owners, Step, connections, intended, steps
+from watchkeeper.model.audit.registry_view import Group, Registered, RegistryView, Topic
+from watchkeeper.model.audit.target_assignment import Owners, Step, connections, intended, steps
+from watchkeeper.model.group.assignment import Assignor
 
 
 class BadChange(ValueError):
-    """A change was asked for that is not understood, or of what is not there."""
+    """A change that cannot be parsed, or that names something that does not exist."""
 
 
 @dataclass(frozen=True, slots=True)
 class WhatIf:
-    """What a change would lead to."""
+    """The effect of a change."""
 
     changes: tuple[str, ...]
     plan: Owners
     diff: tuple[Step, ...]
-    """From who owns what now."""
+    """The steps from the present owners."""
     connections: tuple[tuple[str, int, int], ...]
     """Topic, connections to brokers, and the fewest there could be."""
     notes: tuple[str, ...]
 
     @property
     def moves(self) -> int:
-        """How many partitions would pass from one member to another."""
-        return sum(one.is_move for one in self.diff)
+        """The number of partitions that would move between members."""
+        return sum(change.is_move for change in self.diff)
 
 
 def what_if(
-    census: Census,
+    census: RegistryView,
     group: Group,
     owners: Owners,
     assignor: Assignor,
@@ -68,14 +68,14 @@ def what_if(
     return WhatIf(tuple(changes), plan, tuple(steps(owners, plan)), tuple(counted), tuple(notes))
 
 
-def _take_away(census: Census, group: Group, text: str, notes: list[str]) -> str:
+def _take_away(census: RegistryView, group: Group, text: str, notes: list[str]) -> str:
     kind, slash, name = text.strip().partition("/")
     if not slash or kind not in ("broker", "consumer") or not name:
         raise BadChange(f"--without {text!r} is not understood; write broker/ID or consumer/ID")
     if kind == "broker":
         return _take_broker(census, name, notes)
-    found = [one for one in group.members if one == name]
-    found = found or [one for one in group.members if name in one]
+    found = [member for member in group.members if member == name]
+    found = found or [member for member in group.members if name in member]
     if len(found) != 1:
         there = ", ".join(group.members) or "none"
         many = "several consumers have" if found else "no consumer has"
@@ -84,7 +84,7 @@ def _take_away(census: Census, group: Group, text: str, notes: list[str]) -> str
     return f"consumer {found[0]}"
 
 
-def _take_broker(census: Census, name: str, notes: list[str]) -> str:
+def _take_broker(census: RegistryView, name: str, notes: list[str]) -> str:
     homes = {broker for topic in census.topics.values() for broker in _brokers_of(topic)}
     if not name.isdecimal() or int(name) not in {*census.brokers, *homes}:
         there = ", ".join(map(str, sorted(census.brokers))) or "none"
@@ -102,13 +102,13 @@ def _brokers_of(topic: Topic) -> set[int]:
     }
 
 
-def _without_broker(topic: Topic, gone: int, census: Census, notes: list[str]) -> Topic:
+def _without_broker(topic: Topic, gone: int, census: RegistryView, notes: list[str]) -> Topic:
     """0.7: its partitions go with it. 0.8: another replica leads, if there is one."""
     leaders = dict(topic.leaders)
     for index, replicas in topic.replicas.items():
         if leaders.get(index, next(iter(replicas), -1)) != gone:
             continue
-        heirs = [one for one in replicas if one != gone and one in census.brokers]
+        heirs = [broker for broker in replicas if broker != gone and broker in census.brokers]
         leaders[index] = heirs[0] if heirs else -1
         if not heirs:
             notes.append(f"{topic.name}/{index} would have no leader: no other replica is there")
@@ -124,7 +124,7 @@ def _add(group: Group, text: str, notes: list[str]) -> str:
         raise BadChange(
             f"group {group.name} has no member, so what a newcomer would want is not known"
         )
-    common = Counter(tuple(sorted(one.wanted.items())) for one in group.members.values())
+    common = Counter(tuple(sorted(member.wanted.items())) for member in group.members.values())
     [(wanted, _)] = common.most_common(1)
     for _ in range(int(found[1])):
         name = f"~new-{len(group.members)}"

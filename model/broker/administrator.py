@@ -1,63 +1,82 @@
 """The administrator of a cluster in the 0.8 layout.
 
-There, topics belong to the cluster and not to a broker, and somebody has to write them:
-which partitions a topic has, which brokers hold them, and who leads. Later versions have
-a controller for it. This program does what an administrator's commands did, and keeps
-the leaders in step with the brokers that are alive.
+There, topics belong to the cluster and not to a broker. Their partitions, replicas and
+leaders have to be written by a process; later versions have a controller for it. This
+program does what an administrator's commands did, and moves leaders to live brokers.
+
+The state of a partition is written when its leader changes. Its `isr` and `leader_epoch` do not
+follow the death or the return of another replica, as those of a controller would; its
+`controller_epoch` stays 1.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from model import registry
-from model.answers import LEAVE, Note, Order, Ordered, SessionNote
-from model.asks import Partition, close_session, connected, new_session, next_note
-from model.errors import ConnectionLoss, NodeExists, NoNode, SessionExpired
-from model.operations import Create, Delete, Exists, GetChildren, GetData, SetData, ZooKeeper
-from model.payloads import PartitionState, TopicAssignment
-from model.program import Ended, Program
-from model.requests import Direct, create_with_parents
+from watchkeeper.model.actor.effects import (
+    Partition,
+    close_session,
+    connected,
+    new_session,
+    next_event,
+)
+from watchkeeper.model.actor.errors import ConnectionLoss, NodeExists, NoNode, SessionExpired
+from watchkeeper.model.actor.events import LEAVE, Command, CommandKind, Notification, SessionEvent
+from watchkeeper.model.actor.operations import (
+    Create,
+    Delete,
+    Exists,
+    GetChildren,
+    GetData,
+    SetData,
+    ZooKeeper,
+)
+from watchkeeper.model.actor.program import Ended, Program
+from watchkeeper.model.actor.retry import Direct, create_with_parents
+from watchkeeper.model.broker.registration import CHANGES
+from watchkeeper.model.registry import paths
+from watchkeeper.model.registry.payloads import PartitionState, TopicAssignment
 
 NO_LEADER = -1
 
 
 @dataclass(frozen=True, slots=True)
 class Administrator:
-    """What an administrator is told when it starts."""
+    """The configuration of an administrator."""
 
     node: str
     topics: tuple[tuple[str, TopicAssignment], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class AdministratorMemory:
+class AdministratorState:
     """What an administrator knows from one turn to the next."""
 
     topics: tuple[tuple[str, TopicAssignment], ...]
-    """What there is to be."""
-    orders: tuple[Ordered, ...] = ()
-    """What was asked for and is not yet taken into account."""
+    """The topics that the registry has to have."""
+    commands: tuple[Command, ...] = ()
+    """Commands that are not executed yet."""
     has_session: bool = False
     is_dirty: bool = True
     is_leaving: bool = False
     moves: tuple[tuple[Partition, int], ...] = ()
-    """Leaders that were asked for."""
+    """Requested leaders: partition, broker id."""
     deleted: tuple[str, ...] = ()
-    """Topics that are to go."""
+    """Topics to delete."""
 
 
 def administrator(me: Administrator) -> Program:
     """The program of an administrator."""
-    return Program(turn, me, AdministratorMemory(me.topics))
+    return Program(turn, me, AdministratorState(me.topics))
 
 
 async def turn(
-    zk: ZooKeeper, me: Administrator, memory: AdministratorMemory
-) -> AdministratorMemory | Ended:
+    zk: ZooKeeper, me: Administrator, state: AdministratorState
+) -> AdministratorState | Ended:
     """Take one turn of an administrator's life."""
     try:
-        return await _turn(memory)
+        return await _turn(state)
     except ConnectionLoss:
         try:
             await connected()
@@ -65,52 +84,65 @@ async def turn(
             await new_session()
     except SessionExpired:
         await new_session()
-    return replace(memory, is_dirty=True)
+    return replace(state, is_dirty=True)
 
 
-async def _turn(memory: AdministratorMemory) -> AdministratorMemory | Ended:
-    if not memory.has_session:
+async def _turn(state: AdministratorState) -> AdministratorState | Ended:
+    if not state.has_session:
         await new_session()
-        return replace(memory, has_session=True)
-    if memory.is_leaving:
+        return replace(state, has_session=True)
+    if state.is_leaving:
         await close_session()
         return Ended("left")
-    if memory.orders:
-        first, *others = memory.orders
-        ordered = await _ordered(memory, first)
-        return replace(ordered, orders=tuple(others), is_dirty=True)
-    if memory.is_dirty:
-        await _bring_about(memory)
-        return replace(memory, is_dirty=False, moves=(), deleted=())
-    return await _take(memory, await next_note())
+    if state.commands:
+        first, *others = state.commands
+        planned = await _after_command(state, first)
+        return replace(planned, commands=tuple(others), is_dirty=True)
+    if state.is_dirty:
+        await _bring_about(state)
+        return replace(state, is_dirty=False, moves=(), deleted=())
+    return await _take(state, await next_event())
 
 
-async def _take(memory: AdministratorMemory, note: Note | None) -> AdministratorMemory:
-    if note is SessionNote.EXPIRED:
+async def _take(
+    state: AdministratorState, notification: Notification | None
+) -> AdministratorState:
+    if notification is SessionEvent.EXPIRED:
         await new_session()
-    elif note == LEAVE:
-        return replace(memory, is_leaving=True)
-    elif isinstance(note, Ordered):
-        return replace(memory, orders=(*memory.orders, note))
-    return replace(memory, is_dirty=True)
+    elif notification == LEAVE:
+        return replace(state, is_leaving=True)
+    elif isinstance(notification, Command):
+        return replace(state, commands=(*state.commands, notification))
+    return replace(state, is_dirty=True)
 
 
-async def _ordered(memory: AdministratorMemory, order: Ordered) -> AdministratorMemory:
-    """What is to be, after an order."""
-    others = tuple(pair for pair in memory.topics if pair[0] != order.topic)
-    if order.order is Order.DELETE_TOPIC:
-        return replace(memory, topics=others, deleted=(*memory.deleted, order.topic))
-    if order.order is Order.MOVE_LEADER:
-        partition = Partition(order.topic, str(order.number))
-        return replace(memory, moves=(*memory.moves, (partition, order.broker)))
-    brokers = await _brokers(watch=False)
-    before = dict(memory.topics).get(order.topic, TopicAssignment(()))
-    grown = spread(before, order.number, brokers)
-    return replace(memory, topics=(*others, (order.topic, grown)))
+async def _after_command(state: AdministratorState, command: Command) -> AdministratorState:
+    """Return the state with the wanted topics after a command."""
+    if command.kind is CommandKind.MOVE_LEADER:
+        partition = Partition(command.topic, str(command.number))
+        return replace(state, moves=(*state.moves, (partition, command.broker)))
+    is_deletion = command.kind is CommandKind.DELETE_TOPIC
+    brokers = () if is_deletion else await _brokers(watch=False)
+    after = assigned_after(dict(state.topics), command, brokers)
+    deleted = (command.topic,) if is_deletion else ()
+    return replace(state, topics=tuple(after.items()), deleted=(*state.deleted, *deleted))
 
 
-def spread(before: TopicAssignment, number: int, brokers: tuple[int, ...]) -> TopicAssignment:
-    """Give a topic this many partitions, dealing the new ones to the brokers in turn."""
+def assigned_after(
+    assigned: Mapping[str, TopicAssignment], command: Command, brokers: tuple[int, ...]
+) -> dict[str, TopicAssignment]:
+    """Return the assignment of each topic after a command; `brokers` are those that live."""
+    if command.kind not in CHANGES:
+        return dict(assigned)
+    found = {topic: one for topic, one in assigned.items() if topic != command.topic}
+    if command.kind is not CommandKind.DELETE_TOPIC:
+        before = assigned.get(command.topic, TopicAssignment(()))
+        found[command.topic] = _spread(before, command.number, brokers)
+    return found
+
+
+def _spread(before: TopicAssignment, number: int, brokers: tuple[int, ...]) -> TopicAssignment:
+    """Return the assignment with `number` partitions, the new ones on the brokers in turn."""
     replicas = list(before.replicas)
     for index in range(len(replicas), number):
         homes = (brokers[index % len(brokers)],) if brokers else ()
@@ -119,34 +151,34 @@ def spread(before: TopicAssignment, number: int, brokers: tuple[int, ...]) -> To
 
 
 async def _brokers(*, watch: bool) -> tuple[int, ...]:
-    """The brokers that are alive."""
+    """Return the ids of the live brokers, sorted."""
     try:
-        names = await GetChildren(registry.BROKER_IDS, watch, "administer")
+        names = await GetChildren(paths.BROKER_IDS, watch, "administer")
     except NoNode:
-        if watch and await Exists(registry.BROKER_IDS, True, "administer") is not None:
+        if watch and await Exists(paths.BROKER_IDS, True, "administer") is not None:
             return await _brokers(watch=True)
         return ()
     return tuple(sorted(int(name) for name in names))
 
 
-async def _bring_about(memory: AdministratorMemory) -> None:
-    """Make the registry say what is to be: topics, then leaders."""
+async def _bring_about(state: AdministratorState) -> None:
+    """Write topics and leaders into the registry."""
     alive = await _brokers(watch=True)
-    for topic in memory.deleted:
-        await _delete_below(registry.topic(topic))
-    for topic, assignment in memory.topics:
+    for topic in state.deleted:
+        await _delete_below(paths.topic(topic))
+    for topic, assignment in state.topics:
         for index, replicas in assignment.replicas:
             partition = Partition(topic, str(index))
-            asked = dict(memory.moves).get(partition)
+            asked = dict(state.moves).get(partition)
             await _lead(partition, replicas, alive, asked)
-        await _write(registry.topic(topic), assignment.encode())
+        await _write(paths.topic(topic), assignment.encode())
 
 
 async def _lead(
     partition: Partition, replicas: tuple[int, ...], alive: tuple[int, ...], asked: int | None
 ) -> None:
-    """See to it that a partition is led by a replica that is alive, or by none."""
-    path = registry.partition_state(partition)
+    """Give a partition a live replica as its leader, or none."""
+    path = paths.partition_state(partition)
     try:
         state = PartitionState.decode(path, (await GetData(path, False, "administer")).data)
     except NoNode:
@@ -168,7 +200,7 @@ def _leader(state: PartitionState | None, in_sync: tuple[int, ...], asked: int |
 
 
 async def _write(path: str, data: bytes) -> None:
-    """Write a znode unless it says this already."""
+    """Write a znode unless it has this data already."""
     try:
         if (await GetData(path, False, "administer")).data != data:
             await SetData(path, data, purpose="administer")

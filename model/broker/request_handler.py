@@ -1,33 +1,32 @@
-"""What a broker does with a request: the five of Kafka 0.7, over its logs.
+"""The request handler of a broker: the five requests of Kafka 0.7, over its logs.
 
 Rules
-  - What is fetched is not read here. The answer to a fetch names parts of files, and the
-    driver hands them to the connection (`Reply.wire`) without looking into them.
-  - Whoever appends to a log, or deletes of it, holds that log's lock: a queue with room for
-    one. So drivers may serve any number of requests at once.
-  - Produce requests for one partition that come one after the other are checked and appended
-    together, as if each came alone. Where one is refused those after it are dropped.
+  - Messages are not read here. The answer to a fetch names parts of files, and the driver
+    passes them to the connection (`Reply.wire`) without reading them.
+  - Appends and deletions hold the lock of the log: a queue with room for one item. So
+    drivers may serve any number of requests at once.
+  - Successive produce requests for one partition are checked and appended together, with
+    the result of one by one. If one is refused, those after it are dropped.
   - A produce request has no response. One that is refused raises, and the driver closes the
-    connection: no other answer can tell a producer of 0.7 that something is wrong. The other
+    connection: a producer of 0.7 can learn of an error in no other way. The other
     parts of a multiproduce are appended all the same.
-  - After a `StorageError` nobody knows what is on the disk. It is raised through here, and
-    the process has to end (KAFKA-540); it starts again with recovery.
+  - After a `StorageError` the contents of the disk are unknown. It is raised through here,
+    and the process has to end (KAFKA-540); it starts again with recovery.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from model.answers import Order, Ordered
-from model.log.checking import checked_together
-from model.log.contents import Contents, size_of
-from model.log.errors import NO_ERROR, LogError
-from model.log.log import Appended, Log, View
-from model.log.logs import Logs
-from model.log.message_set import Checked
-from model.log.requests import (
+from watchkeeper.model.actor.events import Command, CommandKind
+from watchkeeper.model.actor.tasks import Decompress, Remind, Take, below, put
+from watchkeeper.model.log.folder_names import partition_of
+from watchkeeper.model.log.format.contents import Contents, size_of, wrappers_in
+from watchkeeper.model.log.format.errors import NO_ERROR, LogError
+from watchkeeper.model.log.format.message_set_07 import CheckedSet
+from watchkeeper.model.log.format.requests import (
     ANY_PARTITION,
     FetchRequest,
     FetchResponse,
@@ -41,8 +40,10 @@ from model.log.requests import (
     fetch_head,
     multifetch_head,
 )
-from model.log.segments import Segment
-from model.threads import Remind, Take, below, put
+from watchkeeper.model.log.log import AppendResult, FileView, Log
+from watchkeeper.model.log.log_manager import LogManager
+from watchkeeper.model.log.segments import Segment
+from watchkeeper.model.log.validation import check_sets_for_log
 
 T = TypeVar("T")
 
@@ -51,19 +52,21 @@ TOGETHER = 64
 """More than that, in bytes or in requests, is not looked at together: others wait."""
 
 Fetch = FetchRequest | MultiFetchRequest
-Stored = Callable[[str, int, Contents, Appended], None]
-"""Told of what was appended: topic, partition, what it was, and where it is."""
+Stored = Callable[[str, int, Contents, AppendResult], None]
+"""Called after an append: topic, partition, contents, and position in the log."""
+Deleted = Callable[[str, int], None]
+"""Called after the log of a deleted topic is gone: topic and partition."""
 
 
 class Fetched(NamedTuple):
     """What a fetch gives: a part of a file, or the code of what went wrong."""
 
-    view: View | None
+    view: FileView | None
     error_code: int = NO_ERROR
 
     @property
     def size_bytes(self) -> int:
-        """How much there is to be sent."""
+        """The size of what is sent."""
         return self.view.size_bytes if self.view is not None else 0
 
 
@@ -73,8 +76,8 @@ class Reply(NamedTuple):
     parts: tuple[Fetched, ...]
     is_multi: bool
 
-    def wire(self) -> Iterator[bytes | View]:
-        """What goes over the connection, one after the other."""
+    def wire(self) -> Iterator[bytes | FileView]:
+        """Yield the bytes and file parts of the response, in order."""
         if self.is_multi:
             yield multifetch_head(part.size_bytes for part in self.parts)
         for part in self.parts:
@@ -83,7 +86,7 @@ class Reply(NamedTuple):
                 yield part.view
 
     def response(
-        self, contents: Callable[[View], Contents]
+        self, contents: Callable[[FileView], Contents]
     ) -> FetchResponse | MultiFetchResponse:
         """The response as a value, for those who can look at the files."""
         parts = tuple(
@@ -97,11 +100,11 @@ class Reply(NamedTuple):
 
 
 Served = Reply | OffsetsResponse | None
-"""What a request is answered with; None where there is no response."""
+"""The answer to a request; None if it has no response."""
 
 
 Work = Callable[[], Coroutine[Any, Any, Served]]
-"""What is left of a request that was looked at."""
+"""The rest of a request that is prepared."""
 
 
 class _Prepared(NamedTuple):
@@ -109,16 +112,23 @@ class _Prepared(NamedTuple):
 
     topic: str
     partition: int
-    sets: list[Checked]
+    sets: list[CheckedSet]
     refusal: LogError | None
 
 
 class Serving:
     """A broker at work: requests in any number, and what is due from time to time."""
 
-    def __init__(self, logs: Logs, stored: Stored | None = None) -> None:
+    def __init__(
+        self, logs: LogManager, stored: Stored | None = None, deleted: Deleted | None = None
+    ) -> None:
         self.logs = logs
         self.stored = stored
+        self.deleted = deleted
+        self._to_announce: dict[str, None] = {}
+        """Deleted topics: a message may create the first log of one before its last is gone."""
+        self._retired: dict[tuple[str, int], None] = {}
+        """The logs of deleted topics that are still there: topic, partition."""
         self._serve: dict[type[Request], Callable[[Any], Coroutine[Any, Any, Served]]] = {
             FetchRequest: self._find,
             MultiFetchRequest: self._find,
@@ -126,7 +136,7 @@ class Serving:
         }
 
     async def answer(self, request: Request) -> Served:
-        """Do what a request asks for; a `LogError` closes the connection that it came over."""
+        """Serve a request; a `LogError` closes the connection that it came over."""
         return await self.prepare(request)()
 
     def prepare(self, request: Request) -> Work:
@@ -143,7 +153,7 @@ class Serving:
             produces = _together(first, requests)
             return len(produces), partial(self._produce, (self._prepared(produces),))
         if isinstance(first, MultiProduceRequest):
-            parts = tuple(self._prepared((one,)) for one in first.produces)
+            parts = tuple(self._prepared((produce,)) for produce in first.produces)
             return 1, partial(self._produce, parts)
         return 1, partial(self._serve[type(first)], first)
 
@@ -152,40 +162,46 @@ class Serving:
     def _prepared(self, produces: Sequence[ProduceRequest]) -> _Prepared:
         topic, partition = produces[0].topic, produces[0].partition
         settings = self.logs.settings.of(topic)
-        sets, refusal = checked_together(settings, [one.messages for one in produces])
+        sets, refusal = check_sets_for_log(settings, [produce.messages for produce in produces])
         return _Prepared(topic, partition, sets, refusal)
 
     async def _produce(self, parts: Sequence[_Prepared]) -> None:
         refusal: LogError | None = None
-        for one in parts:
+        for prepared in parts:
             try:
-                await self._append(one)
+                await self._append(prepared)
             except LogError as error:
                 refusal = refusal or error
         if refusal is not None:
             raise refusal
 
-    async def _append(self, one: _Prepared) -> None:
-        partition = one.partition
+    async def _append(self, prepared: _Prepared) -> None:
+        partition = prepared.partition
         if partition == ANY_PARTITION:
-            partition = await below(self.logs.settings.of(one.topic).partitions)
-        log = await self._log_of(one.topic, partition)
-        sets = one.sets
+            partition = await below(self.logs.settings.of(prepared.topic).partitions)
+        log = await self._log_of(prepared.topic, partition)
+        sets = prepared.sets
+        if self.logs.settings.of(prepared.topic).checks_compressed:
+            await _decompress(sets)
         while sets:
-            some = await self._locked(log, partial(log.append_some, sets))
-            self._tell(one.topic, partition, sets[: len(some)], some)
+            some = await self._locked(log, partial(log.append_sets, sets))
+            self._tell(prepared.topic, partition, sets[: len(some)], some)
             sets = sets[len(some) :]
-        if one.refusal is not None:
-            raise one.refusal
+        if prepared.refusal is not None:
+            raise prepared.refusal
 
     def _tell(
-        self, topic: str, partition: int, sets: Sequence[Checked], several: Sequence[Appended]
+        self,
+        topic: str,
+        partition: int,
+        sets: Sequence[CheckedSet],
+        several: Sequence[AppendResult],
     ) -> None:
         if self.stored is None:
             return
-        for whole, appended in zip(sets, several, strict=True):
+        for message_set, appended in zip(sets, several, strict=True):
             if appended.message_count:
-                self.stored(topic, partition, whole.contents, appended)
+                self.stored(topic, partition, message_set.contents, appended)
 
     async def _log_of(self, topic: str, partition: int) -> Log:
         """The log of a partition; a topic that is new is announced."""
@@ -194,9 +210,11 @@ class Serving:
             return log
         is_new = topic not in self.logs.topics
         log = await _alone("create", partial(self.logs.get_or_create, topic, partition))
-        if is_new:
+        # The topic may have been deleted while this waited, and another log of it not yet.
+        if is_new or topic in self._to_announce:
+            self._to_announce.pop(topic, None)
             count = self.logs.settings.of(topic).partitions
-            await Remind(Ordered(Order.CREATE_TOPIC, topic, count))
+            await Remind(Command(CommandKind.CREATE_TOPIC, topic, count))
         return log
 
     # --- reading -----------------------------------------------------------------------
@@ -210,11 +228,11 @@ class Serving:
     async def _find(self, request: Fetch) -> Reply:
         return self.find(request)
 
-    def _fetch(self, one: FetchRequest) -> Fetched:
+    def _fetch(self, request: FetchRequest) -> Fetched:
         """A part of a file; nothing, without an error, where nothing was ever appended."""
         try:
-            log = self.logs.get(one.topic, one.partition)
-            return Fetched(log.view(one.offset, max(one.max_bytes, 0)) if log else None)
+            log = self.logs.get(request.topic, request.partition)
+            return Fetched(log.view(request.offset, max(request.max_bytes, 0)) if log else None)
         except LogError as error:
             return Fetched(None, error.code)
 
@@ -237,8 +255,38 @@ class Serving:
         """Delete what is too old or too much."""
         deleted: list[Segment] = []
         for log in self.logs.all():
-            deleted += await self._locked(log, partial(self.logs.delete_old_of, log))
+            deleted += await self._locked(log, partial(self.logs.delete_old_segments, log))
         return tuple(deleted)
+
+    # --- topics ------------------------------------------------------------------------
+
+    async def delete_topic(self, topic: str) -> None:
+        """Delete the logs of a topic. A later message creates it anew, from offset 0."""
+        # A log that is being created belongs to the topic as it was, and is deleted with it.
+        await _alone("create", partial(self._retire, topic))
+        for log in self.logs.all():
+            key = partition_of(log.folder)
+            if key is not None and key in self._retired:
+                await self._locked(log, partial(self._delete, *key))
+
+    async def _retire(self, topic: str) -> None:
+        """Let a topic be new from now on; its logs are there until they are deleted."""
+        self.logs.set_partitions(topic, None)
+        self._to_announce[topic] = None
+        keys = [partition_of(log.folder) for log in self.logs.all()]
+        self._retired |= {key: None for key in keys if key is not None and key[0] == topic}
+
+    def is_retired(self, topic: str, partition: int) -> bool:
+        """Whether a log is still there although its topic was deleted."""
+        return (topic, partition) in self._retired
+
+    async def _delete(self, topic: str, partition: int) -> None:
+        if not self.is_retired(topic, partition):
+            return  # another deletion of the topic was faster
+        await self.logs.delete(topic, partition)
+        del self._retired[topic, partition]
+        if self.deleted is not None:
+            self.deleted(topic, partition)
 
     async def _locked(self, log: Log, work: Callable[[], Awaitable[T]]) -> T:
         return await _alone(log.folder, work)
@@ -249,21 +297,28 @@ def _together(first: ProduceRequest, others: Iterator[Request]) -> list[ProduceR
     found, size_bytes = [first], size_of(first.messages)
     if first.partition == ANY_PARTITION or size_bytes > TOGETHER_BYTES:
         return found
-    for one in others:
-        if not isinstance(one, ProduceRequest):
+    for request in others:
+        if not isinstance(request, ProduceRequest):
             break
-        size_bytes += size_of(one.messages)
-        is_same = (one.topic, one.partition) == (first.topic, first.partition)
+        size_bytes += size_of(request.messages)
+        is_same = (request.topic, request.partition) == (first.topic, first.partition)
         if not is_same or size_bytes > TOGETHER_BYTES:
             break
-        found.append(one)
+        found.append(request)
         if len(found) == TOGETHER:
             break
     return found
 
 
+async def _decompress(sets: Iterable[CheckedSet]) -> None:
+    """Take the time to open the wrappers of a simulation; real ones were opened already."""
+    for message_set in sets:
+        for wrapper in wrappers_in(message_set.contents):
+            await Decompress(wrapper.codec, wrapper.plain_bytes)
+
+
 async def _alone(what: str, work: Callable[[], Awaitable[T]]) -> T:
-    """Do something while nobody else does anything under the same name."""
+    """Do some work under a lock of this name."""
     lock = f"lock/{what}"
     await put(lock, True, 1)
     try:

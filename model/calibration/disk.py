@@ -1,14 +1,14 @@
-"""What a measurement of a disk has shown, and of the way to it: calls, copies, the network.
+"""The measurements of a disk and the way to it: system calls, copies, the network.
 
-Durations are microseconds, or nanoseconds where a microsecond is too coarse. They were
-measured from Python, whose own work is in each of them: it is what a broker in Python pays.
+Durations are microseconds, or nanoseconds where a microsecond is too coarse. They are measured
+from Python and include its overhead, which a broker in Python pays as well.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from model.measured import Distribution
+from watchkeeper.model.calibration.latency import Distribution
 
 MIB = 1 << 20
 PAGE_BYTES = 4096
@@ -21,11 +21,11 @@ class DiskSizes:
     file_mib: int
     """How long the file is that is written and read."""
     rounds: int
-    """How often what gives a rate is done; the median counts."""
+    """How often a rate is measured; the median counts."""
     places: int
     """Reads and writes at random, each."""
     first_syncs: int
-    """Those that are not counted: the first ones of an empty file take less than all others."""
+    """First flushes that do not count: those of an empty file take less time."""
     syncs: int
     calls: int
     """System calls in a row, of which the mean counts."""
@@ -39,11 +39,11 @@ DISK_THOROUGH = DiskSizes(
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What the system says of itself."""
+    """The system's description of itself."""
 
     cores: int
     memory_bytes: int
-    """What can be used for pages of files."""
+    """Memory that is available for file pages."""
     readahead_bytes: int
     background_percent: int
     dirty_percent: int
@@ -53,21 +53,21 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredDisk:
-    """What was measured of one disk, below one folder."""
+    """The measurements of one disk, in one folder."""
 
     is_direct: bool
-    """Whether reads and writes at random went past the pagecache."""
+    """Whether random reads and writes bypassed the pagecache."""
     file_bytes: int
     call_ns: int
     """A read of one byte that is in memory."""
     overwrite_bytes_per_s: int
-    """Into pages that are in memory, 1 MiB a call."""
+    """Into pages in memory, 1 MiB a call."""
     append_bytes_per_s: int
     """Into pages that are not there yet."""
     small_append_bytes_per_s: int
     """The same, 4 KiB a call."""
     write_back_bytes_per_s: int
-    """From memory to the disk, in line, until a flush is answered."""
+    """From memory to the disk, sequentially, until a flush returns."""
     read_bytes_per_s: int
     """From the disk in line, 1 MiB a call, as the system reads ahead."""
     sendfile_bytes_per_s: int

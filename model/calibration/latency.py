@@ -1,10 +1,10 @@
-"""What a measurement has shown, read from its trace.
+"""The latencies of a ZooKeeper, read from the trace of a measurement.
 
-A round trip is the time from `asks` to `answers` of one program. A watch is delivered
-between the answer of the write that fires it and the moment when the other client hears
-of it; it may be there first, since a server sends the event before the answer. A session
-is late by what passes from its last sign of life and its timeout to the moment when an
-observer hears that its ephemeral is gone.
+A round trip is the time from a program's request to its response. A watch event is delivered
+between the response to the write that fires it and the moment when the other client is
+notified; it may arrive first, since a server sends the event before the response. The lateness
+of an expiry is the time from the session's last sign of life and its timeout to the moment
+when an observer is notified that its ephemeral is gone.
 """
 
 from __future__ import annotations
@@ -12,11 +12,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from model.measuring import ASKER, ASLEEP, PHASE, SLEEPER, WARM_UP, WATCHED, WATCHER, Sizes
-from model.trace import Row
+from watchkeeper.model.calibration.probe_program import (
+    ASKER,
+    ASLEEP,
+    PHASE,
+    SLEEPER,
+    WARM_UP,
+    WATCHED,
+    WATCHER,
+    Sizes,
+)
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import Row
 
 LEVELS = (0, 1, 2, 5, 10, 25, 50, 75, 90, 95, 98, 99, 99.9, 100)
-"""Per cent: the quantiles by which a distribution is told."""
+"""Per cent: the quantiles of a distribution."""
 
 
 class NoMeasurement(ValueError):
@@ -29,10 +39,10 @@ class Distribution:
 
     number: int
     values_us: tuple[int, ...]
-    """One for each of `LEVELS`."""
+    """One value for each of `LEVELS`."""
 
     def at(self, level: float) -> int:
-        """The value that so many per cent do not exceed."""
+        """The value that this per cent of samples does not exceed."""
         return self.values_us[LEVELS.index(level)]
 
     @property
@@ -50,7 +60,7 @@ def quantile(ordered: Sequence[int], level: float) -> int:
 
 
 def distribution(samples: Iterable[int], what: str) -> Distribution:
-    """The distribution of what was measured; NoMeasurement if nothing was."""
+    """The distribution of samples; NoMeasurement if there are none."""
     ordered = sorted(samples)
     if not ordered:
         raise NoMeasurement(f"nothing in the trace shows how long {what} takes")
@@ -59,7 +69,7 @@ def distribution(samples: Iterable[int], what: str) -> Distribution:
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What was measured of one ZooKeeper. All times are in microseconds."""
+    """The measurements of one ZooKeeper. All times are in microseconds."""
 
     servers: int
     tick_us: int
@@ -70,13 +80,13 @@ class Measured:
     timeout_us: int
     """Of the sessions that were left to expire."""
     round_trips: Mapping[str, Distribution]
-    """Operation, one at a time -> from asking to the answer."""
+    """Operation, one at a time -> time from request to response."""
     batches: Mapping[str, Distribution]
     """Many operations at once -> from asking to the last answer."""
     watch: Distribution
     """From the answer of the write to the event at another client; negative if that is first."""
     write_to_watch: Distribution
-    """From asking for the write to the event at another client."""
+    """From the request of the write to the event at another client."""
     expiry: Distribution
     """From the end of the timeout to the event at an observer."""
     sessions: int
@@ -86,14 +96,14 @@ class Measured:
 
 
 ROUND_TRIPS = {"get": "read", "set": "write", "create": "create", "delete": "delete"}
-"""Word of the trace -> what the round trip is called; a multi is called by its size."""
+"""Word of the trace -> name of the round trip; a multi is named by its size."""
 SMALL_MULTI = "multi of 3"
 CROWDS = UNWATCHED, WATCHED_CROWD = "unwatched crowd", "watched crowd"
 PIPELINED_READ, PIPELINED_WRITE = "pipelined read", "pipelined write"
 
 
 class Samples:
-    """How long everything took, taken from the rows of a trace."""
+    """Durations, taken from the rows of a trace."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self.singles: dict[str, list[int]] = {}
@@ -103,12 +113,12 @@ class Samples:
         self.signs_us: dict[str, int] = {}
         """Ephemeral -> the last sign of life of its session."""
         self.ends_us: dict[str, int] = {}
-        """Ephemeral -> when the observer heard that it is gone."""
+        """Ephemeral -> when the observer was notified that it is gone."""
         self._phase: dict[str, str] = {}
         self._server: dict[str, str] = {}
         self._asked: dict[str, tuple[int, str]] = {}
         self._written: dict[str, tuple[int, int]] = {}
-        """Znode that is watched -> when its write was asked for, and answered."""
+        """Watched znode -> when its write was requested, and answered."""
         self._heard_us: dict[str, int] = {}
         for row in sorted(rows, key=lambda row: row[0]):
             self._take(row)
@@ -123,21 +133,21 @@ class Samples:
     def _take(self, row: Row) -> None:
         t_us, node, kind = row[:3]
         detail = row[8]
-        if kind == "connected" and node.startswith((ASKER, WATCHER)):
+        if kind == EventKind.CONNECTED and node.startswith((ASKER, WATCHER)):
             self._server[node] = detail.get("at", "")
         elif kind == PHASE:
             self._phase[node] = detail["what"]
-        elif kind == "asks":
+        elif kind == EventKind.REQUEST:
             self._asked[node] = t_us, detail.get("path", "")
-        elif kind == "answers":
+        elif kind == EventKind.RESPONSE:
             self._answered(node, t_us, detail)
-        elif kind == "hears":
+        elif kind == EventKind.NOTIFIED:
             self._heard(node, t_us, detail)
-        elif kind == "ends" and detail["failed"] and not node.startswith(SLEEPER):
+        elif kind == EventKind.ENDED and detail["failed"] and not node.startswith(SLEEPER):
             raise NoMeasurement(f"{node} could not go on: {detail['why']}")
 
     def _forget_watches(self) -> None:
-        """What a watch costs shows only where who fires it and who left it share a server."""
+        """Drop samples of watches: their cost shows only if both clients share a server."""
         self.watch.clear()
         self.write_to_watch.clear()
         for crowd in CROWDS:
@@ -165,17 +175,24 @@ class Samples:
 
 
 def merged(parts: Sequence[Samples]) -> Samples:
-    """What several runs have shown, as one. Sessions are told apart by their run."""
-    whole = Samples([])
+    """The samples of several runs as one. Their run distinguishes their sessions."""
+    merged_samples = Samples([])
     for number, part in enumerate(parts):
-        for mine, theirs in ((whole.singles, part.singles), (whole.batches, part.batches)):
+        for mine, theirs in (
+            (merged_samples.singles, part.singles),
+            (merged_samples.batches, part.batches),
+        ):
             for name, values in theirs.items():
                 mine.setdefault(name, []).extend(values)
-        whole.watch += part.watch
-        whole.write_to_watch += part.write_to_watch
-        whole.signs_us.update({f"{number}{path}": at for path, at in part.signs_us.items()})
-        whole.ends_us.update({f"{number}{path}": at for path, at in part.ends_us.items()})
-    return whole
+        merged_samples.watch += part.watch
+        merged_samples.write_to_watch += part.write_to_watch
+        merged_samples.signs_us.update(
+            {f"{number}{path}": at for path, at in part.signs_us.items()}
+        )
+        merged_samples.ends_us.update(
+            {f"{number}{path}": at for path, at in part.ends_us.items()}
+        )
+    return merged_samples
 
 
 def measured(
@@ -187,12 +204,12 @@ def measured(
     timeout_us: int,
     phase_us: int | None,
 ) -> Measured:
-    """What the samples amount to.
+    """The measurements that follow from the samples.
 
-    `phase_us` is when a tick ends, on the clock of the trace; None where that is not known
-    and has to be seen from the moments at which sessions ended.
+    `phase_us` is the end of a tick on the clock of the trace; None if it is unknown and has to be
+    inferred from the moments at which sessions ended.
     """
-    # A simulated sleeper may be killed before it has its answer; its last sign is not known.
+    # A simulated sleeper may be killed before its response; its last sign of life is unknown.
     ends = [
         (samples.signs_us[path], end)
         for path, end in samples.ends_us.items()
@@ -221,7 +238,7 @@ def _distributions(samples: Mapping[str, Sequence[int]]) -> dict[str, Distributi
 
 
 def first_of_cycle(moments_us: Sequence[int], cycle_us: int) -> int:
-    """Where in a cycle the moments begin that crowd together: after the longest gap."""
+    """The start of the cluster of moments in a cycle: after the longest gap."""
     places = sorted({moment % cycle_us for moment in moments_us})
     if not places:
         return 0

@@ -1,9 +1,10 @@
-"""What is done to measure a ZooKeeper: programs that both worlds run.
+"""The programs that measure a ZooKeeper, run in the simulation and live.
 
-`asker` asks one thing after the other and says what it is at; `watcher` waits for what the
-asker changes; each `sleeper` makes an ephemeral and is silent from then on, and `observer`
-sees these go. All of it is in the trace: how long anything took is read from there
-(`model.measured`), so that a real ZooKeeper and a simulated one are measured alike.
+`asker` sends one request after the other and emits an event for each phase; `watcher` waits
+for the changes that the asker makes; each `sleeper` creates an ephemeral and is silent from
+then on, and `observer` is notified when these are deleted. Every duration is read from the
+trace (`watchkeeper.model.calibration.latency`), so that a real ZooKeeper and a simulated one
+are measured alike.
 """
 
 from __future__ import annotations
@@ -11,29 +12,29 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from model.answers import Fired, Happening
-from model.asks import close_session, new_session, next_note, sleep, tell
-from model.errors import ZooKeeperError
-from model.operations import Operation, ZooKeeper
-from model.program import Ended
+from watchkeeper.model.actor.effects import close_session, emit, new_session, next_event, sleep
+from watchkeeper.model.actor.errors import ZooKeeperError
+from watchkeeper.model.actor.events import Fired, WatchEventType
+from watchkeeper.model.actor.operations import Operation, ZooKeeper
+from watchkeeper.model.actor.program import Ended
 
 ASKER, WATCHER, SLEEPER, OBSERVER = "asker", "watcher", "sleeper", "observer"
 """The roles, which are groups too: `sleeper/3` is the fourth of them."""
 
 WARM_UP = "warm up"
-"""What it is at before anything counts."""
+"""The phase before any sample counts."""
 
 PHASE = "measures"
-"""The kind of event by which the asker says what it is at."""
+"""The kind of event with which the asker reports its phase."""
 
 DATA = b"x" * 100
 """About as much as a registration or an offset holds."""
 ZNODES = 16
 """How many znodes the asker reads and writes in turn."""
 LOOK_MS = 20
-"""How often one looks whether the other is ready."""
+"""How often one program checks whether the other is ready."""
 APART_MS = 3
-"""Between two changes that are watched: longer than an event is on its way."""
+"""Time between two watched changes: longer than an event takes to arrive."""
 ARMED_AT_ONCE = 200
 
 READY, WATCHED, CROWD, ASLEEP = "/ready", "/watched", "/crowd", "/asleep"
@@ -46,9 +47,9 @@ class Sizes:
     warm: int
     """Reads and writes before the first that counts: a server is slow at first."""
     singles: int
-    """Reads, and writes, one at a time."""
+    """Single reads, and single writes."""
     others: int
-    """Creates, deletes and small multis, one at a time."""
+    """Single creates, deletes and small multis."""
     batches: int
     """Pipelined batches of reads, and of writes."""
     in_flight: int
@@ -57,7 +58,7 @@ class Sizes:
     """Multis of each size."""
     multi_sizes: tuple[int, ...]
     watched: int
-    """Changes one at a time, each of which fires one watch."""
+    """Single changes, each of which fires one watch."""
     crowds: int
     """Multis that fire a watch with each of their operations."""
     crowd: int
@@ -66,7 +67,7 @@ class Sizes:
     """Sessions that are left to expire."""
 
     def shared_by(self, askers: int) -> Sizes:
-        """What each of so many askers does, so that all of them do about this much."""
+        """The sizes for each of several askers, so that together they do about this much."""
         names = ("warm", "singles", "others", "batches", "multis")
         parts = {name: -(-getattr(self, name) // askers) for name in names}
         return replace(self, **parts)
@@ -78,14 +79,14 @@ QUICK = Sizes(600, 700, 150, 12, 100, 6, (10, 100), 80, 8, 50, 16)
 
 @dataclass(frozen=True)
 class Procedure:
-    """The program of every role; whose turn it is says which one it is."""
+    """The program of every role; `me` selects the role."""
 
     sizes: Sizes
     is_watched: bool = True
     """Whether there is a watcher, so that the asker waits for it and fires its watches."""
 
-    async def turn(self, zk: ZooKeeper, me: Any, memory: Any) -> Ended:
-        """Do the work of a role, and end; what fails makes it no measurement."""
+    async def turn(self, zk: ZooKeeper, me: Any, state: Any) -> Ended:
+        """Do the work of a role, and end; an error ends the measurement."""
         role, _, number = me.node.partition("/")
         try:
             await new_session()
@@ -109,14 +110,14 @@ class Procedure:
         await zk.create(home)
         for at in range(ZNODES):
             await zk.create(f"{home}/{at}", DATA)
-        await tell(PHASE, what=WARM_UP)
+        await emit(PHASE, what=WARM_UP)
         for turn in range(sizes.warm):
             await zk.get(f"{home}/{turn % ZNODES}")
             await zk.set(f"{home}/{turn % ZNODES}", DATA)
             if turn % 4 == 0:
                 await zk.create(f"{home}/new", DATA)
                 await zk.multi([zk.delete(f"{home}/new"), zk.set(f"{home}/0", DATA)])
-        await tell(PHASE, what="round trip")
+        await emit(PHASE, what="round trip")
         for turn in range(sizes.singles):
             await zk.get(f"{home}/{turn % ZNODES}")
         for turn in range(sizes.singles):
@@ -134,27 +135,27 @@ class Procedure:
         places = [f"{home}/{at % ZNODES}" for at in range(sizes.in_flight)]
         reads: list[Operation[Any]] = [zk.get(path) for path in places]
         writes: list[Operation[Any]] = [zk.set(path, DATA) for path in places]
-        await tell(PHASE, what="pipelined read")
+        await emit(PHASE, what="pipelined read")
         for _ in range(sizes.batches):
             await zk.pipelined(reads)
-        await tell(PHASE, what="pipelined write")
+        await emit(PHASE, what="pipelined write")
         for _ in range(sizes.batches):
             await zk.pipelined(writes)
         for size in sizes.multi_sizes:
-            await tell(PHASE, what=f"multi of {size}")
+            await emit(PHASE, what=f"multi of {size}")
             for _ in range(sizes.multis):
                 await zk.multi([zk.set(f"{home}/{at % ZNODES}", DATA) for at in range(size)])
 
     async def _fire(self, zk: ZooKeeper, home: str) -> None:
         while await zk.exists(READY) is None:
             await sleep(LOOK_MS)
-        await tell(PHASE, what="watched")
+        await emit(PHASE, what="watched")
         for at in range(self.sizes.watched):
             await zk.create(f"{WATCHED}-{at}", DATA)
             await sleep(APART_MS)
         for turn in range(self.sizes.crowds):
             for what, where in (("unwatched crowd", home), ("watched crowd", "")):
-                await tell(PHASE, what=what)
+                await emit(PHASE, what=what)
                 places = self._crowd(where, turn)
                 await zk.multi([zk.create(path, DATA) for path in places])
                 await sleep(LOOK_MS)
@@ -173,22 +174,22 @@ class Procedure:
             await zk.pipelined([zk.exists(path, watch=True) for path in some])
         await zk.create(READY)
         for _ in places:
-            await next_note()
+            await next_event()
 
     # --- falling silent ----------------------------------------------------------------
 
     async def _fall_silent(self, zk: ZooKeeper, number: int) -> None:
         await zk.create(f"{ASLEEP}-{number}", ephemeral=True)
         while True:
-            await next_note()
+            await next_event()
 
     async def _observe(self, zk: ZooKeeper) -> None:
         for number in range(self.sizes.sessions):
             await zk.exists(f"{ASLEEP}-{number}", watch=True)
         left = self.sizes.sessions
         while left:
-            note = await next_note()
-            if isinstance(note, Fired) and note.what is Happening.DELETED:
+            notification = await next_event()
+            if isinstance(notification, Fired) and notification.what is WatchEventType.DELETED:
                 left -= 1
-            elif isinstance(note, Fired):
-                await zk.exists(note.path, watch=True)
+            elif isinstance(notification, Fired):
+                await zk.exists(notification.path, watch=True)

@@ -1,10 +1,10 @@
-"""What clients refuse to do, and why: each error is a sentence."""
+"""The errors of clients; the text of each is a sentence with the reason."""
 
 from __future__ import annotations
 
 
 class ClientError(Exception):
-    """A client cannot do what it was asked for."""
+    """A client cannot perform an operation."""
 
     meaning = "the client cannot do that"
 
@@ -18,48 +18,48 @@ class ClientError(Exception):
 
 
 class InvalidConfig(ClientError, ValueError):
-    """Settings are missing, contradict one another, or cannot be understood."""
+    """Settings are missing, contradictory or invalid."""
 
-    meaning = "a client cannot be set up so"
+    meaning = "the configuration of a client is invalid"
 
 
 class InvalidPartition(ClientError):
-    """A partitioner named a partition that there is not."""
+    """A partitioner chose a partition that does not exist."""
 
     meaning = "the partitioner chose a partition that is not there"
 
 
 class InvalidKey(ClientError):
-    """A partitioner cannot choose by this key."""
+    """A partitioner does not support the type of a key."""
 
     meaning = "the partitioner cannot choose by it"
 
 
 class NoBrokersForPartition(ClientError):
-    """There is no broker to which the messages could be sent."""
+    """No live broker has a partition for the messages."""
 
     meaning = "no broker that is alive has a partition for it"
 
 
 class UnavailableProducer(ClientError):
-    """The pool has no producer for a broker."""
+    """The pool has no sender for a broker."""
 
     meaning = "there is no producer for this broker"
 
 
 class QueueFull(ClientError):
-    """The queue of an asynchronous producer had no room in time."""
+    """The queue of an asynchronous producer stayed full for `queue.enqueueTimeout.ms`."""
 
     meaning = "the queue has no room for more messages"
 
 
 class QueueClosed(ClientError):
-    """An asynchronous producer was closed."""
+    """The producer is closed."""
 
     meaning = "the producer was closed and takes no more messages"
 
 
 class ConsumerTimeout(ClientError):
-    """No message came in time; the stream can be read on."""
+    """No message arrived in time; the stream stays usable."""
 
     meaning = "no message came in the time of consumer.timeout.ms"

@@ -1,15 +1,15 @@
-"""What became of the messages of a group, as numbers."""
+"""The fate of a group's messages, as numbers."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from model.asks import Partition
+from watchkeeper.model.actor.effects import Partition
 
 
 class Share(NamedTuple):
-    """What became of the messages of one partition in one group."""
+    """The counts of one partition in one group."""
 
     partition: Partition
     stored: int
@@ -23,8 +23,8 @@ Numbers = tuple[tuple[str, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
-    """What became of the messages of some topics in one group."""
+class DeliveryCounts:
+    """The counts of some topics in one group."""
 
     group: str
     accepted: int
@@ -37,7 +37,7 @@ class Account:
     """Different messages."""
     shares: tuple[Share, ...]
     coming: int = 0
-    """Accepted on another cluster, and not yet passed by those who mirror it."""
+    """Accepted on another cluster, and not yet passed by its mirrors."""
     lost_of: Numbers = ()
     repeated_of: Numbers = ()
 
@@ -53,7 +53,7 @@ class Account:
 
     @property
     def duplicated(self) -> int:
-        """Handed on although they had been handed on before; counted each time."""
+        """Messages handed on again, counted each time."""
         return sum(share.duplicated for share in self.shares)
 
     @property

@@ -1,51 +1,61 @@
-"""A set of whole numbers kept as intervals: pages of a file, or bytes of it.
+"""A set of integers that holds millions of them as a few intervals.
 
-A log is written and read in long runs, so a file of a hundred thousand pages is one
-interval and not a hundred thousand members of a set.
+Messages are numbered in the order they were sent and mostly arrive in it; pages of a log are
+written and read in long runs. So a set is one interval, or a handful. Adding the next
+numbers lengthens the last interval; nothing is ever stored for a single number.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 Interval = tuple[int, int]
-"""From the first number to the one behind the last."""
+"""From the first number to one past the last."""
 
 
-class Ranges:
-    """A set of whole numbers, as intervals that neither overlap nor touch."""
+class IntervalSet:
+    """A set of integers, as intervals in order that neither overlap nor touch."""
 
     __slots__ = ("_begins", "_ends", "size")
 
-    def __init__(self) -> None:
+    def __init__(self, intervals: Iterable[Interval] = ()) -> None:
         self._begins: list[int] = []
         self._ends: list[int] = []
         self.size = 0
-        """How many numbers there are."""
+        """How many numbers it holds."""
+        for begin, end in intervals:
+            self.add(begin, end)
 
     def __bool__(self) -> bool:
         return bool(self._begins)
 
     def __iter__(self) -> Iterator[Interval]:
+        # Over copies: callers change the set while they go through it.
         return zip(list(self._begins), list(self._ends), strict=True)
 
     @property
     def end(self) -> int:
-        """What is behind the last number; 0 if there is none."""
+        """One past the last number; 0 for an empty set."""
         return self._ends[-1] if self._ends else 0
 
     def add(self, begin: int, end: int) -> int:
-        """Add an interval; how many numbers were not there before."""
+        """Add the numbers from `begin` to `end` (exclusive); return how many are new."""
         if begin >= end:
             return 0
         begins, ends = self._begins, self._ends
         before = self.size
+        # The two usual cases need no search: what comes next, and what comes later.
+        if ends and begin == ends[-1]:
+            ends[-1] = end
+            self.size += end - begin
+            return end - begin
         if not ends or begin > ends[-1]:
             begins.append(begin)
             ends.append(end)
             self.size += end - begin
             return end - begin
+        # Intervals that overlap the new one, or touch it, become one with it.
         first = bisect_left(ends, begin)
         last = bisect_right(begins, end)
         for at in range(first, last):
@@ -58,7 +68,7 @@ class Ranges:
         return self.size - before
 
     def remove(self, begin: int, end: int) -> int:
-        """Remove an interval; how many numbers were there."""
+        """Remove the numbers from `begin` to `end` (exclusive); return how many there were."""
         begins, ends = self._begins, self._ends
         first = bisect_right(ends, begin)
         last = bisect_left(begins, end)
@@ -73,7 +83,7 @@ class Ranges:
         return removed
 
     def within(self, begin: int, end: int) -> list[Interval]:
-        """The intervals that lie between two numbers, cut to them."""
+        """Return the intervals between two numbers, cut to them."""
         if begin >= end:
             return []
         first = bisect_right(self._ends, begin)
@@ -82,16 +92,20 @@ class Ranges:
             (max(self._begins[at], begin), min(self._ends[at], end)) for at in range(first, last)
         ]
 
-    def gaps(self, begin: int, end: int) -> list[Interval]:
-        """The intervals between two numbers that are not in the set."""
-        found = []
+    def missing(self, begin: int, end: int) -> list[Interval]:
+        """Return the intervals between two numbers that are not in the set."""
+        gaps = []
         for left, right in self.within(begin, end):
             if begin < left:
-                found.append((begin, left))
+                gaps.append((begin, left))
             begin = right
         if begin < end:
-            found.append((begin, end))
-        return found
+            gaps.append((begin, end))
+        return gaps
+
+    def without(self, others: IntervalSet) -> IntervalSet:
+        """Return the numbers of this set that are not in the other."""
+        return IntervalSet(gap for begin, end in self for gap in others.missing(begin, end))
 
     def clear(self) -> None:
         """Remove everything."""

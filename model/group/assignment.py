@@ -8,7 +8,7 @@ stands in for its only stream.
 
   range        Kafka's: shares differ by at most one, the first streams have the extra
   range_floor  the pages to the letter: i*N .. (i+1)*N-1, N = partitions / streams rounded
-               down. What does not divide is left to nobody.
+               down. The rest of the division has no owner.
   range_ceil   the same with N rounded up. The last streams may get nothing while others
                hold two.
   roundrobin   Kafka 0.8.2: all partitions of all topics in the order of a Java hash,
@@ -26,9 +26,9 @@ from typing import Literal, get_args
 
 from msgspec import Struct
 
-from model.asks import Partition
-from model.registry import Layout
-from model.zookeeper.java import string_hash
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.registry.paths import Layout
+from watchkeeper.model.zookeeper.java_hash_order import string_hash
 
 Assignor = Literal["range", "range_floor", "range_ceil", "roundrobin", "roundrobin_11"]
 ASSIGNORS: tuple[Assignor, ...] = get_args(Assignor)
@@ -80,7 +80,7 @@ def _number(partition: Partition) -> int:
 
 
 def assign(assignor: Assignor, view: View) -> Assignment:
-    """Compute everybody's share.
+    """Compute the share of every member.
 
     Raises UnequalSubscriptions for `roundrobin` where topics have different streams.
     """
@@ -102,8 +102,8 @@ def assign(assignor: Assignor, view: View) -> Assignment:
 def share(assignor: Assignor, view: View, mine: Sequence[str]) -> Assignment:
     """Compute the share of some streams only; the same as in `assign`, but cheaper."""
     if assignor not in _SLICES:
-        everybody = assign(assignor, view)
-        return {stream: everybody.get(stream, ()) for stream in mine}
+        of_all = assign(assignor, view)
+        return {stream: of_all.get(stream, ()) for stream in mine}
     slice_of = _SLICES[assignor]
     shares: dict[str, list[Partition]] = {stream: [] for stream in mine}
     for topic in view:

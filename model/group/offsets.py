@@ -1,55 +1,48 @@
-"""A group's place in each partition, kept in ZooKeeper.
+"""The committed offsets of a group, kept in ZooKeeper.
 
-The pages say that the maximum offset consumed is stored; Kafka stored the next offset to
-be read. A group that follows the pages reads its last message twice after a hand-over.
+The pages store the maximum offset consumed; Kafka stored the next offset to be read. A
+group that follows the pages reads its last message twice after a rebalance.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
 
-from model import registry
-from model.asks import Partition, Positions
-from model.errors import Failure, NoNode, TransactionFailed
-from model.member import Consumer, Memory, id_path
-from model.operations import Check, Create, Exists, GetData, Multi, Pipelined, SetData
-from model.requests import Requests, create_with_parents, ensure_parents
-from model.threads import put
+from watchkeeper.model.actor.effects import Partition, Positions
+from watchkeeper.model.actor.errors import Failure, NoNode, TransactionFailed
+from watchkeeper.model.actor.operations import (
+    Check,
+    Create,
+    Exists,
+    GetData,
+    Multi,
+    Pipelined,
+    SetData,
+)
+from watchkeeper.model.actor.retry import Requests, create_with_parents, ensure_parents
+from watchkeeper.model.group.state import Consumer, ConsumerState, id_path
+from watchkeeper.model.group.variants import OffsetMeaning, Reads
+from watchkeeper.model.registry import paths as registry
 
 EARLIEST = -2
 LATEST = -1
-"""Asked of a broker where no offset has been committed, as OffsetRequest spells them."""
-
-COMMITTED = "committed"
-"""The queue into which a member puts what became of the commits that it was ordered to do."""
-MOST_ORDERS = 1000
-
-
-class Committed(NamedTuple):
-    """What became of a commit that was ordered."""
-
-    number: int
-    is_done: bool
-
-
-async def acknowledge(number: int, *, is_done: bool) -> None:
-    """Say to the threads of this process what became of a commit that one of them ordered."""
-    await put(COMMITTED, Committed(number, is_done), MOST_ORDERS, timeout_ms=0)
+"""Start offsets where none is committed: the special times of Kafka's OffsetRequest."""
 
 
 async def read_offsets(
     me: Consumer, requests: Requests, partitions: Sequence[Partition]
 ) -> tuple[tuple[Partition, int], ...]:
-    """Where the group stands in these partitions: the offset to begin at."""
+    """Read the offset at which the group goes on in each of these partitions.
+
+    EARLIEST or LATEST, by `auto.offset.reset`, where none is committed. BadPayload if a
+    znode holds no number.
+    """
     paths = [registry.offset(me.group, partition) for partition in partitions]
-    if me.variant.reads == "one by one":
+    if me.variant.reads is Reads.ONE_BY_ONE:
         data = [await _read_one(requests, path) for path in paths]
     elif paths:
         reads = tuple(GetData(path, False, "read offsets") for path in paths)
         answers = await requests(Pipelined(reads))
-        if me.variant.flaw == "a batch is judged by its first answer":
-            answers = tuple(answers[0] if type(answers[0]) is Failure else one for one in answers)
         data = [None if type(answer) is Failure else answer.data for answer in answers]
     else:
         data = []
@@ -73,14 +66,14 @@ def _start(me: Consumer, path: str, data: bytes | None) -> int:
 
 
 def stored(me: Consumer, position: int) -> int:
-    """What is committed by a member whose next message is at `position`."""
-    return position if me.variant.offset_means == "next" else position - 1
+    """Return the number to commit if the next message is at `position`."""
+    return position if me.variant.offset_means is OffsetMeaning.NEXT else position - 1
 
 
 def to_commit(
     me: Consumer, positions: Positions, partitions: Iterable[Partition]
 ) -> list[tuple[Partition, int]]:
-    """What to commit for these partitions; nothing for one in which nothing was read."""
+    """Return the offsets to commit for these partitions; none where nothing was read."""
     known = dict(positions)
     return [
         (partition, stored(me, known[partition]))
@@ -92,7 +85,10 @@ def to_commit(
 async def commit_blindly(
     me: Consumer, requests: Requests, offsets: Iterable[tuple[Partition, int]]
 ) -> None:
-    """Write offsets one by one over whatever is there, as shipped."""
+    """Write offsets one by one, unconditionally, as shipped.
+
+    A write that is delayed until another member owns the partition moves its offset back.
+    """
     for partition, value in offsets:
         path = registry.offset(me.group, partition)
         data = registry.encode_number(value)
@@ -103,19 +99,19 @@ async def commit_blindly(
 
 
 async def commit_fenced(
-    me: Consumer, memory: Memory, requests: Requests, offsets: Sequence[tuple[Partition, int]]
+    me: Consumer,
+    state: ConsumerState,
+    requests: Requests,
+    offsets: Sequence[tuple[Partition, int]],
 ) -> None:
-    """Write offsets in one multi that only the registration I know of lets through.
+    """Write offsets in one multi that checks the version of the own registration.
 
-    Raises TransactionFailed with index 0 when that registration is not mine any more.
+    Raises TransactionFailed with index 0 if the registration is gone or has another version.
     """
     if not offsets:
         return
-    if me.variant.flaw == "commits are not fenced":
-        await commit_blindly(me, requests, offsets)
-        return
-    assert memory.guard is not None, "a fenced write needs the version to check"
-    guard = Check(id_path(me, memory), memory.guard, "commit")
+    assert state.fence_version is not None, "a fenced write needs the version to check"
+    fence = Check(id_path(me, state), state.fence_version, "commit")
     writes: list[SetData | Create] = [
         SetData(
             registry.offset(me.group, partition), registry.encode_number(value), purpose="commit"
@@ -123,19 +119,19 @@ async def commit_fenced(
         for partition, value in offsets
     ]
     try:
-        await requests(Multi((guard, *writes), "commit"))
+        await requests(Multi((fence, *writes), "commit"))
     except TransactionFailed as failed:
         if failed.index == 0 or failed.cause.kind is not NoNode:
             raise
-        await requests(Multi((guard, *await _with_creates(requests, writes)), "commit"))
+        await requests(Multi((fence, *await _with_creates(requests, writes)), "commit"))
 
 
 async def _with_creates(
     requests: Requests, writes: Sequence[SetData | Create]
 ) -> list[SetData | Create]:
-    """The same writes, as creations where there is no znode yet."""
-    looks = tuple(Exists(write.path, False, "commit") for write in writes)
-    found = await requests(Pipelined(looks))
+    """Return the same writes, with a Create where the znode is missing."""
+    reads = tuple(Exists(write.path, False, "commit") for write in writes)
+    found = await requests(Pipelined(reads))
     missing = [write for write, seen in zip(writes, found, strict=True) if seen is None]
     for write in {registry.parent_of(write.path): write for write in missing}.values():
         await ensure_parents(requests, write)

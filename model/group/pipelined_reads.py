@@ -1,10 +1,10 @@
-"""How a hardened member looks at everything at once: steps 1 to 3 in two round trips.
+"""Steps 1 to 3 of the hardened variant in two round trips.
 
-First it asks, in one batch, for the names: the members of the group, the brokers of each
-topic, and its own claims. Then, in a second batch, for what stands behind each name. Every
-read leaves a watch where a change could matter, and what is missing is watched for its
-creation, so that whatever changes after it was read wakes the member again. A member that
-vanished between the two batches is left out: the watch on the names has fired by then.
+The first batch reads names: the members of the group, the brokers of each topic, and the
+own claims. The second batch reads the data of each name. Every read whose result can change
+sets a watch, and a missing znode is watched for its creation. So every change after a read
+fires a watch, and the member rebalances again. A member that vanishes between the two
+batches is left out: the watch on the names has fired by then.
 """
 
 from __future__ import annotations
@@ -12,11 +12,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from model import registry
-from model.asks import Partition
-from model.errors import Failure, NoNode, Unimplemented
-from model.member import Attempt
-from model.operations import (
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.actor.errors import Failure, NoNode, Unimplemented
+from watchkeeper.model.actor.operations import (
     Exists,
     GetChildren,
     GetData,
@@ -24,16 +22,18 @@ from model.operations import (
     Operation,
     Pipelined,
 )
-from model.registry import BadPayload
-from model.subscriptions import decode_consumer
-from model.views import choose_topics, partitions_07, partitions_08
+from watchkeeper.model.group.reads import choose_topics, partitions_07, partitions_08
+from watchkeeper.model.group.state import Attempt
+from watchkeeper.model.registry import paths as registry
+from watchkeeper.model.registry.paths import BadPayload
+from watchkeeper.model.registry.subscription import decode_consumer
 
 Answers = dict[str, Any]
-"""Path -> what was read there; a path that is missing is not in it."""
+"""Path -> the result of the read; a missing znode has no entry."""
 
 
-async def look(attempt: Attempt) -> None:
-    """Steps 2 and 3: read the group, its topics and my own claims."""
+async def read_in_batches(attempt: Attempt) -> None:
+    """Steps 2 and 3: read the group, its topics and the own claims."""
     me = attempt.me
     if not me.subscription.is_filter:
         choose_topics(attempt, me.subscription)
@@ -41,10 +41,10 @@ async def look(attempt: Attempt) -> None:
     if me.subscription.is_filter:
         attempt.all_topics = tuple(sorted(names.get(registry.TOPICS, ())))
         choose_topics(attempt, me.subscription)
-        attempt.remember(topics=attempt.topics)
+        attempt.update(topics=attempt.topics)
         names |= await _read(attempt, _topic_reads(attempt))
     members = sorted(names.get(registry.members(me.group), ()))
-    if attempt.memory.consumer_id not in members:
+    if attempt.state.consumer_id not in members:
         attempt.lose_registration()
         return
     data = await _read(attempt, _data_reads(attempt, members, names))
@@ -57,25 +57,23 @@ async def look(attempt: Attempt) -> None:
 
 
 def _name_reads(attempt: Attempt) -> Iterable[Operation[Any]]:
-    """The members; my own claims; the topics, if a filter has to choose among them."""
-    watch = attempt.me.variant.flaw != "watches after it has read"
-    yield GetChildren(registry.members(attempt.me.group), watch, "read members")
+    """Yield the reads of the members, the own claims, and the topics if there is a filter."""
+    yield GetChildren(registry.members(attempt.me.group), True, "read members")
     yield GetEphemerals(registry.owners(attempt.me.group), "read claims")
     if attempt.me.subscription.is_filter:
         yield GetChildren(registry.TOPICS, True, "read partitions")
 
 
 def _topic_reads(attempt: Attempt) -> list[Operation[Any]]:
-    """What says where the partitions of a topic are found."""
+    """Return the reads of the topics: brokers in layout 0.7, replicas in layout 0.8."""
     paths = [registry.topic(topic) for topic in attempt.topics]
-    watch = attempt.me.variant.flaw != "nothing tells of new partitions"
     if attempt.me.layout == "0.7":
-        return [GetChildren(path, watch, "read partitions") for path in paths]
-    return [GetData(path, watch, "read partitions") for path in paths]
+        return [GetChildren(path, True, "read partitions") for path in paths]
+    return [GetData(path, True, "read partitions") for path in paths]
 
 
 def _data_reads(attempt: Attempt, members: list[str], names: Answers) -> list[Operation[Any]]:
-    """What stands behind the names. A registration never changes, so it needs no watch."""
+    """Return the reads of the second batch. A registration never changes: no watch."""
     group = attempt.me.group
     reads: list[Operation[Any]] = [
         GetData(registry.member(group, name), False, "read members") for name in members
@@ -95,7 +93,7 @@ def _data_reads(attempt: Attempt, members: list[str], names: Answers) -> list[Op
 
 
 async def _read(attempt: Attempt, reads: list[Operation[Any]]) -> Answers:
-    """Ask for all of these at once, and watch for what is missing."""
+    """Read all of these in one batch, and watch missing znodes for their creation."""
     if not reads:
         return {}
     found: Answers = {}
@@ -110,14 +108,16 @@ async def _read(attempt: Attempt, reads: list[Operation[Any]]) -> Answers:
         elif answer.kind is not Unimplemented:
             raise answer.error()
     if missing:
-        there = await attempt.requests(Pipelined(tuple(missing)))
-        if any(one is not None for one in there):
+        # The watch was set after the read. A znode created in between fires nothing, so the
+        # attempt fails here and the next one reads it.
+        created = await attempt.requests(Pipelined(tuple(missing)))
+        if any(answer is not None for answer in created):
             attempt.stopped = "something came into being while it was looked for"
     return found
 
 
 def _take_members(attempt: Attempt, members: list[str], data: Answers) -> None:
-    """Step 3: CG. Who cannot be understood is taken to want nothing."""
+    """Step 3: CG. A member whose registration cannot be decoded wants nothing."""
     for name in members:
         path = registry.member(attempt.me.group, name)
         if path in data:
@@ -129,7 +129,7 @@ def _take_members(attempt: Attempt, members: list[str], data: Answers) -> None:
 
 
 def _take_partitions(attempt: Attempt, names: Answers, data: Answers) -> None:
-    """Step 2: PT, and where its brokers listen."""
+    """Step 2: PT, and the addresses of its brokers."""
     for topic in attempt.topics:
         listed = names.get(registry.topic(topic))
         if listed is None:
@@ -148,21 +148,23 @@ def _take_partitions(attempt: Attempt, names: Answers, data: Answers) -> None:
                 attempt.addresses[int(broker)] = address
 
 
-# --- my own claims ---------------------------------------------------------------------
+# --- the own claims --------------------------------------------------------------------
 
 
 async def _take_claims(attempt: Attempt, paths: tuple[str, ...] | None) -> None:
-    """Which claims belong to the session I have now."""
+    """Take the claims that belong to the current session."""
     if paths is None:
         paths = tuple(await _owners_that_are_mine(attempt))
     parsed = [registry.parse_owner(path) for path in paths]
     group = attempt.me.group
-    attempt.held = tuple(one[1] for one in parsed if one is not None and one[0] == group)
-    attempt.remember(owned=attempt.held)
+    attempt.claimed = tuple(
+        entry[1] for entry in parsed if entry is not None and entry[0] == group
+    )
+    attempt.update(owned=attempt.claimed)
 
 
 async def _owners_that_are_mine(attempt: Attempt) -> list[str]:
-    """The same by reading every owner, for servers that cannot list ephemerals."""
+    """Find the own claims by reading every owner: old servers cannot list ephemerals."""
     group = attempt.me.group
     above = registry.owners(group)
     topics = await _listed(attempt, [above])
@@ -172,9 +174,11 @@ async def _owners_that_are_mine(attempt: Attempt) -> list[str]:
         for above, names in claimed.items()
         for name in names
     ]
-    looks = tuple(Exists(path, False, "read claims") for path in paths)
-    seen = await attempt.requests(Pipelined(looks)) if looks else ()
-    return [path for path, one in zip(paths, seen, strict=True) if one is not None and one.mine]
+    reads = tuple(Exists(path, False, "read claims") for path in paths)
+    seen = await attempt.requests(Pipelined(reads)) if reads else ()
+    return [
+        path for path, claim in zip(paths, seen, strict=True) if claim is not None and claim.mine
+    ]
 
 
 async def _listed(attempt: Attempt, paths: list[str]) -> Answers:

@@ -1,11 +1,10 @@
-"""What a rebalance reads, one request after the other, and what it makes of it.
+"""Steps 1 to 7 of the pages: the reads of a rebalance, one by one, and the assignment.
 
-Steps 1 to 7 of the pages, as everybody did them who wrote them down or shipped them:
-`look` has another way to read, and shares what is made of it.
+`pipelined_reads` is the hardened form of the reads; the assignment is the same.
 
-The reads are separate requests, so what they show together need not have been true at
-any one moment. That is sound as long as a watch that was left earlier fires for whatever
-changed in between, and the rebalance is then made again.
+The reads are separate requests, so their results together need not have been true at any
+one moment. That is sound as long as a watch that was set before them fires for every change
+in between: the member then rebalances again.
 """
 
 from __future__ import annotations
@@ -14,39 +13,40 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 
-from model import registry
-from model.asks import Partition, tell
-from model.assignment import TopicView, share, topic_view
-from model.errors import NoNode
-from model.filters import topic_filter
-from model.member import Attempt, Consumer, id_path, stream_ids, stream_number
-from model.operations import GetChildren, GetData, Purpose
-from model.payloads import TopicAssignment
-from model.subscriptions import Subscription, decode_consumer
+from watchkeeper.model.actor.effects import Partition, emit
+from watchkeeper.model.actor.errors import NoNode
+from watchkeeper.model.actor.operations import GetChildren, GetData, Purpose
+from watchkeeper.model.group.assignment import TopicView, share, topic_view
+from watchkeeper.model.group.state import Attempt, Consumer, id_path, stream_ids, stream_number
+from watchkeeper.model.registry import paths
+from watchkeeper.model.registry.payloads import TopicAssignment
+from watchkeeper.model.registry.subscription import Subscription, decode_consumer
+from watchkeeper.model.registry.topic_filter import topic_filter
+from watchkeeper.model.trace.kinds import EventKind
 
 
 async def read_self(attempt: Attempt) -> None:
-    """Read the own registration, which says what I want; it may be gone."""
-    path = id_path(attempt.me, attempt.memory)
+    """Read the subscription in the own registration; NoNode if it is gone."""
+    path = id_path(attempt.me, attempt.state)
     seen = await attempt.requests(GetData(path, False, "read self"))
     attempt.subscription = decode_consumer(path, seen.data)
 
 
 async def read_brokers(attempt: Attempt) -> None:
-    """Read where the brokers listen; in the 0.8 layout only the shipped consumer cares."""
+    """Read the addresses of the brokers; in the 0.8 layout only as shipped."""
     if attempt.me.layout == "0.8" and not attempt.me.variant.is_shipped:
         return
-    for name in await _children(attempt, registry.BROKER_IDS, "read brokers"):
-        path = registry.broker(int(name))
+    for name in await _children(attempt, paths.BROKER_IDS, "read brokers"):
+        path = paths.broker(int(name))
         seen = await attempt.requests(GetData(path, False, "read brokers"))
-        attempt.addresses[int(name)] = registry.decode_broker(path, seen.data).address
+        attempt.addresses[int(name)] = paths.decode_broker(path, seen.data).address
 
 
 async def read_members(attempt: Attempt) -> None:
-    """Step 3: CG, all consumers of the group and what each wants."""
+    """Step 3: CG, all consumers of the group and their subscriptions."""
     group = attempt.me.group
-    for name in sorted(await _children(attempt, registry.members(group), "read members")):
-        path = registry.member(group, name)
+    for name in sorted(await _children(attempt, paths.members(group), "read members")):
+        path = paths.member(group, name)
         seen = await attempt.requests(GetData(path, False, "read members"))
         attempt.members.append((name, decode_consumer(path, seen.data)))
     if any(subscription.is_filter for _, subscription in attempt.members):
@@ -54,7 +54,7 @@ async def read_members(attempt: Attempt) -> None:
 
 
 async def read_partitions(attempt: Attempt) -> None:
-    """Steps 1 and 2: for each topic T that I want, PT, all partitions producing it."""
+    """Steps 1 and 2: for each topic T of this member, PT, all partitions producing it."""
     wanted = attempt.subscription or attempt.me.subscription
     if wanted.is_filter:
         await _read_all_topics(attempt)
@@ -65,20 +65,20 @@ async def read_partitions(attempt: Attempt) -> None:
 
 
 def choose_topics(attempt: Attempt, wanted: Subscription) -> None:
-    """Step 1: the topics that are rebalanced now."""
+    """Step 1: choose the topics of this attempt."""
     topics = topics_of(attempt.me, wanted, attempt.all_topics or ())
     only = attempt.only_topic
-    attempt.topics = topics if only is None else tuple(one for one in topics if one == only)
+    attempt.topics = topics if only is None else tuple(topic for topic in topics if topic == only)
 
 
 async def _read_all_topics(attempt: Attempt) -> None:
     if attempt.all_topics is None:
-        listed = await _children(attempt, registry.TOPICS, "read partitions")
+        listed = await _children(attempt, paths.TOPICS, "read partitions")
         attempt.all_topics = tuple(sorted(listed))
 
 
 def topics_of(me: Consumer, subscription: Subscription, listed: Iterable[str]) -> tuple[str, ...]:
-    """The topics a subscription wants, in order, given all that there are."""
+    """Return the topics of a subscription, sorted, out of all `listed` ones."""
     if not subscription.is_filter:
         return tuple(sorted(name for name, _ in subscription.streams))
     allowed = topic_filter(subscription)
@@ -88,8 +88,8 @@ def topics_of(me: Consumer, subscription: Subscription, listed: Iterable[str]) -
 
 async def _read_topic_07(attempt: Attempt, topic: str) -> list[Partition]:
     found: list[Partition] = []
-    for name in await _children(attempt, registry.topic(topic), "read partitions"):
-        path = registry.topic_broker(topic, int(name))
+    for name in await _children(attempt, paths.topic(topic), "read partitions"):
+        path = paths.topic_broker(topic, int(name))
         seen = await attempt.requests(GetData(path, False, "read partitions"))
         found.extend(partitions_07(topic, name, seen.data))
     return found
@@ -97,22 +97,22 @@ async def _read_topic_07(attempt: Attempt, topic: str) -> list[Partition]:
 
 @lru_cache(maxsize=4096)
 def partitions_07(topic: str, broker: str, data: bytes | None) -> tuple[Partition, ...]:
-    """The partitions of a topic that a broker has, by what it registered under the topic."""
-    count = registry.decode_number(registry.topic_broker(topic, int(broker)), data)
-    return tuple(registry.partition_07(topic, int(broker), index) for index in range(count))
+    """Return the partitions of a topic on a broker, by the count that it registered."""
+    count = paths.decode_number(paths.topic_broker(topic, int(broker)), data)
+    return tuple(paths.partition_07(topic, int(broker), index) for index in range(count))
 
 
 async def _read_topic_08(attempt: Attempt, topic: str) -> list[Partition]:
     try:
-        seen = await attempt.requests(GetData(registry.topic(topic), False, "read partitions"))
+        seen = await attempt.requests(GetData(paths.topic(topic), False, "read partitions"))
     except NoNode:
         return []
     return partitions_08(topic, seen.data)
 
 
 def partitions_08(topic: str, data: bytes | None) -> list[Partition]:
-    """The partitions of a topic, by what is registered of it."""
-    replicas = TopicAssignment.decode(registry.topic(topic), data).replicas
+    """Return the partitions of a topic, by its registration."""
+    replicas = TopicAssignment.decode(paths.topic(topic), data).replicas
     return [Partition(topic, str(index)) for index, _ in replicas]
 
 
@@ -123,11 +123,11 @@ async def _children(attempt: Attempt, path: str, purpose: Purpose) -> tuple[str,
         return ()
 
 
-# --- what is made of it ----------------------------------------------------------------
+# --- the assignment --------------------------------------------------------------------
 
 
 async def assign_shares(attempt: Attempt) -> None:
-    """Steps 4 to 7: sort PT and CG, find my place, and take what falls to it."""
+    """Steps 4 to 7: sort PT and CG, and compute the own share."""
     me = attempt.me
     members = [(name, _streams_by_topic(attempt, wanted)) for name, wanted in attempt.members]
     attempt.view = tuple(
@@ -140,25 +140,28 @@ async def assign_shares(attempt: Attempt) -> None:
 
 
 async def take_share(attempt: Attempt) -> None:
-    """Steps 6 and 7: what falls to me by what I have seen."""
+    """Steps 6 and 7: compute the own share of `attempt.view`."""
     me = attempt.me
-    consumer_id = attempt.memory.consumer_id
+    consumer_id = attempt.state.consumer_id
     unit = me.variant.unit
     mine = [wanted for name, wanted in attempt.members if name == consumer_id]
     counts = [count for wanted in mine for count in _streams_by_topic(attempt, wanted).values()]
     most = max(counts, default=0)
     shares = share(me.assignor, attempt.view, stream_ids(unit, consumer_id, most))
-    attempt.wanted = tuple(
+    attempt.assigned = tuple(
         (partition, stream_number(unit, consumer_id, stream))
         for stream, partitions in shares.items()
         for partition in partitions
     )
     plans = {topic.topic: digests(me.assignor, topic) for topic in attempt.view}
-    await tell("assigned", plans=plans)
+    taken: dict[str, list[str]] = {topic: [] for topic in plans}
+    for partition, _ in attempt.assigned:
+        taken[partition.topic].append(partition.name)
+    await emit(EventKind.ASSIGNED, plans=plans, shares=taken)
 
 
 def _streams_by_topic(attempt: Attempt, subscription: Subscription) -> dict[str, int]:
-    """How many streams of each topic a member has; every member expands filters itself."""
+    """Return topic -> number of streams of a member, with its filter expanded."""
     if not subscription.is_filter:
         return dict(subscription.streams)
     names = topics_of(attempt.me, subscription, attempt.all_topics or ())
@@ -168,7 +171,7 @@ def _streams_by_topic(attempt: Attempt, subscription: Subscription) -> dict[str,
 def _streams_of(
     me: Consumer, topic: str, members: Sequence[tuple[str, dict[str, int]]]
 ) -> list[str]:
-    """CG: everybody's streams of a topic, or, as the pages count, everybody."""
+    """Return CG: the streams of a topic, or, as the pages count, its consumers."""
     unit = me.variant.unit
     return [
         stream
@@ -180,10 +183,9 @@ def _streams_of(
 
 @lru_cache(maxsize=256)
 def digests(assignor: str, topic: TopicView) -> tuple[str, str]:
-    """What was seen of a topic, and what was decided from it, each as a short hash.
+    """Return two short hashes: of the view of a topic, and of the decision made from it.
 
-    The first does not depend on the order in which things were seen; the second does,
-    since an assignment is made by order.
+    The first ignores order; the second does not, since the assignment depends on it.
     """
     names = [partition.name for partition in topic.partitions]
     streams = list(topic.streams)

@@ -1,4 +1,4 @@
-"""One rebalance, step by step as the design pages number them. Read this first.
+"""One rebalance, step by step as the design pages number them.
 
 The pages, for each consumer Ci of a group:
 
@@ -14,160 +14,179 @@ The pages, for each consumer Ci of a group:
          (it may take several tries until their previous owners let go)
 
 They do not say when Ci stops fetching, when it commits, or what it does if step 9 fails.
-The order of the steps, and which form of a step is taken, is the variant's: its row in
-`variants` lists them, and `make` takes them in order. A step is a coroutine that adds
-to what the attempt has found out.
+The variant decides the order of the steps and the form of each: its row in `variants` lists
+them, `STEPS` maps each to a coroutine function, and `take_steps` runs them in order. A step
+adds to what the attempt has found out.
 
-One order matters above all. Whoever still fetches a partition that it has released reads
-it together with its next owner; whoever reads an offset before it owns the partition may
-begin before the place its last owner reached. So: stop, commit, release; claim, read the
-offset, start. `kafka_07` and `kafka_08` keep the first half and swap the second; the
-pages have neither half.
+One order matters above all. A member that still fetches a partition after releasing it reads
+it together with the next owner. A member that reads an offset before it owns the partition
+may start before the last commit of the previous owner. So: stop, commit, release; claim,
+read the offset, start. `kafka_07` and `kafka_08` keep the first half and swap the second;
+the pages have neither half.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
 
-from model import claims, flaws, look, views
-from model.asks import Fetch, Partition, fetch_exactly, forget, known_positions, now_ms
-from model.assignment import UnequalSubscriptions
-from model.errors import ConnectionLoss, NoNode, SessionExpired, TransactionFailed, ZooKeeperError
-from model.member import Attempt, id_path, registration
-from model.offsets import commit_blindly, commit_fenced, read_offsets, to_commit
-from model.operations import SetData
-from model.registry import BadPayload
-from model.variants import Flaw, Step
+from watchkeeper.model.actor.effects import (
+    Fetch,
+    Partition,
+    fetch_exactly,
+    forget,
+    known_positions,
+    now_ms,
+)
+from watchkeeper.model.actor.errors import (
+    ConnectionLoss,
+    NoNode,
+    SessionExpired,
+    TransactionFailed,
+    ZooKeeperError,
+)
+from watchkeeper.model.actor.operations import SetData
+from watchkeeper.model.group import claims, pipelined_reads, reads
+from watchkeeper.model.group.assignment import UnequalSubscriptions
+from watchkeeper.model.group.offsets import commit_blindly, commit_fenced, read_offsets, to_commit
+from watchkeeper.model.group.state import Attempt, id_path, registration
+from watchkeeper.model.group.variants import CLAIM_STEPS, AfterFailure, Step
+from watchkeeper.model.registry.paths import BadPayload
+
+StepFunction = Callable[[Attempt], Awaitable[None]]
 
 ATTEMPT_ERRORS = (ZooKeeperError, BadPayload, UnequalSubscriptions)
-"""What fails an attempt without ending the turn: the shipped code caught everything."""
+"""Errors that fail an attempt without ending the turn. The shipped code caught everything."""
 
 
-async def make(attempt: Attempt, steps: tuple[Step, ...]) -> None:
-    """Take these steps in order until one of them ends the attempt."""
-    for name in steps:
+async def take_steps(
+    attempt: Attempt, steps: tuple[Step, ...], functions: Mapping[Step, StepFunction]
+) -> None:
+    """Take these steps in order until one of them ends the attempt.
+
+    ConnectionLoss and SessionExpired are raised; every other error of a step fails the
+    attempt.
+    """
+    for step in steps:
         try:
-            await _form_of(name, attempt.me.variant.flaw)(attempt)
+            await functions[step](attempt)
         except (ConnectionLoss, SessionExpired):
             raise
         except ATTEMPT_ERRORS as error:
             attempt.stopped = str(error)
-            attempt.is_final = _is_final(attempt, name)
+            attempt.is_final = _is_final(attempt, step)
         if attempt.requests.claims_are_gone:
+            # A retried request went on in a new session: the old one's claims are deleted.
             attempt.requests.claims_are_gone = False
-            attempt.remember(owned=())
+            attempt.update(owned=())
         if attempt.is_over:
             return
     attempt.succeeded = True
 
 
-def _form_of(name: Step, flaw: Flaw | None) -> Callable[[Attempt], Awaitable[None]]:
-    """How a step is done; a flaw may do it in its own way."""
-    if flaw is None:
-        return STEPS[name]
-    return flaws.FORMS.get((flaw, name), STEPS[name])
-
-
-def _is_final(attempt: Attempt, name: Step) -> bool:
+def _is_final(attempt: Attempt, step: Step) -> bool:
     """Whether an error at this step ends the whole rebalance.
 
     0.7.2 read the cluster outside its loop of attempts, so an error there ended them all.
-    A member that waits for watches has one on whatever it could not make sense of.
+    A member that waits for watches has one on every znode that it could not decode.
     """
     variant = attempt.me.variant
-    if variant.after_failure == "wait for a watch":
+    if variant.after_failure is AfterFailure.WAIT_FOR_WATCH:
         return True
-    return name == "read brokers" and not variant.cluster_read_is_retried
+    return step is Step.READ_BROKERS and not variant.cluster_read_is_retried
 
 
 async def fence(attempt: Attempt) -> None:
-    """Raise the version of the own id, so that no earlier request of mine can still succeed.
+    """Raise the version of the own registration, so that no earlier write can succeed.
 
-    After a lost connection a request may be on its way yet. It checks the version it knew;
-    once that version is gone, it cannot take effect any more, whenever it arrives.
+    After a lost connection a write may still be under way. It checks the version known when
+    it was sent; once the version is raised, that check fails whenever the write arrives.
     """
-    if attempt.memory.guard is not None:
+    if attempt.state.fence_version is not None:
         return
-    path = id_path(attempt.me, attempt.memory)
+    path = id_path(attempt.me, attempt.state)
     data = registration(attempt.me, await now_ms())
     try:
         version = await attempt.requests(SetData(path, data, purpose="fence"))
     except NoNode:
         attempt.lose_registration()
         return
-    attempt.remember(guard=version)
+    attempt.update(fence_version=version)
 
 
 async def read_brokers(attempt: Attempt) -> None:
-    """Read the brokers; 0.8 takes their absence for success and watches for the first."""
-    await views.read_brokers(attempt)
+    """Read the brokers; 0.8 succeeds without any, and watches for the first."""
+    await reads.read_brokers(attempt)
     variant = attempt.me.variant
     if not attempt.addresses and variant.is_shipped and variant.release == "0.8.2":
-        attempt.remember(sees_no_brokers=True)
+        attempt.update(sees_no_brokers=True)
         attempt.succeeded = True
 
 
 async def stop_all(attempt: Attempt) -> None:
-    """Stop fetching, altogether, and wait until that is so."""
+    """Stop all fetching, and wait until it has stopped."""
     await fetch_exactly(())
-    attempt.held = attempt.memory.owned
+    attempt.claimed = attempt.state.owned
 
 
 async def stop_lost(attempt: Attempt) -> None:
-    """Stop fetching what has fallen to others; what I keep is read without a pause."""
+    """Stop fetching the partitions assigned to others; the others go on without a pause."""
     known = frozenset(partition for partition, _ in await known_positions())
-    await fetch_exactly(attempt.fetches(known & frozenset(attempt.held)))
+    await fetch_exactly(attempt.fetches(known & frozenset(attempt.claimed)))
 
 
 async def commit(attempt: Attempt) -> None:
-    """Commit where I stand in what I am about to let go of."""
+    """Commit the positions in the partitions that are about to be released."""
     me = attempt.me
     if not me.settings.auto_commit and me.variant.release != "0.7.2":
         return
     positions = await known_positions()
     if not me.variant.fenced:
-        offsets = to_commit(me, positions, attempt.memory.owned)
+        offsets = to_commit(me, positions, attempt.state.owned)
         await commit_blindly(me, attempt.requests, offsets)
         return
     try:
         offsets = to_commit(me, positions, attempt.lost())
-        await commit_fenced(me, attempt.memory, attempt.requests, offsets)
+        await commit_fenced(me, attempt.state, attempt.requests, offsets)
     except TransactionFailed as failed:
-        attempt.remember(guard=None)
+        attempt.update(fence_version=None)
         attempt.stopped = f"the commit was refused: {failed}"
 
 
 async def read_starts(attempt: Attempt) -> None:
-    """Read where the group stands in the partitions that I have no place in yet.
+    """Read the committed offsets of the partitions without a known position.
 
-    Of all that is to be mine where the offset is read before the claim, of what I have
-    claimed where it is read after.
+    Of all assigned partitions where the variant reads before it claims; of the claimed ones
+    where it claims first.
     """
     claims_first = _claims_before_it_reads(attempt.me.variant.steps)
-    mine = frozenset(attempt.held) if claims_first else attempt.wants()
+    of_interest = frozenset(attempt.claimed) if claims_first else attempt.assigned_partitions()
     known = frozenset(partition for partition, _ in await known_positions())
-    unknown = [one for one, _ in attempt.wanted if one in mine and one not in known]
+    unknown = [
+        partition
+        for partition, _ in attempt.assigned
+        if partition in of_interest and partition not in known
+    ]
     attempt.offsets.update(await read_offsets(attempt.me, attempt.requests, unknown))
 
 
 @lru_cache
 def _claims_before_it_reads(steps: tuple[Step, ...]) -> bool:
-    """Whether step 9 comes before the offsets are read."""
-    claim = next(at for at, name in enumerate(steps) if name.startswith("9"))
-    return claim < steps.index("read offsets")
+    """Whether the variant claims before it reads the offsets."""
+    claim = next(at for at, step in enumerate(steps) if step in CLAIM_STEPS)
+    return claim < steps.index(Step.READ_OFFSETS)
 
 
 async def start(attempt: Attempt) -> None:
-    """Fetch what I have claimed."""
+    """Fetch the claimed partitions."""
     if attempt.me.variant.is_shipped:
-        attempt.remember(owned=attempt.held)
-        if len(_reachable(attempt)) < len(attempt.held):
+        attempt.update(owned=attempt.claimed)
+        if len(_reachable(attempt)) < len(attempt.claimed):
             # 0.7.2 cannot start a fetcher whose broker it did not see when it listed them.
             attempt.stopped = "a broker is not known"
             return
     elif attempt.me.variant.fenced:
-        attempt.remember(plan=_plan(attempt))
+        attempt.update(plan=_plan(attempt))
     else:
         await _forget_lost(attempt)
     await fetch_exactly((*_other_topics(attempt), *attempt.fetches(_reachable(attempt))))
@@ -175,52 +194,53 @@ async def start(attempt: Attempt) -> None:
 
 def _plan(attempt: Attempt) -> tuple[tuple[Partition, int, str], ...]:
     return tuple(
-        (partition, stream, attempt.address_of(partition)) for partition, stream in attempt.wanted
+        (partition, stream, attempt.address_of(partition))
+        for partition, stream in attempt.assigned
     )
 
 
 def _reachable(attempt: Attempt) -> frozenset[Partition]:
     if attempt.me.layout == "0.8":
-        return frozenset(attempt.held)
-    return frozenset(partition for partition in attempt.held if attempt.address_of(partition))
+        return frozenset(attempt.claimed)
+    return frozenset(partition for partition in attempt.claimed if attempt.address_of(partition))
 
 
 async def _forget_lost(attempt: Attempt) -> None:
-    owned = frozenset(attempt.memory.owned)
+    owned = frozenset(attempt.state.owned)
     positions = await known_positions()
     await forget(partition for partition, _ in positions if partition not in owned)
 
 
 def _other_topics(attempt: Attempt) -> tuple[Fetch, ...]:
-    """Topic by topic, what is fetched of the other topics goes on as it was."""
+    """Where topics are rebalanced one by one, the other topics are fetched as before."""
     if attempt.only_topic is None:
         return ()
     return tuple(
         Fetch(partition, 0, 0, attempt.address_of(partition))
-        for partition in attempt.memory.owned
+        for partition in attempt.state.owned
         if partition.topic != attempt.only_topic
     )
 
 
-STEPS: dict[Step, Callable[[Attempt], Awaitable[None]]] = {
-    "read self": views.read_self,
-    "read brokers": read_brokers,
-    "fence": fence,
-    "2 read partitions": views.read_partitions,
-    "3 read members": views.read_members,
-    "2-3 look": look.look,
-    "4-7 assign": views.assign_shares,
-    "stop all": stop_all,
-    "stop lost": stop_lost,
-    "commit": commit,
-    "8 release all": claims.release_all,
-    "8 release lost": claims.release_lost,
-    "8 release by name": claims.release_by_name,
-    "read offsets": read_starts,
-    "9 claim one by one": claims.claim_one_by_one,
-    "9 claim until released": claims.claim_until_released,
-    "9 claim what is free": claims.claim_free,
-    "9 claim what was freed": claims.claim_freed,
-    "start": start,
+STEPS: dict[Step, StepFunction] = {
+    Step.READ_SELF: reads.read_self,
+    Step.READ_BROKERS: read_brokers,
+    Step.FENCE: fence,
+    Step.READ_PARTITIONS: reads.read_partitions,
+    Step.READ_MEMBERS: reads.read_members,
+    Step.READ_PIPELINED: pipelined_reads.read_in_batches,
+    Step.ASSIGN: reads.assign_shares,
+    Step.STOP_ALL: stop_all,
+    Step.STOP_LOST: stop_lost,
+    Step.COMMIT: commit,
+    Step.RELEASE_ALL: claims.release_all,
+    Step.RELEASE_LOST: claims.release_lost,
+    Step.RELEASE_BY_NAME: claims.release_by_name,
+    Step.READ_OFFSETS: read_starts,
+    Step.CLAIM_ONE_BY_ONE: claims.claim_one_by_one,
+    Step.CLAIM_UNTIL_RELEASED: claims.claim_until_released,
+    Step.CLAIM_FREE: claims.claim_free,
+    Step.CLAIM_FREED: claims.claim_freed,
+    Step.START: start,
 }
-"""Every form of every step, by the name that the variants' table uses."""
+"""Every step and its function."""

@@ -17,7 +17,7 @@ Reset = Literal["smallest", "largest"]
 
 @dataclass(frozen=True, slots=True)
 class ConsumerSettings:
-    """What can be set of a consumer."""
+    """The settings of a consumer."""
 
     session_timeout_ms: int
     sync_time_ms: int
@@ -60,7 +60,7 @@ SETTINGS = (
         "zookeeper.session.timeout.ms",
         6000,
         6000,
-        "how long ZooKeeper waits for a sign of life before it ends the session",
+        "the time without a heartbeat after which ZooKeeper ends the session",
         least=1,
     ),
     Setting(
@@ -69,7 +69,7 @@ SETTINGS = (
         "zookeeper.sync.time.ms",
         2000,
         2000,
-        "how far a ZooKeeper follower may be behind; the default of the back-off",
+        "the largest lag of a ZooKeeper follower; the default of the back-off",
         least=1,
     ),
     Setting(
@@ -78,7 +78,7 @@ SETTINGS = (
         "rebalance.max.retries",
         4,
         4,
-        "attempts a rebalance is given",
+        "the number of attempts of a rebalance",
         least=1,
     ),
     Setting(
@@ -87,7 +87,7 @@ SETTINGS = (
         "rebalance.backoff.ms",
         None,
         None,
-        "pause after a failed attempt; by default the sync time",
+        "the pause after a failed attempt",
         least=1,
     ),
     Setting(
@@ -96,7 +96,7 @@ SETTINGS = (
         "auto.commit.enable",
         True,
         True,
-        "whether offsets are committed by themselves",
+        "whether a timer commits offsets",
     ),
     Setting(
         "auto_commit_interval_ms",
@@ -104,7 +104,7 @@ SETTINGS = (
         "auto.commit.interval.ms",
         10_000,
         60_000,
-        "how often they are",
+        "the interval of that timer",
         least=1,
     ),
     Setting(
@@ -113,7 +113,7 @@ SETTINGS = (
         "auto.offset.reset",
         "smallest",
         "largest",
-        "where to begin in a partition that has no committed offset",
+        "the first offset in a partition without a committed offset",
         choices=("smallest", "largest"),
     ),
     Setting(
@@ -122,7 +122,7 @@ SETTINGS = (
         "exclude.internal.topics",
         True,
         True,
-        "whether filters pass over the topics Kafka keeps for itself",
+        "whether filters exclude Kafka's internal topics",
     ),
     Setting(
         "assignor",
@@ -130,7 +130,7 @@ SETTINGS = (
         "partition.assignment.strategy",
         "range",
         "range",
-        "how partitions are dealt out",
+        "the assignment of partitions",
         choices=("range", "roundrobin", "roundrobin_11"),
     ),
     Setting(
@@ -139,7 +139,7 @@ SETTINGS = (
         "fetch.message.max.bytes",
         1_048_576,
         1_048_576,
-        "how much is fetched of a partition at once; no message may be larger",
+        "the size of one fetch of a partition; no message may be larger",
         least=1,
     ),
     Setting(
@@ -148,7 +148,7 @@ SETTINGS = (
         "refresh.leader.backoff.ms",
         1000,
         200,
-        "pause before a broker is asked again that had nothing, or did not answer",
+        "the pause after a fetch that found no messages or failed",
         least=1,
     ),
     Setting(
@@ -157,7 +157,7 @@ SETTINGS = (
         "queued.max.message.chunks",
         10,
         2,
-        "how many fetches wait for a stream at most",
+        "the largest number of fetched chunks in the queue of a stream",
         least=1,
     ),
     Setting(
@@ -166,7 +166,7 @@ SETTINGS = (
         "socket.timeout.ms",
         30_000,
         30_000,
-        "how long a broker may take to answer",
+        "the time limit of a broker's response",
         least=1,
     ),
     Setting(
@@ -175,7 +175,7 @@ SETTINGS = (
         "consumer.timeout.ms",
         -1,
         -1,
-        "how long a stream waits for a message before it says so; -1: for ever",
+        "the time after which a stream without messages raises an error; -1: never",
         least=-1,
     ),
 )

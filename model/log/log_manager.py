@@ -1,48 +1,52 @@
-"""All logs of one broker: where each is, and what is done with all of them from time to time.
+"""All logs of one broker: start, close, lookup, and the periodic work.
 
-A marker in the folder of the logs says that they were closed cleanly. It is written when
-the last of them has been flushed, and deleted before the first of them is opened. So it is
-there only while nothing can be torn, and where it is missing every log is recovered.
+A marker file records that the logs were closed cleanly. It is written after the last log was
+flushed, and deleted before the first one is opened. So it exists only while no log can be torn;
+without it every log is recovered.
 
-Who may do what at once: nobody else works with the logs while they `start` or `close`, and
-one at a time gets or creates logs. `flush_due` may come at any time; what `delete_old` does
-with a log is done alone, as everything that changes one is.
+Concurrency: `start` and `close` exclude all other use, and logs are created one at a time.
+`flush_due` may run at any time. `delete_old` runs within `Log.exclusively`, as every change of
+a log does.
 """
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from dataclasses import replace
 from typing import NamedTuple
 
-from model.log.errors import WrongPartition
-from model.log.folders import folder_of, partition_of
-from model.log.log import Log
-from model.log.requests import EARLIEST, LATEST
-from model.log.retention import delete_old
-from model.log.segments import Segment
-from model.log.settings import BrokerLogSettings
-from model.log.storage import CreateFile, Delete, Listed, MakeFolder
-from model.log.times import offsets_before
+from watchkeeper.model.log.folder_names import folder_of, partition_of
+from watchkeeper.model.log.format.errors import WrongPartition
+from watchkeeper.model.log.format.requests import EARLIEST, LATEST
+from watchkeeper.model.log.log import Log
+from watchkeeper.model.log.retention import delete_old
+from watchkeeper.model.log.segments import Segment
+from watchkeeper.model.log.settings import BrokerLogSettings
+from watchkeeper.model.log.storage import CreateFile, Delete, ListFolder, MakeFolder
+from watchkeeper.model.log.timestamps import offsets_before
 
 CLEANLY_CLOSED = ".kafka_cleanshutdown"
-"""The name of the marker."""
+"""The name of the marker file."""
 
 
-class Started(NamedTuple):
-    """What was found when the logs were opened."""
+class StartReport(NamedTuple):
+    """The outcome of opening the logs."""
 
     was_clean: bool
-    """Whether they had been closed; if not, each was recovered."""
+    """Whether they had been closed cleanly; if not, each was recovered."""
     cut_bytes: tuple[tuple[str, int], ...]
-    """Folder -> how much recovery has cut off, where it had to."""
+    """(folder, bytes that recovery has truncated), without folders where it had nothing to do."""
     ignored: tuple[str, ...]
-    """What is in the folder of the logs and belongs to none."""
+    """Names in the folder of the logs that belong to no log."""
+    deleted: tuple[tuple[str, int], ...] = ()
+    """(topic, partition) of the logs that were deleted with their topics."""
 
 
-class Logs:
+class LogManager:
     """The logs of one broker."""
 
-    log: type[Log] = Log
-    delete_old_of = staticmethod(delete_old)
+    log_class: type[Log] = Log
+    delete_old_segments = staticmethod(delete_old)
 
     def __init__(self, settings: BrokerLogSettings | None = None) -> None:
         self.settings = settings or BrokerLogSettings()
@@ -50,58 +54,66 @@ class Logs:
         self._is_open = False
         self._is_creating = False
 
-    # --- life --------------------------------------------------------------------------
+    # --- start and close ---------------------------------------------------------------
 
-    async def start(self) -> Started:
-        """Open all logs that there are; recover them, unless they were closed cleanly.
+    async def start(self, deleted: Collection[str] = ()) -> StartReport:
+        """Open all logs, and recover them unless they were closed cleanly.
 
-        `Damaged` if the files of one do not follow one another: the broker is not to start.
+        The logs of `deleted` topics are deleted first: their topics were deleted while no
+        process could do it.
+
+        Raises `DamagedLog` for a gap or an overlap between segments: the broker must not start.
         """
-        files = {file.name: file for file in await Listed("")}
+        files = {file.name: file for file in await ListFolder("")}
         was_clean = files.pop(CLEANLY_CLOSED, None) is not None
+        # Delete the marker first: a crash from here on must lead to recovery.
         if was_clean:
             await Delete(CLEANLY_CLOSED)
-        cut, ignored = [], []
+        cut, ignored, gone = [], [], []
         for name, file in files.items():
             key = partition_of(name) if file.is_folder else None
+            if key is not None and key[0] in deleted:
+                await Delete(name)
+                gone.append(key)
+                continue
             if key is None:
                 ignored.append(name)
                 continue
-            self._logs[key], cut_bytes = await self.log.open(
-                name, self.settings.of(key[0]), was_clean=self._trusts(was_clean)
+            self._logs[key], cut_bytes = await self.log_class.open(
+                name, self.settings.of(key[0]), was_clean=self._is_trusted(was_clean)
             )
             if cut_bytes:
                 cut.append((name, cut_bytes))
         self._is_open = True
-        return Started(was_clean, tuple(cut), tuple(ignored))
+        return StartReport(was_clean, tuple(cut), tuple(ignored), tuple(gone))
 
-    def _trusts(self, was_clean: bool) -> bool:
-        """Whether logs are as they were left, and need not be recovered."""
+    def _is_trusted(self, was_clean: bool) -> bool:
+        """Whether the logs need no recovery."""
         return was_clean
 
     async def close(self) -> None:
-        """Flush and close every log, and then say that this was done."""
+        """Flush and close every log, and then write the marker."""
         assert self._is_open, "logs are closed that were not opened"
         self._is_open = False
         for log in self.all():
             await log.close()
         await CreateFile(CLEANLY_CLOSED)
 
-    # --- which there are ---------------------------------------------------------------
+    # --- lookup ------------------------------------------------------------------------
 
     def all(self) -> tuple[Log, ...]:
-        """Every log."""
+        """Return every log."""
         return tuple(self._logs.values())
 
     @property
     def topics(self) -> tuple[str, ...]:
-        """The topics of which there is a log, sorted."""
+        """The topics with a log, sorted."""
         return tuple(sorted({topic: None for topic, _ in self._logs}))
 
     def get(self, topic: str, partition: int) -> Log | None:
-        """The log of a partition; None if nothing was ever appended to it.
+        """Return the log of a partition; None if nothing was ever appended to it.
 
-        `InvalidTopic` and `WrongPartition` if there can be none.
+        Raises `InvalidTopic` or `WrongPartition` if there cannot be one.
         """
         log = self._logs.get((topic, partition))
         if log is None or partition >= self.settings.of(topic).partitions:
@@ -109,7 +121,7 @@ class Logs:
         return log
 
     async def get_or_create(self, topic: str, partition: int) -> Log:
-        """The log of a partition, made if there is none."""
+        """Return the log of a partition, and create it first if there is none."""
         folder = self._folder_of(topic, partition)
         key = (topic, partition)
         if key not in self._logs:
@@ -118,7 +130,7 @@ class Logs:
             self._is_creating = True
             try:
                 await MakeFolder(folder)
-                self._logs[key], _ = await self.log.open(
+                self._logs[key], _ = await self.log_class.open(
                     folder, self.settings.of(topic), was_clean=False
                 )
             finally:
@@ -132,25 +144,39 @@ class Logs:
             raise WrongPartition(folder, f"the topic has {count} here, numbered from 0")
         return folder
 
+    def set_partitions(self, topic: str, count: int | None) -> None:
+        """Let a topic have so many partitions from now on; None: as many as a new topic."""
+        number = self.settings.default.partitions if count is None else count
+        own = replace(self.settings.of(topic), partitions=number)
+        topics = {**dict(self.settings.topics), topic: own}
+        self.settings = replace(self.settings, topics=tuple(sorted(topics.items())))
+
+    async def delete(self, topic: str, partition: int) -> None:
+        """Delete a log, unless there is none. Callers hold its lock."""
+        log = self._logs.get((topic, partition))
+        if log is not None:
+            await log.delete()
+            del self._logs[topic, partition]
+
     async def offsets_before(
-        self, topic: str, partition: int, time_ms: int, at_most: int
+        self, topic: str, partition: int, time_ms: int, max_offsets: int
     ) -> list[int]:
-        """Which go with a time; where there is no log, its beginning and its end are 0."""
+        """Return offsets as `timestamps.offsets_before`; 0 is both ends of a missing log."""
         log = self.get(topic, partition)
         if log is None:
-            return [0][:at_most] if time_ms in (EARLIEST, LATEST) else []
-        return await offsets_before(log, time_ms, at_most)
+            return [0][:max_offsets] if time_ms in (EARLIEST, LATEST) else []
+        return await offsets_before(log, time_ms, max_offsets)
 
-    # --- from time to time -------------------------------------------------------------
+    # --- periodic work -----------------------------------------------------------------
 
     async def flush_due(self) -> None:
-        """Flush every log that was not flushed for as long as its settings say."""
+        """Flush every log whose last flush is older than its settings allow."""
         for log in self.all():
             await log.flush_if_older(log.settings.flush_ms)
 
     async def delete_old(self) -> tuple[Segment, ...]:
-        """Delete of every log what is too old or too much; those segments are answered."""
+        """Delete the segments of all logs that exceed the retention; return them."""
         deleted: list[Segment] = []
         for log in self.all():
-            deleted += await self.delete_old_of(log)
+            deleted += await self.delete_old_segments(log)
         return tuple(deleted)

@@ -1,4 +1,8 @@
-"""What is deleted of a log: the oldest segments, by their age and by the log's size."""
+"""Retention: deletes the oldest segments of a log, by age and by the size of the log.
+
+The age of a segment is the time since its file was last modified. Segments are deleted whole
+and from the beginning, so a log keeps up to one segment more than its limits.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +10,21 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import takewhile
 
-from model.asks import now_ms
-from model.log.log import Log
-from model.log.segments import Segment
-from model.log.settings import UNLIMITED
-from model.log.storage import Touch
-from model.log.times import modified_ms
+from watchkeeper.model.actor.effects import now_ms
+from watchkeeper.model.log.log import Log
+from watchkeeper.model.log.segments import Segment
+from watchkeeper.model.log.settings import UNLIMITED
+from watchkeeper.model.log.storage import Touch
+from watchkeeper.model.log.timestamps import modified_ms
 
 
-def too_old(modified_ms: Sequence[int], now: int, retention_ms: int) -> int:
-    """How many of the first segments were not changed for longer than that."""
+def count_expired(modified_ms: Sequence[int], now: int, retention_ms: int) -> int:
+    """Return how many of the first segments were last modified over `retention_ms` ago."""
     return len(list(takewhile(lambda time: now - time > retention_ms, modified_ms)))
 
 
-def too_much(sizes_bytes: Sequence[int], retention_bytes: int) -> int:
-    """How many of the first segments can go while the rest is still as large as allowed."""
+def count_excess(sizes_bytes: Sequence[int], retention_bytes: int) -> int:
+    """Return how many of the first segments can be deleted with `retention_bytes` left."""
     surplus = sum(sizes_bytes) - retention_bytes
     if retention_bytes == UNLIMITED or surplus < 0:
         return 0
@@ -31,37 +35,35 @@ def too_much(sizes_bytes: Sequence[int], retention_bytes: int) -> int:
     return len(sizes_bytes)
 
 
-async def count_old(log: Log) -> int:
-    """How many of the first segments of a log are to go, for their age or for its size.
-
-    Both count from the first, so that the larger number is what one after the other gives.
-    """
+async def count_deletable(log: Log) -> int:
+    """Return how many of the first segments of a log exceed its retention."""
+    # Both rules delete from the beginning, so the larger count covers both.
     settings = log.settings
     modified = await modified_ms(log)
     sizes = [segment.size_bytes for segment in log.segments.view]
     return max(
-        too_old(modified, await now_ms(), settings.retention_ms),
-        too_much(sizes, settings.retention_bytes),
+        count_expired(modified, await now_ms(), settings.retention_ms),
+        count_excess(sizes, settings.retention_bytes),
     )
 
 
 async def delete_old(log: Log) -> tuple[Segment, ...]:
-    """Delete of a log what is too old or too much; those segments are answered.
+    """Delete the segments of a log that exceed its retention; return them.
 
-    If all are to go, another one is begun first, so that the end stays where it is. One that
-    is empty stays, and counts as new: to begin another at its offset would be to begin the
-    same file, and then to delete it.
+    The end offset of the log never changes: if all segments expire, the log rolls first.
     """
-    return await log.alone(partial(_delete_old, log))
+    return await log.exclusively(partial(_delete_old, log))
 
 
 async def _delete_old(log: Log) -> tuple[Segment, ...]:
-    count = await count_old(log)
+    count = await count_deletable(log)
     if count == len(log.segments.view):
         last = log.segments.last
         if last.size_bytes:
             await log.roll()
         else:
+            # A new segment would have the same offset and so the same file name as an empty
+            # last one, and the deletion would remove it (KAFKA-292). Keep it, as a new one.
             await Touch(last.path)
             count -= 1
     return await log.delete_first(count)

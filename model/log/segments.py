@@ -1,10 +1,10 @@
-"""The segments of a log: which file holds which offsets.
+"""The segments of a log: the files, and the offsets that each one holds.
 
-An offset is a position in bytes, counted from the first byte that was ever appended. A
-segment is one file; its name says at which offset it begins, and its end is where the next
-one begins. So a log needs no index: the names, sorted, are one.
+An offset is a position in bytes, counted from the first byte ever appended. A segment is one
+file. Its name is its first offset, and it ends where the next one begins. So a log needs no
+index: the sorted names are the index.
 
-What can be read of a segment is what has been flushed of it.
+Only the flushed part of a segment can be read.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from model.log.errors import LogError, OffsetOutOfRange
-from model.log.storage import File
+from watchkeeper.model.log.format.errors import LogError, OffsetOutOfRange
+from watchkeeper.model.log.storage import File
 
 SUFFIX = ".kafka"
 DIGITS = 20
 
 
-class Damaged(LogError):
-    """The files of a log are not as a log leaves them; nothing is guessed about them."""
+class DamagedLog(LogError):
+    """The files of a log contradict each other; the log is not opened by guessing."""
 
     meaning = "the log is damaged"
 
@@ -35,39 +35,41 @@ class Segment:
         self.path = path
         self.start = start
         self.size_bytes = size_bytes
-        """How much was appended."""
+        """The bytes that were appended."""
         self.flushed_bytes = size_bytes
-        """How much of it is on the disk, and so can be read."""
+        """The bytes that are on the disk, and can be read."""
         self.first_append_ms: int | None = None
-        """When its age began; None while it is empty."""
+        """The time of the first append, from which its age counts; None while it is empty."""
         self.is_mutable = True
 
     @property
     def end(self) -> int:
-        """The offset of whatever is appended next."""
+        """The offset of the next append."""
         return self.start + self.size_bytes
 
     @property
-    def readable_end(self) -> int:
-        """Up to which offset it can be read."""
+    def high_watermark(self) -> int:
+        """The offset up to which the segment can be read."""
         return self.start + self.flushed_bytes
 
     def grow(self, size_bytes: int, now_ms: int) -> None:
-        """So much was appended."""
+        """Record an append of `size_bytes`."""
         assert self.is_mutable, f"{self.path} was appended to after it had been rolled"
         self.size_bytes += size_bytes
         if self.first_append_ms is None:
             self.first_append_ms = now_ms
 
     def cut(self, size_bytes: int) -> None:
-        """Only so much is left of it, and that is on the disk."""
+        """Record a truncation to `size_bytes`, all of it on the disk."""
         self.size_bytes = self.flushed_bytes = size_bytes
+        # An empty segment has no age. Kafka kept the old one, and rolled an empty segment to
+        # the same file name (KAFKA-593, KAFKA-596).
         if not size_bytes:
             self.first_append_ms = None
 
 
 class SegmentList:
-    """Segments in the order of their offsets; who has taken the `view` keeps it as it was."""
+    """Segments in the order of their offsets. A `view` is immutable: a snapshot for readers."""
 
     __slots__ = ("view",)
 
@@ -76,31 +78,32 @@ class SegmentList:
 
     @property
     def last(self) -> Segment:
-        """The one that is appended to."""
+        """The segment that receives appends."""
         return self.view[-1]
 
     def append(self, segment: Segment) -> None:
-        """Go on with another segment."""
+        """Add a segment at the end."""
         self.view = (*self.view, segment)
 
     def remove_first(self, count: int) -> tuple[Segment, ...]:
-        """Take the oldest off, at most so many; they are answered."""
+        """Remove and return the oldest segments, at most `count`."""
         removed, self.view = self.view[:count], self.view[count:]
         return removed
 
 
 def find(segments: Sequence[Segment], offset: int, log: str = "") -> Segment | None:
-    """The segment in which an offset can be read; None exactly at the end of the last.
+    """Return the segment in which an offset can be read; None exactly at the high watermark.
 
-    Whether an entry begins at the offset is not looked at.
+    Raises `OffsetOutOfRange` before the first and after the last readable offset. The offset
+    is not checked to be the start of an entry.
     """
     if not segments:
         return None
     first, last = segments[0], segments[-1]
-    if not first.start <= offset <= last.readable_end:
-        detail = f"it has those from {first.start} to {last.readable_end}"
+    if not first.start <= offset <= last.high_watermark:
+        detail = f"it has those from {first.start} to {last.high_watermark}"
         raise OffsetOutOfRange(f"{log or 'log'} at {offset}", detail)
-    if offset == last.readable_end:
+    if offset == last.high_watermark:
         return None
     return segments[bisect_right(segments, offset, key=lambda segment: segment.start) - 1]
 
@@ -108,36 +111,39 @@ def find(segments: Sequence[Segment], offset: int, log: str = "") -> Segment | N
 # --- names -----------------------------------------------------------------------------
 
 
-def name_of(start: int) -> str:
-    """The name of the file that begins at an offset."""
+def segment_name(start: int) -> str:
+    """Return the file name of the segment that begins at an offset."""
     return f"{start:0{DIGITS}d}{SUFFIX}"
 
 
-def start_of(name: str) -> int | None:
-    """Where a file begins by its name, with any number of digits; None if it is no segment."""
+def segment_start(name: str) -> int | None:
+    """Return the first offset by a file name (any number of digits); None for other files.
+
+    Raises `DamagedLog` for a name with the suffix of a segment but without a number.
+    """
     digits = name.removesuffix(SUFFIX)
     if digits == name:
         return None
     if not (digits.isascii() and digits.isdecimal()):
-        raise Damaged(
+        raise DamagedLog(
             name,
             f"it ends like a segment but is no number before that; expected a name like "
-            f"{name_of(0)}: move it out of the folder",
+            f"{segment_name(0)}: move it out of the folder",
         )
     return int(digits)
 
 
-def segments_of(folder: str, files: Iterable[File]) -> list[Segment]:
-    """The segments that are in a folder; `Damaged` if one does not follow the other."""
+def segments_in(folder: str, files: Iterable[File]) -> list[Segment]:
+    """Return the segments of a folder; raise `DamagedLog` if there is a gap or an overlap."""
     segments = []
     for file in files:
-        start = None if file.is_folder else start_of(file.name)
+        start = None if file.is_folder else segment_start(file.name)
         if start is not None:
             segments.append(Segment(f"{folder}/{file.name}", start, file.size_bytes))
     segments.sort(key=lambda segment: segment.start)
     for before, after in pairwise(segments):
         if before.end != after.start or before.start == after.start:
-            raise Damaged(
+            raise DamagedLog(
                 before.path,
                 f"it begins at {before.start} and ends at {before.end}, but the next segment, "
                 f"{after.path}, begins at {after.start}: a file is missing, was changed or is "

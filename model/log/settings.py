@@ -1,6 +1,6 @@
-"""What can be set of a broker's logs, by Kafka 0.7's own names and with its own defaults.
+"""The settings of a broker's logs, by the names of Kafka 0.7 and with its defaults.
 
-Some settings have a second name that takes a value for each topic, as Kafka writes it
+Some settings have a second name that takes a value for each topic, in Kafka's notation
 (`clicks:1000,orders:50`) or as a mapping.
 """
 
@@ -15,13 +15,13 @@ SECOND_MS = 1000
 MINUTE_MS = 60 * SECOND_MS
 HOUR_MS = 60 * MINUTE_MS
 FIRST_CLEANUP_MS = MINUTE_MS
-"""How long after its start a broker looks for the first time for what is to be deleted."""
+"""The time from the start of a broker to its first cleanup."""
 UNLIMITED = -1
 
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
-    """What is set of one log."""
+    """The settings of one log; the table `SETTINGS` describes each field."""
 
     segment_bytes: int = 1024**3
     roll_ms: int = 168 * HOUR_MS
@@ -31,114 +31,114 @@ class LogSettings:
     retention_bytes: int = UNLIMITED
     partitions: int = 1
     largest_payload_bytes: int = 1_000_000
-    opens_compressed: bool = True
+    checks_compressed: bool = True
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerLogSettings:
-    """What is set of all logs of a broker, and of those of single topics."""
+    """The settings of all logs of a broker, with exceptions by topic."""
 
     default: LogSettings = field(default_factory=LogSettings)
     topics: tuple[tuple[str, LogSettings], ...] = ()
-    """Those that differ."""
+    """(topic, settings) of the topics that differ from the default."""
     flush_check_ms: int = 3 * SECOND_MS
     cleanup_ms: int = 10 * MINUTE_MS
 
     def of(self, topic: str) -> LogSettings:
-        """What is set of the logs of a topic."""
+        """Return the settings of the logs of a topic."""
         return dict(self.topics).get(topic, self.default)
 
 
 class Setting(NamedTuple):
-    """One row of the table: a name, the field it sets, in what unit, and what it does."""
+    """One row of the table: the key, its field, its unit and a description."""
 
     key: str
     field: str
     about: str
     unit: int = 1
-    """How much of the field's unit one is."""
+    """The value of one unit of the key in the unit of the field."""
     least: int = 1
     key_by_topic: str = ""
 
     @property
     def default(self) -> Any:
-        """The default, in the unit of its name."""
+        """The default, in the unit of the key."""
         value = DEFAULTS[self.field]
         return value if isinstance(value, bool) or value == UNLIMITED else value // self.unit
 
 
 DEFAULTS = {
-    one.name: getattr(values, one.name)
+    field.name: getattr(values, field.name)
     for values in (LogSettings(), BrokerLogSettings())
-    for one in fields(values)
+    for field in fields(values)
 }
 FLUSH_CHECK_KEY = "log.default.flush.scheduler.interval.ms"
 SETTINGS = (
     Setting(
         "log.file.size",
         "segment_bytes",
-        "a segment that is larger is rolled at the next append",
+        "the size at which a segment is rolled by the next append",
         key_by_topic="topic.log.file.size",
     ),
     Setting(
         "log.roll.hours",
         "roll_ms",
-        "so long after its first append a segment is rolled at the next one",
+        "the age of its first append at which a segment is rolled by the next one",
         HOUR_MS,
         key_by_topic="topic.log.roll.hours",
     ),
     Setting(
         "log.flush.interval",
         "flush_messages",
-        "after so many messages a log is flushed",
+        "the number of messages after which a log is flushed",
     ),
     Setting(
         "log.default.flush.interval.ms",
         "flush_ms",
-        "so long after it was flushed a log is flushed again; by default as often as is looked",
+        "the time after which a log is flushed again; default: the interval of the flush check",
         key_by_topic="topic.flush.intervals.ms",
     ),
     Setting(
         FLUSH_CHECK_KEY,
         "flush_check_ms",
-        "how often is looked which logs are to be flushed",
+        "the interval of the flush check",
     ),
     Setting(
         "log.retention.hours",
         "retention_ms",
-        "a segment that was not changed for so long is deleted",
+        "the time since its last modification after which a segment is deleted",
         HOUR_MS,
         key_by_topic="topic.log.retention.hours",
     ),
     Setting(
         "log.retention.size",
         "retention_bytes",
-        "of a log that is larger the oldest segments are deleted; -1: however large it is",
+        "the size of a log above which its oldest segments are deleted; -1: unlimited",
         least=UNLIMITED,
         key_by_topic="topic.log.retention.size",
     ),
     Setting(
         "log.cleanup.interval.mins",
         "cleanup_ms",
-        "how often is looked what is to be deleted",
+        "the interval of the retention check",
         MINUTE_MS,
     ),
     Setting(
         "num.partitions",
         "partitions",
-        "how many partitions a topic has on this broker",
+        "the number of partitions of a topic on this broker",
         key_by_topic="topic.partition.count.map",
     ),
     Setting(
         "max.message.size",
         "largest_payload_bytes",
-        "the largest payload that is taken, as it is stored: compressed, if it is",
+        "the largest payload, as it is stored (compressed, with a codec)",
     ),
     Setting(
         "log.check.compressed",
-        "opens_compressed",
-        "whether compressed messages are opened to check what is in them; not Kafka's name: "
-        "0.7.2 always does, its design says that it never does",
+        "checks_compressed",
+        "whether compressed messages are decompressed and checked; not a setting of Kafka: 0.7.2 "
+        "always checks them, its design page says that it never does",
     ),
 )
 
@@ -149,9 +149,9 @@ assert {row.field for row in SETTINGS} == DEFAULTS.keys() - {"default", "topics"
 
 
 def log_settings(given: Mapping[str, Any] | None = None) -> BrokerLogSettings:
-    """Put settings together from defaults and from what is given by Kafka's names.
+    """Return settings from a mapping of Kafka's names to values; the others are defaults.
 
-    Raises ValueError, in a sentence, for a name or a value that is not understood.
+    Raises `ValueError` for an unknown name or an invalid value.
     """
     given = dict(given or {})
     common = {
@@ -169,7 +169,7 @@ def log_settings(given: Mapping[str, Any] | None = None) -> BrokerLogSettings:
                 )
         elif key not in NAMED:
             raise ValueError(_unknown(key))
-    ours = {one.name for one in fields(BrokerLogSettings)} & common.keys()
+    ours = {field.name for field in fields(BrokerLogSettings)} & common.keys()
     default = LogSettings(**{name: common[name] for name in common.keys() - ours})
     return BrokerLogSettings(
         default,

@@ -1,16 +1,16 @@
-"""What a log asks of the storage under it, as protocol code asks ZooKeeper.
+"""The effects on files that a log yields, and the guarantees of the storage.
 
-Every class here is a frozen value; awaiting it yields it to the driver, which answers. In
-`real/` these are files, fsync and sendfile; in `sim/` a model of pagecache and disk. Paths
-are `/`-separated and relative to the folder of one broker's logs.
+Every effect is a frozen value; awaiting it yields it to the driver, which answers. In `real/`
+the answers come from files, fsync and sendfile, in `sim/` from a model of pagecache and disk.
+Paths are `/`-separated and relative to the folder of one broker's logs.
 
-What a storage promises
-  - `Append` answers how many bytes were written, which may be *fewer* than asked: whoever
-    appends has to go on with the rest.
-  - What was appended can be read at once, by any process, and survives the end of the
-    process. Only what was appended before a `Flush` was answered survives the end of the
-    host; of the rest a part may survive, cut anywhere, even with blocks of zeros in it.
-  - `Create`, `Delete` and `Rename` survive the end of the host once they are answered.
+Guarantees of a storage
+  - `Append` returns the number of bytes written, which may be *fewer* than requested: the
+    caller has to append the rest.
+  - Appended bytes can be read at once, by any process, and survive the end of the process.
+    Bytes appended before a completed `Flush` survive a crash of the host. Of later ones any
+    part may survive, cut anywhere, even with blocks of zeros in it.
+  - `CreateFile`, `Delete` and `Rename` survive a crash of the host once they are complete.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from typing import Any, NamedTuple, TypeVar
 
 from msgspec import Struct
 
-from model.log.contents import Contents
-from model.operations import Ask
+from watchkeeper.model.actor.operations import Effect
+from watchkeeper.model.log.format.contents import Contents
 
 T = TypeVar("T")
 
 
 class StorageError(Exception):
-    """The storage could not do what it was asked for."""
+    """The storage could not perform an operation."""
 
     meaning = "the storage failed"
 
@@ -41,13 +41,13 @@ class StorageError(Exception):
 
 
 class NoSuchFile(StorageError):
-    """There is no such file or folder."""
+    """The file or folder does not exist."""
 
     meaning = "there is no such file"
 
 
 class DiskFull(StorageError):
-    """There is no room left on the disk."""
+    """The disk is full."""
 
     meaning = "there is no room left on the disk"
 
@@ -59,25 +59,25 @@ class DiskFailed(StorageError):
 
 
 class StorageFailure(Struct, frozen=True):
-    """A failed answer of a storage as a value: which error, and where."""
+    """A failed operation as a value: the error class, the path and the detail."""
 
     kind: type[StorageError]
     path: str
     detail: str = ""
 
     def error(self) -> StorageError:
-        """Make the exception that this failure stands for."""
+        """Return the exception of this failure."""
         return self.kind(self.path, self.detail)
 
 
-UNKNOWN = -1
-"""A size that is not known."""
+UNKNOWN_SIZE = -1
+"""An unknown size."""
 
 
-class StorageAsk(Ask[T], frozen=True):
-    """Anything that is asked of a storage; a `StorageFailure` is raised where it was awaited."""
+class StorageEffect(Effect[T], frozen=True):
+    """An operation on the storage; a `StorageFailure` is raised where it is awaited."""
 
-    def __await__(self) -> Generator[Ask[Any], Any, T]:
+    def __await__(self) -> Generator[Effect[Any], Any, T]:
         answer: Any = yield self
         if type(answer) is StorageFailure:
             raise answer.error()
@@ -85,7 +85,7 @@ class StorageAsk(Ask[T], frozen=True):
 
 
 class File(NamedTuple):
-    """A file or folder as its folder lists it."""
+    """A file or folder in the listing of its parent."""
 
     name: str
     size_bytes: int
@@ -93,43 +93,43 @@ class File(NamedTuple):
     is_folder: bool = False
 
 
-class Listed(StorageAsk[tuple[File, ...]], frozen=True):
-    """List a folder, in the order of names; `NoSuchFile` if there is none."""
+class ListFolder(StorageEffect[tuple[File, ...]], frozen=True):
+    """List a folder, in the order of names; raise `NoSuchFile` if it does not exist."""
 
     folder: str
 
 
-class MakeFolder(StorageAsk[None], frozen=True):
-    """Make a folder, if there is none yet."""
+class MakeFolder(StorageEffect[None], frozen=True):
+    """Create a folder, unless it exists."""
 
     folder: str
 
 
-class CreateFile(StorageAsk[None], frozen=True):
-    """Make an empty file; one of that name is replaced."""
+class CreateFile(StorageEffect[None], frozen=True):
+    """Create an empty file, and replace an existing one."""
 
     path: str
 
 
-class Append(StorageAsk[int], frozen=True):
-    """Write at the end of a file; answered with how many bytes were written, maybe fewer."""
+class Append(StorageEffect[int], frozen=True):
+    """Write at the end of a file; return the number of bytes written, perhaps fewer."""
 
     path: str
     contents: Contents
 
 
-class Read(StorageAsk[Contents], frozen=True):
-    """Read at most so many bytes; fewer only at the end of the file."""
+class Read(StorageEffect[Contents], frozen=True):
+    """Read up to `size_bytes` at a position; fewer only at the end of the file."""
 
     path: str
     at: int
     size_bytes: int
 
 
-class Send(StorageAsk[int], frozen=True):
-    """Hand a part of a file to a connection without copying it; answered with the size sent.
+class Send(StorageEffect[int], frozen=True):
+    """Send a part of a file to a connection without a copy; return the number of bytes sent.
 
-    `to` is whatever the driver calls a connection.
+    `to` is a connection of the driver.
     """
 
     path: str
@@ -138,35 +138,35 @@ class Send(StorageAsk[int], frozen=True):
     to: object
 
 
-class Flush(StorageAsk[None], frozen=True):
-    """Wait until all that was appended to a file is on the disk itself."""
+class Flush(StorageEffect[None], frozen=True):
+    """Wait until all bytes appended to a file are on the disk."""
 
     path: str
-    size_bytes: int = UNKNOWN
-    """About how much that is, where it is known."""
+    size_bytes: int = UNKNOWN_SIZE
+    """The approximate number of bytes, if it is known."""
 
 
-class Truncate(StorageAsk[None], frozen=True):
-    """Cut a file to a size, and wait until that is on the disk."""
+class Truncate(StorageEffect[None], frozen=True):
+    """Truncate a file to a size, and wait until that is on the disk."""
 
     path: str
     size_bytes: int
 
 
-class Delete(StorageAsk[None], frozen=True):
-    """Delete a file, or a folder with all that is in it."""
+class Delete(StorageEffect[None], frozen=True):
+    """Delete a file, or a folder with its contents."""
 
     path: str
 
 
-class Rename(StorageAsk[None], frozen=True):
-    """Give a file another name in one step; a file that has it is replaced."""
+class Rename(StorageEffect[None], frozen=True):
+    """Rename a file atomically; an existing file of the new name is replaced."""
 
     path: str
     to: str
 
 
-class Touch(StorageAsk[None], frozen=True):
-    """Set the time of a file's last change to now."""
+class Touch(StorageEffect[None], frozen=True):
+    """Set the modification time of a file to now."""
 
     path: str

@@ -1,18 +1,28 @@
-"""The zoo: mistakes that somebody made, planted one at a time into a protocol without them.
+"""The mutant catalogue: known mistakes, each made by one variant of a sound protocol.
 
-A plant is a variant that differs in one answer from another one, its base, and a
-configuration in which a search of every interleaving finds what comes of that, while the
-base does not violate that property there. So the table shows what such a search is able to
-see. `planting` says what a plant is; the code of the mistakes is in `flaws`.
+A mutant differs from its base in one answer or one mutation. Its configuration is one in
+which a search of every interleaving finds the violation, while the base violates nothing of
+the kind there. So the table shows what such a search can find. `mutant` defines a mutant,
+`members` has the code of the mutations.
 """
 
 from __future__ import annotations
 
-from model.calm import CONSENSUS, COVER
-from model.ownership import MONOTONE, OWN_NODES, TRUTHFUL
-from model.planting import Configuration, bounded, planted
-from model.progress import PROGRESS
-from model.variants import DOCUMENTED, KAFKA_08, VARIANTS, Variant
+from watchkeeper.model.group.consumer import SHIPPED, GroupMember
+from watchkeeper.model.group.variants import (
+    DOCUMENTED,
+    KAFKA_08,
+    VARIANTS,
+    OwnIdInUse,
+    Step,
+    Variant,
+)
+from watchkeeper.model.mutants.members import MEMBERS
+from watchkeeper.model.mutants.mutant import Configuration, bounded, mutant_of
+from watchkeeper.model.mutants.mutation import Mutation
+from watchkeeper.model.properties.at_quiescence import CONSENSUS, COVER
+from watchkeeper.model.properties.ownership import MONOTONE, OWN_NODES, TRUTHFUL
+from watchkeeper.model.properties.progress import PROGRESS
 
 TWO = Configuration(members=2, brokers=2)
 """Two members that share two partitions."""
@@ -21,49 +31,49 @@ ALONE = Configuration()
 
 _ROWS = (
     # Kafka
-    planted(
+    mutant_of(
         "kafka-262-last-claim",
         "KAFKA-262: the results of the claims were folded so that only the last one counted",
         "whether its claims succeeded is what the last of them says",
         TRUTHFUL,
         Configuration(members=2, topics=(("clicks", 3),)),
-        flaw="the last claim decides",
+        mutation=Mutation.LAST_CLAIM_DECIDES,
     ),
-    planted(
+    mutant_of(
         "kafka-286-claims-kept",
         "KAFKA-286: a failed attempt left the claims that it had made, and forgot them",
-        "what an attempt has claimed before it fails stays claimed, and nobody knows whose it is",
+        "the claims of a failed attempt stay, and their owner does not know of them",
         PROGRESS,
         TWO,
-        flaw="what a failed attempt claimed is forgotten",
+        mutation=Mutation.FORGETS_CLAIMS_OF_FAILED_ATTEMPT,
     ),
-    planted(
+    mutant_of(
         "kafka-228-release-first",
         "KAFKA-228: partitions were released while their fetchers still ran",
         "it releases first, and stops fetching afterwards",
         TRUTHFUL,
         TWO,
         steps=(
-            "fence",
-            "2-3 look",
-            "4-7 assign",
-            "8 release lost",
-            "stop lost",
-            "commit",
-            "9 claim what is free",
-            "read offsets",
-            "start",
+            Step.FENCE,
+            Step.READ_PIPELINED,
+            Step.ASSIGN,
+            Step.RELEASE_LOST,
+            Step.STOP_LOST,
+            Step.COMMIT,
+            Step.CLAIM_FREE,
+            Step.READ_OFFSETS,
+            Step.START,
         ),
     ),
-    planted(
+    mutant_of(
         "kafka-265-deaf",
         "KAFKA-265, as it must not be mended: the mark is cleared when the work is done",
-        "what its watches tell while it rebalances is dropped",
+        "events that arrive during a rebalance are dropped",
         CONSENSUS,
         TWO,
-        flaw="notes that come during a rebalance are dropped",
+        mutation=Mutation.DROPS_EVENTS_OF_REBALANCE,
     ),
-    planted(
+    mutant_of(
         "kafka-1010-no-retry",
         "KAFKA-1010: the brokers were read outside of what is retried",
         "a broker that vanishes while the brokers are read ends all attempts",
@@ -72,223 +82,232 @@ _ROWS = (
         KAFKA_08,
         cluster_read_is_retried=False,
     ),
-    planted(
+    mutant_of(
         "kafka-1062-unsorted",
         "KAFKA-1062, FLINK-7143: partitions were taken in the order of a map",
         "each member deals out partitions in an order of its own",
         COVER,
         Configuration(members=2, brokers=1, topics=(("clicks", 3),)),
-        flaw="partitions are taken as listed",
+        mutation=Mutation.ASSIGNS_UNSORTED,
     ),
-    planted(
+    mutant_of(
         "kafka-1030-cache",
-        "KAFKA-1030: partitions were learnt from a cache that nobody renewed",
-        "which partitions there are is read once",
+        "KAFKA-1030: partitions came from a cache that was never refreshed",
+        "the partitions are read once",
         COVER,
         Configuration(bounded(broker_crash=1, broker_restart=1), brokers=2),
-        flaw="partitions are read once",
+        mutation=Mutation.READS_PARTITIONS_ONCE,
     ),
-    planted(
+    mutant_of(
         "kafka-1075-no-watch",
-        "KAFKA-1075: nobody watched what says how many partitions a topic has",
-        "new partitions wake nobody",
+        "KAFKA-1075: there was no watch on the number of partitions of a topic",
+        "no watch reports new partitions",
         COVER,
         Configuration(bounded(broker_crash=1, broker_restart=1), brokers=2),
-        flaw="nothing tells of new partitions",
+        mutation=Mutation.NO_WATCH_ON_PARTITIONS,
     ),
-    planted(
+    mutant_of(
         "kafka-992-old-id",
-        "KAFKA-992, ZOOKEEPER-1740: the id of the session before was taken for one's own",
+        "KAFKA-992, ZOOKEEPER-1740: the id of the session before was taken for the own one",
         "an id that holds the same data counts as registered, whichever session made it",
         COVER,
         Configuration(bounded(crash=1, restart=1)),
         DOCUMENTED,
-        own_id_in_use="mine if the data is the same",
+        own_id_in_use=OwnIdInUse.MINE_IF_SAME_DATA,
     ),
-    planted(
+    mutant_of(
         "kafka-969-no-brokers",
         "KAFKA-969: a consumer that came up before the first broker never consumed",
-        "the absence of brokers is a failure like any other, and nothing tells of their coming",
+        "the absence of brokers is a failure, and no watch reports the first broker",
         COVER,
         Configuration(bounded(broker_crash=1, broker_restart=1)),
-        flaw="no brokers is a failure",
+        mutation=Mutation.NO_BROKERS_IS_FAILURE,
     ),
-    planted(
+    mutant_of(
         "kafka-1180-unescaped",
         "KAFKA-1180: a filter was written into JSON without escaping it",
-        "a registration that nobody can read fails every attempt",
+        "a registration that cannot be decoded fails every attempt",
         COVER,
         Configuration(layout="0.8", white_list="click\\w"),
         KAFKA_08,
-        flaw="filters are not escaped",
+        mutation=Mutation.FILTERS_NOT_ESCAPED,
     ),
-    planted(
+    mutant_of(
         "kafka-154-old-position",
-        "KAFKA-154: what was known of a partition outlived a rebalance",
-        "whoever gets a partition back goes on where it stood itself, not where the group stands",
+        "KAFKA-154: positions outlived a rebalance",
+        "a partition that comes back is read from the old position, not from the committed one",
         MONOTONE,
         Configuration(bounded("settled", messages=2, join=1, leave=1), members=2, ids=("b", "a")),
-        flaw="positions outlive a hand-over",
+        mutation=Mutation.POSITIONS_OUTLIVE_RELEASE,
     ),
     # never mended
-    planted(
+    mutant_of(
         "offset-before-claim",
         "Kafka 0.7.1 to 1.1: the offset is read before the claim",
-        "it begins where its last owner had been when it looked, not where that let go",
+        "it starts at an offset from before the last commit of the previous owner",
         MONOTONE,
         Configuration(bounded("settled", messages=2, join=1), members=2, ids=("b", "a")),
         steps=(
-            "fence",
-            "2-3 look",
-            "4-7 assign",
-            "stop lost",
-            "commit",
-            "8 release lost",
-            "read offsets",
-            "9 claim what is free",
-            "start",
+            Step.FENCE,
+            Step.READ_PIPELINED,
+            Step.ASSIGN,
+            Step.STOP_LOST,
+            Step.COMMIT,
+            Step.RELEASE_LOST,
+            Step.READ_OFFSETS,
+            Step.CLAIM_FREE,
+            Step.START,
         ),
     ),
-    planted(
+    mutant_of(
         "claims-lost-on-error",
         "Kafka, all versions: after an error in mid-claim no registry knows the claims before it",
-        "it releases what it remembers, and does not remember what it claimed before an error",
+        "it releases the claims in its state, which lacks those made before an error",
         PROGRESS,
         Configuration(bounded(lost_reply=1)),
         DOCUMENTED,
         steps=(
-            "read brokers",
-            "2 read partitions",
-            "3 read members",
-            "4-7 assign",
-            "8 release all",
-            "9 claim until released",
-            "read offsets",
-            "start",
+            Step.READ_BROKERS,
+            Step.READ_PARTITIONS,
+            Step.READ_MEMBERS,
+            Step.ASSIGN,
+            Step.RELEASE_ALL,
+            Step.CLAIM_UNTIL_RELEASED,
+            Step.READ_OFFSETS,
+            Step.START,
         ),
     ),
-    planted(
+    mutant_of(
         "no-fence",
-        "Kafka, all versions: offsets are written over whatever is there",
-        "a commit that was given up lands after a later one",
+        "Kafka, all versions: offsets are written unconditionally",
+        "a commit of a lost connection takes effect after a later one",
         MONOTONE,
-        Configuration(bounded("settled", messages=2, ghost=1)),
-        flaw="commits are not fenced",
+        Configuration(bounded("settled", messages=2, late_request=1)),
+        mutation=Mutation.COMMITS_UNFENCED,
     ),
-    planted(
+    mutant_of(
         "gives-up",
         "Kafka, all versions; KAFKA-4228; wvanbergen/kafka#102: attempts run out",
         "it tries four times, gives up, and stays registered",
         COVER,
         TWO,
-        flaw="gives up what is claimed",
+        mutation=Mutation.GIVES_UP,
     ),
     # elsewhere
-    planted(
+    mutant_of(
         "adopts-by-name",
-        "CURATOR-604, kazoo-go: a claim that holds my name was taken for mine",
-        "what bears its name is its own, whichever session made it",
+        "CURATOR-604, kazoo-go: a claim that holds the own name was taken for the own one",
+        "a claim that holds its name is its own, whichever session made it",
         TRUTHFUL,
         Configuration(bounded("settled", crash=1, restart=1)),
-        flaw="what bears my name is mine",
+        mutation=Mutation.OWN_NAME_IS_OWN_CLAIM,
     ),
-    planted(
+    mutant_of(
         "claims-by-place",
-        "pykafka#336, KAFKA-370: what may change was a part of the path",
-        "a partition is claimed by the place of its broker among the brokers",
+        "pykafka#336, KAFKA-370: the path contained something that changes",
+        "the path of a claim has the position of the broker in a list",
         OWN_NODES,
         Configuration(bounded("settled", broker_crash=1), members=2, brokers=2),
-        flaw="claims go by the place in a list",
+        mutation=Mutation.CLAIMS_BY_POSITION,
+        layouts=("0.7",),
     ),
-    planted(
+    mutant_of(
         "stale-memory",
-        "pykafka#204: after an expiry the claims were taken from memory",
-        "what it had claimed it believes to have, though the session is another",
+        "pykafka#204: after an expiry the claims were taken from the state",
+        "it keeps the claims of its previous session in its state",
         TRUTHFUL,
         Configuration(bounded("settled", expire=1)),
-        flaw="claims outlive their session",
+        mutation=Mutation.CLAIMS_OUTLIVE_SESSION,
     ),
-    planted(
+    mutant_of(
         "resumes",
         "kazoo#151, go-zookeeper#83: after a break in the connection watches were gone",
-        "connected again, it goes on as if nothing could have happened meanwhile",
+        "after a reconnection it goes on and reads nothing again",
         CONSENSUS,
         Configuration(bounded("settled", disconnect=1, join=1), members=2, brokers=2),
-        flaw="goes on after a break as before",
+        mutation=Mutation.RESUMES_AFTER_DISCONNECT,
     ),
-    planted(
+    mutant_of(
         "lost-reply",
-        "pulsar#7773, KAFKA-1387: a claim that took effect and failed was another's",
-        "it waits for its own claim to go, since its answer was lost",
+        "pulsar#7773, KAFKA-1387: an own claim without a response was taken for another's",
+        "it waits for the deletion of its own claim, whose response was lost",
         COVER,
         Configuration(bounded(lost_reply=1)),
-        flaw="claims are known by memory",
+        mutation=Mutation.CLAIMS_FROM_STATE,
     ),
-    planted(
+    mutant_of(
         "clears-away",
-        "kafka-node#341: owner znodes were looked at and then deleted, whoever had them by then",
+        "kafka-node#341: owner znodes were read and then deleted, even if they had a new owner",
         "a claim by a name that it did not see in the group is deleted",
         OWN_NODES,
         TWO,
-        flaw="claims of strangers are cleared away",
+        mutation=Mutation.DELETES_CLAIMS_OF_STRANGERS,
     ),
-    planted(
+    mutant_of(
         "watches-late",
-        "wvanbergen/kafka#76, Curator: nothing watched between a read and its watch",
-        "it watches the members when it has read them",
+        "wvanbergen/kafka#76, Curator: a change between a read and its watch went unnoticed",
+        "it sets the watch on the members after the read",
         CONSENSUS,
         TWO,
-        flaw="watches after it has read",
+        mutation=Mutation.WATCHES_AFTER_READ,
     ),
-    planted(
+    mutant_of(
         "shares-for-all",
         "poseidon_cluster#3: shares were computed over members of other topics",
         "every member has a share in every topic",
         COVER,
         Configuration(members=2, topics=(("clicks", 2), ("views", 1)), wants=("clicks", "views")),
-        flaw="everybody has a share in every topic",
+        mutation=Mutation.ASSIGNS_TO_ALL_MEMBERS,
     ),
-    planted(
+    mutant_of(
         "rounds-down",
         "the design pages to the letter: N = size(PT) / size(CG)",
-        "what does not divide is left to nobody",
+        "the remainder of the division has no owner",
         COVER,
         Configuration(members=2),
         assignor="range_floor",
     ),
     # this project
-    planted(
+    mutant_of(
         "memory-lost",
         "an early version of this protocol, where a search found it",
-        "what a failed attempt has found out is forgotten with it",
+        "the state that a failed attempt has found out is dropped",
         PROGRESS,
-        Configuration(bounded(broker_crash=1, disconnect=1, ghost=1)),
-        flaw="a failed attempt leaves no memory",
+        Configuration(bounded(broker_crash=1, disconnect=1, late_request=1)),
+        mutation=Mutation.FAILED_ATTEMPT_LEAVES_NO_STATE,
     ),
-    planted(
+    mutant_of(
         "half-a-batch",
         "an early version of this protocol, where a search found it",
-        "the first failure of a batch counts for all that was asked",
+        "the first failure of a batch counts for the whole batch",
         MONOTONE,
         Configuration(bounded("settled", messages=2, expire=1), brokers=2),
-        flaw="a batch is judged by its first answer",
+        mutation=Mutation.FIRST_ANSWER_DECIDES,
     ),
-    planted(
+    mutant_of(
         "old-fence",
-        "ZooKeeper: a request may land after its connection has died",
-        "after a lost connection it raises no fence against what it sent before",
+        "ZooKeeper: a request may take effect after its connection is lost",
+        "after a lost connection it raises no fence against its earlier requests",
         COVER,
-        Configuration(bounded(ghost=1, join=1), members=2, brokers=2),
-        flaw="the fence is not raised",
+        Configuration(bounded(late_request=1, join=1), members=2, brokers=2),
+        mutation=Mutation.FENCE_NOT_RAISED,
     ),
 )
 
-PLANTS = {plant.name: plant for plant in _ROWS}
-"""Every plant, by the name of its variant."""
+MUTANTS = {mutant.name: mutant for mutant in _ROWS}
+"""Every mutant, by the name of its variant."""
 
 
 def variant_named(name: str) -> Variant | None:
-    """A variant, sound or planted; None where there is none of this name."""
+    """Return a variant, sound or mutated; None if no variant has this name."""
     if name in VARIANTS:
         return VARIANTS[name]
-    return PLANTS[name].variant if name in PLANTS else None
+    return MUTANTS[name].variant if name in MUTANTS else None
+
+
+def member_of(variant: Variant) -> GroupMember:
+    """Return what runs the turns of a variant: the shipped member, or that of a mutant."""
+    mutant = MUTANTS.get(variant.name)
+    if mutant is None or mutant.mutation is None:
+        return SHIPPED
+    return MEMBERS[mutant.mutation]

@@ -4,22 +4,36 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from model.asks import Partition
-from model.payloads import TopicAssignment
-from model.plan import ClusterPlan
-from model.registry import Layout, partition_07
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.actor.events import Command
+from watchkeeper.model.broker.administrator import assigned_after
+from watchkeeper.model.plan.plan import ClusterPlan
+from watchkeeper.model.registry.paths import Layout, partition_07
+from watchkeeper.model.registry.payloads import TopicAssignment
 
 Disks = dict[int, dict[str, int]]
 """0.7: broker -> topic -> partitions it has on disk."""
 
 
 def disks_of(plan: ClusterPlan) -> Disks:
-    """What is on the disks when a cluster begins."""
+    """The partitions on each broker's disk when a cluster starts."""
     disks: Disks = {}
     for topic in plan.topics:
         for broker_id, count in topic.by_broker:
             disks.setdefault(broker_id, {})[topic.name] = count
     return disks
+
+
+def reassign(
+    homes: dict[str, TopicAssignment], command: Command, brokers: tuple[int, ...]
+) -> None:
+    """Change the homes of a topic as the administrator does for a command (0.8)."""
+    after = assigned_after(homes, command, brokers)
+    # The other topics stay in place: live, leaders are watched while this runs.
+    if command.topic in after:
+        homes[command.topic] = after[command.topic]
+    else:
+        homes.pop(command.topic, None)
 
 
 def partitions_on(

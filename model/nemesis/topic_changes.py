@@ -1,7 +1,7 @@
-"""What it means to create, grow and delete a topic, or to move a leader: alike in every world.
+"""Creating, growing and deleting a topic, and moving a leader, the same in every world.
 
-A world says who is up, serves messages and carries orders. What is ordered, who holds what
-afterwards and what is counted stands here.
+A world reports which brokers are up, serves messages and delivers commands. This module
+decides the commands, the placement afterwards, and the counted effect.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from model.administrator import spread
-from model.answers import Order, Ordered
-from model.asks import Partition
-from model.faults import Action, Effect
-from model.payloads import TopicAssignment
-from model.plan import ClusterPlan
-from model.registry import partition_07
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.actor.events import Command, CommandKind
+from watchkeeper.model.nemesis.placement import reassign
+from watchkeeper.model.plan.faults import Action, FaultEffect
+from watchkeeper.model.plan.plan import ClusterPlan
+from watchkeeper.model.registry.paths import partition_07
+from watchkeeper.model.registry.payloads import TopicAssignment
 
 
 class Topics(Protocol):
-    """The topics of a cluster at run time, and the way to whoever has to know of a change."""
+    """The topics of a running cluster, and the processes that have to learn of a change."""
 
     @property
     def plan(self) -> ClusterPlan:
@@ -33,6 +33,10 @@ class Topics(Protocol):
     def homes(self) -> dict[str, TopicAssignment]:
         """0.8: topic -> which brokers hold which partition."""
 
+    @property
+    def deleted(self) -> dict[str, dict[str, None]]:
+        """Broker -> the deleted topics that are still on its disk."""
+
     def is_up(self, broker: str) -> bool:
         """Whether the process of a broker runs."""
 
@@ -40,31 +44,31 @@ class Topics(Protocol):
         """Let a broker that is up serve more partitions."""
 
     def remove(self, broker: str, topic: str) -> None:
-        """Let a broker that is up serve nothing of a topic any more."""
+        """Stop serving a topic on a broker that is up."""
 
-    def order(self, broker: str, order: Ordered) -> None:
+    def order(self, broker: str, order: Command) -> None:
         """Give an order to a broker that is up."""
 
-    def administer(self, order: Ordered) -> None:
+    def administer(self, order: Command) -> None:
         """Give an order to the administrator."""
 
 
-def create_topic(topics: Topics, action: Action, effect: Effect) -> None:
-    """A topic comes into being."""
-    _grow(topics, action, effect, Order.CREATE_TOPIC)
+def create_topic(topics: Topics, action: Action, effect: FaultEffect) -> None:
+    """Create a topic."""
+    _grow(topics, action, effect, CommandKind.CREATE_TOPIC)
 
 
-def add_partitions(topics: Topics, action: Action, effect: Effect) -> None:
+def add_partitions(topics: Topics, action: Action, effect: FaultEffect) -> None:
     """A topic gets more partitions."""
-    _grow(topics, action, effect, Order.ADD_PARTITIONS)
+    _grow(topics, action, effect, CommandKind.ADD_PARTITIONS)
 
 
-def _grow(topics: Topics, action: Action, effect: Effect, order: Order) -> None:
+def _grow(topics: Topics, action: Action, effect: FaultEffect, order: CommandKind) -> None:
     grow = _grow_07 if topics.plan.layout == "0.7" else _grow_08
     grow(topics, action, effect, order)
 
 
-def _grow_07(topics: Topics, action: Action, effect: Effect, order: Order) -> None:
+def _grow_07(topics: Topics, action: Action, effect: FaultEffect, order: CommandKind) -> None:
     topic = action.target
     for broker_id, count in _counts(topics.plan, action).items():
         before = topics.disks.setdefault(broker_id, {}).get(topic, 0)
@@ -75,26 +79,29 @@ def _grow_07(topics: Topics, action: Action, effect: Effect, order: Order) -> No
         new = [partition_07(topic, broker_id, index) for index in range(before, count)]
         for broker in _brokers_up(topics, broker_id):
             topics.serve(broker, new)
-            topics.order(broker, Ordered(order, topic, count))
+            topics.order(broker, Command(order, topic, count))
 
 
-def _grow_08(topics: Topics, action: Action, effect: Effect, order: Order) -> None:
+def _grow_08(topics: Topics, action: Action, effect: FaultEffect, order: CommandKind) -> None:
     topic = action.target
-    before = topics.homes.get(topic, TopicAssignment(()))
+    before = topics.homes.get(topic, TopicAssignment(())).replicas
     total = sum(_counts(topics.plan, action).values())
-    alive = tuple(one for one in _broker_ids(topics.plan) if _brokers_up(topics, one))
-    grown = topics.homes[topic] = spread(before, total, alive)
-    effect.add("partitions added", len(grown.replicas) - len(before.replicas))
-    new = grown.replicas[len(before.replicas) :]
+    alive = tuple(
+        broker_id for broker_id in _broker_ids(topics.plan) if _brokers_up(topics, broker_id)
+    )
+    command = Command(order, topic, total)
+    reassign(topics.homes, command, alive)
+    new = topics.homes[topic].replicas[len(before) :]
+    effect.add("partitions added", len(new))
     for broker_id in alive:
         its_own = [Partition(topic, str(index)) for index, homes in new if broker_id in homes]
         for broker in _brokers_up(topics, broker_id):
             topics.serve(broker, its_own)
-    topics.administer(Ordered(order, topic, total))
+    topics.administer(command)
 
 
 def _counts(plan: ClusterPlan, action: Action) -> dict[int, int]:
-    """How many partitions each broker is to have."""
+    """The number of partitions of each broker."""
     brokers = _broker_ids(plan)
     if action.option("partitions_per_broker") is not None:
         return dict.fromkeys(brokers, int(action.option("partitions_per_broker")))
@@ -117,15 +124,18 @@ def _brokers_up(topics: Topics, broker_id: int) -> list[str]:
     ]
 
 
-def delete_topic(topics: Topics, action: Action, effect: Effect) -> None:
+def delete_topic(topics: Topics, action: Action, effect: FaultEffect) -> None:
     """A topic is deleted: its files on every broker, and its registration."""
     topic = action.target
-    order = Ordered(Order.DELETE_TOPIC, topic)
-    gone = topics.homes.pop(topic, TopicAssignment(()))
+    order = Command(CommandKind.DELETE_TOPIC, topic)
+    gone = topics.homes.get(topic, TopicAssignment(()))
+    reassign(topics.homes, order, ())
     on_disks = sum(disk.pop(topic, 0) for disk in topics.disks.values())
     is_07 = topics.plan.layout == "0.7"
     effect.add("partitions deleted", on_disks if is_07 else len(gone.replicas))
     for broker in topics.plan.brokers:
+        # The entry goes when the process has deleted the files: at once, or at its next start.
+        topics.deleted.setdefault(broker.node, {})[topic] = None
         if topics.is_up(broker.node):
             topics.remove(broker.node, topic)
             if is_07:
@@ -134,7 +144,7 @@ def delete_topic(topics: Topics, action: Action, effect: Effect) -> None:
         topics.administer(order)
 
 
-def move_leader(topics: Topics, action: Action, effect: Effect) -> None:
+def move_leader(topics: Topics, action: Action, effect: FaultEffect) -> None:
     """Another broker leads a partition; it needs a replica there."""
     topic, _, index = action.target.partition("/")
     broker_id = int(str(action.option("to")).rpartition("/")[2])
@@ -142,13 +152,13 @@ def move_leader(topics: Topics, action: Action, effect: Effect) -> None:
     if broker_id not in homes.get(int(index), ()):
         return
     effect.add("leaders moved")
-    topics.administer(Ordered(Order.MOVE_LEADER, topic, int(index), broker_id))
+    topics.administer(Command(CommandKind.MOVE_LEADER, topic, int(index), broker_id))
 
 
-CHANGES: dict[str, Callable[[Topics, Action, Effect], None]] = {
+CHANGES: dict[str, Callable[[Topics, Action, FaultEffect], None]] = {
     "create_topic": create_topic,
     "add_partitions": add_partitions,
     "delete_topic": delete_topic,
     "move_leader": move_leader,
 }
-"""Verb -> what it does."""
+"""Verb -> its function."""

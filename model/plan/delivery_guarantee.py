@@ -1,4 +1,4 @@
-"""What may be promised of the messages to a group: how many are lost, how many are repeated."""
+"""Delivery guarantees: how many messages to a group may be lost, and how many repeated."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ LIMITS: dict[Semantics, tuple[int | None, int | None]] = {
     "exactly once": (0, 0),
     "measured": (None, None),
 }
-"""How many may be lost, and how many repeated; None: however many."""
+"""Semantics -> how many may be lost and repeated; None for any number."""
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
-    """What is promised of the messages of some topics to a group."""
+class DeliveryGuarantee:
+    """The delivery guarantee of some topics for a group."""
 
     semantics: Semantics
     topics: tuple[str, ...]
     most_lost: int | None = None
-    """So many may be lost, whatever the semantics say."""
+    """The number that may be lost, whatever the semantics."""
     most_repeated: int | None = None
     most_refused: int | None = None
-    """So many may be refused. Whoever is refused knows it, so it is no loss; but where all is
-    well it should not happen."""
+    """The number that may be refused. A refused message is reported to its sender, so it is not
+    lost; but without faults none should be refused."""
 
     @property
     def limits(self) -> tuple[int | None, int | None, int | None]:

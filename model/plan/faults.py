@@ -1,11 +1,11 @@
-"""What can be made to happen in a run: one alphabet for all worlds.
+"""The verbs of a timeline: faults, changes and load, one alphabet for all worlds.
 
-`VERBS` is the table of it. A scenario's timeline is a list of *actions*; each has a verb,
-a target, and either a time (`at`) or a *trigger* (`on`), which is a step of a member: the
-moment before it asks for something, or the moment after the answer has come.
+`VERBS` is the table. A scenario's timeline is a list of *actions*; each has a verb, a target,
+and either a time (`at`) or a *trigger* (`on`), which is a step of a member: the moment before
+it sends a request, or the moment after the response arrived.
 
-Every action counts what it did. A fault that did nothing is worse than none, since the
-run then seems to show what it never tried; such a run is *unknown*.
+Every action counts its effects. A run in which a fault had no effect shows nothing about that
+fault; such a run is *unknown*.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from model.operations import Purpose
+from watchkeeper.model.actor.operations import Purpose
 
 Kind = Literal["fault", "change", "load"]
 Target = Literal[
@@ -64,12 +64,14 @@ VERBS = {
         # members come and go
         Verb("start", "change", MEMBERS, "a process starts", ("as",)),
         Verb("leave", "change", MEMBERS, "a member leaves in good order"),
-        Verb("crash", "fault", _PROCESS, "a process is killed; its kernel closes what it held"),
+        Verb(
+            "crash", "fault", _PROCESS, "a process is killed; its kernel closes its connections"
+        ),
         Verb(
             "crash_host",
             "fault",
             MEMBERS,
-            "a machine is lost; nobody is told that its connections are gone",
+            "a machine is lost; its connections end without a close",
         ),
         Verb(
             "restart",
@@ -78,22 +80,20 @@ VERBS = {
             "a process that was killed starts again, under the same id or a new one",
             ("as",),
         ),
-        Verb(
-            "pause", "fault", _PROCESS, "a process stands still (GC, SIGSTOP)", ("for",), ("for",)
-        ),
+        Verb("pause", "fault", _PROCESS, "a process is paused (GC, SIGSTOP)", ("for",), ("for",)),
         # sessions and connections
         Verb(
             "expire",
             "fault",
             MEMBERS,
-            "the ensemble ends a session; with `unknown`, the client is not told for so long",
+            "the ensemble ends a session; with `unknown`, the client learns of it so much later",
             ("unknown",),
         ),
         Verb(
             "disconnect",
             "fault",
             MEMBERS,
-            "a connection breaks; the client comes back to the same session",
+            "a connection breaks; the client reconnects to the same session",
             ("for",),
         ),
         Verb(
@@ -101,18 +101,18 @@ VERBS = {
             "fault",
             ("request",),
             "a request is lost with its connection, or only its reply; a lost request may "
-            "still land later",
+            "still take effect later",
             ("lands_after",),
         ),
         Verb(
             "partition",
             "fault",
             _PROCESS,
-            "nothing passes between two sides, or in one direction only",
+            "no message passes between two sides, in both directions or in one",
             ("for", "from", "direction"),
             ("for",),
         ),
-        Verb("delay", "fault", MEMBERS, "everything takes longer", ("by", "for"), ("by", "for")),
+        Verb("delay", "fault", MEMBERS, "messages take longer", ("by", "for"), ("by", "for")),
         Verb("skew", "fault", MEMBERS, "a clock is wrong", ("by",), ("by",)),
         # the ensemble
         Verb(
@@ -132,7 +132,14 @@ VERBS = {
             ("each",),
             ("each",),
         ),
-        Verb("quorum_loss", "fault", ("ensemble",), "most servers are down", ("for",), ("for",)),
+        Verb(
+            "quorum_loss",
+            "fault",
+            ("ensemble",),
+            "a majority of the servers is down",
+            ("for",),
+            ("for",),
+        ),
         # brokers and topics
         Verb(
             "move",
@@ -146,7 +153,7 @@ VERBS = {
             "create_topic",
             "change",
             ("topic",),
-            "a topic comes into being",
+            "a topic is created",
             ("partitions", "partitions_per_broker"),
         ),
         Verb(
@@ -179,7 +186,7 @@ VERBS = {
             "disk_slow",
             "fault",
             ("broker",),
-            "a disk takes so many times as long",
+            "a disk is slower by a factor",
             ("times", "for"),
             ("times", "for"),
             worlds=SIM_ALONE,
@@ -188,7 +195,7 @@ VERBS = {
             "disk_full",
             "fault",
             ("broker",),
-            "a disk has no room left",
+            "a disk is full",
             ("for",),
             ("for",),
             worlds=SIM_ALONE,
@@ -199,7 +206,7 @@ VERBS = {
             ("broker",),
             "a write reaches the disk in part",
             worlds=(),
-            lacking="crash_host tears by itself what a disk is writing",
+            lacking="crash_host already tears the current write of a disk",
         ),
     )
 }
@@ -207,10 +214,10 @@ VERBS = {
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """A step of a member: the nth time that it asks for something of this purpose."""
+    """A step of a member: its nth request with this purpose."""
 
     node: str
-    asks: Purpose
+    purpose: Purpose
     nth: int = 1
     when: Literal["before", "after_reply"] = "after_reply"
 
@@ -228,12 +235,12 @@ class Action:
     options: tuple[tuple[Option, Any], ...] = ()
 
     def option(self, name: Option, default: Any = None) -> Any:
-        """What is given for an option."""
+        """The value of an option."""
         return dict(self.options).get(name, default)
 
     @property
     def for_us(self) -> int:
-        """How long it lasts; 0 for what is done in a moment."""
+        """How long it lasts; 0 for an action of one moment."""
         for name in ("for", "unknown"):
             lasts: int | None = dict(self.options).get(name)
             if lasts is not None:
@@ -242,28 +249,32 @@ class Action:
 
     @property
     def lasts(self) -> bool:
-        """Whether it goes on for a while and is then undone."""
+        """Whether it lasts for a while and is then undone."""
         return self.for_us > 0 or self.verb.name == "rolling_restart"
 
     @property
     def is_fault(self) -> bool:
-        """Whether it is something that goes wrong, as against an ordinary change."""
+        """Whether it is a fault, as opposed to an ordinary change."""
         return self.verb.kind == "fault"
 
     @property
     def label(self) -> str:
-        """What it is in two words."""
+        """The action in two words."""
         return f"{self.verb.name} {self.target}"
 
 
 @dataclass(slots=True)
-class Effect:
-    """What an action did in a run."""
+class FaultEffect:
+    """The effect of an action in a run."""
 
     action: Action
     at_us: int | None = None
     """When it took place; None if it never did."""
     until_us: int | None = None
+    target: str = ""
+    """The process that its role meant; empty for an action that names no role."""
+    missed: str = ""
+    """Why it found no target; empty if it found one."""
     counts: dict[str, int] = field(default_factory=dict)
 
     def add(self, what: str, number: int = 1) -> None:
@@ -271,6 +282,11 @@ class Effect:
         self.counts[what] = self.counts.get(what, 0) + number
 
     @property
+    def label(self) -> str:
+        """The action, with the process that its role meant."""
+        return f"{self.action.label} ({self.target})" if self.target else self.action.label
+
+    @property
     def is_real(self) -> bool:
-        """Whether it did anything."""
+        """Whether it had any effect."""
         return any(self.counts.values())

@@ -1,8 +1,8 @@
-"""Which cluster an event is of, and which messages mirrors carry from one to another.
+"""The cluster of an event, and the messages that mirrors carry between clusters.
 
-Partitions of two clusters may have the same name, and the messages of one producer may lie in
-both. So what is known of messages is kept by cluster, and what a group is owed on the target
-of a mirror is what producers sent to its sources.
+Partitions of two clusters may have the same name, and the messages of one producer may be in
+both. So messages are tracked by cluster, and the messages due to a group on the target of a
+mirror are those that producers sent to its sources.
 """
 
 from __future__ import annotations
@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from model.filters import compiled, normalise
-from model.plan import GroupPlan, Plan
+from watchkeeper.model.plan.plan import GroupPlan, Plan
+from watchkeeper.model.registry.topic_filter import compiled, normalise
 
 ALONE = ""
-"""The cluster of a run that is said nothing of."""
+"""The name of the cluster in a run that names none."""
 
 
-class Way(NamedTuple):
-    """What a mirror carries from one of its sources to its target."""
+class Route(NamedTuple):
+    """The topics that a mirror carries from one of its sources to its target."""
 
     source: str
     group: str
@@ -33,13 +33,13 @@ class Way(NamedTuple):
 
 
 class Routes:
-    """The clusters of a run, and the ways between them."""
+    """The clusters of a run, and the routes between them."""
 
     def __init__(self, plan: Plan | None = None) -> None:
         clusters = plan.clusters if plan is not None else ()
         groups = plan.groups if plan is not None else ()
-        self.clusters = [one.name for one in clusters] or [ALONE]
-        self.of_group = {one.name: one.cluster for one in groups}
+        self.clusters = [cluster.name for cluster in clusters] or [ALONE]
+        self.of_group = {group.name: group.cluster for group in groups}
         self.of_producer: dict[str, str] = {}
         """A producer's name in its messages -> the cluster that it sends to."""
         self.followers: dict[str, list[str]] = {}
@@ -66,22 +66,22 @@ class Routes:
         """The cluster that a group reads."""
         return self.of_group.get(group, self.clusters[0])
 
-    def ways_to(self, target: str, topic: str) -> list[Way]:
-        """The ways by which the messages of a topic come to a cluster."""
+    def ways_to(self, target: str, topic: str) -> list[Route]:
+        """The routes by which the messages of a topic reach a cluster."""
         return [way for way in self.ways if way.target == target and way.carries(topic)]
 
     def reached_from(self, cluster: str, topic: str) -> list[str]:
-        """A cluster, and every other to which its messages of a topic come."""
+        """A cluster, and every other that its messages of a topic reach."""
         found = [cluster]
-        for one in found:
+        for reached in found:
             for way in self.ways:
-                if way.source == one and way.target not in found and way.carries(topic):
+                if way.source == reached and way.target not in found and way.carries(topic):
                     found.append(way.target)
         return found
 
 
-def _ways(groups: tuple[GroupPlan, ...]) -> Iterator[Way]:
+def _ways(groups: tuple[GroupPlan, ...]) -> Iterator[Route]:
     for group in groups:
         if group.forwards is not None:
             forwards = group.forwards
-            yield Way(group.cluster, group.name, forwards.to, forwards.expression)
+            yield Route(group.cluster, group.name, forwards.to, forwards.expression)

@@ -1,24 +1,27 @@
-"""What a world is told to run: clusters, groups and a timeline, as frozen values.
+"""The plan of a run: clusters, groups and a timeline, as frozen values.
 
-A scenario file is read and checked elsewhere and becomes one of these. Times are integer
-microseconds from the beginning of the run.
+A scenario file is read and checked elsewhere and becomes a plan. Times are integer
+microseconds from the start of the run.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from model.clients.producer_settings import ProducerSettings
-from model.faults import Action
-from model.log.settings import BrokerLogSettings
-from model.program import Program
-from model.promise import Promise
-from model.registry import Layout
-from model.settings import ConsumerSettings
-from model.subscriptions import Subscription
-from model.variants import Variant
+from watchkeeper.model.actor.program import Program
+from watchkeeper.model.clients.producer.settings import ProducerSettings
+from watchkeeper.model.group.settings import ConsumerSettings
+from watchkeeper.model.group.state import configured_name
+from watchkeeper.model.group.variants import Variant
+from watchkeeper.model.log.settings import BrokerLogSettings
+from watchkeeper.model.plan.delivery_guarantee import DeliveryGuarantee
+from watchkeeper.model.plan.faults import Action
+from watchkeeper.model.registry import paths
+from watchkeeper.model.registry.paths import Layout
+from watchkeeper.model.registry.subscription import Subscription
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +57,7 @@ class BrokerPlan:
     host: str
     port: int
     starts_us: int | None = 0
-    """None for one that only the timeline starts."""
+    """None for a process that only the timeline starts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +71,10 @@ class StoragePlan:
     sends_files: bool = True
     """Whether fetches are answered with sendfile; otherwise through the broker's memory."""
     settings: BrokerLogSettings = field(default_factory=BrokerLogSettings)
-    """But for how many partitions a topic has, which the plan of the topic says."""
+    """Without the number of partitions of a topic, which the plan of the topic holds."""
 
     def settings_with(self, counts: Mapping[str, int]) -> BrokerLogSettings:
-        """The settings of a broker that has so many partitions of each topic."""
+        """The settings of a broker that has these numbers of partitions of each topic."""
         own = {
             topic: replace(self.settings.of(topic), partitions=count)
             for topic, count in counts.items()
@@ -92,7 +95,7 @@ class ClusterPlan:
     topics: tuple[TopicPlan, ...]
     session_timeout_ms: int = 6000
     storage: StoragePlan | None = None
-    """None where logs hold no messages but only grow at a rate."""
+    """None if logs hold no messages but only grow at a rate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,14 +115,14 @@ class ConsumerPlan:
 
 @dataclass(frozen=True, slots=True)
 class Handling:
-    """What the application of a member does with the messages that it is handed."""
+    """How the application of a member handles the messages it receives."""
 
     each_us: int = 0
-    """How long it takes for one."""
+    """Time for one message."""
     commits: Literal["as configured", "before", "after", "with the result"] = "as configured"
-    """When its place is stored, seen from what was fetched together."""
+    """When the position is stored, relative to the handling of a fetched chunk."""
     store: Literal["database", "segments"] = "database"
-    """What its results are stored in, where its place is stored with them."""
+    """Where results are stored, if the position is stored with them."""
 
 
 def balancer(cluster: str) -> str:
@@ -129,19 +132,21 @@ def balancer(cluster: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ProducerPlan:
-    """A process that sends what the timeline tells it to."""
+    """A process that sends messages at the rate that the timeline states."""
 
     node: str
     cluster: str
     settings: ProducerSettings
+    variant: Variant
+    """Which clients it uses: those of Kafka 0.7.2, or the corrected ones."""
     keys: int = 0
-    """Of how many keys messages have one; 0: none has."""
+    """The number of distinct keys of its messages; 0 for messages without a key."""
     is_balanced: bool = False
     """Whether a balancer deals its connections out to the brokers."""
 
     @property
     def name(self) -> str:
-        """Whose messages they are, in payloads and traces."""
+        """The producer's name in payloads and traces."""
         return self.node.replace("/", "-")
 
     @property
@@ -152,7 +157,7 @@ class ProducerPlan:
 
 @dataclass(frozen=True, slots=True)
 class Forwarding:
-    """What the consumers of a mirror do with the messages that they are handed."""
+    """Where the consumers of a mirror send the messages they receive."""
 
     mirror: str
     to: str
@@ -161,7 +166,7 @@ class Forwarding:
     """Of the topics."""
     settings: ProducerSettings
     commits: Literal["after", "before"] = "after"
-    """Whether a place moves on after its message has arrived, or when it is handed on."""
+    """Whether a position advances after its message has arrived, or when it is handed on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,17 +177,27 @@ class GroupPlan:
     cluster: str
     consumers: tuple[ConsumerPlan, ...]
     fetch_every_us: int = 1_000_000
-    promise: Promise | None = None
-    """What is promised of the messages."""
+    guarantee: DeliveryGuarantee | None = None
+    """The delivery guarantee of its messages."""
     handling: Handling = Handling()
     forwards: Forwarding | None = None
-    """To which cluster, where the group is one of a mirror's."""
+    """The target cluster, if the group is one of a mirror's."""
     follows: str = ""
-    """The group whose work it goes on with on another cluster: what that has had counts."""
+    """The group on another cluster that it takes over from: what that group consumed counts as
+    consumed."""
+
+    @property
+    def is_committed_by_hand(self) -> bool:
+        """Whether its applications order a commit for each delivery."""
+        return self.forwards is None and self.handling.commits in ("before", "after")
+
+
+def _name_of(group: GroupPlan, member: ConsumerPlan) -> str:
+    return configured_name(member.variant, group.name, member.host, member.configured_id)
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
+class Sometimes:
     """Something that is looked for in a run: that happened at least once, or never."""
 
     event: str
@@ -207,7 +222,7 @@ class Happening:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A whole run but for its seed."""
+    """A whole run, except its seed."""
 
     name: str
     about: str
@@ -217,10 +232,10 @@ class Plan:
     timeline: tuple[Action, ...]
     settle_us: int
     producers: tuple[ProducerPlan, ...] = ()
-    sometimes: tuple[Happening, ...] = ()
-    """What must have happened, or the run shows nothing."""
-    never: tuple[Happening, ...] = ()
-    """What must not have happened."""
+    sometimes: tuple[Sometimes, ...] = ()
+    """Events that must happen; without them the run shows nothing."""
+    never: tuple[Sometimes, ...] = ()
+    """Events that must not happen."""
     strict_ownership: bool = False
     """Whether the strict form of single ownership counts for the verdict."""
     progress_within_us: int | None = None
@@ -240,6 +255,16 @@ class Plan:
         """Node -> group, for every consumer."""
         return {consumer.node: group.name for group, consumer in self.consumers()}
 
+    def shared_ids(self) -> Mapping[str, str]:
+        """Node -> the path of its registration, for consumers whose id another one has too."""
+        found = {
+            member.node: paths.member(group.name, _name_of(group, member))
+            for group, member in self.consumers()
+            if member.configured_id
+        }
+        numbers = Counter(found.values())
+        return {node: path for node, path in found.items() if numbers[path] > 1}
+
     @property
     def has_own_program(self) -> bool:
         """Whether a consumer runs a program of the user's own."""
@@ -247,7 +272,7 @@ class Plan:
 
     @property
     def calm_us(self) -> int:
-        """When everybody has started and the last action that has a time is over.
+        """When every process has started and the last action that has a time is over.
 
         Faults by trigger may come later.
         """

@@ -1,43 +1,56 @@
-"""Judges of what must hold at rest: cover, consensus and balance."""
+"""Judges of what must hold at rest: full cover, consensus, an agreed view, and balance."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from model.asks import Partition
-from model.filters import topic_filter
-from model.history import History, NodeState
-from model.ownership import First
-from model.plan import ConsumerPlan, GroupPlan, Plan
-from model.subscriptions import Subscription
-from model.verdicts import Finding, Property, Verdict, counted, seconds
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.group.variants import Unit
+from watchkeeper.model.plan.plan import ConsumerPlan, GroupPlan, Plan
+from watchkeeper.model.properties.history import History, NodeState
+from watchkeeper.model.properties.ownership import First
+from watchkeeper.model.properties.verdicts import Finding, Property, counted, seconds, unexercised
+from watchkeeper.model.registry.subscription import Subscription
+from watchkeeper.model.registry.topic_filter import topic_filter
+
+AT_REST = "a group at rest with a member and a partition for it"
 
 COVER = Property(
     "full cover",
     "at rest",
     "every partition whose broker is alive is fetched by exactly one member, if the group has "
     "a live stream for its topic",
+    exercise=AT_REST,
 )
 CONSENSUS = Property(
     "consensus",
     "at rest",
-    "all members of a group computed the same assignment from the same view",
+    "no partition is in the shares of two members, as each of them computed its own",
+    exercise=AT_REST,
+)
+AGREED = Property(
+    "agreed view",
+    "at rest",
+    "all members of a group computed their shares from the same view, in the same order",
+    exercise=AT_REST,
 )
 BALANCE = Property(
     "balance",
     "at rest",
     "the streams of a topic differ by at most one partition, or as the assignor declares, and "
     "its connections to brokers lie within their bounds",
+    exercise=AT_REST,
 )
 
 
 @dataclass(slots=True)
 class CalmJudge:
-    """Looks at every group each time it has come to rest."""
+    """Judges every group each time it has come to rest."""
 
     plan: Plan
     cover: First = field(default_factory=First)
     consensus: First = field(default_factory=First)
+    agreed: First = field(default_factory=First)
     balance: First = field(default_factory=First)
     rests: int = 0
     partitions: int = 0
@@ -49,13 +62,14 @@ class CalmJudge:
     def look(self, history: History, group: GroupPlan) -> None:
         """Judge one group, which is at rest."""
         self.rests += 1
-        live = [member for member in group.consumers if history.node(member.node).is_alive]
+        live = [member for member in group.consumers if history.is_member(member.node)]
         for topic, partitions in self._topics(history, group).items():
             takers = [member for member in live if streams_of(member, topic) > 0]
             if takers:
                 self.partitions += len(partitions)
                 covered = self._look_at_cover(history, group, partitions)
                 self._look_at_consensus(history, takers, topic)
+                self._look_at_views(history, takers, topic)
                 if covered:
                     self._look_at_balance(history, group, takers, topic, partitions)
 
@@ -74,13 +88,17 @@ class CalmJudge:
         self, history: History, group: GroupPlan, partitions: list[Partition]
     ) -> bool:
         wrong = []
+        without = False
         for partition in partitions:
             fetchers = sorted(history.fetchers.get((group.name, partition), {}))
             if len(fetchers) != 1:
-                wrong.append(f"{partition} ({' and '.join(fetchers) or 'nobody'})")
+                wrong.append(f"{partition} ({' and '.join(fetchers) or 'no member'})")
+                without = without or not fetchers
         if wrong:
+            which = "no member" if without else "several members"
             self.cover.note(
                 history.now_us,
+                f"{which} of a group at rest fetch{'es' if without else ''} a partition",
                 f"at rest at {seconds(history.now_us)}, {len(wrong)} of {len(partitions)} "
                 f"partitions were not fetched by exactly one member: {_some(wrong)}",
             )
@@ -91,14 +109,35 @@ class CalmJudge:
     def _look_at_consensus(
         self, history: History, takers: list[ConsumerPlan], topic: str
     ) -> None:
+        """Compare the shares: two members may see the same and deal it out differently."""
+        owners: dict[str, list[str]] = {}
+        for member in takers:
+            for name in history.node(member.node).shares.get(topic, ()):
+                owners.setdefault(name, []).append(member.node)
+        shared = [
+            f"{topic}/{name} ({_and(sorted(nodes))})"
+            for name, nodes in sorted(owners.items())
+            if len(nodes) > 1
+        ]
+        if shared:
+            self.consensus.note(
+                history.now_us,
+                "a partition is in the shares of several members of a group at rest",
+                f"at rest at {seconds(history.now_us)}, "
+                f"{counted(len(shared), 'partition was', 'partitions were')} in the shares of "
+                f"several members: {_some(shared)}",
+            )
+
+    def _look_at_views(self, history: History, takers: list[ConsumerPlan], topic: str) -> None:
         plans = {member.node: history.node(member.node).plans.get(topic) for member in takers}
         different = {plan: name for name, plan in reversed(plans.items())}
         if len(different) > 1:
             names = sorted(different.values())
-            self.consensus.note(
+            self.agreed.note(
                 history.now_us,
-                f"at rest at {seconds(history.now_us)}, {_and(names)} had decided "
-                f"differently about {topic}",
+                "members of a group at rest had different views",
+                f"at rest at {seconds(history.now_us)}, {_and(names)} had computed their shares "
+                f"of {topic} from different views",
             )
 
     # --- balance -----------------------------------------------------------------------
@@ -123,6 +162,7 @@ class CalmJudge:
             least = min(counts, key=lambda stream: counts[stream])
             self.balance.note(
                 history.now_us,
+                "two streams of a topic differ by more than one partition",
                 f"at rest at {seconds(history.now_us)}, {_stream(most)} had {counts[most]} "
                 f"partitions of {topic} and {_stream(least)} had {counts[least]}",
             )
@@ -136,7 +176,7 @@ class CalmJudge:
         topic: str,
         partitions: list[Partition],
     ) -> None:
-        """Partitions sorted by broker leave few members with two brokers: count them."""
+        """Count the members with two brokers: partitions sorted by broker leave few of them."""
         pairs = {
             (member.node, partition.name.split("-")[0])
             for member in takers
@@ -150,6 +190,7 @@ class CalmJudge:
         if not least <= len(pairs) <= most:
             self.balance.note(
                 history.now_us,
+                "the connections of a topic lie outside their bounds",
                 f"at rest at {seconds(history.now_us)}, {members} members held {len(pairs)} "
                 f"connections to {brokers} brokers of {topic}; expected {least} to {most}",
             )
@@ -157,24 +198,23 @@ class CalmJudge:
     # --- the end -----------------------------------------------------------------------
 
     def findings(self) -> list[Finding]:
-        """What was found."""
+        """The findings of every group."""
         if not self.partitions:
-            never = (
+            reason = (
                 "no group had a member and a partition for it while it was at rest"
                 if self.rests
                 else "no group ever came to rest while no fault was in force"
             )
-            return [
-                Finding(claim, Verdict.UNKNOWN, never) for claim in (COVER, CONSENSUS, BALANCE)
-            ]
+            return [unexercised(claim, reason) for claim in (COVER, CONSENSUS, AGREED, BALANCE)]
         times = f"{counted(self.rests, 'time')} a group was at rest"
         shares = f"{times}; streams differed by at most {self.widest}"
         if self.connections:
             shares = f"{shares}; at the end {self.connections[-1]}"
         return [
-            self.cover.finding(COVER, f"{times}, each partition with one member"),
-            self.consensus.finding(CONSENSUS, f"{times}, with one decision among its members"),
-            self.balance.finding(BALANCE, shares),
+            self.cover.finding(COVER, f"{times}, each partition with one member", self.rests),
+            self.consensus.finding(CONSENSUS, f"{times}, no partition in two shares", self.rests),
+            self.agreed.finding(AGREED, f"{times}, with one view among its members", self.rests),
+            self.balance.finding(BALANCE, shares, self.rests),
         ]
 
 
@@ -194,16 +234,16 @@ Stream = tuple[str, int]
 def _stream_counts(
     history: History, takers: list[ConsumerPlan], topic: str | None
 ) -> dict[Stream, int]:
-    """How many partitions each stream has, of one topic or of all."""
+    """The number of partitions of each stream, of one topic or of all."""
     counts: dict[Stream, int] = {}
     for member in takers:
         state: NodeState = history.node(member.node)
         wanted = (
-            max((streams_of(member, one.topic) for one in state.fetching), default=1)
+            max((streams_of(member, partition.topic) for partition in state.fetching), default=1)
             if topic is None
             else streams_of(member, topic)
         )
-        streams = 1 if member.variant.unit == "consumer" else wanted
+        streams = 1 if member.variant.unit is Unit.CONSUMER else wanted
         for stream in range(streams):
             counts[member.node, stream] = 0
         for partition, stream in state.fetching.items():

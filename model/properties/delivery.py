@@ -1,61 +1,77 @@
-"""Judges of messages: that none is lost or repeated beyond what was promised, and their order.
+"""Judges of delivery: losses and repeats within the guarantee, and the order of messages.
 
-What is promised is one of four things. *At most once*: none is handed on twice. *At least
-once*: none is lost. *Exactly once*: both. *Measured*: neither is promised, both are counted.
-A promise may bear limits of its own: so many lost and so many repeated are still as agreed.
+A guarantee is one of four. *At most once*: no message is handed on twice. *At least once*: no
+message is lost. *Exactly once*: both. *Measured*: neither is guaranteed, both are counted. A
+guarantee may have limits of its own: that many losses and repeats are still allowed.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import compress
 from typing import Any, ClassVar, Literal
 
-from model import registry
-from model.accounts import Account
-from model.asks import Partition
-from model.delivery import Ledger, Lot, Messages
-from model.ownership import First
-from model.promise import Promise
-from model.routes import Routes
-from model.trace import Event
-from model.verdicts import Finding, Property, Verdict, seconds
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.delivery.counts import DeliveryCounts
+from watchkeeper.model.delivery.ledger import Ledger, MessageRange, Messages
+from watchkeeper.model.plan.delivery_guarantee import DeliveryGuarantee
+from watchkeeper.model.plan.mirror_routes import Routes
+from watchkeeper.model.properties.ownership import First
+from watchkeeper.model.properties.verdicts import Finding, Property, Verdict, seconds, unexercised
+from watchkeeper.model.registry import paths
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import Event
 
 DELIVERY = Property(
     "delivery",
     "end",
-    "no message is lost, and none is handed on twice, beyond what is promised of the group",
+    "messages are lost or consumed twice only as far as the group's delivery guarantee allows",
+    exercise="a message that is sent or handed on",
 )
 ORDER = Property(
     "order",
     "always",
-    "a group is handed the messages of one producer in one partition in the order it sent them, "
-    "but for repeats",
+    "a group consumes the messages of one producer in one partition in the order of sending, "
+    "except for repeats",
+    exercise="a message that is handed on",
 )
 COMMITS = Property(
     "sane commits",
     "always",
-    "a committed offset is not negative, and no further than what was handed on",
+    "a committed offset is not negative, and not above the consumed offset",
+    exercise="an offset that is committed",
+    is_optional=True,
 )
 
+FATES = ("messages are lost", "messages are handed on again", "messages are refused")
+"""What a guarantee limits, in the order of its limits."""
 
-def judged(account: Account, promise: Promise, homes: Mapping[str, str]) -> Finding:
-    """Whether what became of the messages is what was promised.
 
-    `homes` says to which cluster each producer sends, where some of it has been mirrored.
+def judged(
+    account: DeliveryCounts, guarantee: DeliveryGuarantee, homes: Mapping[str, str]
+) -> Finding:
+    """Judge the fate of a group's messages by its guarantee.
+
+    `homes` maps each producer to the cluster it sends to, if messages are mirrored.
     """
-    claim = Property(f"{DELIVERY.name} to {account.group}", DELIVERY.kind, DELIVERY.says)
-    if not (account.accepted or account.consumed or account.refused):
-        return Finding(claim, Verdict.UNKNOWN, "no message was sent, and none was handed on")
+    claim = replace(DELIVERY, name=f"{DELIVERY.name} to {account.group}", family=DELIVERY.name)
+    exercised = account.accepted + account.consumed + account.refused
+    if not exercised:
+        return unexercised(claim)
     counted = (account.lost, account.duplicated, account.refused)
     exceeded = [
         limit is not None and number > limit
-        for number, limit in zip(counted, promise.limits, strict=True)
+        for number, limit in zip(counted, guarantee.limits, strict=True)
     ]
-    said = f"{promise.semantics}: {_counted(account)}{_by_home(account, homes)}"
-    return Finding(claim, Verdict.VIOLATED if any(exceeded) else Verdict.HOLDS, said)
+    message = f"{guarantee.semantics}: {_counted(account)}{_by_home(account, homes)}"
+    if not any(exceeded):
+        return Finding(claim, Verdict.HOLDS, message, exercised=exercised)
+    shape = f"{' and '.join(compress(FATES, exceeded))}, beyond the guarantee"
+    return Finding(claim, Verdict.VIOLATED, message, exercised=exercised, shape=shape)
 
 
-def _counted(account: Account) -> str:
+def _counted(account: DeliveryCounts) -> str:
     parts = [f"{account.accepted:,} messages accepted, {account.consumed:,} handed on"]
     if account.lost:
         parts.append(
@@ -75,7 +91,7 @@ def _counted(account: Account) -> str:
     return ", ".join(parts)
 
 
-def _by_home(account: Account, homes: Mapping[str, str]) -> str:
+def _by_home(account: DeliveryCounts, homes: Mapping[str, str]) -> str:
     """Of which clusters' messages that is, where there are several."""
     counted: dict[str, dict[str, int]] = {}
     for what, numbers in (("lost", account.lost_of), ("again", account.repeated_of)):
@@ -84,14 +100,14 @@ def _by_home(account: Account, homes: Mapping[str, str]) -> str:
             of[what] = of.get(what, 0) + number
     if len(set(homes.values())) < 2 or not counted:
         return ""
-    said = [
+    message = [
         f"of {home}'s " + " and ".join(f"{number:,} {what}" for what, number in of.items())
         for home, of in sorted(counted.items())
     ]
-    return f" ({', '.join(said)})"
+    return f" ({', '.join(message)})"
 
 
-def _worst(account: Account, what: Literal["skipped", "duplicated"]) -> str:
+def _worst(account: DeliveryCounts, what: Literal["skipped", "duplicated"]) -> str:
     """Where most of it happened, if it happened in several partitions."""
     found = [(getattr(share, what), share.partition) for share in account.shares]
     found = [(number, partition) for number, partition in found if number]
@@ -104,13 +120,13 @@ def _worst(account: Account, what: Literal["skipped", "duplicated"]) -> str:
 # --- from the trace --------------------------------------------------------------------
 
 
-def lots_of(event: Event) -> Iterable[Lot]:
+def ranges_of(event: Event) -> Iterable[MessageRange]:
     """The messages that an event of a trace is about."""
-    return (Lot(*one) for one in event.detail["lots"])
+    return (MessageRange(*pair) for pair in event.detail["ranges"])
 
 
 def partition_of(event: Event) -> Partition:
-    """The partition that an event is about; where a program tells of it, the detail names it."""
+    """The partition of an event; an event of a program names it in its detail."""
     return Partition(event.topic, event.partition or event.detail["partition"])
 
 
@@ -118,28 +134,36 @@ class DeliveryJudge:
     """Follows every message through a trace."""
 
     KINDS: ClassVar = frozenset(
-        {"sent", "stored", "opened", "consumed", "handled", "offset reset", "applied"}
+        {
+            EventKind.SENT,
+            EventKind.STORED,
+            EventKind.LOG_OPENED,
+            EventKind.CONSUMED,
+            EventKind.HANDLED,
+            EventKind.OFFSET_RESET,
+            EventKind.APPLIED,
+        }
     )
 
     def __init__(
         self,
-        promises: Mapping[str, Promise],
+        guarantees: Mapping[str, DeliveryGuarantee],
         says_handled: Collection[str] = (),
         routes: Routes | None = None,
     ) -> None:
         self.routes = routes or Routes()
-        self.promises = promises
-        """Group -> what is promised to it."""
+        self.guarantees = guarantees
+        """Group -> its delivery guarantee."""
         self.says_handled = frozenset(says_handled)
-        """Groups whose applications say when they are done with a message. Only then does it
-        count for them; for the others it does when it is handed on."""
+        """Groups whose applications report a message as handled. Only then does it count for
+        them; for other groups it counts when it is handed on."""
         self.ledgers = {name: Ledger() for name in self.routes.clusters}
-        """What became of the messages of each cluster."""
+        """Cluster -> the ledger of its messages."""
         for followers in self.routes.followers.values():
             for name in followers:
                 self._ledger_of(name).goes_on.add(name)
         self._handed = Ledger()
-        """What was handed on, whether or not it was handled then."""
+        """The messages handed on, whether or not they were handled then."""
         self.order = First()
         self.commits = First()
         self.handed_on = 0
@@ -149,32 +173,32 @@ class DeliveryJudge:
         self._sane: dict[tuple[str, Partition], int] = {}
         """(Group, partition) -> the highest offset that may be committed."""
         self._ends: dict[tuple[str, Partition], int] = {}
-        """(Cluster, partition) -> the end of its log, as far as anybody has said."""
+        """(Cluster, partition) -> the end of its log, as far as it is known."""
         self._handlers: dict[str, Callable[[Event], None]] = {
-            "sent": self._sent,
-            "stored": self._stored,
-            "opened": self._opened,
-            "consumed": self._consumed,
-            "handled": self._handled,
-            "offset reset": self._reset,
-            "applied": self._applied,
+            EventKind.SENT: self._sent,
+            EventKind.STORED: self._stored,
+            EventKind.LOG_OPENED: self._opened,
+            EventKind.CONSUMED: self._consumed,
+            EventKind.HANDLED: self._handled,
+            EventKind.OFFSET_RESET: self._reset,
+            EventKind.APPLIED: self._applied,
         }
 
     def take(self, event: Event) -> None:
-        """Take an event of one of these kinds into account."""
+        """Process an event of one of these kinds."""
         self._handlers[event.kind](event)
 
     def _sent(self, event: Event) -> None:
         detail: Any = event.detail
-        told = (event.topic, detail["producer"], detail["first"], detail["end"])
+        sent = (event.topic, detail["producer"], detail["first"], detail["end"])
         for cluster in self.routes.reached_from(self.routes.cluster_of(event.node), event.topic):
-            self.ledgers[cluster].send(*told, detail["outcome"])
+            self.ledgers[cluster].send(*sent, detail["outcome"])
 
     def _stored(self, event: Event) -> None:
         cluster, partition = self.routes.cluster_of(event.node), partition_of(event)
-        for lot in lots_of(event):
-            self.ledgers[cluster].store(partition, lot)
-            self._ends[cluster, partition] = lot.to
+        for message_range in ranges_of(event):
+            self.ledgers[cluster].store(partition, message_range)
+            self._ends[cluster, partition] = message_range.to
 
     def _opened(self, event: Event) -> None:
         cluster, partition = self.routes.cluster_of(event.node), partition_of(event)
@@ -186,38 +210,42 @@ class DeliveryJudge:
 
     def _consumed(self, event: Event) -> None:
         partition = partition_of(event)
-        for lot in lots_of(event):
-            self._look_at_order(event, partition, lot)
-            self._handed.consume(event.group, partition, lot)
+        for message_range in ranges_of(event):
+            self._look_at_order(event, partition, message_range)
+            self._handed.consume(event.group, partition, message_range)
             if event.group not in self.says_handled:
-                self._had(event.group, partition, lot)
-            self._allow(event.group, partition, lot.to)
-            self.handed_on += lot.size
+                self._had(event.group, partition, message_range)
+            self._allow(event.group, partition, message_range.to)
+            self.handed_on += message_range.size
 
     def _handled(self, event: Event) -> None:
         if event.group in self.says_handled:
-            for lot in lots_of(event):
-                self._had(event.group, partition_of(event), lot)
+            for message_range in ranges_of(event):
+                self._had(event.group, partition_of(event), message_range)
 
-    def _had(self, group: str, partition: Partition, lot: Lot) -> None:
-        """A group has had messages, and so have those that go on with its work."""
-        self._ledger_of(group).consume(group, partition, lot)
+    def _had(self, group: str, partition: Partition, message_range: MessageRange) -> None:
+        """Record messages for a group and for the groups that take over from it."""
+        self._ledger_of(group).consume(group, partition, message_range)
         for follower in self.routes.followers.get(group, ()):
-            self._ledger_of(follower).have(follower, partition.topic, lot)
+            self._ledger_of(follower).have(follower, partition.topic, message_range)
 
-    def _look_at_order(self, event: Event, partition: Partition, lot: Lot) -> None:
+    def _look_at_order(
+        self, event: Event, partition: Partition, message_range: MessageRange
+    ) -> None:
         if self.routes.ways_to(self.routes.cluster_of_group(event.group), partition.topic):
-            return  # a mirror keeps the order of a partition of its source, and of no other
-        key = (event.group, partition, lot.producer)
+            return  # a mirror preserves the order within one source partition only
+        key = (event.group, partition, message_range.producer)
         latest = self._latest.get(key, 0)
-        new = self._handed.first_new(event.group, partition.topic, lot)
+        new = self._handed.first_new(event.group, partition.topic, message_range)
         if new is not None and new < latest:
             self.order.note(
                 event.t_us,
+                "a group is handed a message after a later one of the same producer",
                 f"at {seconds(event.t_us)} {event.node} was handed message {new} of "
-                f"{lot.producer} in {partition}, where message {latest - 1} had come before",
+                f"{message_range.producer} in {partition}, where message {latest - 1} had come "
+                "before",
             )
-        self._latest[key] = max(latest, lot.end)
+        self._latest[key] = max(latest, message_range.end)
 
     def _reset(self, event: Event) -> None:
         partition = partition_of(event)
@@ -230,19 +258,21 @@ class DeliveryJudge:
 
     def _applied(self, event: Event) -> None:
         for change in event.detail["did"]:
-            place = registry.parse_offset(change[1]) if change[0] != "deleted" else None
+            place = paths.parse_offset(change[1]) if change[0] != "deleted" else None
             if place is not None and change[3] is not None:
                 self._look_at_commit(event, *place, change[3])
 
     def _look_at_commit(self, event: Event, group: str, partition: Partition, data: str) -> None:
         self.committed += 1
-        number = registry.offset_in(data)
+        number = paths.offset_in(data)
         offset = -1 if number is None else number
         most = self._most(group, partition)
         if offset < 0 or (most is not None and offset > most):
             come = f"what lies before {most}" if most else "nothing"
             self.commits.note(
                 event.t_us,
+                "a member commits "
+                + ("a negative offset" if offset < 0 else "more than it was handed"),
                 f"at {seconds(event.t_us)} {event.detail['by']} committed {data} for "
                 f"{partition}, of which {group} had been handed {come}",
             )
@@ -251,16 +281,16 @@ class DeliveryJudge:
     def _most(self, group: str, partition: Partition) -> int | None:
         """The highest offset that may be committed.
 
-        A group of which nothing was seen may have come from an earlier run, but never beyond
-        the end of the log; None where nothing is known of that either.
+        A group that has consumed nothing may have committed in an earlier run, but never beyond
+        the end of the log; None if that end is unknown too.
         """
         end = self._ends.get((self.routes.cluster_of_group(group), partition))
         return self._sane.get((group, partition), end)
 
     # --- the end -----------------------------------------------------------------------
 
-    def _account(self, group: str, topics: Sequence[str]) -> Account:
-        """What became of a group's messages; what lies at a source may yet be mirrored."""
+    def _account(self, group: str, topics: Sequence[str]) -> DeliveryCounts:
+        """The counts of a group's messages; messages at a source may still be mirrored."""
         cluster = self.routes.cluster_of_group(group)
         coming = {topic: self._coming(cluster, topic) for topic in topics}
         return self._ledger_of(group).account(group, topics, coming)
@@ -273,21 +303,20 @@ class DeliveryJudge:
         return found
 
     def findings(self) -> list[Finding]:
-        """What was found: one for each promise, and what holds always."""
+        """The findings: one for each guarantee, and those that hold always."""
         return [
             *(
-                judged(self._account(group, promise.topics), promise, self.routes.of_producer)
-                for group, promise in sorted(self.promises.items())
+                judged(self._account(group, guarantee.topics), guarantee, self.routes.of_producer)
+                for group, guarantee in sorted(self.guarantees.items())
             ),
             self.order.finding(
                 ORDER,
                 f"{self.handed_on:,} messages were handed on, each after those before it",
-                unseen="" if self.handed_on else "no message was handed on",
+                self.handed_on,
             ),
             self.commits.finding(
                 COMMITS,
                 f"{self.committed:,} offsets were committed, none beyond what was handed on",
-                unseen="" if self.committed else "no offset was committed",
-                counts=bool(self.committed),
+                self.committed,
             ),
         ]

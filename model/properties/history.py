@@ -1,13 +1,12 @@
-"""What was true at each moment of a run, read off its trace.
+"""The state of a run at each moment, derived from its trace.
 
-The judges of `properties` do not look at a world; they look at its trace, which is the
-same table in every world. This is the one place where events are put together again into
-a state: whose sessions are alive, who fetches what, which claims stand, which brokers
-serve, and who is at rest.
+The judges of `properties` never see a world; they see its trace, which is the same table in
+every world. This is the one place where events are put together into a state: which sessions
+are alive, who fetches what, which claims exist, which brokers serve, and who is at rest.
 
-A member's session is the one it was connected with last; the ensemble may have begun others
-for it, of which it never heard. It is *dead* from the moment the ensemble ends it, whether
-or not the member knows.
+A member's session is the one it was connected with last; the ensemble may have opened others
+for it that it never learned of. It is *dead* from the moment the ensemble ends it, whether or
+not the member knows.
 """
 
 from __future__ import annotations
@@ -16,11 +15,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from model import registry
-from model.answers import Order
-from model.asks import Partition
-from model.plan import Plan
-from model.trace import Event
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.actor.events import CommandKind
+from watchkeeper.model.plan.plan import Plan
+from watchkeeper.model.registry import paths
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import Event
 
 Claim = tuple[str, Partition]
 """A group and a partition."""
@@ -28,7 +28,7 @@ Claim = tuple[str, Partition]
 
 @dataclass(slots=True)
 class NodeState:
-    """What is known of a process."""
+    """The state of a process."""
 
     name: str
     group: str = ""
@@ -39,13 +39,16 @@ class NodeState:
     session: int = 0
     notes_under_way: int = 0
     plans: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """Topic -> hashes of what it last saw and decided."""
+    """Topic -> hashes of its last view, without and with its order."""
+    shares: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Topic -> the partitions of its last share."""
+    has_leave_command: bool = False
     fetching: dict[Partition, int] = field(default_factory=dict)
     """Partition -> stream."""
 
 
 class History:
-    """The state of a run at one moment, moved on by one event at a time."""
+    """The state of a run at one moment, advanced event by event."""
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
@@ -58,31 +61,37 @@ class History:
         self.sessions_of: dict[str, set[int]] = {}
         """Node -> its sessions that are alive."""
         self.claims: dict[Claim, int] = {}
-        """Claim -> the session whose znode it is."""
+        """Claim -> the session that owns its znode."""
+        self.registered: dict[str, set[str]] = {}
+        """Node -> the znodes by which it is registered as a member."""
+        self._registrars: dict[str, str] = {}
+        """Such a znode -> its node."""
+        self.shared_ids = plan.shared_ids()
+        """Node -> the znode of its registration, where other nodes have the same id."""
         self.fetchers: dict[Claim, dict[str, None]] = {}
         self.serving: dict[Partition, dict[str, None]] = {}
         self.offsets: dict[Claim, int] = {}
         self.faults_in_force: dict[int, str] = {}
         self._group_of = plan.group_of()
         self._handlers: dict[str, Callable[[Event], None]] = {
-            "starts": self._starts,
-            "ends": self._ends,
-            "waits": self._waits,
-            "wakes": self._wakes,
-            "fires": self._fires,
-            "hears": self._hears,
-            "connected": self._connected,
-            "suspended": self._disconnected,
-            "expired": self._disconnected,
-            "session opened": self._session_opened,
-            "session expired": self._session_ended,
-            "session closed": self._session_ended,
-            "applied": self._applied,
-            "hosting": self._hosting,
-            "fetching": self._fetching,
-            "assigned": self._assigned,
-            "fault": self._fault,
-            "fault ends": self._fault_ends,
+            EventKind.STARTED: self._starts,
+            EventKind.ENDED: self._ends,
+            EventKind.WAITING: self._waits,
+            EventKind.WOKEN: self._wakes,
+            EventKind.WATCH_FIRED: self._fires,
+            EventKind.NOTIFIED: self._hears,
+            EventKind.CONNECTED: self._connected,
+            EventKind.SUSPENDED: self._disconnected,
+            EventKind.EXPIRED: self._disconnected,
+            EventKind.SESSION_OPENED: self._session_opened,
+            EventKind.SESSION_EXPIRED: self._session_ended,
+            EventKind.SESSION_CLOSED: self._session_ended,
+            EventKind.APPLIED: self._applied,
+            EventKind.HOSTING: self._hosting,
+            EventKind.FETCHING: self._fetching,
+            EventKind.ASSIGNED: self._assigned,
+            EventKind.FAULT: self._fault,
+            EventKind.FAULT_ENDED: self._fault_ends,
         }
 
     def handles(self, kind: str) -> bool:
@@ -90,11 +99,11 @@ class History:
         return kind in self._handlers
 
     def handler(self, kind: str) -> Callable[[Event], None]:
-        """What takes events of this kind into account."""
+        """The handler of events of this kind."""
         return self._handlers[kind]
 
     def node(self, name: str) -> NodeState:
-        """What is known of a process, by its name."""
+        """The state of a process, by its name."""
         state = self.nodes.get(name)
         if state is None:
             state = self.nodes[name] = NodeState(name, self._group_of.get(name, ""))
@@ -103,6 +112,25 @@ class History:
     def has_live_session(self, name: str) -> bool:
         """Whether the ensemble holds the session of this node to be alive."""
         return self.node(name).session in self.alive
+
+    def is_member(self, name: str) -> bool:
+        """Whether this node is a live member: it is registered, or has no command to leave.
+
+        A process may go on after its member has left in good order. A process whose id is
+        registered by another one is no member before that registration is gone.
+        """
+        if self.registered.get(name):
+            return True
+        state = self.node(name)
+        return state.is_alive and not state.has_leave_command and not self.lacks_its_id(name)
+
+    def lacks_its_id(self, name: str) -> bool:
+        """Whether another node is registered under the id of this one."""
+        return self._registrars.get(self.shared_ids.get(name, ""), name) != name
+
+    def has_left(self, name: str) -> bool:
+        """Whether this node has a command to leave and holds no session any more."""
+        return self.node(name).has_leave_command and not self.sessions_of.get(name)
 
     # --- processes ---------------------------------------------------------------------
 
@@ -123,15 +151,20 @@ class History:
 
     def _fires(self, event: Event) -> None:
         state = self.node(event.node)
-        if event.session == state.session:  # else it goes to a process that is no more
+        if (
+            event.session == state.session
+        ):  # otherwise it is addressed to a process that no longer exists
             state.notes_under_way += 1
 
     def _hears(self, event: Event) -> None:
         state = self.node(event.node)
         if "path" in event.detail:
             state.notes_under_way -= 1
-        if event.detail.get("what") != Order.COMMIT.value:
+        what = event.detail.get("what")
+        if what != CommandKind.COMMIT.value:
             state.is_busy = True
+        if what == CommandKind.LEAVE.value:
+            state.has_leave_command = True
 
     def _connected(self, event: Event) -> None:
         state = self.node(event.node)
@@ -167,28 +200,40 @@ class History:
         self.alive.discard(event.session)
         self.sessions_of[self.holders[event.session]].discard(event.session)
         for _, path, _ in event.detail["did"]:
-            self._forget_claim(path)
+            self._forget(path)
 
     def _applied(self, event: Event) -> None:
         for change in event.detail["did"]:
             if change[0] == "deleted":
-                self._forget_claim(change[1])
+                self._forget(change[1])
             else:
                 self._note_write(change[1], change[2], change[3])
 
-    def _forget_claim(self, path: str) -> None:
-        found = registry.parse_owner(path)
+    def _forget(self, path: str) -> None:
+        """Forget a claim or a registration that was deleted."""
+        found = paths.parse_owner(path)
         if found is not None:
             self.claims.pop(found, None)
+        registrar = self._registrars.pop(path, None)
+        if registrar is not None:
+            self.registered[registrar].discard(path)
+
+    def register(self, name: str, path: str) -> None:
+        """Note the znode by which a node is registered as a member."""
+        self._registrars[path] = name
+        self.registered.setdefault(name, set()).add(path)
 
     def _note_write(self, path: str, owner: int, data: str | None) -> None:
-        claim = registry.parse_owner(path)
+        claim = paths.parse_owner(path)
         if claim is not None:
             self.claims[claim] = owner
             return
-        place = registry.parse_offset(path)
+        if owner and paths.parse_member(path) is not None:
+            self.register(self.holders.get(owner, ""), path)
+            return
+        place = paths.parse_offset(path)
         if place is not None and data is not None:
-            offset = registry.offset_in(data)
+            offset = paths.offset_in(data)
             if offset is not None:
                 self.offsets[place] = offset
 
@@ -217,3 +262,5 @@ class History:
         plans: dict[str, Any] = event.detail["plans"]
         for topic, (saw, decided) in plans.items():
             self.node(event.node).plans[topic] = (saw, decided)
+        for topic, partitions in event.detail.get("shares", {}).items():
+            self.node(event.node).shares[topic] = tuple(partitions)

@@ -1,7 +1,8 @@
-"""Every property, judged from the trace of a run alone.
+"""Judges every property from the trace of a run alone.
 
-Reading order: `verdicts` (what a verdict is), `history` (what was true when), `ownership`
-(always), `rest` and `calm` (at rest), `progress` (eventually, and at what cost).
+Reading order: `verdicts` (what a verdict is), `model/trace/history` (what was true when),
+`ownership` (always), `quiescence` and `at_quiescence` (at rest), `progress` (eventually, and
+at what cost).
 """
 
 from __future__ import annotations
@@ -10,16 +11,37 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from model.calm import BALANCE, CONSENSUS, COVER, CalmJudge
-from model.faults import Effect
-from model.history import History
-from model.messages import MessageJudges, message_judges
-from model.ownership import MONOTONE, OWN_NODES, SINGLE, STRICT, TRUTHFUL, OwnershipJudge
-from model.plan import Happening, Plan
-from model.progress import PROGRESS, WORK, ChangeSeen, ProgressJudge
-from model.rest import NEVER, RestOf, rests_of
-from model.trace import EVENT, KINDS, Event, Trace
-from model.verdicts import Finding, Property, Verdict, counted, overall, seconds
+from watchkeeper.model.plan.faults import FaultEffect
+from watchkeeper.model.plan.plan import Plan, Sometimes
+from watchkeeper.model.properties.at_quiescence import (
+    AGREED,
+    BALANCE,
+    CONSENSUS,
+    COVER,
+    CalmJudge,
+)
+from watchkeeper.model.properties.history import History
+from watchkeeper.model.properties.messages import MessageJudges, message_judges
+from watchkeeper.model.properties.ownership import (
+    MONOTONE,
+    OWN_NODES,
+    SINGLE,
+    STRICT,
+    TRUTHFUL,
+    OwnershipJudge,
+)
+from watchkeeper.model.properties.progress import PROGRESS, WORK, ChangeSeen, ProgressJudge
+from watchkeeper.model.properties.quiescence import NEVER, RestOf, rests_of
+from watchkeeper.model.properties.verdicts import (
+    Finding,
+    Property,
+    Verdict,
+    counted,
+    overall,
+    seconds,
+)
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import EVENT, Event, Trace
 
 PROPERTIES: tuple[Property, ...] = (
     SINGLE,
@@ -29,24 +51,25 @@ PROPERTIES: tuple[Property, ...] = (
     MONOTONE,
     COVER,
     CONSENSUS,
+    AGREED,
     BALANCE,
     PROGRESS,
     WORK,
 )
-"""Those of coordination; `model.messages` has those of messages."""
+"""Those of coordination; `watchkeeper.model.properties.messages` has those of messages."""
 
-SOMETIMES = Property("sometimes", "sometimes", "what the scenario is about has really happened")
-NEVER_HAPPENS = Property("never", "always", "what the scenario rules out has not happened")
+SOMETIMES = Property("sometimes", "sometimes", "the events that the scenario is about occurred")
+NEVER_HAPPENS = Property("never", "always", "the events that the scenario excludes did not occur")
 EFFECTS = Property("faults struck", "sometimes", "every action of the timeline had an effect")
 
 
 FailedTurns = tuple[int, int, str]
-"""How many, when the last of them, and what it said."""
+"""How many turns failed, when the last one did, and its error."""
 
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What is to be said of a run."""
+    """The judgement of a run: a finding for each property."""
 
     findings: tuple[Finding, ...]
     changes: tuple[ChangeSeen, ...]
@@ -62,17 +85,17 @@ class Judgement:
     def violated(self) -> list[str]:
         """The names of the properties that count and are violated."""
         return [
-            one.claim.name
-            for one in self.findings
-            if one.counts and one.verdict is Verdict.VIOLATED
+            finding.claim.name
+            for finding in self.findings
+            if finding.counts and finding.verdict is Verdict.VIOLATED
         ]
 
     def finding(self, name: str) -> Finding:
         """The finding for a property."""
-        return next(one for one in self.findings if one.claim.name == name)
+        return next(finding for finding in self.findings if finding.claim.name == name)
 
 
-def judge(plan: Plan, trace: Trace, effects: Sequence[Effect]) -> Judgement:
+def judge(plan: Plan, trace: Trace, effects: Sequence[FaultEffect]) -> Judgement:
     """Judge a run."""
     calm_us, after = _calm_us(trace, effects)
     end_us = trace.end_us
@@ -98,8 +121,8 @@ def judge(plan: Plan, trace: Trace, effects: Sequence[Effect]) -> Judgement:
     findings = [
         *(of_groups if plan.groups else _without_groups(of_groups, plan)),
         *(messages.findings(end_us) if messages is not None else ()),
-        *(_never(one, trace) for one in plan.never),
-        *(_sometimes(one, trace) for one in plan.sometimes),
+        *(_never(never, trace) for never in plan.never),
+        *(_sometimes(wanted, trace) for wanted in plan.sometimes),
     ]
     if effects:
         findings.append(_effects(effects))
@@ -115,32 +138,39 @@ def judge(plan: Plan, trace: Trace, effects: Sequence[Effect]) -> Judgement:
 
 
 def _without_groups(findings: list[Finding], plan: Plan) -> list[Finding]:
-    """What is said of groups where there are none: nothing is known, and it counts only
-    where nothing else does."""
+    """Findings about groups in a run without groups: unknown, and they count only if no other
+    finding does."""
     counts = not (plan.sometimes or plan.never or plan.timeline)
-    said = "there is no group"
-    return [Finding(one.claim, Verdict.UNKNOWN, said, counts=counts) for one in findings]
+    message = "there is no group"
+    return [
+        Finding(finding.claim, Verdict.UNKNOWN, message, counts=counts) for finding in findings
+    ]
 
 
 def _failed_turns(trace: Trace) -> dict[str, FailedTurns]:
     failed: dict[str, FailedTurns] = {}
-    for event in trace.of_kind("turn fails"):
+    for event in trace.of_kind(EventKind.TURN_FAILED):
         number = failed[event.node][0] if event.node in failed else 0
         failed[event.node] = (number + 1, event.t_us, event.detail["error"])
     return failed
 
 
-def _calm_us(trace: Trace, effects: Sequence[Effect]) -> tuple[int, str]:
-    """When the last action was over, everybody had started and the service was there.
+def _calm_us(trace: Trace, effects: Sequence[FaultEffect]) -> tuple[int, str]:
+    """When the last action was over, every process had started and the service was available.
 
-    Live, a busy machine breaks connections of its own accord; nobody owes a rest before the
-    last of them. In simulation only actions do that.
+    Live, a busy machine breaks connections by itself; no group has to be at rest before the last
+    such break. In simulation only actions break connections.
     """
     over_us = [effect.until_us or 0 for effect in effects]
-    there_us = [event.t_us for event in trace.of_kind("starts", "leads", "server")]
+    there_us = [
+        event.t_us
+        for event in trace.of_kind(
+            EventKind.STARTED, EventKind.LEADER_ELECTED, EventKind.SERVER_STATE
+        )
+    ]
     calm_us = max(over_us + there_us, default=0)
     if trace.header.world == "live":
-        broken_us = max((event.t_us for event in trace.of_kind("suspended")), default=0)
+        broken_us = max((event.t_us for event in trace.of_kind(EventKind.SUSPENDED)), default=0)
         if broken_us > calm_us:
             return broken_us, "a connection broke by itself"
     return calm_us, "the last action"
@@ -164,7 +194,7 @@ class _Watch:
         self.due_us = NEVER
         """When the first rest has lasted long enough to be judged."""
         self.calls: dict[str, list[Callable[[Event], None]]] = {}
-        for kind in KINDS:
+        for kind in EventKind:
             calls: list[Callable[[Event], None]] = []
             if kind in OwnershipJudge.BEFORE:
                 calls.append(lambda event: ownership.before(event, history))
@@ -196,7 +226,7 @@ class _Watch:
                 call(event)
 
     def look(self, event: Event) -> None:
-        """See who is at rest now."""
+        """Update which groups are at rest."""
         due_us = NEVER
         for tracker in self.trackers:
             tracker.look(event, self.history)
@@ -205,7 +235,7 @@ class _Watch:
         self.due_us = due_us
 
     def judge_rests(self, now_us: int) -> None:
-        """Judge the rests that have lasted long enough, before anything happens now."""
+        """Judge the rests that have lasted long enough, before the next event."""
         for tracker in self.trackers:
             if now_us >= tracker.due_us:
                 tracker.due_us = NEVER
@@ -213,7 +243,7 @@ class _Watch:
         self.due_us = min(tracker.due_us for tracker in self.trackers)
 
 
-def _sometimes(wanted: Happening, trace: Trace) -> Finding:
+def _sometimes(wanted: Sometimes, trace: Trace) -> Finding:
     claim = Property(f"sometimes: {wanted}", "sometimes", SOMETIMES.says)
     event = _first(wanted, trace)
     if event is not None:
@@ -223,20 +253,24 @@ def _sometimes(wanted: Happening, trace: Trace) -> Finding:
     )
 
 
-def _never(unwanted: Happening, trace: Trace) -> Finding:
+def _never(unwanted: Sometimes, trace: Trace) -> Finding:
     claim = Property(f"never: {unwanted}", "always", NEVER_HAPPENS.says)
     event = _first(unwanted, trace)
     if event is None:
         return Finding(claim, Verdict.HOLDS, "it did not happen")
-    said = f"at {seconds(event.t_us)} it did, at {event.node}"
-    return Finding(claim, Verdict.VIOLATED, said, event.t_us)
+    message = f"at {seconds(event.t_us)} it did, at {event.node}"
+    return Finding(claim, Verdict.VIOLATED, message, event.t_us, shape="it occurred")
 
 
-def _first(wanted: Happening, trace: Trace) -> Event | None:
+def _first(wanted: Sometimes, trace: Trace) -> Event | None:
     """The first event that is looked for."""
     is_after = not wanted.after
     for event in trace:
-        verb = event.detail["verb"] if event.kind in ("fault", "change", "load") else ""
+        verb = (
+            event.detail["verb"]
+            if event.kind in (EventKind.FAULT, EventKind.CHANGE, EventKind.LOAD)
+            else ""
+        )
         if not is_after:
             is_after = verb == wanted.after
         elif wanted.before and verb == wanted.before:
@@ -246,23 +280,34 @@ def _first(wanted: Happening, trace: Trace) -> Event | None:
     return None
 
 
-def _matches(wanted: Happening, event: Event) -> bool:
+def _matches(wanted: Sometimes, event: Event) -> bool:
     if event.kind != wanted.event or (wanted.node and event.node != wanted.node):
         return False
     return all(event.detail.get(key) == value for key, value in wanted.detail)
 
 
-def _effects(effects: Sequence[Effect]) -> Finding:
-    idle = [effect.action.label for effect in effects if not effect.is_real]
+def _effects(effects: Sequence[FaultEffect]) -> Finding:
+    idle = [
+        f"{effect.label} ({effect.missed})" if effect.missed else effect.label
+        for effect in effects
+        if not effect.is_real
+    ]
     if idle:
-        return Finding(EFFECTS, Verdict.UNKNOWN, f"no effect: {', '.join(idle)}")
-    said = f"{counted(len(effects), 'action')}, each with an effect"
-    return Finding(EFFECTS, Verdict.HOLDS, said)
+        verbs = sorted({effect.action.verb.name for effect in effects if not effect.is_real})
+        return Finding(
+            EFFECTS,
+            Verdict.UNKNOWN,
+            f"no effect: {', '.join(idle)}",
+            shape=f"no effect: {', '.join(verbs)}",
+        )
+    message = f"{counted(len(effects), 'action')}, each with an effect"
+    return Finding(EFFECTS, Verdict.HOLDS, message)
 
 
 def _partial(end_us: int) -> Finding:
     claim = Property("complete", "end", "the run was not interrupted")
-    return Finding(claim, Verdict.UNKNOWN, f"the run was interrupted at {end_us / 1e6:.3f} s")
+    message = f"the run was interrupted at {end_us / 1e6:.3f} s"
+    return Finding(claim, Verdict.UNKNOWN, message, shape="the run was interrupted")
 
 
 def _stats(

@@ -1,20 +1,24 @@
-"""The judges of messages, together: what a run that stores any is judged by beside the rest."""
+"""The judges of messages: applied in addition to the others if brokers store messages."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-from model.delivered import COMMITS, DELIVERY, ORDER, DeliveryJudge
-from model.plan import Plan
-from model.routes import Routes
-from model.trace import Event
-from model.verdicts import Finding, Property, Verdict
-from model.waiting import PUNCTUAL, STARVATION, PunctualityJudge, StarvationJudge
+from watchkeeper.model.plan.mirror_routes import Routes
+from watchkeeper.model.plan.plan import Plan
+from watchkeeper.model.properties.delivery import COMMITS, DELIVERY, ORDER, DeliveryJudge
+from watchkeeper.model.properties.starvation import (
+    PUNCTUAL,
+    STARVATION,
+    PunctualityJudge,
+    StarvationJudge,
+)
+from watchkeeper.model.properties.verdicts import Finding, Property, Verdict
+from watchkeeper.model.trace.trace import Event
 
 MESSAGE_PROPERTIES: tuple[Property, ...] = (DELIVERY, ORDER, COMMITS, STARVATION, PUNCTUAL)
 STARVES_AFTER_US = 30_000_000
-"""Without anything being handed on from a partition that has something, and whose broker is
-there."""
+"""How long a partition that has messages and a live broker may hand on none of them."""
 STORED_WITHIN_US = 60_000_000
 """From being accepted by a producer, if it is stored at all."""
 
@@ -25,7 +29,7 @@ class MessageJudges:
     def __init__(self, plan: Plan) -> None:
         self.routes = Routes(plan)
         self.delivery = DeliveryJudge(
-            {group.name: group.promise for group in plan.groups if group.promise is not None},
+            {group.name: group.guarantee for group in plan.groups if group.guarantee is not None},
             [group.name for group in plan.groups],
             self.routes,
         )
@@ -37,7 +41,7 @@ class MessageJudges:
         self.has_groups = bool(plan.groups)
 
     def calls(self, kind: str) -> list[Callable[[Event], None]]:
-        """What is to be called with events of this kind."""
+        """The handlers of events of this kind."""
         found: list[Callable[[Event], None]] = []
         if kind in DeliveryJudge.KINDS:
             found.append(self.delivery.take)
@@ -53,21 +57,21 @@ class MessageJudges:
             judge.take(event)
 
     def findings(self, end_us: int) -> list[Finding]:
-        """What was found."""
+        """The findings of every judge."""
         of_groups = [*self.delivery.findings(), self._starvation(end_us)]
         return [*(of_groups if self.has_groups else ()), self.punctuality.finding()]
 
     def _starvation(self, end_us: int) -> Finding:
-        """What was found on the cluster where it was first, or else where a wait was longest."""
+        """The earliest starvation on any cluster, or else the longest wait."""
         found = {judge: judge.finding(end_us) for judge in self.starvation.values()}
-        violated = [one for one in found.values() if one.verdict is Verdict.VIOLATED]
+        violated = [finding for finding in found.values() if finding.verdict is Verdict.VIOLATED]
         if violated:
-            return min(violated, key=lambda one: one.at_us or 0)
-        return found[max(found, key=lambda one: (one.waits > 0, one.longest_us))]
+            return min(violated, key=lambda finding: finding.at_us or 0)
+        return found[max(found, key=lambda judge: (judge.waits > 0, judge.longest_us))]
 
 
 def message_judges(plan: Plan) -> MessageJudges | None:
-    """The judges of a run's messages; None where logs hold none."""
+    """The judges of a run's messages; None if logs hold none."""
     stores = any(cluster.storage is not None for cluster in plan.clusters)
     return MessageJudges(plan) if stores else None
 

@@ -1,88 +1,118 @@
-"""Judges of what must hold always: who fetches, whose claims stand, who deletes what."""
+"""Judges of what must hold always: who fetches, whose claims exist, who deletes what."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from model import registry
-from model.asks import Partition
-from model.history import Claim, History
-from model.trace import Event
-from model.verdicts import Finding, Property, Verdict, duration, seconds
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.properties.history import Claim, History
+from watchkeeper.model.properties.verdicts import (
+    Finding,
+    Property,
+    Verdict,
+    duration,
+    seconds,
+    unexercised,
+)
+from watchkeeper.model.registry import paths
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import Event
 
 SINGLE = Property(
     "single ownership",
     "always",
     "no two members whose sessions are alive fetch one partition at once",
+    exercise="a member that fetches a partition",
 )
 STRICT = Property(
     "strict single ownership",
     "always",
-    "nor does a member whose session is dead and which does not know it",
+    "no two members fetch one partition at once, whether their sessions are alive or not",
+    exercise="a member that fetches a partition",
 )
 TRUTHFUL = Property(
     "truthful registry",
     "always",
-    "whoever fetches a partition has its own session on the owner znode, or its session is dead",
+    "the owner znode of a fetched partition belongs to the fetching session, or that one is dead",
+    exercise="a member that fetches a partition",
 )
 OWN_NODES = Property(
-    "own nodes only", "always", "nobody deletes a znode of another session that is alive"
+    "own nodes only",
+    "always",
+    "no process deletes a znode of another live session",
+    exercise="a request that deletes an ephemeral znode",
+    is_optional=True,
 )
-MONOTONE = Property("monotone offsets", "always", "a committed offset never goes back")
+MONOTONE = Property(
+    "monotone offsets",
+    "always",
+    "a committed offset never decreases, except after a reset: its log had become shorter",
+    exercise="a commit over an earlier offset",
+    is_optional=True,
+)
+OUT_OF_RANGE = "out of range"
+"""Why an offset is reset that its log does not have: the topic was deleted and created again."""
 
 
 @dataclass(slots=True)
 class First:
-    """The first violation of something, and how many there were.
+    """The first violation of a property, and the number of violations.
 
-    One that is seen later may have come earlier: a wait is known to be too long when it ends.
+    A violation that is seen later may have started earlier: a wait is known to be too long only
+    when it ends.
     """
 
     evidence: str = ""
+    shape: str = ""
     at_us: int = 0
     number: int = 0
 
-    def note(self, at_us: int, evidence: str) -> None:
-        """There is one more."""
+    def note(self, at_us: int, shape: str, evidence: str) -> None:
+        """Record a violation: its kind, and what shows it."""
         if not self.number or at_us < self.at_us:
             self.at_us = at_us
+            self.shape = shape
             self.evidence = evidence
         self.number += 1
 
     def finding(
-        self, claim: Property, held: str, *, counts: bool = True, unseen: str = ""
+        self, claim: Property, held: str, exercised: int, *, counts: bool = True
     ) -> Finding:
-        """The finding: what was seen first, or the words for all being well.
-
-        `unseen` says why there was nothing to see; then nothing is known.
-        """
-        if not self.number and unseen:
-            return Finding(claim, Verdict.UNKNOWN, unseen, counts=counts)
+        """The finding: the first violation, or `held`; unknown if `exercised` is 0."""
+        if not self.number and not exercised:
+            return unexercised(claim, counts=counts)
         if not self.number:
-            return Finding(claim, Verdict.HOLDS, held, counts=counts)
+            return Finding(claim, Verdict.HOLDS, held, counts=counts, exercised=exercised)
         more = f" ({self.number} times in all)" if self.number > 1 else ""
         return Finding(
-            claim, Verdict.VIOLATED, f"{self.evidence}{more}", self.at_us, counts=counts
+            claim,
+            Verdict.VIOLATED,
+            f"{self.evidence}{more}",
+            self.at_us,
+            counts,
+            exercised,
+            self.shape,
         )
 
 
 @dataclass(slots=True)
 class OwnershipJudge:
-    """Watches every change of who fetches, who claims and whose session is alive."""
+    """Judges every change of fetchers, claims and sessions."""
 
-    BEFORE: ClassVar = frozenset({"applied"})
+    BEFORE: ClassVar = frozenset({EventKind.APPLIED})
     """The kinds of event it looks at before they count."""
     AFTER: ClassVar = frozenset(
         {
-            "applied",
-            "fetching",
-            "connected",
-            "session expired",
-            "session closed",
-            "fault",
-            "fault ends",
-            "ends",
+            EventKind.APPLIED,
+            EventKind.FETCHING,
+            EventKind.OFFSET_RESET,
+            EventKind.CONNECTED,
+            EventKind.SESSION_EXPIRED,
+            EventKind.SESSION_CLOSED,
+            EventKind.FAULT,
+            EventKind.FAULT_ENDED,
+            EventKind.ENDED,
         }
     )
     """The kinds it looks at when they do."""
@@ -97,13 +127,20 @@ class OwnershipJudge:
     longest_zombie_us: int = 0
     zombie_total_us: int = 0
     _wrong: dict[tuple[str, Claim], None] = field(default_factory=dict)
+    deletions: int = 0
+    """How often a request deleted an ephemeral znode."""
+    _resets: dict[Claim, None] = field(default_factory=dict)
+    """Where a member continues at an offset below the committed one, and has not committed a
+    lower offset since. A commit that was under way at the reset is not the lower one."""
     commits: int = 0
+    """How often an offset was committed over an earlier one."""
     begun: int = 0
+    """How often a member began to fetch a partition."""
 
     # --- before an event ---------------------------------------------------------------
 
     def before(self, event: Event, history: History) -> None:
-        """Look at a deletion, or a commit, while what it replaces is still known."""
+        """Judge a deletion or a commit while the value that it replaces is still known."""
         for change in event.detail["did"]:
             if change[0] == "deleted":
                 self._look_at_deletion(event, history, change[1], change[2])
@@ -111,9 +148,14 @@ class OwnershipJudge:
                 self._look_at_offset(event, history, change[1], change[3])
 
     def _look_at_deletion(self, event: Event, history: History, path: str, owner: int) -> None:
-        if owner and owner != event.session and owner in history.alive:
+        if not owner:
+            return
+        self.deletions += 1
+        if owner != event.session and owner in history.alive:
+            what = "a claim" if paths.parse_owner(path) else "a registration"
             self.own_nodes.note(
                 event.t_us,
+                f"a process deletes {what} of another live session",
                 f"at {seconds(event.t_us)} {event.detail['by']} deleted {path}, an ephemeral of "
                 f"{history.holders.get(owner, 'another')}, whose session was alive",
             )
@@ -121,28 +163,43 @@ class OwnershipJudge:
     def _look_at_offset(
         self, event: Event, history: History, path: str, data: str | None
     ) -> None:
-        place = registry.parse_offset(path)
+        place = paths.parse_offset(path)
         if place is None or data is None:
             return
-        self.commits += 1
-        before, offset = history.offsets.get(place), registry.offset_in(data)
-        if before is not None and offset is not None and offset < before:
+        before, offset = history.offsets.get(place), paths.offset_in(data)
+        if before is not None and offset is not None:
+            self.commits += 1
+            self._look_at_commit(event, place, before, offset)
+
+    def _look_at_commit(self, event: Event, place: Claim, before: int, offset: int) -> None:
+        """Judge a commit over an earlier offset."""
+        if offset >= before:
+            return
+        if place in self._resets:
+            del self._resets[place]
+        else:
             self.monotone.note(
                 event.t_us,
-                f"at {seconds(event.t_us)} {event.detail['by']} committed {data} for {place[1]}, "
-                f"where {before} had been committed",
+                "a member commits a lower offset than the one before",
+                f"at {seconds(event.t_us)} {event.detail['by']} committed {offset} for "
+                f"{place[1]}, where {before} had been committed",
             )
 
     # --- after an event ----------------------------------------------------------------
 
     def after(self, event: Event, history: History) -> None:
-        """Look at what an event has changed."""
-        if event.kind == "fetching":
+        """Judge the changes of an event."""
+        if event.kind == EventKind.FETCHING:
             claim = (event.group, Partition(event.topic, event.partition))
             self.begun += event.detail["does"] == "begins"
             self._look_at(event.t_us, history, [claim])
             self._note_zombie(event.t_us, history, event.node)
-        elif event.kind == "applied":
+        elif event.kind == EventKind.OFFSET_RESET:
+            place = (event.group, Partition(event.topic, event.partition))
+            is_back = event.detail["to"] < history.offsets.get(place, 0)
+            if event.detail["why"] == OUT_OF_RANGE and is_back:
+                self._resets[place] = None
+        elif event.kind == EventKind.APPLIED:
             self._look_at(event.t_us, history, _claims_in(event))
         elif event.kind.startswith("session"):
             name = history.holders[event.session]
@@ -152,7 +209,7 @@ class OwnershipJudge:
 
     def _look_at_node(self, now_us: int, history: History, name: str) -> None:
         state = history.node(name)
-        self._look_at(now_us, history, [(state.group, one) for one in state.fetching])
+        self._look_at(now_us, history, [(state.group, partition) for partition in state.fetching])
         self._note_zombie(now_us, history, name)
 
     def _look_at(self, now_us: int, history: History, claims: list[Claim]) -> None:
@@ -168,17 +225,30 @@ class OwnershipJudge:
         for name in alive:
             is_false = history.claims.get(claim) != history.node(name).session
             if self._is_new(name, claim, is_false):
-                self.truthful.note(now_us, _untruthful(now_us, history, claim, name))
+                whose = _whose(history, claim, name)
+                self.truthful.note(
+                    now_us,
+                    f"a member fetches a partition whose claim belongs to {whose}",
+                    _untruthful(now_us, history, claim, name),
+                )
 
     def _judge_together(
         self, now_us: int, history: History, claim: Claim, fetchers: list[str], alive: list[str]
     ) -> None:
-        """Whether those who fetch one partition may do so beside one another."""
+        """Judge whether the fetchers of one partition may fetch it at the same time."""
         running = [name for name in fetchers if not history.node(name).is_paused]
         if self._is_new("single", claim, len(alive) > 1):
-            self.single.note(now_us, _together(now_us, claim[1], alive, "sessions are alive"))
+            self.single.note(
+                now_us,
+                "several members with live sessions fetch one partition",
+                _together(now_us, claim[1], alive, "sessions are alive"),
+            )
         if self._is_new("strict", claim, len(running) > 1):
-            self.strict.note(now_us, _together(now_us, claim[1], running, "processes run"))
+            self.strict.note(
+                now_us,
+                "several members whose processes run fetch one partition",
+                _together(now_us, claim[1], running, "processes run"),
+            )
 
     def _is_new(self, what: str, claim: Claim, is_wrong: bool) -> bool:
         """Whether something is wrong here that was not wrong a moment ago."""
@@ -212,15 +282,14 @@ class OwnershipJudge:
     # --- the end -----------------------------------------------------------------------
 
     def findings(self, end_us: int, *, strict_counts: bool) -> list[Finding]:
-        """What was found."""
+        """The findings of all ownership properties."""
         for name in list(self.zombies):
             self._end_zombie(end_us, name)
         strict = min(
-            (one for one in (self.strict, self.single) if one.number),
-            key=lambda one: one.at_us,
+            (overlap for overlap in (self.strict, self.single) if overlap.number),
+            key=lambda overlap: overlap.at_us,
             default=self.strict,
         )
-        unseen = "" if self.begun else "no member ever fetched anything"
         window = (
             f"the longest zombie window was {duration(self.longest_zombie_us)}"
             if self.longest_zombie_us
@@ -230,25 +299,30 @@ class OwnershipJudge:
             self.single.finding(
                 SINGLE,
                 f"{_times(self.begun)} a member began to fetch a partition, always alone",
-                unseen=unseen,
+                self.begun,
             ),
             strict.finding(
                 STRICT,
                 f"{window}, and never beside another owner" if self.longest_zombie_us else window,
+                self.begun,
                 counts=strict_counts,
-                unseen=unseen,
             ),
             self.truthful.finding(
                 TRUTHFUL,
                 "every fetch by a live session stood under that session's own claim",
-                unseen=unseen,
+                self.begun,
             ),
-            self.own_nodes.finding(OWN_NODES, "every deletion was of the deleter's own znodes"),
+            self.own_nodes.finding(
+                OWN_NODES,
+                f"{_times(self.deletions)} a request deleted an ephemeral znode, never another "
+                "live session's",
+                self.deletions,
+            ),
             self.monotone.finding(
                 MONOTONE,
-                f"{_times(self.commits)} an offset was committed, never a lower one",
-                counts=bool(self.commits),
-                unseen="" if self.commits else "no offset was committed",
+                f"{_times(self.commits)} an offset was committed over an earlier one, never a "
+                "lower one",
+                self.commits,
             ),
         ]
 
@@ -262,9 +336,21 @@ def _together(now_us: int, partition: Partition, names: list[str], how: str) -> 
     return f"at {seconds(now_us)} {both} fetch {partition} at once; their {how}"
 
 
+def _whose(history: History, claim: Claim, name: str) -> str:
+    """Which kind of process a claim belongs to, seen from the member that fetches."""
+    owner = history.claims.get(claim)
+    if owner is None:
+        return "no member"
+    if owner not in history.holders:
+        return "an unknown session"
+    if history.holders[owner] == name:
+        return "an earlier session of that member"
+    return "another member"
+
+
 def _untruthful(now_us: int, history: History, claim: Claim, name: str) -> str:
     owner = history.claims.get(claim)
-    whose = "nobody" if owner is None else history.holders.get(owner, "an unknown session")
+    whose = "no member" if owner is None else history.holders.get(owner, "an unknown session")
     if whose == name:
         whose = f"an earlier session of {name}"
     return f"at {seconds(now_us)} {name} fetches {claim[1]}, whose claim belongs to {whose}"
@@ -273,7 +359,7 @@ def _untruthful(now_us: int, history: History, claim: Claim, name: str) -> str:
 def _claims_in(event: Event) -> list[Claim]:
     claims: list[Claim] = []
     for change in event.detail["did"]:
-        claim = registry.parse_owner(change[1])
+        claim = paths.parse_owner(change[1])
         if claim is not None:
             claims.append(claim)
     return claims

@@ -5,99 +5,100 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from model import registry
-from model.plan import GroupPlan, Plan
-from model.rest import Rest, RestOf
-from model.trace import Event
-from model.verdicts import Finding, Property, Verdict, duration, seconds
+from watchkeeper.model.plan.plan import GroupPlan, Plan
+from watchkeeper.model.properties.quiescence import Rest, RestOf
+from watchkeeper.model.properties.verdicts import Finding, Property, Verdict, duration, seconds
+from watchkeeper.model.registry import paths
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import Event
 
 PROGRESS = Property(
     "progress",
     "eventually",
-    "when the last action of the timeline is over and the service is back, the group comes to "
-    "rest within session timeout, ticks, back-off, reconnection and round trips",
+    "after the last action of the timeline, with ZooKeeper available, the group comes to rest "
+    "within session timeout, ticks, back-off, reconnection and round trips",
 )
 WORK = Property(
     "work bound",
     "end",
     "rebalances per change stay below a multiple of the number of members, and reads below a "
-    "multiple of what there is to read in each of them",
+    "multiple of the reads that each of them needs",
 )
 
 TRIPS_OF_AN_ATTEMPT = 20
-"""What a rebalance takes beside a few trips for each partition and for each member."""
+"""Round trips of a rebalance besides those for each partition and each member."""
 
 LONGEST_RECONNECT_US = 2_000_000
 """The longest pause a client makes between two attempts to connect."""
 
 READS_OF_A_ZNODE = 3
-"""How often an attempt may read what it needs: its data, its claim, its offset."""
+"""How often an attempt may read a znode: its data, its claim, its offset."""
 READS = frozenset({"get", "children", "exists", "ephemerals"})
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeSeen:
-    """A change of members, brokers or topics, and what followed from it in one group."""
+    """A change of members, brokers or topics, and its effect on one group."""
 
     at_us: int
     what: str
     group: str
     rest_after_us: int | None
-    """How long until the group was at rest; None if it never was before the run ended."""
+    """Time until the group was at rest; None if it was not before the run ended."""
     skew_us: int | None
     """From the first member that was woken by it to the last."""
 
 
 @dataclass(slots=True)
 class WorkOf:
-    """What one group has done."""
+    """The work of one group."""
 
     attempts: int = 0
     reads: int = 0
     operations: int = 0
     trips_after_calm: int = 0
     changes: list[tuple[int, int, str]] = field(default_factory=list)
-    """(when, zxid, what) of each change in the registry."""
+    """(when, zxid, text) of each change in the registry."""
     disturbances: int = 0
     """Lost connections and sessions of its members."""
     wakings: dict[int, list[int]] = field(default_factory=dict)
-    """zxid -> when members heard of it."""
+    """zxid -> when members were notified of it."""
     slowest_trip_us: int = 1000
     was_cut_off: bool = False
-    """Whether one of its members had no connection when it became calm, or lost it after."""
+    """Whether a member had no connection when the faults were over, or lost it afterwards."""
 
 
 @dataclass
 class ProgressJudge:
-    """Counts what each group does."""
+    """Counts the work of each group."""
 
     plan: Plan
     calm_us: int
     after: str = "the last action"
-    """What was over then."""
+    """The event after which progress is judged."""
     work: dict[str, WorkOf] = field(default_factory=dict)
     _asked: dict[str, int] = field(default_factory=dict)
     _leaderless: dict[str, None] = field(default_factory=dict)
-    """What stands before the names of an ensemble's servers -> it has no leader."""
+    """Prefix of the names of an ensemble's servers -> it has no leader."""
     _away: dict[str, None] = field(default_factory=dict)
     _fired: dict[str, list[tuple[str, int]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.work = {group.name: WorkOf() for group in self.plan.groups}
         self._handlers: dict[str, Callable[[Event], None]] = {
-            "asks": self._note_ask,
-            "answers": self._note_answer,
-            "rebalance begins": self._note_attempt,
-            "leads": self._note_leader,
-            "leader lost": self._note_leader,
-            "connected": self._note_connection,
-            "suspended": self._note_connection,
-            "expired": self._note_connection,
-            "applied": self._note_changes,
-            "session expired": self._note_changes,
-            "session closed": self._note_changes,
-            "fires": self._note_fired,
-            "hears": self._note_waking,
+            EventKind.REQUEST: self._note_ask,
+            EventKind.RESPONSE: self._note_answer,
+            EventKind.REBALANCE_STARTED: self._note_attempt,
+            EventKind.LEADER_ELECTED: self._note_leader,
+            EventKind.LEADER_LOST: self._note_leader,
+            EventKind.CONNECTED: self._note_connection,
+            EventKind.SUSPENDED: self._note_connection,
+            EventKind.EXPIRED: self._note_connection,
+            EventKind.APPLIED: self._note_changes,
+            EventKind.SESSION_EXPIRED: self._note_changes,
+            EventKind.SESSION_CLOSED: self._note_changes,
+            EventKind.WATCH_FIRED: self._note_fired,
+            EventKind.NOTIFIED: self._note_waking,
         }
 
     def handles(self, kind: str) -> bool:
@@ -105,7 +106,7 @@ class ProgressJudge:
         return kind in self._handlers
 
     def handler(self, kind: str) -> Callable[[Event], None]:
-        """What counts events of this kind."""
+        """The handler of events of this kind."""
         return self._handlers[kind]
 
     def _note_attempt(self, event: Event) -> None:
@@ -113,7 +114,7 @@ class ProgressJudge:
 
     def _note_leader(self, event: Event) -> None:
         ensemble = event.node.rpartition("zookeeper")[0]
-        if event.kind == "leads":
+        if event.kind == EventKind.LEADER_ELECTED:
             self._leaderless.pop(ensemble, None)
         else:
             self._leaderless[ensemble] = None
@@ -122,12 +123,12 @@ class ProgressJudge:
         return self._ensemble_of(group) not in self._leaderless
 
     def _ensemble_of(self, group: GroupPlan) -> str:
-        """What stands before the names of the servers that a group talks to."""
+        """The prefix of the names of the servers that a group connects to."""
         return f"{group.cluster}:" if len(self.plan.clusters) > 1 else ""
 
     def _note_connection(self, event: Event) -> None:
-        """Somebody is connected, or is not any more."""
-        is_gone = event.kind != "connected"
+        """Update the connections."""
+        is_gone = event.kind != EventKind.CONNECTED
         if is_gone:
             self._away[event.node] = None
         elif self._away.pop(event.node, 0) is None and event.t_us > self.calm_us:
@@ -142,7 +143,7 @@ class ProgressJudge:
             pending.append((event.detail["path"], event.zxid))
 
     def _note_ask(self, event: Event) -> None:
-        if not event.group or event.detail["for"] == "commit":
+        if not event.group or event.detail["purpose"] == "commit":
             return
         self._asked[event.node] = event.t_us
         work = self.work[event.group]
@@ -163,11 +164,11 @@ class ProgressJudge:
     def _note_changes(self, event: Event) -> None:
         for change in event.detail["did"]:
             path = change[1]
-            member = registry.parse_member(path)
+            member = paths.parse_member(path)
             if member is not None:
                 if member[0] in self.work and change[0] != "changed":
                     self._add(member[0], event, f"{member[1]} {_verb(change[0])}")
-            elif path.startswith((f"{registry.BROKER_IDS}/", f"{registry.TOPICS}/")):
+            elif path.startswith((f"{paths.BROKER_IDS}/", f"{paths.TOPICS}/")):
                 ensemble = event.node.rpartition("zookeeper")[0]
                 for group in self.plan.groups:
                     if self._ensemble_of(group) == ensemble:
@@ -189,7 +190,7 @@ class ProgressJudge:
     # --- progress ----------------------------------------------------------------------
 
     def bound_us(self, group: GroupPlan) -> int:
-        """How long a group may take, after the last action, to come to rest."""
+        """The time within which a group has to come to rest after the last action."""
         if self.plan.progress_within_us is not None:
             return self.plan.progress_within_us
         cluster = self.plan.cluster(group.cluster)
@@ -208,7 +209,8 @@ class ProgressJudge:
         return session + connecting + max(pauses, default=0) * 1000 + trips
 
     def _most_trips(self, group: GroupPlan) -> int:
-        """More trips than this bring nobody to rest: every member attempts it some times over."""
+        """The greatest number of round trips of a rebalance: every member attempts it a few
+        times."""
         an_attempt = TRIPS_OF_AN_ATTEMPT + 4 * self._partitions(group) + 2 * len(group.consumers)
         return self.plan.work_factor * len(group.consumers) * an_attempt
 
@@ -219,36 +221,14 @@ class ProgressJudge:
         return max(by_broker, sum(len(topic.replicas) for topic in topics))
 
     def progress(self, trackers: list[RestOf], end_us: int) -> Finding:
-        """Whether every group came to rest soon enough after the last action."""
+        """Judge whether every group came to rest soon enough after the last action."""
         slowest = ""
         longest = -1
         for tracker in trackers:
-            bound = self.bound_us(tracker.group)
             rest = _first_lasting(tracker.rests, self.calm_us, end_us)
-            name = tracker.group.name
-            if rest is None and not self._is_served(tracker.group):
-                return Finding(
-                    PROGRESS,
-                    Verdict.UNKNOWN,
-                    f"the service of {name} was not back when the run ended; nothing is owed "
-                    "before it is",
-                )
             if rest is None:
-                waited = end_us - self.calm_us
-                if waited < bound:
-                    return Finding(
-                        PROGRESS,
-                        Verdict.UNKNOWN,
-                        f"{name} was not at rest when the run ended, {duration(waited)} after "
-                        f"{self.after}; it may take {duration(bound)}, so settle for longer",
-                    )
-                return Finding(
-                    PROGRESS,
-                    Verdict.VIOLATED,
-                    f"{name} was not at rest {duration(waited)} after {self.after}; "
-                    f"{_restless(tracker)}; the bound is {duration(bound)}",
-                    end_us,
-                )
+                return self._restless(tracker, end_us)
+            name, bound = tracker.group.name, self.bound_us(tracker.group)
             took = max(rest.begins_us - self.calm_us, 0)
             if took > bound:
                 return Finding(
@@ -257,6 +237,7 @@ class ProgressJudge:
                     f"{name} came to rest {duration(took)} after {self.after}; the bound is "
                     f"{duration(bound)}",
                     rest.begins_us,
+                    shape="a group comes to rest later than the bound",
                 )
             if took > longest:
                 longest = took
@@ -266,15 +247,44 @@ class ProgressJudge:
                 )
         return Finding(PROGRESS, Verdict.HOLDS, slowest)
 
+    def _restless(self, tracker: RestOf, end_us: int) -> Finding:
+        """The finding on a group that is not at rest when the run ends."""
+        name, bound = tracker.group.name, self.bound_us(tracker.group)
+        waited = end_us - self.calm_us
+        if not self._is_served(tracker.group):
+            return Finding(
+                PROGRESS,
+                Verdict.UNKNOWN,
+                f"the service of {name} was not back when the run ended; nothing is owed "
+                "before it is",
+                shape="the service was not back when the run ended",
+            )
+        if waited < bound:
+            return Finding(
+                PROGRESS,
+                Verdict.UNKNOWN,
+                f"{name} was not at rest when the run ended, {duration(waited)} after "
+                f"{self.after}; it may take {duration(bound)}, so settle for longer",
+                shape="a group was not at rest when the run ended, within the bound",
+            )
+        return Finding(
+            PROGRESS,
+            Verdict.VIOLATED,
+            f"{name} was not at rest {duration(waited)} after {self.after}; "
+            f"{_restless(tracker)}; the bound is {duration(bound)}",
+            end_us,
+            shape="a group does not come to rest before the run ends",
+        )
+
     def rest_after_us(self, tracker: RestOf, end_us: int) -> int | None:
-        """How long after the last action a group came to rest for good; None if it did not."""
+        """Time from the last action until a group came to rest for good; None if it did not."""
         rest = _first_lasting(tracker.rests, self.calm_us, end_us)
         return None if rest is None else max(rest.begins_us - self.calm_us, 0)
 
     # --- work --------------------------------------------------------------------------
 
     def work_bound(self) -> Finding:
-        """Whether what was done stays in proportion to what changed."""
+        """Judge whether the work is proportional to the changes."""
         evidence = ""
         for group in self.plan.groups:
             work = self.work[group.name]
@@ -287,14 +297,24 @@ class ProgressJudge:
                 f"sessions among {members} members"
             )
             if work.attempts > allowed:
-                return Finding(WORK, Verdict.VIOLATED, f"{evidence}; {allowed} attempts allowed")
+                return Finding(
+                    WORK,
+                    Verdict.VIOLATED,
+                    f"{evidence}; {allowed} attempts allowed",
+                    shape="a group makes more attempts than the changes need",
+                )
             most = allowed * READS_OF_A_ZNODE * self._znodes(group)
             if work.reads > most:
-                return Finding(WORK, Verdict.VIOLATED, f"{evidence}; {most} reads allowed")
+                return Finding(
+                    WORK,
+                    Verdict.VIOLATED,
+                    f"{evidence}; {most} reads allowed",
+                    shape="a group makes more reads than the changes need",
+                )
         return Finding(WORK, Verdict.HOLDS, evidence)
 
     def _znodes(self, group: GroupPlan) -> int:
-        """How many znodes there are for a rebalance to read: about as many as things."""
+        """The number of znodes that a rebalance reads."""
         cluster = self.plan.cluster(group.cluster)
         things = len(group.consumers) + len(cluster.brokers) + len(cluster.topics)
         return things + self._partitions(group) + 1
@@ -305,7 +325,7 @@ class ProgressJudge:
         for tracker in trackers:
             work = self.work[tracker.group.name]
             for at_us, zxid, what in work.changes:
-                rest = next((one for one in tracker.rests if one.begins_us >= at_us), None)
+                rest = next((rest for rest in tracker.rests if rest.begins_us >= at_us), None)
                 heard = work.wakings.get(zxid, [])
                 seen.append(
                     ChangeSeen(
@@ -324,7 +344,7 @@ def _verb(change: str) -> str:
 
 
 def _first_lasting(rests: list[Rest], calm_us: int, end_us: int) -> Rest | None:
-    """The rest that lasts until the run ends, or the first that begins in the calm."""
+    """The rest that lasts until the run ends, or the first that starts after the last action."""
     later = [rest for rest in rests if rest.ends_us > calm_us]
     if not later or later[-1].ends_us < end_us:
         return None

@@ -1,12 +1,14 @@
-"""When a group is at rest.
+"""When a group is at rest (quiescent).
 
-At rest: no rebalance runs, no notification is under way or unread, no timer for another
-attempt runs, no process stands still, every process is connected, its session is alive,
-and no session is left of a process that is gone. Heartbeats, commits and fetches do not
-count. Nor is there rest while a fault of the timeline is in force.
+At rest: no rebalance runs, no notification is pending or unread, no retry timer runs, no
+process is paused, every process is connected with a live session, and no session of a dead
+process remains. A process whose member has left in good order may go on without a session. A
+process whose id another one has registered may go on trying to register it.
+Heartbeats, commits and fetches do not count. No group is at rest while a fault of the timeline
+is in force.
 
-What has happened and nobody has heard of yet cannot be seen in a trace. So a rest counts
-only from `QUIET_TICKS` of silence on, in every world.
+A trace cannot show an event of which no process has been notified yet. So a rest counts only
+after `QUIET_TICKS` without a disturbance, in every world.
 """
 
 from __future__ import annotations
@@ -14,18 +16,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from model.history import History, NodeState
-from model.plan import GroupPlan, Plan
-from model.trace import Event
+from watchkeeper.model.plan.plan import GroupPlan, Plan
+from watchkeeper.model.properties.history import History, NodeState
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import Event
 
 QUIET_TICKS = 2
 
 NEVER = 1 << 62
 
-SESSION_ENDS = frozenset({"session opened", "session expired", "session closed"})
+SESSION_ENDS = frozenset(
+    {EventKind.SESSION_OPENED, EventKind.SESSION_EXPIRED, EventKind.SESSION_CLOSED}
+)
 
-DISTURBING = frozenset({"fetching", "hosting"})
-"""What may change what is fetched without anybody's waking up."""
+DISTURBING = frozenset({EventKind.FETCHING, EventKind.HOSTING})
+"""Kinds of event that change what is fetched without waking a process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,47 +43,51 @@ class Rest:
 
 @dataclass(slots=True)
 class RestOf:
-    """The rests of one group, found as its history moves on."""
+    """The rests of one group, found while its history advances."""
 
     KINDS: ClassVar = frozenset(
         {
-            "starts",
-            "ends",
-            "waits",
-            "wakes",
-            "fires",
-            "hears",
-            "connected",
-            "suspended",
-            "expired",
-            "session opened",
-            "session expired",
-            "session closed",
-            "fault",
-            "fault ends",
-            "fetching",
-            "hosting",
+            EventKind.STARTED,
+            EventKind.ENDED,
+            EventKind.WAITING,
+            EventKind.WOKEN,
+            EventKind.WATCH_FIRED,
+            EventKind.NOTIFIED,
+            EventKind.CONNECTED,
+            EventKind.SUSPENDED,
+            EventKind.EXPIRED,
+            EventKind.SESSION_OPENED,
+            EventKind.SESSION_EXPIRED,
+            EventKind.SESSION_CLOSED,
+            EventKind.FAULT,
+            EventKind.FAULT_ENDED,
+            EventKind.FETCHING,
+            EventKind.HOSTING,
         }
     )
-    """The kinds of event that may begin or end a rest, or change what holds in it."""
+    """The kinds of event that may start or end a rest, or change what holds in it."""
 
     group: GroupPlan
     concerned: frozenset[str]
     """The processes that have to be quiet: members, brokers, the administrator."""
     quiet_us: int
+    sharers: tuple[str, ...] = ()
+    """The members whose id another member has too: one waits for the other to go."""
     rests: list[Rest] = field(default_factory=list)
     since_us: int | None = None
-    """When the present rest began; None while there is none."""
+    """When the present rest started; None if there is none."""
     due_us: int = NEVER
     """When it will have lasted long enough to be judged."""
     restless: dict[str, None] = field(default_factory=dict)
 
     def look(self, event: Event, history: History) -> None:
-        """See what an event has changed."""
+        """Update the rest after an event."""
         if event.node in self.concerned:
             self._look_at(history, event.node)
         elif event.kind in SESSION_ENDS:
             self._look_at(history, history.holders[event.session])
+        for name in self.sharers:
+            self._look_at(history, name)
         resting = not self.restless and not history.faults_in_force
         if self.since_us is None:
             if resting:
@@ -105,10 +114,12 @@ class RestOf:
 
 
 def _is_restless(history: History, state: NodeState) -> bool:
-    """Whether something of this process is going on, or is left of it."""
+    """Whether this process is active, or leaves something behind."""
     sessions = history.sessions_of.get(state.name, ())
     if not state.is_alive:
         return bool(sessions)
+    if history.has_left(state.name) or _waits_for_its_id(history, state):
+        return False
     return (
         state.is_busy
         or not state.is_connected
@@ -119,14 +130,21 @@ def _is_restless(history: History, state: NodeState) -> bool:
     )
 
 
+def _waits_for_its_id(history: History, state: NodeState) -> bool:
+    """Whether this process only tries again and again to register an id that is in use."""
+    return history.lacks_its_id(state.name) and not state.fetching and state.is_connected
+
+
 def rests_of(plan: Plan) -> list[RestOf]:
     """A tracker for each group."""
     found = []
+    shared_ids = plan.shared_ids()
     for group in plan.groups:
         cluster = plan.cluster(group.cluster)
         prefix = f"{cluster.name}:" if len(plan.clusters) > 1 else ""
         others = {broker.node for broker in cluster.brokers} | {f"{prefix}administrator"}
         members = {member.node for member in group.consumers}
         quiet_us = QUIET_TICKS * cluster.zookeeper.tick_us
-        found.append(RestOf(group, frozenset(others | members), quiet_us))
+        sharers = tuple(sorted(members.intersection(shared_ids)))
+        found.append(RestOf(group, frozenset(others | members), quiet_us, sharers))
     return found

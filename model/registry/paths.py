@@ -10,6 +10,11 @@ where the partitions of a topic are found, and in the payloads.
   0.8  /brokers/ids/[id]                     JSON
        /brokers/topics/[topic]               JSON: partition -> replicas
        /brokers/topics/[topic]/partitions/[n]/state   JSON: leader, epochs, isr
+       /controller, /controller_epoch         JSON: a broker id; a number
+       /admin/reassign_partitions, /admin/preferred_replica_election   JSON: a request
+       /admin/delete_topics/[topic]           an empty znode: a request
+       /config/topics/[topic]                 JSON: settings
+       /config/changes/config_change_[n]      a topic in quotes: a notification
        /consumers/[group]/ids/[consumer]     JSON: subscription, pattern, timestamp
   both /consumers/[group]/owners/[topic]/[partition]  who has claimed it
        /consumers/[group]/offsets/[topic]/[partition] an offset, in decimal
@@ -26,7 +31,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
-from model.asks import Partition
+from watchkeeper.model.actor.effects import Partition
 
 Layout = Literal["0.7", "0.8"]
 BrokerForm = Literal["host:port", "creator:host:port", "json", "json with endpoints"]
@@ -36,14 +41,21 @@ TOPICS = "/brokers/topics"
 GROUPS = "/consumers"
 CONTROLLER = "/controller"
 CONTROLLER_EPOCH = "/controller_epoch"
+ADMIN = "/admin"
+CONFIG = "/config"
 CLUSTER_ID = "/cluster/id"
 DELETE_TOPICS = "/admin/delete_topics"
 REASSIGN_PARTITIONS = "/admin/reassign_partitions"
 PREFERRED_REPLICA_ELECTION = "/admin/preferred_replica_election"
+TOPIC_CONFIGS = "/config/topics"
+CONFIG_CHANGES = "/config/changes"
+CONFIG_CHANGE = "/config/changes/config_change_"
+"""The path of a notification without its number, which ZooKeeper appends."""
+ISR_CHANGES = "/isr_change_notification"
 
 
 class BadPayload(ValueError):
-    """A znode holds something that is not what its place in the registry asks for."""
+    """The data of a znode is not a valid payload for its path."""
 
     def __init__(self, path: str, data: bytes | None, expected: str) -> None:
         shown = "nothing" if data is None else repr(data[:200].decode("utf-8", "replace"))
@@ -79,7 +91,12 @@ def partition_state(partition: Partition) -> str:
 
 def topic_config(name: str) -> str:
     """0.8: the path of a topic's settings."""
-    return f"/config/topics/{name}"
+    return f"{TOPIC_CONFIGS}/{name}"
+
+
+def topic_deletion(name: str) -> str:
+    """0.8: the path of the request to delete a topic."""
+    return f"{DELETE_TOPICS}/{name}"
 
 
 def members(group: str) -> str:
@@ -134,7 +151,7 @@ _MEMBER = re.compile(r"/consumers/([^/]+)/ids/([^/]+)")
 
 @lru_cache(maxsize=65_536)
 def parse_owner(path: str) -> tuple[str, Partition] | None:
-    """The group and the partition of a claim's path; None for any other path."""
+    """Return group and partition of the path of a claim; None for any other path."""
     found = _OWNER.fullmatch(path)
     return None if found is None else (found[1], Partition(found[2], found[3]))
 
@@ -150,7 +167,7 @@ _NUMBER = re.compile("-?[0-9]+")
 
 
 def offset_in(data: str) -> int | None:
-    """The offset that was committed; None where something else was written in its place."""
+    """Return the committed offset; None if the data is no number."""
     return int(data) if _NUMBER.fullmatch(data) else None
 
 
@@ -174,6 +191,21 @@ def group_of(path: str) -> str | None:
 def is_above_offsets(path: str) -> bool:
     """Whether a path has nothing below it but a group's offsets."""
     return _ABOVE_OFFSETS.fullmatch(path) is not None
+
+
+_CONTROL = re.compile(r"/(?:controller|controller_epoch|(?:admin|config)(?:/.*)?)")
+_STATE = re.compile(r"/brokers/topics/([^/]+)/partitions/([^/]+)/state")
+
+
+def is_of_controller(path: str) -> bool:
+    """Whether consumers never read a path: it is for the controller and its requests."""
+    return _CONTROL.fullmatch(path) is not None
+
+
+def parse_state(path: str) -> Partition | None:
+    """The partition of the path of a state; None for any other path."""
+    found = _STATE.fullmatch(path)
+    return None if found is None else Partition(found[1], found[2])
 
 
 # --- partitions ------------------------------------------------------------------------
@@ -248,7 +280,7 @@ def encode_json(value: dict[str, Any]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class BrokerInfo:
-    """Where a broker listens, and what its registration says beside."""
+    """The address of a broker, and the other fields of its registration."""
 
     host: str
     port: int
@@ -265,7 +297,7 @@ class BrokerInfo:
 
 
 def encode_broker(info: BrokerInfo, form: BrokerForm) -> bytes:
-    """Write a broker's registration in one of the forms that there have been."""
+    """Write a broker's registration in one of its historical forms."""
     if form == "host:port":
         return info.address.encode()
     if form == "creator:host:port":
@@ -288,7 +320,7 @@ _BROKER_TEXT = re.compile(r"(?:(?P<creator>[^:]+):)?(?P<host>\[[^\]]+\]|[^:]+):(
 
 @lru_cache(maxsize=4096)
 def decode_broker(path: str, data: bytes | None) -> BrokerInfo:
-    """Read a broker's registration in whichever form it was written."""
+    """Read a broker's registration in any of its forms; BadPayload if it is in none."""
     expected = "host:port, creator:host:port or JSON with host and port"
     text = as_text(path, data, expected)
     if text.lstrip().startswith("{"):

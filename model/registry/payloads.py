@@ -6,11 +6,12 @@ the design pages show another shape of the same thing, both are read.
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from typing import Any
 
-from model.registry import BadPayload, decode_json, encode_json
+from watchkeeper.model.registry.paths import BadPayload, decode_json, encode_json
 
 
 def _ints(path: str, data: bytes | None, value: Any, what: str) -> tuple[int, ...]:
@@ -53,7 +54,11 @@ def _is_index(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PartitionState:
-    """/brokers/topics/[topic]/partitions/[n]/state: who leads a partition."""
+    """/brokers/topics/[topic]/partitions/[n]/state: who leads a partition.
+
+    The administrator writes it when the leader changes, and not when another replica dies or
+    comes back: `isr` are the replicas that were alive when this leader was chosen.
+    """
 
     leader: int
     isr: tuple[int, ...]
@@ -103,6 +108,24 @@ class Controller:
         value = decode_json(path, data, "a broker id, or JSON with brokerid")
         broker = _int(path, data, value.get("brokerid"), "brokerid")
         return Controller(broker, str(value.get("timestamp", "")))
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerEpoch:
+    """/controller_epoch: the number of reigns until now. Each new controller raises it by one."""
+
+    epoch: int
+
+    def encode(self) -> bytes:
+        """Write it: a bare number."""
+        return str(self.epoch).encode()
+
+    @staticmethod
+    def decode(path: str, data: bytes | None) -> ControllerEpoch:
+        """Read it."""
+        if data is None or not re.fullmatch(rb"\d{1,10}", data):
+            raise BadPayload(path, data, "the number of the present reign")
+        return ControllerEpoch(int(data))
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +185,10 @@ def _partition_rows(path: str, data: bytes | None) -> list[tuple[str, int, dict[
 
 @dataclass(frozen=True, slots=True)
 class TopicDeletion:
-    """/admin/delete_topics: topics to be deleted."""
+    """/admin/delete_topics as one of the pages has it: the topics in the data of that znode.
+
+    Kafka 0.8.2 has an empty child for each topic instead; that is the form that is written.
+    """
 
     topics: tuple[str, ...]
 
@@ -178,6 +204,71 @@ class TopicDeletion:
         if not isinstance(topics, list) or not all(isinstance(name, str) for name in topics):
             raise BadPayload(path, data, expected)
         return TopicDeletion(tuple(topics))
+
+
+@dataclass(frozen=True, slots=True)
+class TopicConfig:
+    """/config/topics/[topic]: the settings of a topic that differ from those of its brokers."""
+
+    overrides: tuple[tuple[str, str], ...] = ()
+
+    def encode(self) -> bytes:
+        """Write it."""
+        return encode_json({"version": 1, "config": dict(self.overrides)})
+
+    @staticmethod
+    def decode(path: str, data: bytes | None) -> TopicConfig:
+        """Read it; settings come in alphabetical order."""
+        expected = '{"version":1,"config":{setting:text}}'
+        config = decode_json(path, data, expected).get("config")
+        if not isinstance(config, dict):
+            raise BadPayload(path, data, expected)
+        if not all(isinstance(value, str) for value in config.values()):
+            raise BadPayload(path, data, f"{expected}, with every value as text")
+        return TopicConfig(tuple(sorted(config.items())))
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigChange:
+    """/config/changes/config_change_[n]: the notification that a topic has other settings."""
+
+    topic: str
+
+    def encode(self) -> bytes:
+        """Write it as 0.8.2 does: the name as a JSON string."""
+        return json.dumps(self.topic).encode()
+
+    @staticmethod
+    def decode(path: str, data: bytes | None) -> ConfigChange:
+        """Read it, as 0.8.2 writes it or as 0.9 does."""
+        expected = 'a topic in quotes, or {"entity_type":"topics","entity_name":topic}'
+        try:
+            value = json.loads(data or b"")
+        except (ValueError, RecursionError):
+            raise BadPayload(path, data, expected) from None
+        if isinstance(value, dict) and value.get("entity_type") == "topics":
+            value = value.get("entity_name")
+        if not isinstance(value, str) or not value:
+            raise BadPayload(path, data, expected)
+        return ConfigChange(value)
+
+
+@dataclass(frozen=True, slots=True)
+class IsrChange:
+    """/isr_change_notification/isr_change_[n]: partitions whose leader changed the ISR (0.9)."""
+
+    partitions: tuple[tuple[str, int], ...]
+
+    def encode(self) -> bytes:
+        """Write it."""
+        rows = [{"topic": topic, "partition": index} for topic, index in self.partitions]
+        return encode_json({"version": 1, "partitions": rows})
+
+    @staticmethod
+    def decode(path: str, data: bytes | None) -> IsrChange:
+        """Read it."""
+        rows = _partition_rows(path, data)
+        return IsrChange(tuple((topic, index) for topic, index, _ in rows))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What a consumer wants, and how its registration says so, in both layouts.
+"""The subscription of a consumer, and its registration in both layouts.
 
 0.7  { "topic": n }, *n*regex (a white list) or !n!regex (a black list)
 0.8  JSON: subscription, pattern, timestamp
@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal
 
-from model.registry import BadPayload, Layout, as_text, decode_json
+from watchkeeper.model.registry.paths import BadPayload, Layout, as_text, decode_json
 
 Pattern = Literal["static", "white_list", "black_list"]
 
 
 @dataclass(frozen=True, slots=True)
 class Subscription:
-    """What a consumer wants: streams a topic, or a filter and streams for all it allows."""
+    """Topics with a number of streams each, or a filter with streams for all its topics."""
 
     streams: tuple[tuple[str, int], ...] = ()
     pattern: Pattern = "static"

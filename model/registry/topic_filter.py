@@ -1,9 +1,9 @@
 """Topic filters: a white list or a black list, as a regular expression.
 
-Kafka hands the expression to Java. Here Python's `re` matches it. What both read alike is
-a table below: everything that Kafka's own tests and documents use, possessive quantifiers
-and look-around among it. What stands in no row of it is refused by name rather than
-guessed at, since one of the two would read it differently, or not at all.
+Kafka passes the expression to Java; here Python's `re` matches it. A table below lists what
+both read alike: everything that Kafka's tests and documents use, including possessive
+quantifiers and look-around. Anything else is refused by name, since Java and Python would
+read it differently, or one of them not at all.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from dataclasses import dataclass
 from functools import lru_cache
 
-from model.subscriptions import Subscription
+from watchkeeper.model.registry.subscription import Subscription
 
 INTERNAL_TOPICS = frozenset({"__consumer_offsets"})
 
@@ -124,7 +124,7 @@ def _refusal(expression: str, at: int) -> BadFilter:
 
 @dataclass(frozen=True, slots=True)
 class TopicFilter:
-    """Which topics a consumer with a filter takes."""
+    """The topics that a filter allows."""
 
     expression: str
     allows_matches: bool

@@ -1,9 +1,9 @@
-"""Where two runs part: the first event that differs, and what followed from it.
+"""The difference between two runs: the first event that differs, and its consequences.
 
-Two runs of one scenario, variant and seed are compared event for event: they have to be
-the same. Runs that differ in any of these never happen at the same microseconds, so for
-them each process is compared with itself: what it did, in order, without the times. The
-first difference of each process is found, and the earliest of these is where they parted.
+Two runs of one scenario, variant and seed are compared event for event: they have to be equal.
+Runs that differ in any of these never agree to the microsecond, so each process is compared
+with itself: its events in order, without times. The first difference of each process is found,
+and the earliest of these is where the runs diverge.
 """
 
 from __future__ import annotations
@@ -12,15 +12,25 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from model.trace import Event, Trace
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import Event, Trace
 
-Story = list[tuple[int, str]]
-"""What a process did: the number of each event, and what it amounts to."""
+History = list[tuple[int, str]]
+"""The events of a process: the number of each, and its gist."""
 
 FOLLOWING = 8
 
-TIMELESS = frozenset({"fetched", "fires", "hears", "waits", "wakes", "sleeps"})
-"""Kinds whose order within a process depends on moments alone."""
+TIMELESS = frozenset(
+    {
+        EventKind.FETCHED,
+        EventKind.WATCH_FIRED,
+        EventKind.NOTIFIED,
+        EventKind.WAITING,
+        EventKind.WOKEN,
+        EventKind.SLEEPING,
+    }
+)
+"""Kinds whose order within a process depends on timing alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,31 +46,31 @@ class Parting:
     parted: tuple[str, ...]
     """Every process that did something else, in the order in which they parted."""
     alone: tuple[tuple[str, ...], tuple[str, ...]] = ((), ())
-    """The processes that only the one or only the other run has."""
+    """The processes that only one of the two runs has."""
     member: Parting | None = None
-    """The first parting of a member of a group, where another process parted before it.
+    """The first divergence of a group member, if another process diverged before it.
 
-    Brokers hardly ever register in the same order twice; that need not mean anything.
+    Brokers hardly ever register in the same order twice; that need not matter.
     """
 
 
 def compare(left: Trace, right: Trace) -> Parting | None:
-    """Find where two runs part; None if nothing that counts differs."""
+    """Find where two runs diverge; None if they do not."""
     if _is_same_run(left, right):
         return _exactly(left, right)
-    lefts, rights = _stories(left), _stories(right)
+    lefts, rights = _histories(left), _histories(right)
     partings = sorted(
         _by_process(lefts, rights, left, right),
-        key=lambda one: (_moment(one.left, one.right), one.node),
+        key=lambda parting: (_moment(parting.left, parting.right), parting.node),
     )
     if not partings:
         return None
     only_left, only_right = lefts.keys() - rights.keys(), rights.keys() - lefts.keys()
-    members = [one for one in partings if _is_of_member(one)]
+    members = [parting for parting in partings if _is_of_member(parting)]
     return replace(
         partings[0],
         member=members[0] if members and members[0] is not partings[0] else None,
-        parted=tuple(one.node for one in partings),
+        parted=tuple(parting.node for parting in partings),
         alone=(tuple(sorted(only_left)), tuple(sorted(only_right))),
     )
 
@@ -103,7 +113,7 @@ def _first_difference(left: list[Any], right: list[Any]) -> int | None:
 
 
 def _by_process(
-    lefts: dict[str, Story], rights: dict[str, Story], left: Trace, right: Trace
+    lefts: dict[str, History], rights: dict[str, History], left: Trace, right: Trace
 ) -> Iterator[Parting]:
     """The parting of each process; of those that both runs have, if there are any."""
     for node in sorted((lefts.keys() & rights.keys()) or (lefts.keys() | rights.keys())):
@@ -121,21 +131,21 @@ def _by_process(
             )
 
 
-def _stories(trace: Trace) -> dict[str, Story]:
-    stories: dict[str, Story] = {}
+def _histories(trace: Trace) -> dict[str, History]:
+    histories: dict[str, History] = {}
     for event in trace:
         if event.kind not in TIMELESS and event.node:
-            stories.setdefault(event.node, []).append((event.seq, gist(event)))
-    return stories
+            histories.setdefault(event.node, []).append((event.seq, gist(event)))
+    return histories
 
 
 def gist(event: Event) -> str:
-    """What an event amounts to, without times, zxids and numbers of sessions."""
+    """An event without times, zxids and session numbers."""
     detail = event.detail
     words = [event.kind]
     if event.topic:
         words.append(event.place if event.partition else event.topic)
-    for key in ("op", "for", "path", "does", "verb", "what", "why", "state"):
+    for key in ("op", "purpose", "path", "does", "verb", "what", "why", "state"):
         if key in detail:
             words.append(str(detail[key]))
     answer = detail.get("answer")

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from model.answers import Fired, Happening, Seen
-from model.errors import Failure
-from model.operations import ANY_VERSION, Multi, Operation, Pipelined
-from model.zookeeper.tree import Tree, Written
+from watchkeeper.model.actor.errors import Failure
+from watchkeeper.model.actor.events import Command, Fired, WatchEventType, ZnodeView
+from watchkeeper.model.actor.operations import ANY_VERSION, Multi, Operation, Pipelined
+from watchkeeper.model.zookeeper.tree import Tree, Written
 
 MOST_SHOWN = 16
 LONGEST_DATA = 160
@@ -41,13 +41,13 @@ def text(data: bytes | None) -> str | None:
 
 @lru_cache(maxsize=16_384)
 def described_operation(operation: Operation[Any] | Pipelined) -> Mapping[str, Any]:
-    """An operation: its word, its path, what it is for, and its parts if it has any.
+    """The detail of an operation: its word, its path, its purpose, and its parts if it has any.
 
-    Members of a group ask the same things over and over, so descriptions are kept; none
-    of them may be changed.
+    Members of a group send the same requests again and again, so details are cached; do not
+    modify them.
     """
     kind = type(operation)
-    detail: dict[str, Any] = {"op": WORDS[kind.__name__], "for": operation.purpose}
+    detail: dict[str, Any] = {"op": WORDS[kind.__name__], "purpose": operation.purpose}
     if isinstance(operation, PARTED):
         parts = operation.operations
         detail["parts"] = [[WORDS[type(part).__name__], part.path] for part in parts[:MOST_SHOWN]]
@@ -66,11 +66,14 @@ PARTED = (Multi, Pipelined)
 
 
 def in_words(about: Any) -> str:
-    """An operation, an event or a partition in a few words; nothing for None."""
+    """An operation, an event or a partition in a few words; empty for None."""
     if about is None:
         return ""
     if isinstance(about, Fired):
         return f"{about.path} {about.what.value}"
+    if isinstance(about, Command):
+        number = f", {about.number} in all" if about.number else ""
+        return f"{about.kind.value} {about.topic}{number}".rstrip()
     if not isinstance(about, Operation | Pipelined):
         return str(about)
     described = described_operation(about)
@@ -85,7 +88,7 @@ def described_answer(answer: Any) -> Any:
     kind = type(answer)
     if kind is Failure:
         return {"error": answer.name}
-    if kind is Seen:
+    if kind is ZnodeView:
         return _described_znode(answer.data, answer.version, answer.mine)
     if kind is tuple:
         shown = [described_answer(part) for part in answer[:MOST_SHOWN]]
@@ -99,27 +102,27 @@ def described_answer(answer: Any) -> Any:
 
 @lru_cache(maxsize=16_384)
 def _described_znode(data: bytes | None, version: int, mine: bool) -> Mapping[str, Any]:
-    """A znode as it was seen. What is kept is shared: it may not be changed."""
+    """A znode as it was read. The value is shared: do not modify it."""
     return {"data": text(data), "version": version, "mine": mine}
 
 
 def described_changes(before: Tree, written: Written) -> list[list[Any]]:
-    """What a write did, a row a znode: what, where, whose, and the data it has now."""
+    """The changes of a write, a row a znode: kind, path, session, and its new data."""
     return [
         deleted(before, change.path)
-        if change.what is Happening.DELETED
+        if change.what is WatchEventType.DELETED
         else _made(written.tree, change.what, change.path)
         for change in written.changes
     ]
 
 
 def deleted(before: Tree, path: str) -> list[Any]:
-    """A deletion, with the session whose ephemeral it was (0: nobody's)."""
+    """A deletion, with the session whose ephemeral it was (0: none)."""
     znode = before.nodes.get(path)
     return ["deleted", path, znode.owner if znode is not None else 0]
 
 
-def _made(after: Tree, what: Happening, path: str) -> list[Any]:
+def _made(after: Tree, what: WatchEventType, path: str) -> list[Any]:
     znode = after.nodes.get(path)
     if znode is None:  # created and deleted again by the same multi
         return [what.value, path, 0, None]

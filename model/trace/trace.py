@@ -1,13 +1,12 @@
-"""The events every world writes, and their file format.
+"""The events that every world writes, and their file format.
 
-A trace is one flat table in the order in which things happened. Its columns are
-`COLUMNS`; what each kind of event means stands in `KINDS`. A file of it is JSON lines: a
-header, then one line an event.
+A trace is one flat table in the order of events. Its columns are `COLUMNS`; the meaning of each
+kind of event is in `kinds`. A file is JSON lines: a header, then one line an event.
 
 The *fingerprint* is the SHA-256 of the events alone: `CHUNK` at a time as a JSON array of
 arrays, each of them the columns but `run_id`, `seq` and `world`; keys sorted, no spaces,
-UTF-8. There are no floating-point numbers in it and no order that depends on a hash, so
-the same run gives the same fingerprint on any machine.
+UTF-8. There are no floating-point numbers in it and no order that depends on a hash, so the
+same run has the same fingerprint on any machine.
 """
 
 from __future__ import annotations
@@ -35,80 +34,9 @@ COLUMNS = (
     "detail",
 )
 
-KINDS = {
-    # programs
-    "starts": "a process starts",
-    "ends": "a program is over: it left, it failed, or its process was killed",
-    "asks": "a program asks ZooKeeper for something",
-    "answers": "the answer has come, or the error that stands for it",
-    "turn fails": "an error ended a turn; its memory is what it was before",
-    "hears": "a note has reached the inbox",
-    "wakes": "a program takes a note after it had been waiting",
-    "waits": "a program waits, with nothing in its inbox and nothing to do",
-    "sleeps": "a program pauses by its own wish",
-    # what programs tell of themselves
-    "rebalance begins": "an attempt at a rebalance begins",
-    "assigned": "a member has computed its share; hashes of what it saw and what it decided",
-    "conflict": "a claim met the claim of another",
-    "rebalance ends": "an attempt has succeeded",
-    "claimed what was freed": "a member got what others had let go of after its rebalance",
-    "rebalance fails": "an attempt has failed",
-    "rebalance given up": "the attempts are used up; nothing happens until the next note",
-    "id in use": "a registration stands already",
-    "topic stays": "a topic could not be taken out of the registry",
-    "commit refused": "a commit did not get through",
-    # connections and sessions
-    "connected": "a client has a connection",
-    "suspended": "a client has lost its connection",
-    "expired": "a client has learnt that its session is dead",
-    "session opened": "the ensemble began a session",
-    "session moved": "a session goes on over another connection",
-    "session expired": "the ensemble ended a session that had been silent",
-    "session closed": "the ensemble ended a session that asked for it",
-    # the service
-    "applied": "a write took effect",
-    "refused": "a write took a zxid and failed",
-    "fires": "a watch of this node fired",
-    "leads": "a server was elected",
-    "leader lost": "the ensemble has no leader",
-    "server": "a server's process changed its state",
-    # the data plane
-    "hosting": "a broker begins or ceases to serve a partition",
-    "produces": "messages begin to be written to a topic, at a rate",
-    "fetching": "a member begins or ceases to fetch a partition",
-    "fetched": "messages were delivered to a member",
-    "fetch fails": "a broker could not be reached",
-    # messages, one by one: their producer and numbers, and the offsets at which they lie
-    "sent": "an application was told what became of messages that it gave to its producer",
-    "send fails": "a producer gave up messages that it had accepted",
-    "stored": "a broker appended messages to a log",
-    "opened": "a broker that starts has opened a log, which ends where it says",
-    "request refused": "a broker closed a connection because of what came over it",
-    "segment deleted": "a broker deleted the oldest segment of a log",
-    "broker fails": "a broker ends because of its disk",
-    "gauges": "bytes on a broker's host: not flushed now, at most since the last time, not "
-    "written, in the pagecache, found there by reads so far, not found; live: of the broker's "
-    "files, and where the kernel does not say what is in memory, read so far and no more",
-    "host emulated": "live: a broker's files were cut back to their last fsync, and are in the "
-    "pagecache no longer, which stands for the loss of its host; no host was lost",
-    "consumed": "messages were handed to the application of a member",
-    "handled": "an application is done with messages that it was handed",
-    "not mirrored": "a mirror could not send what it was handed, and tries again",
-    "stream fails": "an application could not be handed the next message",
-    "offset reset": "a member goes on at the beginning or the end of a log",
-    # the timeline
-    "fault": "an entry of the timeline takes place",
-    "fault ends": "what it did is undone",
-    "change": "an ordinary change of the timeline takes place",
-    "load": "the timeline begins to write messages",
-    "load ends": "it ceases to",
-    "run ends": "the run is over",
-}
-"""Every kind of event. A program of a user may tell of more."""
-
 
 class Event(NamedTuple):
-    """One row of a trace, without the two columns that are the same in all of them."""
+    """One row of a trace, without the two columns that are the same in all rows."""
 
     seq: int
     t_us: int
@@ -128,7 +56,7 @@ class Event(NamedTuple):
 
 
 EVENT = partial(tuple.__new__, Event)
-"""Makes an event of a tuple of all its columns; `Event._make` without the way through Python."""
+"""Makes an event from a tuple of all its columns, faster than `Event._make`."""
 
 NOTHING: Mapping[str, Any] = {}
 CHUNK = 4096
@@ -139,7 +67,7 @@ Row = tuple[int, str, str, int, str, str, str, int, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What a trace is of."""
+    """The scenario, variant, world and seed of a trace."""
 
     scenario: str
     variant: str
@@ -149,7 +77,9 @@ class Header:
     partial: bool = False
     """True when the run was interrupted."""
     profile: str = ""
-    """The digest of the latencies it was simulated with; empty for those that come along."""
+    """The digest of the latency profile; empty for the default profile."""
+    mix: tuple[str, ...] = ()
+    """The variants of the consumers; empty where all of them are of `variant`."""
 
     @property
     def run_id(self) -> str:
@@ -157,8 +87,13 @@ class Header:
         return named_run(self.scenario, self.variant, self.world, self.seed, self.profile)
 
 
+def mix_in_words(mix: Iterable[str], variant: str) -> str:
+    """The variants of a run's consumers; `variant` where there is no mix."""
+    return " and ".join(mix) or variant
+
+
 def named_run(scenario: str, variant: str, world: str, seed: int, profile: str = "") -> str:
-    """The name of a run: what has to be the same for its events to be the same."""
+    """The name of a run: everything that determines its events."""
     name = f"{scenario}-{variant}-{world}-{seed}"
     return f"{name}-{profile}" if profile else name
 
@@ -181,7 +116,7 @@ class Trace:
 
     @property
     def rows(self) -> list[Row]:
-        """The rows themselves, for those who read many and look at few."""
+        """The rows, for readers that skip most of them."""
         return self._rows
 
     def __getitem__(self, seq: int) -> Event:
@@ -213,6 +148,7 @@ class Trace:
         yield _line(
             {
                 **({"profile": header.profile} if header.profile else {}),
+                **({"mix": header.mix} if header.mix else {}),
                 "watchkeeper": "trace",
                 "scenario": header.scenario,
                 "variant": header.variant,
@@ -254,7 +190,7 @@ def parse(lines: Iterable[bytes], *, name: str) -> Trace:
 
 
 def header_of(line: bytes, *, name: str) -> Header:
-    """Read the first line of a trace file alone; BadTrace where it is none."""
+    """Read the first line of a trace file; BadTrace if it is not a header."""
     return parse([line], name=name).header
 
 
@@ -269,6 +205,7 @@ def _header(value: Any) -> Header:
         value["versions"],
         value["partial"],
         value.get("profile", ""),
+        tuple(value.get("mix", ())),
     )
 
 

@@ -1,17 +1,17 @@
-"""Access control lists: which are valid, and what they allow to whom."""
+"""Access control lists: which are valid, and which session they permit what."""
 
 from __future__ import annotations
 
 from ipaddress import ip_address
 
-from model.operations import OPEN, Acl
-from model.zookeeper.tree import Tree
+from watchkeeper.model.actor.operations import OPEN, Acl
+from watchkeeper.model.zookeeper.tree import Tree
 
 Identities = tuple[tuple[str, str], ...]
 
 
 def identities_of(tree: Tree, session: int) -> Identities:
-    """What a session has shown of itself, as (scheme, identity), beside `world:anyone`."""
+    """Return the (scheme, identity) pairs that a session has authenticated."""
     known = tree.sessions.get(session)
     return known.identities if known is not None else ()
 
@@ -34,10 +34,9 @@ def is_allowed(tree: Tree, session: int, acl: tuple[Acl, ...], permissions: int)
 
 
 def resolved(tree: Tree, session: int, acl: tuple[Acl, ...]) -> tuple[Acl, ...] | None:
-    """The list a server keeps when a session gives it this one; None if it is not valid.
+    """Return the list that a server stores for a list in a request; None if it is not valid.
 
-    `auth` stands for whatever the session has shown of itself, and an entry that is given
-    twice is kept once.
+    `auth` stands for all identities of the session; duplicate entries are stored once.
     """
     if acl is OPEN:
         return acl
@@ -53,10 +52,10 @@ def resolved(tree: Tree, session: int, acl: tuple[Acl, ...]) -> tuple[Acl, ...] 
 def _resolved_entry(entry: Acl, identities: Identities) -> tuple[Acl, ...]:
     if entry.scheme == "auth":
         return tuple(Acl(entry.permissions, scheme, name) for scheme, name in identities)
-    return (entry,) if _means_somebody(entry) else ()
+    return (entry,) if _is_valid_entry(entry) else ()
 
 
-def _means_somebody(entry: Acl) -> bool:
+def _is_valid_entry(entry: Acl) -> bool:
     if entry.scheme == "world":
         return entry.identity == "anyone"
     if entry.scheme == "digest":
@@ -65,7 +64,7 @@ def _means_somebody(entry: Acl) -> bool:
 
 
 def _is_address(text: str) -> bool:
-    """Whether this is an address of IP, perhaps with the number of bits that count."""
+    """Whether this is an IP address, with or without a prefix length."""
     host, slash, bits = text.partition("/")
     try:
         most = ip_address(host).max_prefixlen

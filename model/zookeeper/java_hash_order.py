@@ -1,16 +1,17 @@
-"""The order in which Java hands out what it keeps in a HashSet.
+"""The iteration order of a Java HashSet of strings.
 
 ZooKeeper keeps the children of a znode, and the ephemerals of a session, in a
-`java.util.HashSet<String>`, and lists them in the order of its table. That order is no
-promise, but it is what every client sees, and code that forgets to sort works until it
-meets it. So it is reproduced here: a table of `capacity` buckets that doubles when it
-is three quarters full and never shrinks, names in one bucket in the order they came.
+`java.util.HashSet<String>`, and lists them in the order of its table. That order is not
+guaranteed, but every client sees it, and code that forgets to sort fails only because of
+it. So it is reproduced here: a table of `capacity` buckets that doubles when it is three
+quarters full and never shrinks, with the names of one bucket in the order of arrival.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import lru_cache
+from zlib import crc32
 
 LOAD_FACTOR_PERCENT = 75
 
@@ -26,13 +27,13 @@ def string_hash(text: str) -> int:
 
 
 def bucket(text: str, capacity: int) -> int:
-    """The bucket of a table of this capacity that holds the text."""
+    """Return the bucket that holds the text in a table of this capacity."""
     value = string_hash(text) & 0xFFFFFFFF
     return (value ^ value >> 16) & (capacity - 1)
 
 
 def grown(capacity: int, size: int) -> int:
-    """The capacity of a table after it has come to hold `size` entries."""
+    """Return the capacity of a table that has grown to `size` entries."""
     while size * 100 > capacity * LOAD_FACTOR_PERCENT:
         capacity *= 2
     return capacity
@@ -54,3 +55,8 @@ def in_clone_order(names: tuple[str, ...]) -> tuple[str, ...]:
     while capacity < wanted:
         capacity *= 2
     return in_table_order(((name, at) for at, name in enumerate(names)), capacity)
+
+
+def in_salted_order(names: Iterable[str], salt: int) -> tuple[str, ...]:
+    """List names as another implementation might: in an order that the salt decides."""
+    return tuple(sorted(names, key=lambda name: (crc32(name.encode(), salt), name)))

@@ -1,4 +1,4 @@
-"""Which paths ZooKeeper's servers accept, and how a path falls into parent and name."""
+"""Which paths ZooKeeper's servers accept, and the parent and name of a path."""
 
 from __future__ import annotations
 
@@ -48,10 +48,10 @@ def is_valid(path: str) -> bool:
 
 @lru_cache(maxsize=65_536)
 def parent_of(path: str) -> str | None:
-    """The path of the parent as servers cut it off; None where there is nothing to cut.
+    """Return the path of the parent as servers compute it; None if there is no slash.
 
-    They cut at the last slash and do not look at what remains, so the parent of
-    `/a//b` is `/a/`, which no znode can have.
+    Servers cut at the last slash and do not check the rest, so the parent of `/a//b` is
+    `/a/`, which no znode can have.
     """
     at = path.rfind("/")
     if at < 0 or "\0" in path:
@@ -60,5 +60,5 @@ def parent_of(path: str) -> str | None:
 
 
 def name_of(path: str) -> str:
-    """The last part of a path."""
+    """Return the last part of a path."""
     return path[path.rfind("/") + 1 :]

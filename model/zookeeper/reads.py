@@ -1,7 +1,6 @@
-"""What a read sees of the tree.
+"""What each read returns.
 
-Paths are not validated: one that cannot exist simply has no znode. The empty path is the
-root.
+Paths are not validated: a path that cannot exist has no znode. The empty path is the root.
 """
 
 from __future__ import annotations
@@ -9,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from model.answers import Seen
-from model.errors import BadArguments, Failure, NoAuth, NoNode
-from model.operations import (
+from watchkeeper.model.actor.errors import BadArguments, Failure, NoAuth, NoNode
+from watchkeeper.model.actor.events import ZnodeView
+from watchkeeper.model.actor.operations import (
     ADMIN,
     OPEN,
     READ,
@@ -23,17 +22,17 @@ from model.operations import (
     GetEphemerals,
     Operation,
 )
-from model.zookeeper import paths
-from model.zookeeper.rights import is_allowed
-from model.zookeeper.tree import Tree
-from model.zookeeper.znodes import Znode
+from watchkeeper.model.zookeeper import paths
+from watchkeeper.model.zookeeper.acl import is_allowed
+from watchkeeper.model.zookeeper.tree import Tree
+from watchkeeper.model.zookeeper.znode import Znode
 
 
 def _znode(tree: Tree, path: str) -> Znode | None:
     return tree.nodes.get(path or paths.ROOT)
 
 
-def _read_exists(tree: Tree, session: int, operation: Exists) -> Seen | Failure | None:
+def _read_exists(tree: Tree, session: int, operation: Exists) -> ZnodeView | Failure | None:
     if "\0" in operation.path:
         return Failure(BadArguments, operation.path)
     znode = _znode(tree, operation.path)
@@ -44,7 +43,7 @@ def _read_exists(tree: Tree, session: int, operation: Exists) -> Seen | Failure 
     return znode.seen_by(session)
 
 
-def _read_data(tree: Tree, session: int, operation: GetData) -> Seen | Failure:
+def _read_data(tree: Tree, session: int, operation: GetData) -> ZnodeView | Failure:
     znode = tree.nodes.get(operation.path or paths.ROOT)
     if znode is None:
         return Failure(NoNode, operation.path)

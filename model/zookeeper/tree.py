@@ -1,4 +1,4 @@
-"""The znode tree, as a value: a write makes another, which shares all that did not change."""
+"""The znode tree as a value: a write makes another one, which shares all unchanged parts."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import Any
 from immutables import Map
 from msgspec import Struct
 
-from model.answers import Happening
-from model.operations import OPEN, READ, Acl
-from model.zookeeper.znodes import Znode
+from watchkeeper.model.actor.events import WatchEventType
+from watchkeeper.model.actor.operations import OPEN, READ, Acl
+from watchkeeper.model.zookeeper.znode import Znode
 
 EPHEMERAL_TABLE_CAPACITY = 16
 
 
 class Session(Struct, frozen=True):
-    """What the ensemble keeps for a client: how long it may be silent, what it has shown."""
+    """A session as the ensemble keeps it: its timeout and the identities of its client."""
 
     timeout_ms: int
     identities: tuple[tuple[str, str], ...] = ()
     """(scheme, identity) pairs beside `world:anyone`."""
     ephemeral_table: int = EPHEMERAL_TABLE_CAPACITY
-    """The capacity of the table that lists its ephemerals; it grows and never shrinks."""
+    """The capacity of the Java hash table of its ephemerals; it never shrinks."""
 
 
 class Tree(Struct, frozen=True):
@@ -30,22 +30,22 @@ class Tree(Struct, frozen=True):
     nodes: Map[str, Znode]
     sessions: Map[int, Session] = Map()
     ephemerals: Map[int, Map[str, int]] = Map()
-    """Session -> path -> how many znodes there had been before, ever."""
+    """Session -> path -> number of znodes that were created before it, in all."""
     births: int = 0
     zxid: int = 0
 
 
 class Change(Struct, frozen=True):
-    """One thing a write did: watches fire by it, for those who may read what changed."""
+    """One change by a write. It fires watches of clients that have permission to read it."""
 
-    what: Happening
+    what: WatchEventType
     path: str
     acl: tuple[Acl, ...] = OPEN
     parent_acl: tuple[Acl, ...] = OPEN
 
 
 class Written(Struct, frozen=True):
-    """A write done: the tree now, the answer, and what changed, in order."""
+    """The result of a write: the tree, the answer, and the changes in order."""
 
     tree: Tree
     answer: Any
@@ -53,7 +53,7 @@ class Written(Struct, frozen=True):
 
 
 def empty_tree() -> Tree:
-    """The tree of a fresh server, with the three znodes it keeps for itself."""
+    """Return the tree of a new server, with the znodes that it reserves for itself."""
     own = Map[str, int]({"zookeeper": -1})
     kept = Map[str, int]({"quota": -2, "config": -1})
     return Tree(

@@ -1,8 +1,8 @@
-"""Who is told when something changes.
+"""Which clients are notified of which change.
 
-A server keeps watches a connection: a client whose connection breaks loses them all.
-There are four kinds. Two fire once: *data* watches (left by `exists` and `get`) and
-*child* watches (left by `get_children`). Two stay: *persistent* watches, and
+A server keeps watches per connection: a client whose connection breaks loses them all.
+There are four kinds. Two fire once: *data* watches (set by `exists` and `get`) and
+*child* watches (set by `get_children`). Two stay: *persistent* watches, and
 *recursive* ones that also cover every znode below theirs.
 
   change of N     data on N   child on N   child on N's parent   persistent   recursive
@@ -10,7 +10,7 @@ There are four kinds. Two fire once: *data* watches (left by `exists` and `get`)
   data replaced   CHANGED     -            -                     CHANGED      CHANGED
   deleted         DELETED     DELETED      CHILDREN              both         DELETED
 
-A client hears of one change of one path once, however many watches it had left there.
+A client is notified of one change of one path once, however many watches it has there.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from immutables import Map
 from msgspec import Struct
 from msgspec.structs import replace
 
-from model.answers import Fired, Happening
-from model.operations import OPEN, Acl
-from model.zookeeper.paths import ROOT, parent_of
-from model.zookeeper.tree import Change, Tree
+from watchkeeper.model.actor.events import Fired, WatchEventType
+from watchkeeper.model.actor.operations import OPEN, Acl
+from watchkeeper.model.zookeeper.paths import ROOT, parent_of
+from watchkeeper.model.zookeeper.tree import Change, Tree
 
 Kind = Literal["data", "child", "persistent", "recursive"]
 Table = Map[str, Map[int, None]]
@@ -35,7 +35,7 @@ Reader = Callable[[int, tuple[Acl, ...]], bool]
 """Whether a client may read what has this access control list."""
 
 KINDS: tuple[Kind, ...] = ("data", "child", "persistent", "recursive")
-_NOBODY: Map[int, None] = Map()
+_NO_SESSIONS: Map[int, None] = Map()
 _NOTHING: Map[tuple[str, str], None] = Map()
 
 
@@ -49,10 +49,10 @@ class Watches(Struct, frozen=True):
     paths: Map[int, Map[tuple[str, str], None]] = Map()
     """Client -> the (kind, path) pairs it has watches at."""
 
-    def leave(self, client: int, kind: Kind, path: str) -> Watches:
-        """Leave a watch of this kind."""
+    def set(self, client: int, kind: Kind, path: str) -> Watches:
+        """Set a watch; no change if the client has it already."""
         table: Table = getattr(self, kind)
-        there = table.get(path, _NOBODY)
+        there = table.get(path, _NO_SESSIONS)
         if client in there:
             return self
         mine = self.paths.get(client, _NOTHING).set((kind, path), None)
@@ -71,7 +71,7 @@ class Watches(Struct, frozen=True):
         return now
 
     def drop_path(self, client: int, path: str) -> Watches:
-        """Drop every watch that a client left at one path."""
+        """Drop every watch of a client at one path."""
         now = self
         for kind in KINDS:
             if now.has(client, kind, path):
@@ -89,26 +89,27 @@ class Watches(Struct, frozen=True):
     def fire(
         self, changes: Iterable[Change], may_read: Reader
     ) -> tuple[Watches, list[tuple[int, Fired]]]:
-        """Fire what these changes fire; the pairs are (client, what it hears), in order.
+        """Fire the watches on these changes; returns pairs of client and notification, in order.
 
-        Whoever has no right to read what changed hears nothing, and its watch is used up.
+        A client without permission to read the znode is not notified, but its watch is used
+        up all the same.
         """
         now = self
-        heard: list[tuple[int, Fired]] = []
+        fired: list[tuple[int, Fired]] = []
         for change in changes:
             what, path = change.what, change.path
             if path in now.data or path in now.child or now.persistent or now.recursive:
-                now = now._fire_at(Fired(what, path), _ONCE[what], change.acl, may_read, heard)
-            if what is not Happening.CHANGED:
+                now = now._fire_at(Fired(what, path), _ONCE[what], change.acl, may_read, fired)
+            if what is not WatchEventType.CHANGED:
                 parent = parent_of(path)
                 assert parent is not None, "the root is neither created nor deleted"
                 if parent in now.child or now.persistent:
-                    event = Fired(Happening.CHILDREN, parent)
-                    now = now._fire_at(event, ("child",), change.parent_acl, may_read, heard)
-        return now, heard
+                    event = Fired(WatchEventType.CHILDREN, parent)
+                    now = now._fire_at(event, ("child",), change.parent_acl, may_read, fired)
+        return now, fired
 
     def may_fire(self, changes: Iterable[Change]) -> bool:
-        """Whether anybody is to be told of one of these changes."""
+        """Whether one of these changes may fire a watch."""
         if self.persistent or self.recursive:
             return True
         data, child = self.data, self.child
@@ -116,7 +117,7 @@ class Watches(Struct, frozen=True):
             path = change.path
             if path in data or path in child:
                 return True
-            if change.what is not Happening.CHANGED and parent_of(path) in child:
+            if change.what is not WatchEventType.CHANGED and parent_of(path) in child:
                 return True
         return False
 
@@ -126,7 +127,7 @@ class Watches(Struct, frozen=True):
         once: tuple[Kind, ...],
         acl: tuple[Acl, ...],
         may_read: Reader,
-        heard: list[tuple[int, Fired]],
+        fired: list[tuple[int, Fired]],
     ) -> Watches:
         now, path = self, event.path
         clients: set[int] = set()
@@ -136,20 +137,21 @@ class Watches(Struct, frozen=True):
                 clients.add(client)
                 now = now._without(client, kind, path)
         clients.update(self.persistent.get(path, ()))
-        if self.recursive and event.what is not Happening.CHILDREN:
+        if self.recursive and event.what is not WatchEventType.CHILDREN:
             for above in _self_and_above(path):
                 clients.update(self.recursive.get(above, ()))
-        told = sorted(clients)
+        # A server notifies in no fixed order; sorted, equal runs have equal traces.
+        notified = sorted(clients)
         if acl is not OPEN:
-            told = [client for client in told if may_read(client, acl)]
-        heard.extend((client, event) for client in told)
+            notified = [client for client in notified if may_read(client, acl)]
+        fired.extend((client, event) for client in notified)
         return now
 
 
-_ONCE: dict[Happening, tuple[Kind, ...]] = {
-    Happening.CREATED: ("data",),
-    Happening.CHANGED: ("data",),
-    Happening.DELETED: ("data", "child"),
+_ONCE: dict[WatchEventType, tuple[Kind, ...]] = {
+    WatchEventType.CREATED: ("data",),
+    WatchEventType.CHANGED: ("data",),
+    WatchEventType.DELETED: ("data", "child"),
 }
 
 
@@ -161,7 +163,7 @@ def _self_and_above(path: str) -> Iterator[str]:
 
 
 class Wanted(Struct, frozen=True):
-    """The watches a client had when its connection broke, to be left again."""
+    """The watches that a client had when its connection broke, to be set again."""
 
     data: tuple[str, ...] = ()
     exist: tuple[str, ...] = ()
@@ -173,44 +175,45 @@ class Wanted(Struct, frozen=True):
 def set_watches(
     watches: Watches, tree: Tree, client: int, wanted: Wanted, relative_zxid: int
 ) -> tuple[Watches, list[Fired]]:
-    """Leave a client's watches again, or fire those that missed something meanwhile.
+    """Set a client's watches again, or fire those whose znode has changed meanwhile.
 
-    Compared with the last zxid the client had seen. A znode that was created and deleted
-    while the client was away goes unnoticed. Java's client does this at every
+    A change is one after `relative_zxid`, the last zxid that the client has seen. A znode
+    that was created and deleted while the client was disconnected goes unnoticed.
+    Java's client does this at every
     reconnection; kazoo does not.
     """
     now = watches
     missed: list[Fired] = []
 
-    def look(path: str, event: Happening | None, kind: Kind) -> None:
+    def look(path: str, event: WatchEventType | None, kind: Kind) -> None:
         nonlocal now
         if event is None:
-            now = now.leave(client, kind, path)
+            now = now.set(client, kind, path)
         else:
             missed.append(Fired(event, path))
 
     for path in wanted.data:
         look(path, _missed_data(tree, path, relative_zxid), "data")
     for path in wanted.exist:
-        look(path, Happening.CREATED if path in tree.nodes else None, "data")
+        look(path, WatchEventType.CREATED if path in tree.nodes else None, "data")
     for path in wanted.child:
         look(path, _missed_children(tree, path, relative_zxid), "child")
     for path in wanted.persistent:
-        now = now.leave(client, "persistent", path)
+        now = now.set(client, "persistent", path)
     for path in wanted.recursive:
-        now = now.leave(client, "recursive", path)
+        now = now.set(client, "recursive", path)
     return now, missed
 
 
-def _missed_data(tree: Tree, path: str, zxid: int) -> Happening | None:
+def _missed_data(tree: Tree, path: str, zxid: int) -> WatchEventType | None:
     znode = tree.nodes.get(path)
     if znode is None:
-        return Happening.DELETED
-    return Happening.CHANGED if znode.mzxid > zxid else None
+        return WatchEventType.DELETED
+    return WatchEventType.CHANGED if znode.mzxid > zxid else None
 
 
-def _missed_children(tree: Tree, path: str, zxid: int) -> Happening | None:
+def _missed_children(tree: Tree, path: str, zxid: int) -> WatchEventType | None:
     znode = tree.nodes.get(path)
     if znode is None:
-        return Happening.DELETED
-    return Happening.CHILDREN if znode.pzxid > zxid else None
+        return WatchEventType.DELETED
+    return WatchEventType.CHILDREN if znode.pzxid > zxid else None

@@ -1,4 +1,4 @@
-"""What a write does to the tree.
+"""What each write changes in the tree.
 
 Theory of operation
   `write` validates in the order in which ZooKeeper's servers do, and the first check
@@ -19,8 +19,7 @@ from typing import Any
 from immutables import Map
 from msgspec.structs import replace
 
-from model.answers import Happening
-from model.errors import (
+from watchkeeper.model.actor.errors import (
     BadArguments,
     BadVersion,
     Failure,
@@ -33,7 +32,8 @@ from model.errors import (
     SessionExpired,
     TransactionFailed,
 )
-from model.operations import (
+from watchkeeper.model.actor.events import WatchEventType
+from watchkeeper.model.actor.operations import (
     ADMIN,
     ANY_VERSION,
     CREATE,
@@ -48,14 +48,14 @@ from model.operations import (
     SetAcl,
     SetData,
 )
-from model.zookeeper import java, paths
-from model.zookeeper.rights import is_allowed, resolved
-from model.zookeeper.tree import Change, Session, Tree, Written
-from model.zookeeper.znodes import NOBODY, Znode
+from watchkeeper.model.zookeeper import java_hash_order, paths
+from watchkeeper.model.zookeeper.acl import is_allowed, resolved
+from watchkeeper.model.zookeeper.tree import Change, Session, Tree, Written
+from watchkeeper.model.zookeeper.znode import NO_SESSION, Znode
 
 
 def write(tree: Tree, session: int, operation: Operation[Any], *, now_ms: int = 0) -> Written:
-    """Do a write on behalf of a session; it takes a zxid whether or not it succeeds."""
+    """Execute a write of a session; it takes a zxid whether or not it succeeds."""
     if session not in tree.sessions:
         return Written(tree, Failure(SessionExpired, operation.path))
     zxid = tree.zxid + 1
@@ -69,6 +69,7 @@ def write(tree: Tree, session: int, operation: Operation[Any], *, now_ms: int = 
 
 
 def _multi(tree: Tree, session: int, multi: Multi, zxid: int, now_ms: int) -> Written:
+    # Each operation sees the tree that the ones before it left; a failure drops them all.
     now = tree
     answers: list[Any] = []
     changes: list[Change] = []
@@ -102,11 +103,11 @@ def _create(tree: Tree, session: int, operation: Create, zxid: int, now_ms: int)
         return Written(tree, Failure(BadArguments, path))
     if path in tree.nodes:
         return Written(tree, Failure(NodeExists, path))
-    if parent.owner != NOBODY:
+    if parent.owner != NO_SESSION:
         return Written(tree, Failure(NoChildrenForEphemerals, path))
     child = Znode(
         operation.data,
-        owner=session if operation.ephemeral else NOBODY,
+        owner=session if operation.ephemeral else NO_SESSION,
         acl=acl,
         czxid=zxid,
         mzxid=zxid,
@@ -120,20 +121,20 @@ def _create(tree: Tree, session: int, operation: Create, zxid: int, now_ms: int)
     grown = replace(tree, nodes=nodes.finish(), births=tree.births + 1)
     if operation.ephemeral:
         grown = _with_ephemeral(grown, session, path)
-    return Written(grown, path, (Change(Happening.CREATED, path, acl, parent.acl),))
+    return Written(grown, path, (Change(WatchEventType.CREATED, path, acl, parent.acl),))
 
 
 def _with_ephemeral(tree: Tree, session: int, path: str) -> Tree:
     mine = tree.ephemerals.get(session, Map()).set(path, tree.births)
     sessions, own = tree.sessions, tree.sessions[session]
-    table = java.grown(own.ephemeral_table, len(mine))
+    table = java_hash_order.grown(own.ephemeral_table, len(mine))
     if table != own.ephemeral_table:
         sessions = sessions.set(session, replace(own, ephemeral_table=table))
     return replace(tree, sessions=sessions, ephemerals=tree.ephemerals.set(session, mine))
 
 
 def _suffix(created: int) -> str:
-    """The suffix of a sequential znode: ten digits of a number that Java keeps in 32 bits."""
+    """Return the suffix of a sequential znode: ten digits of a signed 32-bit number."""
     wrapped = (created + (1 << 31)) % (1 << 32) - (1 << 31)
     return f"{wrapped:010d}"
 
@@ -155,7 +156,7 @@ def _delete(tree: Tree, session: int, operation: Delete, zxid: int, now_ms: int)
         return Written(tree, Failure(BadVersion, path))
     if znode.children:
         return Written(tree, Failure(NotEmpty, path))
-    change = Change(Happening.DELETED, path, znode.acl, parent.acl)
+    change = Change(WatchEventType.DELETED, path, znode.acl, parent.acl)
     return Written(_without(tree, path, znode, zxid), None, (change,))
 
 
@@ -166,7 +167,7 @@ def _without(tree: Tree, path: str, znode: Znode, zxid: int) -> Tree:
     del nodes[path]
     nodes[parent_path] = nodes[parent_path].without_child(paths.name_of(path), zxid)
     ephemerals = tree.ephemerals
-    if znode.owner != NOBODY:
+    if znode.owner != NO_SESSION:
         ephemerals = ephemerals.set(znode.owner, ephemerals[znode.owner].delete(path))
     return Tree(nodes.finish(), tree.sessions, ephemerals, tree.births, tree.zxid)
 
@@ -178,7 +179,7 @@ def _set_data(tree: Tree, session: int, operation: SetData, zxid: int, now_ms: i
         return Written(tree, failure)
     changed = znode.with_data(operation.data, zxid, now_ms)
     after = replace(tree, nodes=tree.nodes.set(path, changed))
-    return Written(after, changed.version, (Change(Happening.CHANGED, path, znode.acl),))
+    return Written(after, changed.version, (Change(WatchEventType.CHANGED, path, znode.acl),))
 
 
 def _check(tree: Tree, session: int, operation: Check, zxid: int, now_ms: int) -> Written:
@@ -189,7 +190,7 @@ def _check(tree: Tree, session: int, operation: Check, zxid: int, now_ms: int) -
 def _for_write(
     tree: Tree, session: int, path: str, version: int, permission: int
 ) -> tuple[Znode | None, Failure | None]:
-    """The znode to write, or the first reason why not: path, znode, right, version."""
+    """Return the znode to write, or the first failed check: path, znode, permission, version."""
     if not paths.is_valid(path):
         return None, Failure(BadArguments, path)
     znode = tree.nodes.get(path)
@@ -234,7 +235,7 @@ _WRITES: dict[type[Operation[Any]], Callable[[Tree, int, Any, int, int], Written
 
 def open_session(tree: Tree, session: int, settings: Session) -> Tree:
     """Begin a session; it takes a zxid."""
-    assert session != NOBODY, "that number means: no session"
+    assert session != NO_SESSION, "that number means: no session"
     assert session not in tree.sessions, "a session id is used once"
     sessions = tree.sessions.set(session, settings)
     return replace(tree, sessions=sessions, zxid=tree.zxid + 1)
@@ -251,7 +252,7 @@ def close_session(tree: Tree, session: int) -> Written:
     for path in gone:
         znode = now.nodes[path]
         parent = now.nodes[paths.parent_of(path) or paths.ROOT]
-        changes.append(Change(Happening.DELETED, path, znode.acl, parent.acl))
+        changes.append(Change(WatchEventType.DELETED, path, znode.acl, parent.acl))
         now = _without(now, path, znode, zxid)
     now = replace(
         now,
@@ -269,9 +270,9 @@ def _forgotten(tree: Tree, session: int) -> Map[int, Map[str, int]]:
 
 
 def ephemerals_of(tree: Tree, session: int) -> tuple[str, ...]:
-    """A session's ephemerals in the order in which its end deletes them."""
+    """Return a session's ephemerals in the order in which its end deletes them."""
     mine = tree.ephemerals.get(session)
     if not mine:
         return ()
     capacity = tree.sessions[session].ephemeral_table
-    return java.in_clone_order(java.in_table_order(mine.items(), capacity))
+    return java_hash_order.in_clone_order(java_hash_order.in_table_order(mine.items(), capacity))

@@ -8,29 +8,29 @@ from immutables import Map
 from msgspec import Struct
 from msgspec.structs import replace
 
-from model.answers import Seen, Stat
-from model.operations import OPEN, Acl
-from model.zookeeper import java
+from watchkeeper.model.actor.events import Stat, ZnodeView
+from watchkeeper.model.actor.operations import OPEN, Acl
+from watchkeeper.model.zookeeper import java_hash_order
 
-NOBODY = 0
-"""The owner of a znode that is no ephemeral."""
+NO_SESSION = 0
+"""The owner of a persistent znode."""
 
 CHILD_TABLE_CAPACITY = 8
 
 
 class Znode(Struct, frozen=True, dict=True, eq=False):
-    """One znode. Its identity is what a program may tell apart: data, version, owner.
+    """One znode. Equality compares what a program can distinguish: data, version, owner, ACL.
 
-    `created` counts the children ever created here; the suffix of a sequential child is
-    this number, while the visible cversion counts deletions too.
+    `created` counts all children ever created here. It is the suffix of a sequential child,
+    while the visible cversion counts deletions too.
     """
 
     data: bytes | None
-    owner: int = NOBODY
+    owner: int = NO_SESSION
     version: int = 0
     acl: tuple[Acl, ...] = OPEN
     children: Map[str, int] = Map()
-    """Name -> how many had been created before it."""
+    """Name -> number of children that were created before it."""
     child_table: int = CHILD_TABLE_CAPACITY
     created: int = 0
     aversion: int = 0
@@ -54,7 +54,7 @@ class Znode(Struct, frozen=True, dict=True, eq=False):
 
     @cached_property
     def stat(self) -> Stat:
-        """The Stat a client reads."""
+        """The Stat that a client reads."""
         return Stat(
             czxid=self.czxid,
             mzxid=self.mzxid,
@@ -72,26 +72,26 @@ class Znode(Struct, frozen=True, dict=True, eq=False):
     @cached_property
     def child_names(self) -> tuple[str, ...]:
         """The names of the children in the order a server lists them."""
-        return java.in_table_order(self.children.items(), self.child_table)
+        return java_hash_order.in_table_order(self.children.items(), self.child_table)
 
-    def seen_by(self, session: int) -> Seen:
-        """This znode as a session sees it."""
-        if self.owner != NOBODY and self.owner == session:
+    def seen_by(self, session: int) -> ZnodeView:
+        """Return the view of this znode in a session."""
+        if self.owner != NO_SESSION and self.owner == session:
             return self._seen_by_owner
         return self._seen_by_others
 
     @cached_property
-    def _seen_by_owner(self) -> Seen:
-        return Seen(self.data, self.version, True, self.stat)
+    def _seen_by_owner(self) -> ZnodeView:
+        return ZnodeView(self.data, self.version, True, self.stat)
 
     @cached_property
-    def _seen_by_others(self) -> Seen:
-        return Seen(self.data, self.version, False, self.stat)
+    def _seen_by_others(self) -> ZnodeView:
+        return ZnodeView(self.data, self.version, False, self.stat)
 
     def with_child(self, name: str, zxid: int) -> Znode:
         """This znode after a child was created."""
         children = self.children.set(name, self.created)
-        table = java.grown(self.child_table, len(children))
+        table = java_hash_order.grown(self.child_table, len(children))
         created = self.created + 1
         return replace(self, children=children, child_table=table, created=created, pzxid=zxid)
 
@@ -100,7 +100,7 @@ class Znode(Struct, frozen=True, dict=True, eq=False):
         return replace(self, children=self.children.delete(name), pzxid=zxid)
 
     def with_data(self, data: bytes | None, zxid: int, now_ms: int) -> Znode:
-        """This znode after its data was replaced, by the same data perhaps."""
+        """This znode after its data was replaced, even by equal data."""
         return replace(self, data=data, version=self.version + 1, mzxid=zxid, mtime=now_ms)
 
     def with_acl(self, acl: tuple[Acl, ...]) -> Znode:

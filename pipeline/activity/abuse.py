@@ -1,7 +1,7 @@
-"""Defence: callers that ask too often, crawlers, and members that spread spam.
+"""Defence against callers with too many requests, crawlers, and spammers.
 
-All of it is counted in windows of time. A caller is the member, or the address of whoever is
-none: many members may share an address, and each has its own limit.
+All of it is counted in windows of time. A caller is a member, or the address of a visitor who
+is no member: many members may share an address, and each has its own limit.
 """
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sql
 
-from pipeline.activity.settings import Rules
-from pipeline.activity.windows import different, per_window
+from watchkeeper.pipeline.activity.settings import Rules
+from watchkeeper.pipeline.activity.windows import different, per_window
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from pipeline.activity.reading import Events
+    from watchkeeper.pipeline.activity.log_input import Events
 
 LIMITED = "begins timestamp, ends timestamp, caller string, requests bigint"
 CRAWLERS = "begins timestamp, ends timestamp, caller string, requests bigint, pages int"
@@ -50,7 +50,7 @@ def crawlers(events: Events, rules: Rules) -> DataFrame:
 
 
 def spam(events: Events, rules: Rules) -> DataFrame:
-    """Members that write the same to many others; numbers make no difference."""
+    """Members that send one text to many others; digits are ignored."""
     rule, counts = rules.spam, {"mails": sql.count("*"), "receivers": different("to")}
     return (
         events.of("mails")
@@ -64,12 +64,12 @@ def spam(events: Events, rules: Rules) -> DataFrame:
 
 
 def by_caller(views: DataFrame) -> DataFrame:
-    """Views, with who reads."""
+    """Views, with their caller."""
     member = sql.format_string("member %d", "member")
     caller = sql.when(sql.col("member").isNull(), sql.col("address")).otherwise(member)
     return views.withColumn("caller", caller)
 
 
 def by_shape(mails: DataFrame) -> DataFrame:
-    """Mails, with what their text has in common with others."""
+    """Mails, with the shape of their text."""
     return mails.withColumn("shape", sql.regexp_replace(sql.lower("text"), "[0-9]+", "#"))

@@ -1,8 +1,8 @@
-"""Alerts: hosts that answer slowly, over windows of time that slide.
+"""Alerts on slow hosts, over sliding windows of time.
 
-Hosts send some of what they measure late. What is sent within `late_s` counts in the window
-in which it was measured. What is sent later still is put into a table of its own: that is a
-matter of each measurement alone, so a stream and a look back come to the same.
+Hosts send some measurements late. One sent within `late_s` counts in the window in which it was
+measured. One sent later goes to a table of its own: that depends on the measurement alone, so
+a stream and a batch give the same result.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sql
 
-from pipeline.activity.settings import Rules
-from pipeline.activity.windows import per_window
+from watchkeeper.pipeline.activity.settings import Rules
+from watchkeeper.pipeline.activity.windows import per_window
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-    from pipeline.activity.reading import Events
+    from watchkeeper.pipeline.activity.log_input import Events
 
 ALERTS = (
     "begins timestamp, ends timestamp, host string, name string, samples bigint, "
@@ -32,7 +32,7 @@ COUNTS = {
 
 
 def alerts(events: Events, rules: Rules) -> DataFrame:
-    """Windows in which the mean of what a host measured was too high."""
+    """Windows in which the mean latency of a host was too high."""
     rule = rules.alert
     return (
         events.of("metrics")
@@ -53,7 +53,7 @@ def alerts(events: Events, rules: Rules) -> DataFrame:
 
 
 def too_late(events: Events, rules: Rules) -> DataFrame:
-    """What was sent too late to count in any window."""
+    """Measurements sent too late to count in any window."""
     return (
         events.of("metrics")
         .where(is_too_late(rules))
@@ -62,5 +62,5 @@ def too_late(events: Events, rules: Rules) -> DataFrame:
 
 
 def is_too_late(rules: Rules) -> Column:
-    """Whether a measurement was sent so late that nobody waits for it."""
+    """Whether a measurement was sent too late to count."""
     return sql.col("sent_ms") - sql.col("at_ms") > rules.late_s * 1000

@@ -1,7 +1,7 @@
-"""The events of a site: a topic for each kind, its fields, and what chooses its partition.
+"""The events of a site: a topic for each kind, its fields, and its partition key.
 
-A message is an event as JSON. `at_ms` is when it happened; only what hosts measure is sent
-later than it happened, and says when.
+A message is an event as JSON. `at_ms` is when it happened; only measurements of hosts are sent
+later than that, and carry the time of sending.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ class Event(Struct, frozen=True, gc=False):
 
 
 class Follow(Event, frozen=True, gc=False):
-    """A member wants to hear of another from now on."""
+    """A member follows another from now on."""
 
     member: int
     followed: int
 
 
 class View(Event, frozen=True, gc=False):
-    """A page was read; by somebody who is no member if `member` is None."""
+    """A page was read; `member` is None for a visitor who is no member."""
 
     address: str
     member: int | None
@@ -42,7 +42,7 @@ class Search(Event, frozen=True, gc=False):
 
 
 class Click(Event, frozen=True, gc=False):
-    """A member chose one of the pages that a search has shown."""
+    """A member chose a page of a search result."""
 
     member: int
     phrase: int
@@ -50,7 +50,7 @@ class Click(Event, frozen=True, gc=False):
 
 
 class Vote(Event, frozen=True, gc=False):
-    """A member gave a page one to five stars."""
+    """A member rated a page with one to five stars."""
 
     member: int
     page: int
@@ -75,7 +75,7 @@ class Metric(Event, frozen=True, gc=False):
 
 
 class Label(Event, frozen=True, gc=False):
-    """What really was the case, for whoever wants to know how good a detection is."""
+    """The ground truth, to measure how good a detection is."""
 
     until_ms: int
     what: str
@@ -85,42 +85,42 @@ class Label(Event, frozen=True, gc=False):
 
 
 class Topic(NamedTuple):
-    """A topic: what its events are, the columns that Spark reads, and what keeps together."""
+    """A topic: its events, the columns that Spark reads, and its key."""
 
     kind: type[Event]
     columns: str
     key: Callable[[Any], str]
-    """Events of one key are in one partition, in the order in which they were sent."""
+    """Events of one key are in one partition, in the order of sending."""
 
 
 TOPICS = {
     "follows": Topic(
-        Follow, "at_ms bigint, member int, followed int", lambda one: str(one.member)
+        Follow, "at_ms bigint, member int, followed int", lambda event: str(event.member)
     ),
     "views": Topic(
-        View, "at_ms bigint, address string, member int, page int", lambda one: one.address
+        View, "at_ms bigint, address string, member int, page int", lambda event: event.address
     ),
     "searches": Topic(
         Search,
         "at_ms bigint, member int, phrase int, pages array<int>",
-        lambda one: str(one.member),
+        lambda event: str(event.member),
     ),
     "clicks": Topic(
-        Click, "at_ms bigint, member int, phrase int, page int", lambda one: str(one.member)
+        Click, "at_ms bigint, member int, phrase int, page int", lambda event: str(event.member)
     ),
     "votes": Topic(
-        Vote, "at_ms bigint, member int, page int, stars int", lambda one: str(one.member)
+        Vote, "at_ms bigint, member int, page int, stars int", lambda event: str(event.member)
     ),
     "mails": Topic(
-        Mail, "at_ms bigint, member int, to int, text string", lambda one: str(one.member)
+        Mail, "at_ms bigint, member int, to int, text string", lambda event: str(event.member)
     ),
     "metrics": Topic(
         Metric,
         "at_ms bigint, sent_ms bigint, host string, name string, value int",
-        lambda one: one.host,
+        lambda event: event.host,
     ),
     "labels": Topic(
-        Label, "at_ms bigint, until_ms bigint, what string, who string", lambda one: one.who
+        Label, "at_ms bigint, until_ms bigint, what string, who string", lambda event: event.who
     ),
 }
 

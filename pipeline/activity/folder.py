@@ -1,16 +1,16 @@
-"""The folder in which jobs make their tables: whose it is, and what a kill has left in it.
+"""The folder in which jobs write tables: ownership, and recovery after a kill.
 
-    OUT/TABLE/                    a table, as Parquet; files of a stream are named after batches
-    OUT/TABLE/_made.json          how it was made, so that nothing else is taken for a table
-    OUT/_checkpoints/TABLE/       how far a stream has come with it
-    OUT/_checkpoints/TABLE.begun  there while a stream is under way
-    OUT/_new/TABLE/, OUT/_old/    a table that is being written, and the one before it
-    OUT/_lock                     locked while a job is under way
+    OUT/TABLE/                    a table, as Parquet; a stream's files are named after batches
+    OUT/TABLE/_made.json          how it was made, so that no other folder is taken for a table
+    OUT/_checkpoints/TABLE/       the progress of its stream
+    OUT/_checkpoints/TABLE.begun  exists while a stream runs
+    OUT/_new/TABLE/, OUT/_old/    a table that is being written, and its predecessor
+    OUT/_lock                     locked while a job runs
 
-Names that begin with `_` are passed over by whoever reads a folder as a table.
+Readers of a folder as a table skip names that start with `_`.
 
-The lock is held by the JVM, too, which outlives a process that is killed by a moment: what
-it still writes then would come between the batches of the job that goes on.
+The JVM holds the lock too, since it outlives a killed process for a moment: its last writes
+would otherwise mix with the batches of the next job.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec import Struct
 
-from pipeline.activity.jobs import Job, Table
-from pipeline.activity.settings import Rules
-from pipeline.problems import PipelineProblem
+from watchkeeper.pipeline.activity.jobs import Job, Table
+from watchkeeper.pipeline.activity.settings import Rules
+from watchkeeper.pipeline.errors import PipelineProblem
 
 MADE = "_made.json"
 NEW, OLD, CHECKPOINTS, LOCK = "_new", "_old", "_checkpoints", "_lock"
@@ -76,16 +76,16 @@ class Place(NamedTuple):
 
     @property
     def checkpoint(self) -> Path:
-        """How far a stream has come."""
+        """The progress of a stream."""
         return self.out / CHECKPOINTS / self.name
 
     @property
     def begun(self) -> Path:
-        """There while a stream is under way."""
+        """Exists while a stream runs."""
         return self.out / CHECKPOINTS / f"{self.name}.begun"
 
     def made(self) -> Made | None:
-        """How it was made; None if there is none. PipelineProblem if it is no table of a job."""
+        """How it was made; None if it does not exist, PipelineProblem if no job made it."""
         try:
             return msgspec.json.decode((self.home / MADE).read_bytes(), type=Made)
         except (FileNotFoundError, NotADirectoryError):
@@ -98,7 +98,7 @@ class Place(NamedTuple):
 
 
 def stamp(folder: Path, made: Made) -> None:
-    """Say in a folder how the table in it is made."""
+    """Record in a folder how its table is made."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / MADE).write_bytes(msgspec.json.encode(made))
 
@@ -108,16 +108,17 @@ def stamp(folder: Path, made: Made) -> None:
 
 @contextmanager
 def held(out: Path, job: Job) -> Iterator[int]:
-    """Hold the folder for a job, as long as the file that is handed out is open anywhere."""
+    """Lock the folder for a job while the returned file is open in any process."""
     for table in job.tables:
-        Place(out, table.name).made()  # or this would leave its traces in somebody's folder
+        # checked first, so that no file is left in a folder of other data
+        Place(out, table.name).made()
     out.mkdir(parents=True, exist_ok=True)
     with (out / LOCK).open("wb") as lock:
         _locked(lock.fileno(), out)
         for table in job.tables:
             place = Place(out, table.name)
             if place.old.exists() and not place.home.exists():
-                place.old.rename(place.home)  # a kill came between two renames
+                place.old.rename(place.home)  # the process was killed between two renames
         yield lock.fileno()
 
 
@@ -137,7 +138,7 @@ def _locked(lock: int, out: Path) -> None:
 
 
 def clear(out: Path) -> None:
-    """Remove what was needed only while tables were written."""
+    """Remove what is needed only while tables are written."""
     for left in (NEW, OLD):
         shutil.rmtree(out / left, ignore_errors=True)
 
@@ -146,7 +147,7 @@ def clear(out: Path) -> None:
 
 
 def check(place: Place, made: Made) -> None:
-    """See whether a table can be made so, with what there is; PipelineProblem if not."""
+    """Check that a table can be made in this way; PipelineProblem if not."""
     there = place.made()
     if there is None:
         if made.as_stream and list(batches(place.checkpoint / "commits")):
@@ -166,7 +167,7 @@ def check(place: Place, made: Made) -> None:
 
 
 def _check_going_on(place: Place, there: Made, made: Made) -> None:
-    """A stream goes on with what it has begun with."""
+    """Check that a stream continues with the settings that it started with."""
     if there.logs != made.logs:
         raise PipelineProblem(
             f"{place.home} is a stream of {there.logs}, not of {made.logs}; name another folder, "
@@ -175,8 +176,8 @@ def _check_going_on(place: Place, there: Made, made: Made) -> None:
     if there.rules != made.rules:
         changed = next(name for name in made.rules if there.rules.get(name) != made.rules[name])
         raise PipelineProblem(
-            f"{place.home} was begun with {changed} {_said(there.rules.get(changed))}, not "
-            f"{_said(made.rules[changed])}; go on with that rule, or name another folder"
+            f"{place.home} was begun with {changed} {_text(there.rules.get(changed))}, not "
+            f"{_text(made.rules[changed])}; go on with that rule, or name another folder"
         )
     if any(place.home.rglob("*.parquet")) and not place.checkpoint.exists():
         raise PipelineProblem(
@@ -185,21 +186,21 @@ def _check_going_on(place: Place, there: Made, made: Made) -> None:
         )
 
 
-def _said(rule: Any) -> str:
+def _text(rule: Any) -> str:
     return msgspec.json.encode(rule).decode()
 
 
 def batches(folder: Path) -> Iterator[int]:
-    """The batches of which Spark has left word in a folder of a checkpoint."""
+    """The batches recorded in a folder of a checkpoint."""
     names = os.listdir(folder) if folder.exists() else []
     return (int(name) for name in names if name.isdecimal())
 
 
 def rewind(place: Place) -> None:
-    """Have a stream that did not come to its end repeat the last batch that it has finished.
+    """Make a stream that did not end repeat its last finished batch.
 
-    Spark closes windows in a batch of their own, after the one that has moved the watermark.
-    Ended between the two, it would not begin it before something new is read.
+    Spark closes windows in a batch of their own, after the one that has moved the watermark. If
+    it is ended between the two, it would not start that batch before new input arrives.
     """
     if not place.begun.exists():
         return

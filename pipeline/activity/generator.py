@@ -1,8 +1,8 @@
-"""Generates what happens on a site, in the order in which it is sent.
+"""Generates the activity of a site, in the order of sending.
 
-What members do is spread evenly over the time it takes; crawlers, spammers and slow hosts
-come at moments of their own. Everything follows from the settings and a seed. It is made
-while it is taken, so that there can be any number of events.
+Actions of members are spread evenly over the time; crawlers, spammers and slow hosts appear at
+times of their own. Everything follows from the settings and a seed. Events are generated
+lazily, so that there can be any number of them.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from itertools import chain
 
 import msgspec
 
-from pipeline.activity.drawing import Chance, Weighted, zipf
-from pipeline.activity.events import (
+from watchkeeper.pipeline.activity.events import (
     Click,
     Event,
     Follow,
@@ -25,31 +24,32 @@ from pipeline.activity.events import (
     View,
     Vote,
 )
-from pipeline.activity.settings import Activity
+from watchkeeper.pipeline.activity.random_draws import Chance, Weighted, zipf
+from watchkeeper.pipeline.activity.settings import Activity
 
 HOUR_MS = 3_600_000
 SHOWN = 5
 """How many pages a search shows."""
 CLICK_PER_CENT = (40, 25, 15, 8, 4)
-"""How often the page at each place is chosen, if none before it was."""
+"""The chance of a click at each place, if no place above was clicked."""
 CLICK_AFTER_MS = 4_000
 USUAL_MS, SLOW_MS = 120, 900
-"""The latency of a host, about; and of one that has an incident."""
+"""The latency of a host: usual, and during an incident."""
 LOST_MS = 2 * HOUR_MS
-GREETINGS = ("happy new year", "see you at 8", "thanks a lot", "have a look at page 12")
+GREETINGS = ("happy new year", "see you at 8", "thanks again", "have a look at page 12")
 SPAM = "cheap watches, only {} dollars"
-"""What a spammer writes, each time with another number."""
+"""The text of a spammer, each time with another number."""
 
 
 def lasts_ms(site: Activity, events: int) -> int:
-    """How long it takes until members have done so many things."""
+    """The duration of so many actions of members."""
     return max(events * HOUR_MS // site.events_an_hour, 1)
 
 
 def generated(site: Activity, seed: int, events: int) -> Iterator[Event]:
-    """Everything that happens while members do so many things, as it is sent."""
+    """Every event during so many actions of members, in the order of sending."""
     until_ms = site.begins_ms + lasts_ms(site, events)
-    labels = sorted(labels_of(site, seed, until_ms), key=lambda one: (one.at_ms, one.who))
+    labels = sorted(labels_of(site, seed, until_ms), key=lambda label: (label.at_ms, label.who))
     members = Members(site, seed)
     streams = [members.beginnings(), members.doings(events)]
     for number, label in enumerate(labels):
@@ -71,7 +71,7 @@ def sent_ms(event: Event) -> int:
 
 
 def labels_of(site: Activity, seed: int, until_ms: int) -> Iterator[Label]:
-    """Who crawls, spams or is slow, and when."""
+    """The crawlers, spammers and slow hosts, with their times."""
     chance = Chance(seed, "labels")
 
     def label(what: str, who: str, takes_ms: int) -> Label:
@@ -84,7 +84,7 @@ def labels_of(site: Activity, seed: int, until_ms: int) -> Iterator[Label]:
         takes_ms = crawlers.pages * crawl_pause_ms(site, number)
         yield label("crawler", f"203.0.113.{number}", takes_ms)
     for number in range(spammers.count):
-        who = str(site.members - number)  # the last ones, who do little else
+        who = str(site.members - number)  # the least active members
         yield label("spammer", who, spammers.mails * spammers.pause_ms)
     for number in range(hosts.incidents if hosts.count else 0):
         yield label("incident", f"web{number % hosts.count}", hosts.incident_ms)
@@ -99,7 +99,7 @@ def crawl_pause_ms(site: Activity, number: int) -> int:
 
 
 class Members:
-    """What members do, each as often as its rank has it: member 1 does most."""
+    """The actions of members, by rank: member 1 is the most active."""
 
     def __init__(self, site: Activity, seed: int) -> None:
         self.site = site
@@ -111,7 +111,7 @@ class Members:
         self._followed = zipf(site.members, ranks.followed)
         self._pages = zipf(site.pages, ranks.pages)
         self._phrases = zipf(site.phrases, ranks.phrases)
-        self._deeds: tuple[tuple[int, Callable[[int, int], Iterator[Event]]], ...] = (
+        self._actions: tuple[tuple[int, Callable[[int, int], Iterator[Event]]], ...] = (
             (site.shares.views, self._views),
             (site.shares.searches, self._searches),
             (site.shares.votes, self._votes),
@@ -120,25 +120,25 @@ class Members:
         )
 
     def beginnings(self) -> Iterator[Event]:
-        """Whom members follow from the first moment on."""
+        """The follows that exist from the start."""
         for member in range(1, self.site.members + 1):
             for _ in range(self.site.follows):
                 yield from self._follows(self.site.begins_ms, member)
 
     def doings(self, count: int) -> Iterator[Event]:
-        """So many deeds, and the clicks that follow from them, as they happen."""
+        """So many actions, with the clicks that follow from them, in order."""
         return _in_order(self._all(count))
 
     def _all(self, count: int) -> Iterator[tuple[int, list[Event]]]:
-        """Each moment, and what begins at it."""
-        chosen = Weighted([share for share, _ in self._deeds])
+        """Each moment, and the events that start at it."""
+        chosen = Weighted([share for share, _ in self._actions])
         at_ms = self.site.begins_ms
         gap_ms = max(2 * HOUR_MS // self.site.events_an_hour, 1)
         for _ in range(count):
             at_ms += self._when.below(gap_ms)
             member = self._members.draw(self._who) + 1
-            _, deed = self._deeds[chosen.draw(self._what)]
-            yield at_ms, list(deed(at_ms, member))
+            _, action = self._actions[chosen.draw(self._what)]
+            yield at_ms, list(action(at_ms, member))
 
     def _views(self, at_ms: int, member: int) -> Iterator[Event]:
         address = f"198.51.100.{(member - 1) // self.site.members_an_address}"
@@ -185,7 +185,7 @@ def _crawl(site: Activity, label: Label, seed: int, number: int) -> Iterator[Eve
 
 
 def _spam(site: Activity, label: Label, seed: int, number: int) -> Iterator[Event]:
-    """The same text, but for a number, to one member after the other."""
+    """One text, with changing numbers, to one member after the other."""
     chance = Chance(seed, f"spam {number}")
     first, member = chance.below(site.members), int(label.who)
     for place in range(site.spammers.mails):
@@ -197,7 +197,7 @@ def _spam(site: Activity, label: Label, seed: int, number: int) -> Iterator[Even
 def _metrics(
     site: Activity, seed: int, until_ms: int, slow: list[Label]
 ) -> Iterator[tuple[int, list[Event]]]:
-    """What each host measures; some of it is sent late."""
+    """The measurements of each host; some are sent late."""
     chance, hosts = Chance(seed, "metrics"), site.hosts
     for at_ms in range(site.begins_ms, until_ms, hosts.every_ms):
         measured: list[Event] = []
@@ -216,7 +216,7 @@ def _metrics(
 
 
 def _in_order(moments: Iterator[tuple[int, list[Event]]]) -> Iterator[Event]:
-    """In the order in which it is sent, of what each moment has begun."""
+    """The events of all moments, in the order of sending."""
     waiting: list[tuple[int, int, Event]] = []
     count = 0
     for at_ms, begun in moments:

@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from pipeline.activity import abuse, alerts, feed, relevance, warehouse
-from pipeline.activity.settings import Rules
+from watchkeeper.pipeline.activity import abuse, alerts, feed, relevance, warehouse
+from watchkeeper.pipeline.activity.settings import Rules
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from pipeline.activity.reading import Events
+    from watchkeeper.pipeline.activity.log_input import Events
 
 Keeps = Literal["append", "complete"]
 
 
 class Table(NamedTuple):
-    """A table: its name, its columns, what makes it, and how a stream writes it."""
+    """A table: its name, its columns, the job that makes it, and how a stream writes it."""
 
     name: str
     columns: str
     make: Callable[[Events, Rules], DataFrame]
     keeps: Keeps = "append"
-    """append: what is written stays; complete: all of it is written anew."""
+    """append: rows stay; complete: all rows are written again."""
     parted_by: str = ""
     """The column that has a folder for each of its values."""
     rules: tuple[str, ...] = ()

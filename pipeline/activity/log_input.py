@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sql
 
-from pipeline.activity.events import TOPICS
+from watchkeeper.pipeline.activity.events import TOPICS
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 WRONG = "_not_understood"
-"""Where Spark puts the text of what does not have the columns that it has to have."""
+"""The column in which Spark puts text that does not have the required columns."""
 MESSAGE = "partition int, offset bigint, payload binary"
-"""What is read of a message."""
+"""The columns read of a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,10 @@ class Events:
         return _source(self.spark.read, self.logs, topic)
 
     def closed(self, topic: str, late_s: int) -> Callable[[DataFrame], DataFrame]:
-        """A step that keeps the windows for which nothing is waited any more.
+        """A step that keeps the windows that are closed.
 
-        A stream knows that by its watermark, and hands on no others. Elsewhere it is worked
-        out in the same way: `late_s` before the latest event of the topic.
+        A stream knows them by its watermark. A batch computes them in the same way: `late_s`
+        before the latest event of the topic.
         """
         if self.is_stream:
             return lambda frame: frame
@@ -56,7 +56,7 @@ class Events:
 
 
 def _source(reader: object, logs: str, topic: str) -> DataFrame:
-    """The events of a topic, from whatever reads."""
+    """The events of a topic, from a reader."""
     kind = TOPICS[topic]
     found = (
         reader.format("kafkalog")  # type: ignore[attr-defined]
@@ -68,9 +68,9 @@ def _source(reader: object, logs: str, topic: str) -> DataFrame:
 
 
 def decoded(messages: DataFrame, topic: str, columns: str) -> DataFrame:
-    """Messages as events, with the moment `at` of each; what is none ends the job."""
+    """Messages as events, with the moment `at` of each; a malformed message ends the job."""
     text = sql.col("payload").cast("string")
-    said = sql.format_string(
+    message = sql.format_string(
         f"{topic}/%d holds no event at offset %d, but %s; expected JSON with {columns}",
         "partition",
         "offset",
@@ -80,10 +80,10 @@ def decoded(messages: DataFrame, topic: str, columns: str) -> DataFrame:
     event = sql.from_json(
         text, f"{columns}, {WRONG} string", {"columnNameOfCorruptRecord": WRONG}
     )
-    # in a filter, since a column that nobody reads would not be looked at
+    # in a filter, since Spark drops a column without a reader
     return (
         messages.withColumn("event", event)
-        .where(sql.when(is_none, sql.raise_error(said).cast("boolean")).otherwise(True))
+        .where(sql.when(is_none, sql.raise_error(message).cast("boolean")).otherwise(True))
         .withColumn("at_ms", sql.col("event.at_ms"))
         .select(
             sql.timestamp_millis("at_ms").alias("at"),

@@ -1,8 +1,7 @@
-"""Chance, from a seed: whole numbers, and ranks as Zipf's law has them.
+"""Random draws from a seed: integers, and ranks by Zipf's law.
 
-Each purpose has bits of its own, so that one more draw for one of them leaves the others as
-they were. Weights are whole numbers: what is drawn does not depend on how a machine adds up
-fractions.
+Each purpose has its own bits, so that one more draw for one of them leaves the others
+unchanged. Weights are integers: a draw does not depend on a machine's floating point.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ class Chance:
         self._bits = Random(int.from_bytes(digest[:8], "big")).getrandbits
 
     def below(self, bound: int) -> int:
-        """A whole number from 0 to bound - 1, each as likely as any."""
+        """An integer from 0 to bound - 1, uniformly."""
         width = bound.bit_length()
         while True:
             value = self._bits(width)
@@ -32,7 +31,7 @@ class Chance:
                 return value
 
     def per_cent(self, chance: int) -> bool:
-        """True so many times in a hundred."""
+        """True with a chance in per cent."""
         return self.below(100) < chance
 
 
@@ -48,5 +47,5 @@ class Weighted:
 
 
 def zipf(count: int, exponent: float) -> Weighted:
-    """Draws one of so many, of which the k-th has a share like k ** -exponent."""
+    """A draw among `count` items, of which the k-th has a share like k ** -exponent."""
     return Weighted([max(round(SCALE * rank**-exponent), 1) for rank in range(1, count + 1)])

@@ -1,6 +1,6 @@
-"""Relevance: which page is chosen most often for a phrase, and how pages are rated.
+"""Relevance: the most clicked page for a phrase, and the ratings of pages.
 
-Both count everything there ever was, so their tables are written anew as the counts grow.
+Both count all events so far, so their tables are written again as the counts grow.
 """
 
 from __future__ import annotations
@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sql
 
-from pipeline.activity.settings import Rules
+from watchkeeper.pipeline.activity.settings import Rules
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from pipeline.activity.reading import Events
+    from watchkeeper.pipeline.activity.log_input import Events
 
 CLICK_THROUGH = "phrase int, page int, shown bigint, clicked bigint, rate double"
 RATINGS = "page int, votes bigint, stars bigint, mean double, rating double"
 MIDDLE = 3
-"""What a page is taken for before anybody has voted."""
+"""The rating of a page without votes."""
 
 
 def click_through(events: Events, rules: Rules) -> DataFrame:

@@ -1,10 +1,9 @@
-"""Runs a job: all that there is at once, or as a stream that ends when it has caught up.
+"""Runs a job: in batch, or as a stream that ends when it has caught up.
 
-All at once, each table is written beside the one that there is, and put in its place when it
-is whole. A stream adds to its tables, batch by batch. What a batch reads is fixed in the
-checkpoint before it is read, and a batch counts as finished when its rows stand in the
-table: killed at any moment it is repeated, and nothing is lost or doubled. A table is made
-in one way or in the other.
+A batch writes each table beside the present one, and replaces it when it is complete. A stream
+adds to its tables, batch by batch. The input of a batch is fixed in the checkpoint before it is
+read, and a batch is finished when its rows are in the table: after a kill it is repeated, and no
+row is lost or doubled. A table is made in one of the two ways, not both.
 """
 
 from __future__ import annotations
@@ -17,24 +16,29 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException, StreamingQueryException
 
-from pipeline.activity.folder import Made, Place, check, clear, made_of, rewind, stamp
-from pipeline.activity.jobs import Job, Table
-from pipeline.activity.reading import Events
-from pipeline.activity.settings import Rules
-from pipeline.activity.writing import in_columns, put_batch, put_in_place, rows_in
-from pipeline.bounded import what_failed
-from pipeline.problems import PipelineProblem
+from watchkeeper.pipeline.activity.folder import Made, Place, check, clear, made_of, rewind, stamp
+from watchkeeper.pipeline.activity.jobs import Job, Table
+from watchkeeper.pipeline.activity.log_input import Events
+from watchkeeper.pipeline.activity.settings import Rules
+from watchkeeper.pipeline.activity.table_output import (
+    in_columns,
+    put_batch,
+    put_in_place,
+    rows_in,
+)
+from watchkeeper.pipeline.errors import PipelineProblem
+from watchkeeper.pipeline.timeouts import what_failed
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
 OURS = re.compile(r"\[USER_RAISED_EXCEPTION\] (.*?)(?: SQLSTATE|$)", re.MULTILINE)
-"""What this project has raised within Spark."""
+"""An exception that this package raised within Spark."""
 LATE_WORKER = "Python worker failed to connect back"
 TRIES = 10
 TIMESTAMPS = ("spark.sql.parquet.outputTimestampType", "TIMESTAMP_MICROS")
-"""Other readers of Parquet take Spark's own kind for a time of no zone."""
+"""Other readers of Parquet take Spark's own type for a time without a zone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +49,7 @@ class Written:
     rows: int
     """How many it has now."""
     lost: int = 0
-    """Of a stream: how many groups of events came when their window was closed."""
+    """Of a stream: how many groups of events arrived after their window was closed."""
 
 
 def run_job(
@@ -73,20 +77,20 @@ def run_job(
 
 
 def check_job(job: Job, logs: str, out: Path, rules: Rules, *, is_stream: bool) -> None:
-    """See whether the tables of a job can be made so in a folder; PipelineProblem if not."""
+    """Check that the tables of a job can be made in a folder; PipelineProblem if not."""
     for table in job.tables:
         made = made_of(table, logs, rules, is_stream=is_stream)
         check(Place(out, table.name), made)
 
 
-def _why(said: str) -> str:
-    """Of all that Spark says, our own sentence if there is one."""
-    ours = OURS.search(said)
-    return ours[1] if ours else what_failed(said)
+def _why(message: str) -> str:
+    """This package's sentence in Spark's error text, if there is one."""
+    ours = OURS.search(message)
+    return ours[1] if ours else what_failed(message)
 
 
 def _written(frame: DataFrame, table: Table, place: Place, made: Made) -> Written:
-    """Make one table, and count it."""
+    """Make one table, and count its rows."""
     lost = 0
     if made.as_stream:
         stamp(place.home, made)
@@ -100,9 +104,9 @@ def _written(frame: DataFrame, table: Table, place: Place, made: Made) -> Writte
 
 
 class Putting:
-    """Puts batches where they belong, and knows what went wrong.
+    """Writes batches to their tables, and keeps the error if one fails.
 
-    Of an error here Spark hands on nothing but its text, among much else.
+    Spark passes only the text of such an error on, among much else.
     """
 
     def __init__(self, table: Table, place: Place, made: Made) -> None:
@@ -124,10 +128,10 @@ class Putting:
 
 
 def _caught_up(frame: DataFrame, putting: Putting) -> int:
-    """Let a table catch up; how much came when its window was closed.
+    """Let a table catch up; return how many events arrived after their window was closed.
 
-    Spark gives a worker ten seconds to begin, which is not enough where much else is done,
-    and then ends the stream. It goes on from its checkpoint.
+    Spark gives a worker ten seconds to start, which is too little on a busy machine, and then
+    ends the stream. It is started again from its checkpoint.
     """
     for left in reversed(range(TRIES)):
         query = _begun(frame, putting)
@@ -144,7 +148,7 @@ def _caught_up(frame: DataFrame, putting: Putting) -> int:
 
 
 def _begun(frame: DataFrame, putting: Putting) -> StreamingQuery:
-    """Begin to write a table, or go on with it."""
+    """Start to write a table, or continue."""
     putting.error = None
     rewind(putting.place)
     putting.place.begun.parent.mkdir(exist_ok=True)
@@ -159,8 +163,10 @@ def _begun(frame: DataFrame, putting: Putting) -> StreamingQuery:
 
 
 def _lost(query: StreamingQuery) -> int:
-    """How much came behind the watermark: it is in no window any more."""
+    """The number of events behind the watermark: they are in no window."""
     progress: list[Any] = query.recentProgress
     return sum(
-        operator.numRowsDroppedByWatermark for one in progress for operator in one.stateOperators
+        operator.numRowsDroppedByWatermark
+        for batch in progress
+        for operator in batch.stateOperators
     )

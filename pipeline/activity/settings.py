@@ -1,4 +1,4 @@
-"""What can be set: how the events of a site are generated, and by which rules they are judged.
+"""The settings of the activity: how events are generated, and the rules of the jobs.
 
     activity:
       members: 300
@@ -6,7 +6,7 @@
     rules:
       limit: {most: 90}
 
-All of it has defaults. A mistake is told with the place, and with what was expected.
+Everything has a default. An error names the place, and what was expected.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct, field
 
-from pipeline.problems import PipelineProblem
+from watchkeeper.pipeline.errors import PipelineProblem
 
 Some = Annotated[int, Meta(ge=1)]
 Count = Annotated[int, Meta(ge=0)]
@@ -26,20 +26,20 @@ Exponent = Annotated[float, Meta(ge=0, le=5)]
 
 
 class Zipf(Struct, frozen=True, forbid_unknown_fields=True):
-    """How unlike in popularity things are: the k-th has a share like k ** -exponent."""
+    """The popularity of things: the k-th has a share like k ** -exponent."""
 
     members: Exponent = 0.8
-    """Who does something."""
+    """Who acts."""
     followed: Exponent = 0.9
     """Who is followed."""
     pages: Exponent = 1.0
-    """What is read, and voted on."""
+    """The page read or rated."""
     phrases: Exponent = 1.2
-    """What is searched for."""
+    """The phrase searched for."""
 
 
 class Shares(Struct, frozen=True, forbid_unknown_fields=True):
-    """What members do, one share for each of the things they may do."""
+    """The actions of members, with the share of each."""
 
     views: Count = 60
     searches: Count = 20
@@ -55,11 +55,11 @@ class Crawlers(Struct, frozen=True, forbid_unknown_fields=True):
     pages: Some = 200
     pause_ms: Some = 400
     slow_pause_ms: Some = 2_000
-    """Of every second one."""
+    """Of every second crawler."""
 
 
 class Spammers(Struct, frozen=True, forbid_unknown_fields=True):
-    """Members that write the same to many, with other numbers in it."""
+    """Members that send one text to many, with changing numbers in it."""
 
     count: Count = 3
     mails: Some = 60
@@ -67,23 +67,23 @@ class Spammers(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Hosts(Struct, frozen=True, forbid_unknown_fields=True):
-    """The hosts of the site, which measure the latency of their answers."""
+    """The hosts of the site, which measure their latency."""
 
     count: Count = 4
     every_ms: Some = 60_000
     late_per_cent: PerCent = 10
-    """So many measurements in a hundred are sent late."""
+    """Share of measurements that are sent late."""
     late_ms: Some = 240_000
-    """By so much at most."""
+    """The greatest delay."""
     lost_per_mille: Count = 5
-    """So many in a thousand are sent later than anybody waits for."""
+    """Share of measurements that are sent too late to count."""
     incidents: Count = 2
     incident_ms: Some = 1_200_000
     """How long a host is slow then."""
 
 
 class Activity(Struct, frozen=True, forbid_unknown_fields=True):
-    """A site, its members and what goes wrong there."""
+    """A site, its members and its troubles."""
 
     begins: date = date(2026, 11, 1)
     members: Some = 300
@@ -92,7 +92,7 @@ class Activity(Struct, frozen=True, forbid_unknown_fields=True):
     phrases: Some = 40
     events_an_hour: Some = 600
     follows: Count = 5
-    """Whom each member follows when it begins."""
+    """How many others each member follows from the start."""
     shares: Shares = field(default_factory=Shares)
     zipf: Zipf = field(default_factory=Zipf)
     crawlers: Crawlers = field(default_factory=Crawlers)
@@ -121,14 +121,14 @@ class CrawlerRule(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SpamRule(Struct, frozen=True, forbid_unknown_fields=True):
-    """A member that writes the same to so many others spreads spam."""
+    """A member that sends one text to so many others is a spammer."""
 
     window_s: Some = 600
     receivers: Some = 15
 
 
 class AlertRule(Struct, frozen=True, forbid_unknown_fields=True):
-    """A host alarms whose mean latency over a window is too high."""
+    """A host raises an alert if its mean latency over a window is too high."""
 
     window_s: Some = 600
     slide_s: Some = 300
@@ -137,16 +137,16 @@ class AlertRule(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Rules(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the jobs go by."""
+    """The rules of the jobs."""
 
     late_s: Some = 300
-    """How long is waited for what happened earlier."""
+    """How long a window waits for late events."""
     limit: Limit = field(default_factory=Limit)
     crawler: CrawlerRule = field(default_factory=CrawlerRule)
     spam: SpamRule = field(default_factory=SpamRule)
     alert: AlertRule = field(default_factory=AlertRule)
     votes_known: Count = 5
-    """A page's rating begins as if it had so many votes of three stars."""
+    """A rating starts as if the page had so many votes of three stars."""
 
 
 class Settings(Struct, frozen=True, forbid_unknown_fields=True):
@@ -156,10 +156,10 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     rules: Rules = field(default_factory=Rules)
 
 
-def settings_of(said: Any, source: str) -> Settings:
-    """What a file says; PipelineProblem where that is not understood."""
+def settings_of(settings: Any, source: str) -> Settings:
+    """The settings in a file; PipelineProblem if it is invalid."""
     try:
-        found = msgspec.convert({} if said is None else said, Settings)
+        found = msgspec.convert({} if settings is None else settings, Settings)
     except msgspec.ValidationError as error:
         what, _, place = str(error).partition(" - at `$.")
         where = f", in {place.rstrip('`')}" if place else ""
@@ -169,7 +169,7 @@ def settings_of(said: Any, source: str) -> Settings:
 
 
 def _check(found: Settings, source: str) -> None:
-    """What single values do not show."""
+    """Check the settings that depend on one another."""
     site, alert = found.activity, found.rules.alert
     wrong = {
         "activity.members: expected more than there are spammers, and at least two": site.members

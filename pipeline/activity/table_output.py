@@ -1,8 +1,8 @@
-"""Writes tables: whole, in place of the one before, or batch by batch.
+"""Writes tables: whole, replacing the one before, or batch by batch.
 
-A stream writes each batch of its own into files that are named after it. A batch that was
-put there by halves is put there again, under the same names; so the table bears to be killed
-at any moment, and whoever reads Parquet reads each row once.
+A stream writes each batch into files named after it. A batch that was written in part is
+written again under the same names; so a kill at any moment does no harm, and a reader of Parquet
+reads each row once.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING
 
 import pyarrow.parquet as pq
 
-from pipeline.activity.folder import Made, Place, stamp
-from pipeline.activity.jobs import Table
-from pipeline.activity.reading import names_of
+from watchkeeper.pipeline.activity.folder import Made, Place, stamp
+from watchkeeper.pipeline.activity.jobs import Table
+from watchkeeper.pipeline.activity.log_input import names_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
 def put_in_place(frame: DataFrame, table: Table, place: Place, made: Made) -> None:
-    """Write a table whole, and then put it where the one before it was."""
+    """Write a whole table, and then replace the one before."""
     _write(frame, table, place.new)
     stamp(place.new, made)
     shutil.rmtree(place.old, ignore_errors=True)
@@ -33,7 +33,7 @@ def put_in_place(frame: DataFrame, table: Table, place: Place, made: Made) -> No
 
 
 def put_batch(frame: DataFrame, number: int, table: Table, place: Place) -> None:
-    """Add the rows of a batch to a table, in place of what there is of this batch."""
+    """Write the rows of a batch to a table, replacing earlier files of this batch."""
     _write(frame, table, place.new)
     for left in place.home.rglob(f"batch-{number:06}-*.parquet"):
         left.unlink()
@@ -53,7 +53,7 @@ def _write(frame: DataFrame, table: Table, folder: Path) -> None:
 
 
 def in_columns(frame: DataFrame, table: Table) -> DataFrame:
-    """The columns of a table, which have to be those that are written down for it."""
+    """The columns of a table, which must match its definition."""
     names = names_of(table.columns)
     kinds = dict(frame.dtypes)
     has = ", ".join(f"{name} {kinds.get(name)}" for name in names)

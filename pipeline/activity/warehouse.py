@@ -1,8 +1,7 @@
-"""The warehouse: a table for each topic, in a folder for each day on which something happened.
+"""The warehouse: a table for each topic, in a folder for each day of events.
 
-What is late goes to the day on which it happened. As a stream it is the daily load: each
-time it is begun it writes what has come since, and each event once. All at once, it makes
-every day anew.
+A late event goes to the day on which it happened. As a stream it is the daily load: each run
+writes the events since the last one, each once. A batch writes every day again.
 """
 
 from __future__ import annotations
@@ -12,13 +11,13 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as sql
 
-from pipeline.activity.events import TOPICS
-from pipeline.activity.settings import Rules
+from watchkeeper.pipeline.activity.events import TOPICS
+from watchkeeper.pipeline.activity.settings import Rules
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from pipeline.activity.reading import Events
+    from watchkeeper.pipeline.activity.log_input import Events
 
 DAY = "day"
 STORED = tuple(topic for topic in TOPICS if topic != "labels")
@@ -30,7 +29,7 @@ def columns_of(topic: str) -> str:
 
 
 def stored(topic: str) -> Callable[[Events, Rules], DataFrame]:
-    """What makes the table of a topic."""
+    """The job that makes the table of a topic."""
 
     def make(events: Events, rules: Rules) -> DataFrame:
         return events.of(topic).transform(with_day)

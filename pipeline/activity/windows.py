@@ -19,10 +19,10 @@ def per_window(
     late_s: int,
     slide_s: int | None = None,
 ) -> Callable[[DataFrame], DataFrame]:
-    """A step that counts for each window and key; a window begins anew every `slide_s`.
+    """A step that counts for each window and key; windows start every `slide_s`.
 
-    A stream waits `late_s` for what happened earlier than the latest it has read, and then
-    closes a window for good.
+    A stream waits `late_s` for events earlier than the latest it has read, and then closes a
+    window for good.
     """
     window = sql.window("at", _seconds(window_s), _seconds(slide_s or window_s))
 

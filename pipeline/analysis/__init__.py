@@ -1,11 +1,10 @@
-"""The analysis of runs: their traces as one table, and what follows from it alone.
+"""The analysis of runs: their traces as one table, and every property computed a second time.
 
-Reading order: `events` (the table, and how traces become it), `terms` (what the plan of a run
-says that its trace does not), `spans` (what was true from which event to which), `owning`,
-`resting`, `calm`, `progress`, `happenings` and `delivery` (every property a second time),
-`agreement` (against the verdicts of the runs), `measures`, `coverage` and `clusters` (what
-else there is to know), `conduct` (all of it together), `store` (the folder it is written to).
+Reading order: `facts/` (events as a table, intervals, facts of plans, messages), `properties/`
+(every property a second time), `cross_check` (against the verdicts of the runs), `metrics`,
+`metrics_table`, `lags`, `coverage` and `failure_clusters` (further results), `inevitability`
+(branches of one failure), `run` (all of it together), `runs` and `store` (input and output).
 
-Everything between is a function from tables to tables, and none of it calls the judges of the
-model: what they say and what is said here come from the same trace by different ways.
+Every step is a function from tables to tables, and none calls the judges of the model: both
+verdicts follow from one trace in different ways.
 """

@@ -7,13 +7,19 @@ from typing import get_args
 from pyspark.sql import DataFrame, SparkSession, Window
 from pyspark.sql import functions as sql
 
-from model.operations import Purpose
-from pipeline.analysis.spans import told
+from watchkeeper.model.actor.operations import Purpose
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.pipeline.analysis.facts.intervals import detail_field
 
-IDLE = {"waits": "waiting", "sleeps": "backing off", "wakes": "awake", "hears": "awake"}
-"""What a process is about where it asks nothing."""
-MOMENTS = ("asked to", "was answered to")
-"""A step is interrupted while an answer is under way, or before what follows it is asked."""
+IDLE = {
+    EventKind.WAITING: "waiting",
+    EventKind.SLEEPING: "backing off",
+    EventKind.WOKEN: "awake",
+    EventKind.NOTIFIED: "awake",
+}
+"""The activity of a process without an open request."""
+MOMENTS = ("during", "after")
+"""A step is interrupted while its response is pending, or before the next request."""
 STEPS = (
     *(f"{moment} {purpose}" for purpose in get_args(Purpose) for moment in MOMENTS),
     *dict.fromkeys(IDLE.values()),
@@ -40,26 +46,26 @@ def coverage(events: DataFrame) -> DataFrame:
 
 
 def _steps(events: DataFrame) -> DataFrame:
-    """What each process is about from an event on; nothing once it has ended."""
-    kind, purpose = sql.col("kind"), told("for")
-    step = sql.when(kind == "asks", sql.concat(sql.lit(f"{MOMENTS[0]} "), purpose)).when(
-        kind == "answers", sql.concat(sql.lit(f"{MOMENTS[1]} "), purpose)
-    )
+    """The activity of each process from an event on; null once it has ended."""
+    kind, purpose = sql.col("kind"), detail_field("purpose")
+    step = sql.when(
+        kind == EventKind.REQUEST, sql.concat(sql.lit(f"{MOMENTS[0]} "), purpose)
+    ).when(kind == EventKind.RESPONSE, sql.concat(sql.lit(f"{MOMENTS[1]} "), purpose))
     for name, words in IDLE.items():
         step = step.when(kind == name, words)
-    step = step.when(kind == "ends", "")
-    return events.where(kind.isin("asks", "answers", "ends", *IDLE)).select(
-        "run", "node", "seq", step.alias("step")
-    )
+    step = step.when(kind == EventKind.ENDED, "")
+    return events.where(
+        kind.isin(EventKind.REQUEST, EventKind.RESPONSE, EventKind.ENDED, *IDLE)
+    ).select("run", "node", "seq", step.alias("step"))
 
 
 def _struck(events: DataFrame) -> DataFrame:
     """Every fault, with each process that it concerns."""
-    started = events.where("kind = 'starts'")
+    started = events.where(f"kind = '{EventKind.STARTED}'")
     processes = started.select("run", "node").distinct()
     members = started.where("group <> ''").select("run", "node").distinct()
-    faults = events.where("kind = 'fault'").select(
-        "run", "node", "seq", told("verb").alias("fault")
+    faults = events.where(f"kind = '{EventKind.FAULT}'").select(
+        "run", "node", "seq", detail_field("verb").alias("fault")
     )
     of_one = faults.join(processes, ["run", "node"], "left_semi")
     of_all = faults.join(processes, ["run", "node"], "left_anti").drop("node")
@@ -79,4 +85,4 @@ def counted(covered: DataFrame, faults: DataFrame) -> DataFrame:
 
 def faults_of(events: DataFrame) -> DataFrame:
     """The verbs of all faults that there were."""
-    return events.where("kind = 'fault'").select(told("verb").alias("fault"))
+    return events.where(f"kind = '{EventKind.FAULT}'").select(detail_field("verb").alias("fault"))

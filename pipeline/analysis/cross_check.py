@@ -1,8 +1,8 @@
-"""Every property a second time, beside what the run was judged to be.
+"""The cross-check: every property a second time, beside the verdict of the run.
 
-The judges follow a run event by event; here the same comes from joins and windows over its
-table of events. Where the two differ, one of them is wrong, or one of the files is not what
-it was: that is a difference, and the analysis fails.
+The judges follow a run event by event; here the same verdict comes from joins and windows over
+its table of events. If the two differ, one of them is wrong, or one of the files has changed:
+that is a difference, and the analysis fails.
 """
 
 from __future__ import annotations
@@ -13,35 +13,35 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
-from pipeline.analysis.calm import calm
-from pipeline.analysis.delivery import accounts, delivery
-from pipeline.analysis.happenings import happenings
-from pipeline.analysis.messaging import of_messages
-from pipeline.analysis.owning import UNKNOWN, owning
-from pipeline.analysis.progress import calm_us, progress, with_rests, work
-from pipeline.analysis.resting import Rests, resting
-from pipeline.analysis.spans import Facts
-from pipeline.analysis.tables import Tables
-from pipeline.analysis.terms import Terms
+from watchkeeper.pipeline.analysis.facts.intervals import Facts
+from watchkeeper.pipeline.analysis.facts.plan_facts import Terms
+from watchkeeper.pipeline.analysis.facts.tables import Tables
+from watchkeeper.pipeline.analysis.properties.at_quiescence import calm
+from watchkeeper.pipeline.analysis.properties.delivery import accounts, delivery
+from watchkeeper.pipeline.analysis.properties.messages import of_messages
+from watchkeeper.pipeline.analysis.properties.ownership import UNKNOWN, owning
+from watchkeeper.pipeline.analysis.properties.progress import calm_us, progress, with_rests, work
+from watchkeeper.pipeline.analysis.properties.quiescence import Rests, resting
+from watchkeeper.pipeline.analysis.properties.sometimes import observed_events
 
 TRACE = "the trace"
-"""What differs where a trace is not the one that was judged."""
+"""The name of the difference if a trace is not the one that was judged."""
 SLACK_US = 1000
-"""Evidence tells a moment to the millisecond."""
+"""Evidence states a moment to the millisecond."""
 _MOMENT = r"^at ([0-9]+)\.([0-9]{3}) s"
 
 
 class Second(NamedTuple):
-    """What was computed a second time."""
+    """The second computation of every property."""
 
     properties: DataFrame
     """A row a run and a property: run, property, verdict, seq; and `at_us`, the moment, where
     it is no event that violates it."""
     rests: Rests
     work: DataFrame
-    """A row a group, with what it did and when it came to rest."""
+    """A row a group, with its work and its rest."""
     messages: DataFrame
-    """A row a group to which something is promised of messages, with what became of them."""
+    """A row a group with a delivery guarantee, with its counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +50,14 @@ class Difference:
 
     run: str
     property: str
-    said: str
-    """The verdict of the run; of a trace, the fingerprint of the one that was judged."""
+    recorded: str
+    """The verdict of the run; for a trace, the fingerprint of the judged one."""
     computed: str
     event: int | None
-    """The first event that violates the property by what was computed here."""
+    """The first event that violates the property, by the second computation."""
     at_us: int | None
     evidence: str
-    """What was said of it."""
+    """The evidence of the run."""
 
 
 def second(runs: DataFrame, facts: Facts, terms: Terms, tables: Tables) -> Second:
@@ -74,7 +74,7 @@ def second(runs: DataFrame, facts: Facts, terms: Terms, tables: Tables) -> Secon
         .unionByName(progress(planned, worked))
         .unionByName(delivery(messages))
         .unionByName(_without_groups(runs))
-        .unionByName(happenings(facts.events, terms.happenings))
+        .unionByName(observed_events(facts.events, terms.observed_events))
         .unionByName(_partial(runs))
     )
     every = _nothing_without_groups(found, runs).unionByName(
@@ -84,8 +84,8 @@ def second(runs: DataFrame, facts: Facts, terms: Terms, tables: Tables) -> Secon
     return Second(properties, rests, worked, messages)
 
 
-GROUPED = ("full cover", "consensus", "balance", "progress", "work bound")
-"""What is computed only for runs that have groups, and a plan that names them."""
+GROUPED = ("full cover", "consensus", "agreed view", "balance", "progress", "work bound")
+"""Properties that are computed only for runs with groups and a plan that names them."""
 
 
 def _without_groups(runs: DataFrame) -> DataFrame:
@@ -99,7 +99,7 @@ def _without_groups(runs: DataFrame) -> DataFrame:
 
 
 def _nothing_without_groups(found: DataFrame, runs: DataFrame) -> DataFrame:
-    """Where there is no group nothing is known of what groups do."""
+    """Without groups, properties of groups are unknown."""
     is_other = sql.col("property").startswith("sometimes: ") | sql.col("property").startswith(
         "never: "
     )
@@ -124,16 +124,16 @@ def _partial(runs: DataFrame) -> DataFrame:
 # --- beside the verdicts ---------------------------------------------------------------
 
 
-def compared(found: DataFrame, said: DataFrame, events: DataFrame) -> DataFrame:
-    """Both, side by side: `agrees` is null where only one of them says anything."""
+def compared(found: DataFrame, recorded: DataFrame, events: DataFrame) -> DataFrame:
+    """Both verdicts side by side: `agrees` is null if only one of them exists."""
     moments = events.select("run", sql.col("seq").cast("long").alias("seq"), "t_us")
     timed = found.join(moments, ["run", "seq"], "left")
-    both = timed.join(said, ["run", "property"], "full")
+    both = timed.join(recorded, ["run", "property"], "full")
     return both.select(
         "run",
         "property",
         sql.col("verdict").alias("computed"),
-        "said",
+        "recorded",
         "counts",
         "seq",
         sql.coalesce("at_us", "t_us").alias("at_us"),
@@ -143,28 +143,28 @@ def compared(found: DataFrame, said: DataFrame, events: DataFrame) -> DataFrame:
 
 
 def _agrees() -> Column:
-    """Whether verdicts are the same, and the moments where both name one."""
-    told = sql.regexp_extract("evidence", _MOMENT, 1).cast("long") * 1_000_000 + (
+    """Whether the verdicts are equal, and the moments if both state one."""
+    told_us = sql.regexp_extract("evidence", _MOMENT, 1).cast("long") * 1_000_000 + (
         sql.regexp_extract("evidence", _MOMENT, 2).cast("long") * 1000
     )
-    moment = sql.coalesce("said_at_us", sql.when(sql.col("evidence").rlike(_MOMENT), told))
+    moment = sql.coalesce("recorded_at_us", sql.when(sql.col("evidence").rlike(_MOMENT), told_us))
     computed = sql.coalesce("at_us", "t_us")
     same_moment = sql.coalesce(sql.abs(moment - computed) <= SLACK_US, sql.lit(True))
-    return (sql.col("verdict") == sql.col("said")) & same_moment
+    return (sql.col("verdict") == sql.col("recorded")) & same_moment
 
 
 def differences(both: DataFrame, runs: DataFrame, most: int) -> list[Difference]:
     """The first differences; those of whole traces come first."""
     other = runs.where("judged_fingerprint <> fingerprint").orderBy("run").limit(most)
     traces = [
-        Difference(one.run, TRACE, one.judged_fingerprint, one.fingerprint, None, None, "")
-        for one in other.collect()
+        Difference(row.run, TRACE, row.judged_fingerprint, row.fingerprint, None, None, "")
+        for row in other.collect()
     ]
     wrong = both.where("agrees = false").orderBy("run", "property").limit(most)
     return traces + [
         Difference(
-            *(one.run, one.property, one.said, one.computed),
-            *(one.seq, one.at_us, one.evidence),
+            *(row.run, row.property, row.recorded, row.computed),
+            *(row.seq, row.at_us, row.evidence),
         )
-        for one in wrong.collect()
+        for row in wrong.collect()
     ]

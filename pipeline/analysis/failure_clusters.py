@@ -1,4 +1,4 @@
-"""Failures that are alike: how many runs fail in each way, and the smallest run that does."""
+"""Failures with one signature: how many runs have it, and the smallest of them."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
-from pyspark.sql.types import LongType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, LongType, StringType, StructField, StructType
 
-from model.sweeps import PER, Share
+from watchkeeper.model.sweep_summary import PER, Share
 
 JUDGED = StructType(
     [
@@ -19,7 +19,7 @@ JUDGED = StructType(
         StructField("variant", StringType(), nullable=False),
         StructField("seed", LongType(), nullable=False),
         StructField("verdict", StringType(), nullable=False),
-        StructField("signature", StringType()),
+        StructField("signatures", ArrayType(StringType()), nullable=False),
         StructField("events", LongType(), nullable=False),
     ]
 )
@@ -30,28 +30,28 @@ SURE = 0.95
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """A way in which runs fail."""
+    """A failure signature, and the runs that have it."""
 
     signature: str
     share: Share
     """How many of all runs of the same scenarios and variants."""
     scenarios: int
     smallest: str
-    """The run with the fewest events that fails so."""
+    """The failing run with the fewest events."""
     smallest_events: int
     smallest_seed: int
 
     @property
     def runs_to_find(self) -> tuple[int, int | None]:
-        """How many seeds find it with a certainty of 95 %, if it is as frequent as the upper
-        and the lower end of the interval say; None where the lower end is nothing."""
+        """How many seeds find it with 95 % certainty, for the upper and the lower end of the
+        interval; None if the lower end is 0."""
         low, high = self.share.interval
         most = needed(low / PER)
         return int(needed(high / PER)), None if most == inf else int(most)
 
 
 def needed(probability: float) -> float:
-    """How many runs it takes to see at least one failure, with a certainty of 95 %."""
+    """How many runs show at least one failure with 95 % certainty."""
     if probability >= 1:
         return 1
     return inf if probability <= 0 else ceil(log(1 - SURE) / log1p(-probability))
@@ -63,18 +63,20 @@ def swept_runs(spark: SparkSession, homes: list[Path]) -> DataFrame:
     for home in homes:
         table = spark.read.parquet(str(home))
         found = found.unionByName(
-            table.where("NOT canary").select(
+            table.where("NOT self_test").select(
                 sql.col("run_id").alias("run"),
-                *("scenario", "variant", "seed", "verdict", "signature", "events"),
+                *("scenario", "variant", "seed", "verdict", "signatures", "events"),
             )
         )
     return found
 
 
 def clusters(judged: DataFrame) -> list[Cluster]:
-    """The ways of failing, the most frequent first."""
+    """The failure signatures, the most frequent first."""
     cell = ["scenario", "variant"]
-    failed = judged.where("verdict = 'violated' AND signature IS NOT NULL")
+    failed = judged.where("verdict = 'violated'").withColumn(
+        "signature", sql.explode("signatures")
+    )
     runs = judged.groupBy(*cell).agg(sql.count("*").alias("of"))
     by_cell = failed.groupBy("signature", *cell).agg(
         sql.count("*").alias("number"),
@@ -93,12 +95,12 @@ def clusters(judged: DataFrame) -> list[Cluster]:
     )
     return [
         Cluster(
-            one.signature,
-            Share(one.number, one.of),
-            one.cells,
-            one.smallest.run,
-            one.smallest.events,
-            one.smallest.seed,
+            row.signature,
+            Share(row.number, row.of),
+            row.cells,
+            row.smallest.run,
+            row.smallest.events,
+            row.smallest.seed,
         )
-        for one in rows.collect()
+        for row in rows.collect()
     ]

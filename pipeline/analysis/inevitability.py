@@ -9,26 +9,26 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as sql
 
-from model.sweeps import Share
-from pipeline.analysis.events import events
-from pipeline.analysis.runs import Run
-from pipeline.analysis.store import EVENTS, TABLES
-from pipeline.session import Wanted
-from pipeline.sweeps.branching import Failing, curve, decided, moments
-from pipeline.sweeps.grid import Cell
-from pipeline.sweeps.spark import Spark
+from watchkeeper.model.sweep_summary import Share
+from watchkeeper.pipeline.analysis.facts.events import events
+from watchkeeper.pipeline.analysis.runs import Run
+from watchkeeper.pipeline.analysis.store import EVENTS, TABLES
+from watchkeeper.pipeline.session import Wanted
+from watchkeeper.pipeline.sweeps.branches import Failing, curve, decided, moments
+from watchkeeper.pipeline.sweeps.grid import Cell
+from watchkeeper.pipeline.sweeps.spark import Spark
 
 POINTS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """What is known of a failing run."""
+    """The known facts of a failing run."""
 
     violates: tuple[str, ...]
     """The properties that count and are violated."""
     events: int
-    """So many events it takes to see the first violation; all of them where none says."""
+    """The number of events until the first violation; all events if it is unknown."""
     times_us: list[int]
     """When each event of the run happens."""
 
@@ -46,14 +46,14 @@ class Inevitable:
 
 
 def turn_of(spark: SparkSession, home: Path, run: str) -> Turn:
-    """What an analysis has found of one run."""
+    """The facts that an analysis has found of one run."""
     table = spark.read.parquet(str(home / TABLES / "properties"))
-    wrong = table.where((sql.col("run") == run) & (sql.col("said") == "violated"))
+    wrong = table.where((sql.col("run") == run) & (sql.col("recorded") == "violated"))
     rows = wrong.where("counts").orderBy(sql.col("seq").asc_nulls_last(), "property").collect()
     of_run = events(spark, home / EVENTS).where(sql.col("run") == run)
-    times = [one.t_us for one in of_run.select("seq", "t_us").orderBy("seq").collect()]
-    known = [one.seq + 1 for one in rows if one.seq is not None]
-    return Turn(tuple(one.property for one in rows), min(known, default=len(times)), times)
+    times = [row.t_us for row in of_run.select("seq", "t_us").orderBy("seq").collect()]
+    known = [row.seq + 1 for row in rows if row.seq is not None]
+    return Turn(tuple(row.property for row in rows), min(known, default=len(times)), times)
 
 
 def inevitable(
@@ -61,13 +61,17 @@ def inevitable(
     wanted: Wanted,
     home: Path,
     run: Run,
+    cell: Cell,
     branches: int,
     tell: Callable[[str], None],
 ) -> Inevitable:
-    """Leave a run at some of its events, many times each, and count how often it still fails."""
-    assert run.plan is not None, "it was checked"
+    """Branch off a run at some of its events, many times each, and count how often it still
+    fails.
+
+    `cell` has the plan and the latencies that it was simulated with.
+    """
     turn = turn_of(spark, home, run.name)
-    failing = Failing(Cell(0, (), run.plan, None), run.header.seed, turn.violates)
+    failing = Failing(cell, run.header.seed, turn.violates)
     tell(f"{run.name}: {branches} branches from each of {POINTS + 1} events")
     at = moments(turn.times_us, turn.events, POINTS)
     with Spark(wanted) as runner:
@@ -76,6 +80,6 @@ def inevitable(
     return Inevitable(
         run.name,
         turn.violates,
-        [(one.events, one.at_us, one.share) for one in points],
+        [(point.events, point.at_us, point.share) for point in points],
         None if first is None else points.index(first),
     )

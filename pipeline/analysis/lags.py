@@ -1,17 +1,17 @@
-"""How far groups are behind the ends of logs, over time.
+"""The lag of groups behind the ends of logs, over time.
 
 Theory of operation
-  A log is a line of offsets with lots of messages on it; a group stands at an offset. Its lag
-  is how many messages of the log do not lie before that. As long as a log only grows, the
-  number of messages before an offset is the smaller of two: how many there are by now, and how
-  many lie before it once the log has grown as far as it ever does. So one walk over the offsets
-  of a log, and one over the events of a group, say everything.
+A log is a line of offsets with message ranges on it; a group has a position on it. Its lag is
+the number of messages that do not lie before that position. While a log only grows, the number
+of messages before an offset is the smaller of two: the number there is by now, and the number
+before it once the log is complete. So one pass over the offsets of a log, and one over the
+events of a group, are enough.
 
-  What a log loses with its host makes another log of it: what was left, and what came after.
-  Such an *age* begins when the log is opened again. A group still stands where it stood, and
-  is asked anew how much lies before that.
+A log that loses messages with its host becomes another log: what was left, and what came after.
+Such an *age* starts when the log is opened again. A group keeps its position, and the number of
+messages before it is computed again.
 
-  A lag that jumps up without anything being stored is something that is read once more.
+A lag that jumps up while nothing is stored shows messages that are read again.
 """
 
 from __future__ import annotations
@@ -22,10 +22,18 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sql
 from pyspark.sql.types import LongType, StringType, StructField, StructType
 
-from pipeline.analysis.lots import LOG, before, lots, opened, partition_told, server_cluster
-from pipeline.analysis.owning import commits
-from pipeline.analysis.spans import CLAIM, Facts, told
-from pipeline.analysis.tables import Tables
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.pipeline.analysis.facts.intervals import CLAIM, Facts, detail_field
+from watchkeeper.pipeline.analysis.facts.stored_ranges import (
+    LOG,
+    before,
+    opened,
+    partition_told,
+    ranges,
+    server_cluster,
+)
+from watchkeeper.pipeline.analysis.facts.tables import Tables
+from watchkeeper.pipeline.analysis.properties.ownership import commits
 
 HANDED_ON, COMMITTED = "handed on", "committed"
 LAGS = StructType(
@@ -39,13 +47,13 @@ LAGS = StructType(
         StructField("lag", LongType(), nullable=False),
     ]
 )
-"""A row a moment from which on a group is so many messages behind in a partition: `behind`
-what was handed on, or what was committed. It begins when the group first stands somewhere."""
+"""A row a moment from which on a group has a lag in a partition: `behind` its deliveries, or its
+commits. It starts with the group's first position."""
 
 FOREVER = 2**62
-_AT_OPENING, _BEGINS, _ASKED = 0, 1, 2
-"""What comes first where several things are at one offset: what was left ends before what
-comes next begins, and that before who stands there."""
+_AT_OPENING, _BEGINS, _POSITION = 0, 1, 2
+"""The order of events at one offset: the end of what was left, the start of what follows, a
+position."""
 
 
 class Lagging(NamedTuple):
@@ -54,7 +62,7 @@ class Lagging(NamedTuple):
     steps: DataFrame
     """The rows of LAGS."""
     partitions: DataFrame
-    """A row a partition of a group: the greatest lag, when that was first, and the last one."""
+    """A row a partition of a group: the greatest lag, its first moment, and the last lag."""
     groups: DataFrame
     """A row a group: the same of all its partitions together."""
 
@@ -76,11 +84,11 @@ def lagging(facts: Facts, tables: Tables) -> Lagging:
 
 
 def _ages(events: DataFrame) -> DataFrame:
-    """A row an age of a log: the events from and before which it lasts, and its first end.
+    """A row an age of a log: its first and last event, and its first end.
 
-    To open a log that has never lost anything begins no age.
+    Opening a log that has lost nothing starts no age.
     """
-    stored = lots(events, "stored")
+    stored = ranges(events, EventKind.STORED)
     lost = stored.join(opened(events), LOG).where("opened > seq AND log_end < to")
     cuts = lost.select(*LOG, "opened", "opened_us", "log_end").distinct()
     first = stored.select(*LOG).distinct()
@@ -100,18 +108,18 @@ def _ages(events: DataFrame) -> DataFrame:
 
 
 def _places(facts: Facts) -> DataFrame:
-    """A row an event by which a group stands at an offset, `at`, of a log."""
+    """A row an event that sets a group's position, `at`, in a log."""
     consumed = Window.partitionBy("run", "seq").orderBy(sql.desc("nth"))
     handed = (
-        lots(facts.events, "consumed")
+        ranges(facts.events, EventKind.CONSUMED)
         .withColumn("is_last", sql.row_number().over(consumed) == 1)
         .where("is_last")
         .select(*CLAIM, "seq", "t_us", sql.col("to").alias("at"))
     )
     resets = (
-        facts.events.where("kind = 'offset reset'")
+        facts.events.where(f"kind = '{EventKind.OFFSET_RESET}'")
         .withColumn("partition", partition_told())
-        .select(*CLAIM, "seq", "t_us", told("to", "long").alias("at"))
+        .select(*CLAIM, "seq", "t_us", detail_field("to", "long").alias("at"))
     )
     numbers = commits(facts.changes).withColumn("offset", sql.col("data").try_cast("long"))
     committed = numbers.where("offset IS NOT NULL").select(
@@ -124,9 +132,9 @@ def _places(facts: Facts) -> DataFrame:
 
 def _clusters(events: DataFrame) -> DataFrame:
     """The cluster of each group: that of the servers its members connect to."""
-    connected = events.where("kind = 'connected' AND group <> ''")
+    connected = events.where(f"kind = '{EventKind.CONNECTED}' AND group <> ''")
     return (
-        connected.withColumn("at", told("at"))
+        connected.withColumn("at", detail_field("at"))
         .groupBy("run", "group")
         .agg(sql.max_by("at", "seq").alias("at"))
         .select("run", "group", server_cluster("at").alias("cluster"))
@@ -137,9 +145,9 @@ def _clusters(events: DataFrame) -> DataFrame:
 
 
 def _walked(events: DataFrame, ages: DataFrame, places: DataFrame) -> DataFrame:
-    """Every age of every log in the order of its offsets: `count` messages until there.
+    """Every age of every log in the order of its offsets: `count` messages so far.
 
-    What was stored, the beginnings of ages, and where groups stand are rows of it.
+    Stored messages, starts of ages, and positions of groups are rows of it.
     """
     rows = (
         _content(events, ages)
@@ -148,25 +156,32 @@ def _walked(events: DataFrame, ages: DataFrame, places: DataFrame) -> DataFrame:
     )
     order = Window.partitionBy(*LOG, "age").orderBy("offset", "rank")
     so_far = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    lot = sql.last(
+    message_range = sql.last(
         sql.when(sql.col("rank") == _BEGINS, sql.struct("first", "end", "at", "to", "one_entry")),
         ignorenulls=True,
     ).over(so_far)
-    whole = sql.coalesce(sql.sum(sql.col("end") - sql.col("first")).over(so_far), sql.lit(0))
-    counted = rows.withColumns({"lot": lot, "whole": whole}).withColumns(
-        {name: sql.col(f"lot.{name}") for name in ("first", "end", "at", "to", "one_entry")}
+    begun = sql.coalesce(sql.sum(sql.col("end") - sql.col("first")).over(so_far), sql.lit(0))
+    counted = rows.withColumns(
+        {"message_range": message_range, "messages_begun": begun}
+    ).withColumns(
+        {
+            name: sql.col(f"message_range.{name}")
+            for name in ("first", "end", "at", "to", "one_entry")
+        }
     )
     beyond = sql.coalesce(sql.col("end") - before(sql.col("offset")), sql.lit(0))
-    is_asked = sql.col("rank") == _ASKED
+    is_position = sql.col("rank") == _POSITION
     return counted.select(
         *(*LOG, "seq", "t_us", "rank", "group", "behind", "since"),
-        sql.when(is_asked, sql.col("whole") - beyond).otherwise(sql.col("whole")).alias("count"),
+        sql.when(is_position, sql.col("messages_begun") - beyond)
+        .otherwise(sql.col("messages_begun"))
+        .alias("count"),
     ).where("seq IS NOT NULL")
 
 
 def _content(events: DataFrame, ages: DataFrame) -> DataFrame:
-    """What each age of a log holds: lots that were stored in it, and what was left of others."""
-    stored = lots(events, "stored").drop("group").join(ages, LOG)
+    """The content of each age of a log: ranges stored in it, and what was left of others."""
+    stored = ranges(events, EventKind.STORED).drop("group").join(ages, LOG)
     born = "opened < seq AND seq < closed"
     left = sql.min(sql.when(sql.col("opened") > sql.col("seq"), sql.col("log_end")))
     by_age = Window.partitionBy(*LOG, "seq", "nth").orderBy("age")
@@ -198,16 +213,16 @@ def _openings(ages: DataFrame) -> DataFrame:
 
 
 def _stands(ages: DataFrame, places: DataFrame) -> DataFrame:
-    """Where groups stand, in the age in which they come there and in all that follow.
+    """The positions of groups, in the age of their event and in all later ones.
 
-    It is asked when they come there, or when a later age begins; `since` is when they came.
+    A lag is computed when a position is set, or when a later age starts; `since` is the former.
     """
     known = places.join(ages, LOG).where("seq < closed")
     is_later = sql.col("opened") > sql.col("seq")
     return known.select(
         *(*LOG, "age", "group", "behind"),
         sql.col("at").alias("offset"),
-        sql.lit(_ASKED).alias("rank"),
+        sql.lit(_POSITION).alias("rank"),
         sql.col("seq").alias("since"),
         sql.when(is_later, sql.col("opened")).otherwise(sql.col("seq")).alias("seq"),
         sql.when(is_later, sql.col("opened_us")).otherwise(sql.col("t_us")).alias("t_us"),
@@ -220,9 +235,9 @@ def _stands(ages: DataFrame, places: DataFrame) -> DataFrame:
 def _moments(walked: DataFrame, places: DataFrame) -> DataFrame:
     """Every event that may change a lag, for every group that it concerns."""
     reads = places.select(*LOG, "group", "behind").distinct()
-    grown = walked.where(sql.col("rank") != _ASKED).drop("group", "behind")
+    grown = walked.where(sql.col("rank") != _POSITION).drop("group", "behind")
     of_logs = grown.join(reads, LOG).withColumn("size", sql.col("count"))
-    of_groups = walked.where(sql.col("rank") == _ASKED).withColumn("passed", sql.col("count"))
+    of_groups = walked.where(sql.col("rank") == _POSITION).withColumn("passed", sql.col("count"))
     unstored = places.join(walked.select(*LOG).distinct(), LOG, "left_anti").select(
         *(*LOG, "group", "behind", "seq", "t_us"), sql.lit(0).cast("long").alias("passed")
     )
@@ -234,7 +249,7 @@ def _moments(walked: DataFrame, places: DataFrame) -> DataFrame:
 
 
 def _steps(moments: DataFrame) -> DataFrame:
-    """The lags, where they change; of several in one moment the last counts."""
+    """The lags, where they change; of several at one moment the last counts."""
     keys = [*CLAIM, "behind"]
     order = Window.partitionBy(*keys).orderBy("seq", "rank", "since", "size")
     so_far = order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
@@ -265,7 +280,7 @@ def _together(steps: DataFrame) -> DataFrame:
 
 
 def _extremes(steps: DataFrame, keys: list[str]) -> DataFrame:
-    """The greatest of some lags, when that was first, and the last one."""
+    """The greatest lag, its first moment, and the last lag."""
     greatest = sql.max(sql.struct("lag", (-sql.col("t_us")).alias("before")))
     return (
         steps.groupBy(*keys)

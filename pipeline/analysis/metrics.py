@@ -1,13 +1,20 @@
-"""What runs cost, and how long things took: one number or more a run and a group."""
+"""The metrics of runs: costs and durations, one number or more a run and a group."""
 
 from __future__ import annotations
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sql
 
-from pipeline.analysis.owning import number_of
-from pipeline.analysis.progress import GROUP, registry_changes
-from pipeline.analysis.spans import CLAIM, Facts, holding_at, overlap, told
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.pipeline.analysis.facts.intervals import (
+    CLAIM,
+    Facts,
+    detail_field,
+    holding_at,
+    overlap,
+)
+from watchkeeper.pipeline.analysis.properties.ownership import number_of
+from watchkeeper.pipeline.analysis.properties.progress import GROUP, registry_changes
 
 ON = ["run", "node"]
 
@@ -30,14 +37,14 @@ def timed(spans: DataFrame, events: DataFrame, runs: DataFrame) -> DataFrame:
 
 
 def intervals(facts: Facts, runs: DataFrame) -> DataFrame:
-    """Who fetched which partition from when to when."""
+    """Who fetched which partition, and when."""
     return timed(facts.fetches, facts.events, runs).drop("begins", "ends")
 
 
 def coverage_of_partitions(facts: Facts, runs: DataFrame) -> DataFrame:
-    """A row a stretch in which a partition was fetched by nobody, or by several at once.
+    """A row an interval in which a partition was fetched by no member, or by several.
 
-    What was so before the first fetch of a partition is no gap: nobody had come yet.
+    The time before the first fetch of a partition is no gap.
     """
     odd = number_of(facts.fetches).where("number <> 1")
     spans = odd.select(
@@ -50,12 +57,12 @@ def coverage_of_partitions(facts: Facts, runs: DataFrame) -> DataFrame:
 
 
 def moves(facts: Facts, looks: DataFrame) -> DataFrame:
-    """How many partitions went over to another member, and how many had to.
+    """How many partitions moved to another member, and how many had to.
 
-    Ownership is compared from one rest of a group to the next. Given how many partitions each
-    member has in the end, those that have more than before must have got the difference: no
-    assignment with the same shares takes fewer moves. What had no owner at one of the two does
-    not count.
+    Ownership is compared from one rest of a group to the next. Given the final number of
+    partitions of each member, those with more than before must have received the difference: no
+    assignment with the same shares takes fewer moves. A partition without an owner at one of the
+    two rests does not count.
     """
     keys = ["run", "group"]
     at_rest = holding_at(looks, facts.fetches.drop("session", "stream"), keys)
@@ -82,7 +89,7 @@ def moves(facts: Facts, looks: DataFrame) -> DataFrame:
 
 
 def zombies(facts: Facts, restless: DataFrame, runs: DataFrame) -> DataFrame:
-    """A row a stretch in which a process fetched though its session was dead."""
+    """A row an interval in which a process fetched with a dead session."""
     following = sql.lead("seq").over(Window.partitionBy(*ON).orderBy("seq"))
     unaware = restless.withColumn("next", following.cast("long")).where("is_unaware")
     spans = unaware.select(
@@ -96,7 +103,7 @@ def zombies(facts: Facts, restless: DataFrame, runs: DataFrame) -> DataFrame:
 
 
 def _merged(spans: DataFrame) -> DataFrame:
-    """Spans of a process that overlap or touch, as one."""
+    """The intervals of a process, with overlapping and adjacent ones merged."""
     order = Window.partitionBy(*ON).orderBy("begins", "ends")
     reached = sql.max("ends").over(order.rowsBetween(Window.unboundedPreceding, -1))
     anew = sql.coalesce((sql.col("begins") > reached).cast("int"), sql.lit(1))
@@ -113,8 +120,8 @@ def _merged(spans: DataFrame) -> DataFrame:
 
 
 def herd(facts: Facts, rests: DataFrame, groups: DataFrame) -> DataFrame:
-    """A row a change of members, brokers or topics: how long until the group was at rest, and
-    what it did until the next change: attempts, reads, and members that were woken."""
+    """A row a change of members, brokers or topics: the time until the group was at rest, and its
+    work until the next change: attempts, reads, and members woken."""
     changed = (
         registry_changes(facts, groups)
         .groupBy(*GROUP, "seq", "t_us")
@@ -128,7 +135,7 @@ def herd(facts: Facts, rests: DataFrame, groups: DataFrame) -> DataFrame:
     spans = changed.withColumn(
         "until", sql.coalesce(sql.lead("seq").over(order), sql.lit(2**31 - 1))
     )
-    counted = _deeds(facts.events).join(spans, GROUP).where("seq < done AND done < until")
+    counted = _work_events(facts.events).join(spans, GROUP).where("seq < done AND done < until")
     sums = counted.groupBy(*GROUP, "seq").agg(
         sql.sum("attempt").alias("attempts"),
         sql.sum("read").alias("reads"),
@@ -148,28 +155,30 @@ def herd(facts: Facts, rests: DataFrame, groups: DataFrame) -> DataFrame:
     )
 
 
-def _deeds(events: DataFrame) -> DataFrame:
-    """What members did: attempts, reads, and waking up because of the registry."""
-    op, kind = told("op"), sql.col("kind")
+def _work_events(events: DataFrame) -> DataFrame:
+    """The work of members: attempts, reads, and wake-ups by the registry."""
+    op, kind = detail_field("op"), sql.col("kind")
     reads = ("get", "children", "exists", "ephemerals")
     first = sql.get_json_object("detail", "$.parts[0][0]")
     number = (
         sql.when(op.isin(*reads), 1)
-        .when((op == "pipelined") & first.isin(*reads), told("number", "long"))
+        .when((op == "pipelined") & first.isin(*reads), detail_field("number", "long"))
         .otherwise(0)
     )
-    is_read = (kind == "asks") & (told("for") != "commit")
+    is_read = (kind == EventKind.REQUEST) & (detail_field("purpose") != "commit")
     return (
-        events.where(kind.isin("asks", "rebalance begins", "hears"))
+        events.where(
+            kind.isin(EventKind.REQUEST, EventKind.REBALANCE_STARTED, EventKind.NOTIFIED)
+        )
         .where("group <> ''")
         .select(
             *GROUP,
             sql.col("seq").alias("done"),
-            (kind == "rebalance begins").cast("long").alias("attempt"),
+            (kind == EventKind.REBALANCE_STARTED).cast("long").alias("attempt"),
             sql.when(is_read, number).otherwise(0).alias("read"),
-            sql.when((kind == "hears") & told("path").isNotNull(), sql.col("node")).alias(
-                "woken"
-            ),
+            sql.when(
+                (kind == EventKind.NOTIFIED) & detail_field("path").isNotNull(), sql.col("node")
+            ).alias("woken"),
         )
     )
 
@@ -178,19 +187,24 @@ def _deeds(events: DataFrame) -> DataFrame:
 
 
 def throughput(events: DataFrame, runs: DataFrame) -> DataFrame:
-    """A row a run: how many messages members were handed, and how many a second.
+    """A row a run: how many messages members received, and how many a second.
 
-    Where logs hold no messages it is how far their offsets were moved on.
+    If logs hold no messages, the advance of offsets counts.
     """
-    moved = sql.from_json(told("moved"), "map<string,array<bigint>>")
-    fetched = events.where("kind = 'fetched'").select(
+    moved = sql.from_json(detail_field("moved"), "map<string,array<bigint>>")
+    fetched = events.where(f"kind = '{EventKind.FETCHED}'").select(
         "run", sql.explode(moved).alias("at", "span")
     )
-    lots = sql.from_json(told("lots"), "array<array<string>>")
-    consumed = events.where("kind = 'consumed'").select("run", sql.explode(lots).alias("lot"))
+    ranges = sql.from_json(detail_field("ranges"), "array<array<string>>")
+    consumed = events.where(f"kind = '{EventKind.CONSUMED}'").select(
+        "run", sql.explode(ranges).alias("message_range")
+    )
     number = fetched.select("run", (sql.col("span")[1] - sql.col("span")[0]).alias("number"))
     handed = consumed.select(
-        "run", (sql.col("lot")[2].cast("long") - sql.col("lot")[1].cast("long")).alias("number")
+        "run",
+        (
+            sql.col("message_range")[2].cast("long") - sql.col("message_range")[1].cast("long")
+        ).alias("number"),
     )
     summed = number.unionByName(handed).groupBy("run").agg(sql.sum("number").alias("messages"))
     rate = sql.col("messages") * 1_000_000 / sql.nullif(sql.col("end_us"), sql.lit(0))
@@ -198,13 +212,13 @@ def throughput(events: DataFrame, runs: DataFrame) -> DataFrame:
 
 
 def cache_hits(events: DataFrame) -> DataFrame:
-    """A row a run: how much of what brokers read was in the pagecache, of one.
+    """A row a run: the share of reads by brokers that hit the pagecache.
 
-    A broker's host counts from its beginning on; after a crash of the host it begins anew.
+    A broker's host counts from its start; after a crash of the host it starts again.
     """
-    hit, missed = told("hit", "long"), told("missed", "long")
+    hit, missed = detail_field("hit", "long"), detail_field("missed", "long")
     order = Window.partitionBy(*ON).orderBy("seq")
-    read = events.where("kind = 'gauges'").select(
+    read = events.where(f"kind = '{EventKind.HOST_METRICS}'").select(
         *(*ON, "seq"), hit.alias("hit"), missed.alias("missed")
     )
     more = {

@@ -1,16 +1,16 @@
-"""Everything that is one number a run and a group, in one row of each."""
+"""The metrics with one value a run and a group, in one row of each."""
 
 from __future__ import annotations
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from pipeline.analysis import measures
-from pipeline.analysis.agreement import Second
-from pipeline.analysis.lags import COMMITTED, HANDED_ON, lagging
-from pipeline.analysis.progress import GROUP
-from pipeline.analysis.spans import Facts
-from pipeline.analysis.tables import Tables
+from watchkeeper.pipeline.analysis import metrics
+from watchkeeper.pipeline.analysis.cross_check import Second
+from watchkeeper.pipeline.analysis.facts.intervals import Facts
+from watchkeeper.pipeline.analysis.facts.tables import Tables
+from watchkeeper.pipeline.analysis.lags import COMMITTED, HANDED_ON, lagging
+from watchkeeper.pipeline.analysis.properties.progress import GROUP
 
 OF_WORK = ("attempts", "reads", "operations", "changes", "disturbances", "rest_after_us")
 OF_MESSAGES = ("accepted", "consumed", "lost", "repeated", "refused", "unread", "coming")
@@ -19,18 +19,18 @@ OF_MESSAGES = ("accepted", "consumed", "lost", "repeated", "refused", "unread", 
 def measured(
     tables: Tables, found: Facts, second: Second, runs: DataFrame, groups: DataFrame
 ) -> DataFrame:
-    """Compute the measures; those that are one number a run and a group, in rows."""
-    tables.keep("intervals", measures.intervals(found, runs))
-    tables.keep("herd", measures.herd(found, second.rests.spans, groups))
-    moved = tables.keep("moves", measures.moves(found, second.rests.looks))
+    """Compute the metrics; those with one value a run and a group, as rows."""
+    tables.keep("intervals", metrics.intervals(found, runs))
+    tables.keep("herd", metrics.herd(found, second.rests.spans, groups))
+    moved = tables.keep("moves", metrics.moves(found, second.rests.looks))
     messages = second.messages.select(*GROUP, *OF_MESSAGES)
     rows = (
         second.work.select(*GROUP, *OF_WORK)
         .join(moved, GROUP, "left")
         .join(_overlaps(tables, found, runs), GROUP, "left")
         .join(_windows(tables, found, second, runs), "run", "left")
-        .join(tables.keep("throughput", measures.throughput(found.events, runs)), "run", "left")
-        .join(tables.keep("cache", measures.cache_hits(found.events)), "run", "left")
+        .join(tables.keep("throughput", metrics.throughput(found.events, runs)), "run", "left")
+        .join(tables.keep("cache", metrics.cache_hits(found.events)), "run", "left")
         .join(messages, GROUP, "left")
         .join(_lags(tables, found), GROUP, "left")
         .na.fill(0, ["overlap_us", "gap_us", "zombie_window_us", "zombie_total_us", "moves"])
@@ -39,8 +39,8 @@ def measured(
 
 
 def _overlaps(tables: Tables, found: Facts, runs: DataFrame) -> DataFrame:
-    """A row a group: how long partitions of it were fetched by several members, and by none."""
-    odd = tables.keep("overlaps_and_gaps", measures.coverage_of_partitions(found, runs))
+    """A row a group: how long its partitions were fetched by several members, and by none."""
+    odd = tables.keep("overlaps_and_gaps", metrics.coverage_of_partitions(found, runs))
     lasted = sql.col("to_us") - sql.col("from_us")
     return odd.groupBy(*GROUP).agg(
         sql.sum(sql.when(sql.col("number") > 1, lasted)).alias("overlap_us"),
@@ -50,7 +50,7 @@ def _overlaps(tables: Tables, found: Facts, runs: DataFrame) -> DataFrame:
 
 def _windows(tables: Tables, found: Facts, second: Second, runs: DataFrame) -> DataFrame:
     """A row a run: how long its processes fetched with dead sessions, at most and in all."""
-    zombies = tables.keep("zombies", measures.zombies(found, second.rests.restless, runs))
+    zombies = tables.keep("zombies", metrics.zombies(found, second.rests.restless, runs))
     lasted = sql.col("to_us") - sql.col("from_us")
     return zombies.groupBy("run").agg(
         sql.max(lasted).alias("zombie_window_us"), sql.sum(lasted).alias("zombie_total_us")

@@ -1,4 +1,4 @@
-"""A whole analysis: from the traces of runs to the tables and what is to be said of them."""
+"""A whole analysis: from the traces of runs to tables and a summary."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
-from pipeline.analysis import agreement, coverage
-from pipeline.analysis.agreement import Difference
-from pipeline.analysis.clusters import JUDGED, Cluster, clusters, swept_runs
-from pipeline.analysis.events import Source, events, write_events
-from pipeline.analysis.numbers import measured
-from pipeline.analysis.runs import Run, runs_table, said_table
-from pipeline.analysis.spans import facts
-from pipeline.analysis.store import EVENTS, TABLES
-from pipeline.analysis.tables import Tables, prepare
-from pipeline.analysis.terms import terms
+from watchkeeper.pipeline.analysis import coverage, cross_check
+from watchkeeper.pipeline.analysis.cross_check import Difference
+from watchkeeper.pipeline.analysis.facts.events import Source, events, write_events
+from watchkeeper.pipeline.analysis.facts.intervals import facts
+from watchkeeper.pipeline.analysis.facts.plan_facts import terms
+from watchkeeper.pipeline.analysis.facts.tables import Tables, prepare
+from watchkeeper.pipeline.analysis.failure_clusters import JUDGED, Cluster, clusters, swept_runs
+from watchkeeper.pipeline.analysis.metrics_table import measured
+from watchkeeper.pipeline.analysis.runs import Run, recorded_table, runs_table
+from watchkeeper.pipeline.analysis.store import EVENTS, TABLES
 
 MOST_DIFFERENCES = 100
 Tell = Callable[[str], None]
@@ -28,12 +28,12 @@ Tell = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Analysed:
-    """What came of an analysis."""
+    """The result of an analysis."""
 
     runs: int
     events: int
     agreed: dict[str, int]
-    """Property -> in how many runs both come to the same."""
+    """Property -> number of runs in which both computations agree."""
     alone: dict[str, int]
     """Property -> in how many runs it was judged and not computed a second time."""
     differences: list[Difference]
@@ -49,30 +49,30 @@ class Analysed:
 def analyse(
     spark: SparkSession,
     runs: Sequence[Run],
-    signatures: dict[str, str],
+    signatures: dict[str, tuple[str, ...]],
     sweeps: list[Path],
     home: Path,
     tell: Tell,
 ) -> Analysed:
-    """Analyse runs, and leave events and tables in a folder.
+    """Analyse runs, and write events and tables to a folder.
 
-    `signatures` says of runs in which way they failed; `sweeps` are folders of tables of
-    runs, most of which have no trace.
+    `signatures` maps runs to failure signatures; `sweeps` are folders of tables of runs, most of
+    which have no trace.
     """
     tell("reading traces")
-    read = write_events(spark, [Source(one.name, one.path) for one in runs], home / EVENTS)
-    number = sum(one.events for one in read)
+    read = write_events(spark, [Source(run.name, run.path) for run in runs], home / EVENTS)
+    number = sum(trace.events for trace in read)
     prepare(spark, number)
     tables = Tables(spark, home / TABLES)
     table = events(spark, home / EVENTS)
     given = runs_table(spark, runs, read)
-    known = terms(spark, {one.name: one.plan for one in runs if one.plan is not None})
+    known = terms(spark, {run.name: run.plan for run in runs if run.plan is not None})
     tell("putting sessions, claims and fetches together")
     found = facts(table, tables)
     tell("computing properties a second time")
-    second = agreement.second(given, found, known, tables)
+    second = cross_check.second(given, found, known, tables)
     both = tables.keep(
-        "properties", agreement.compared(second.properties, said_table(spark, runs), table)
+        "properties", cross_check.compared(second.properties, recorded_table(spark, runs), table)
     )
     tell("measuring")
     numbers = measured(tables, found, second, given, known.groups)
@@ -84,19 +84,19 @@ def analyse(
         number,
         _counted(both.where("agrees")),
         _counted(both.where("computed IS NULL")),
-        agreement.differences(both, given, MOST_DIFFERENCES),
+        cross_check.differences(both, given, MOST_DIFFERENCES),
         clusters(judged),
         judged.count(),
-        [one.asDict() for one in numbers.orderBy("run", "group").collect()],
-        [one.asDict() for one in covered.orderBy("fault", "step").collect()],
+        [row.asDict() for row in numbers.orderBy("run", "group").collect()],
+        [row.asDict() for row in covered.orderBy("fault", "step").collect()],
     )
 
 
 def _counted(both: DataFrame) -> dict[str, int]:
-    """How many runs there are of each property; what scenarios look for counts as one."""
+    """The number of runs of each property; `sometimes` clauses count as one."""
     name = sql.regexp_replace("property", "^(sometimes|never): .*$", "$1")
     rows = both.groupBy(name.alias("name")).agg(sql.count("*").alias("number")).collect()
-    return dict(sorted(Counter({one.name: one.number for one in rows}).items()))
+    return dict(sorted(Counter({row.name: row.number for row in rows}).items()))
 
 
 def _covered(table: DataFrame) -> DataFrame:
@@ -104,17 +104,20 @@ def _covered(table: DataFrame) -> DataFrame:
 
 
 def _judged(
-    spark: SparkSession, runs: Sequence[Run], read: Sequence[Any], signatures: dict[str, str]
+    spark: SparkSession,
+    runs: Sequence[Run],
+    read: Sequence[Any],
+    signatures: dict[str, tuple[str, ...]],
 ) -> DataFrame:
-    """The runs that stand for themselves and are not in the table of a sweep."""
-    lengths = {one.run: one.events for one in read}
+    """The runs that are not in the table of a sweep."""
+    lengths = {trace.run: trace.events for trace in read}
     rows = [
         (
-            *(one.name, one.header.scenario, one.header.variant, one.header.seed, one.verdict),
-            signatures.get(one.name),
-            lengths[one.name],
+            *(run.name, run.header.scenario, run.header.variant, run.header.seed, run.verdict),
+            signatures.get(run.name, ()),
+            lengths[run.name],
         )
-        for one in runs
-        if one.verdict is not None and not one.is_swept
+        for run in runs
+        if run.verdict is not None and not run.is_swept
     ]
     return spark.createDataFrame(rows, JUDGED)

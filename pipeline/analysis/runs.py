@@ -1,4 +1,4 @@
-"""The runs that are analysed: what was found of each outside its trace."""
+"""The runs of an analysis: everything known of each outside its trace."""
 
 from __future__ import annotations
 
@@ -6,32 +6,26 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql.types import (
-    BooleanType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-)
+from pyspark.sql.types import BooleanType, LongType, StringType, StructField, StructType
 
-from model.plan import Plan
-from model.trace import Header
-from pipeline.analysis.events import Read
+from watchkeeper.model.plan.plan import Plan
+from watchkeeper.model.trace.trace import Header
+from watchkeeper.pipeline.analysis.facts.events import Read
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
-    """What a run said of one property when it was judged."""
+class RecordedVerdict:
+    """The verdict of a run on one property."""
 
     property: str
     verdict: str
     counts: bool
     evidence: str
     at_us: int | None = None
-    """When it was first violated, where that is known."""
+    """When it was first violated; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +37,13 @@ class Run:
     """Of its trace."""
     header: Header
     fingerprint: str | None = None
-    """Of the trace that was judged; None where that is not known."""
+    """Of the judged trace; None if unknown."""
     verdict: str | None = None
-    said: tuple[Said, ...] = ()
+    recorded: tuple[RecordedVerdict, ...] = ()
     command: str = ""
     """Which runs it again."""
     is_swept: bool = False
-    """Whether it stands in the table of a sweep, which was judged as a whole."""
+    """Whether it is in the table of a sweep, which was judged as a whole."""
     plan: Plan | None = None
     why_no_plan: str = ""
 
@@ -57,7 +51,9 @@ class Run:
     def violated(self) -> tuple[str, ...]:
         """The properties that count and are violated."""
         return tuple(
-            one.property for one in self.said if one.counts and one.verdict == "violated"
+            verdict.property
+            for verdict in self.recorded
+            if verdict.counts and verdict.verdict == "violated"
         )
 
 
@@ -79,17 +75,17 @@ RUNS = StructType(
         StructField("verdict", StringType()),
     ]
 )
-"""A row a run; without a plan `has_groups` is true, since nothing speaks against it, and
-`has_messages` is false, since whose they are is not known."""
+"""A row a run; without a plan `has_groups` is true, since nothing contradicts it, and
+`has_messages` is false, since their owners are unknown."""
 
 SAID = StructType(
     [
         StructField("run", StringType(), nullable=False),
         StructField("property", StringType(), nullable=False),
-        StructField("said", StringType(), nullable=False),
+        StructField("recorded", StringType(), nullable=False),
         StructField("counts", BooleanType(), nullable=False),
         StructField("evidence", StringType(), nullable=False),
-        StructField("said_at_us", LongType()),
+        StructField("recorded_at_us", LongType()),
     ]
 )
 """A row a property of a run that was judged."""
@@ -97,8 +93,8 @@ SAID = StructType(
 
 def runs_table(spark: SparkSession, runs: Iterable[Run], read: Iterable[Read]) -> DataFrame:
     """The runs as a table."""
-    traces = {one.run: one for one in read}
-    return spark.createDataFrame([_row(one, traces[one.name]) for one in runs], RUNS)
+    traces = {trace.run: trace for trace in read}
+    return spark.createDataFrame([_row(run, traces[run.name]) for run in runs], RUNS)
 
 
 def _row(run: Run, read: Read) -> tuple[Any, ...]:
@@ -107,16 +103,24 @@ def _row(run: Run, read: Read) -> tuple[Any, ...]:
         *(run.name, header.scenario, header.variant, header.world, header.seed, header.partial),
         run.plan is not None,
         run.plan is None or bool(run.plan.groups),
-        run.plan is not None and any(one.storage is not None for one in run.plan.clusters),
+        run.plan is not None
+        and any(cluster.storage is not None for cluster in run.plan.clusters),
         *(read.events, read.end_us, read.fingerprint, run.fingerprint, run.verdict),
     )
 
 
-def said_table(spark: SparkSession, runs: Iterable[Run]) -> DataFrame:
-    """What was said of the runs, as a table."""
+def recorded_table(spark: SparkSession, runs: Iterable[Run]) -> DataFrame:
+    """The verdicts of the runs, as a table."""
     rows = [
-        (run.name, one.property, one.verdict, one.counts, one.evidence, one.at_us)
+        (
+            run.name,
+            verdict.property,
+            verdict.verdict,
+            verdict.counts,
+            verdict.evidence,
+            verdict.at_us,
+        )
         for run in runs
-        for one in run.said
+        for verdict in run.recorded
     ]
     return spark.createDataFrame(rows, SAID)

@@ -1,12 +1,12 @@
-"""The folder of an analysis: it is replaced as a whole, or left as it was.
+"""The folder of an analysis: it is replaced as a whole, or left unchanged.
 
-    analysis.json   what was analysed, and what came of it
-    analyze.html    the same, to look at
+    analysis.json   the input and the result
+    analyze.html    the same, as a page
     events/         the events of every run, as Parquet, a folder a run
-    tables/         what was computed of them, as Parquet
+    tables/         the results, as Parquet
 
-All of it is written beside the folder, under another name, and takes its place when it is
-whole. A command that is killed, or finds the disk full, leaves what was there before.
+All of it is written beside the folder, under another name, and replaces it when complete. A
+command that is killed, or finds the disk full, leaves the former folder.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from pipeline.problems import PipelineProblem
+from watchkeeper.pipeline.errors import PipelineProblem
 
 SUMMARY = "analysis.json"
 EVENTS, TABLES, SCRATCH = "events", "tables", ".scratch"
@@ -48,10 +48,10 @@ def replacing(out: Path) -> Iterator[Path]:
 
 @contextmanager
 def _held(out: Path, unfinished: Path) -> Iterator[None]:
-    """Hold the folder that is to be filled against other processes.
+    """Lock the folder that is to be filled against other processes.
 
-    What is held is a file in it, and it goes with the folder when that takes its place:
-    whoever comes in between must not take a whole analysis for what was left of one.
+    The lock is a file in it, and moves with the folder when that replaces the former one: a
+    second process in between must not take a whole analysis for an unfinished one.
     """
     try:
         unfinished.mkdir(parents=True, exist_ok=True)
@@ -77,7 +77,7 @@ def _cannot(out: Path, error: OSError) -> PipelineProblem:
 
 
 def _recover(out: Path, before: Path) -> None:
-    """Finish what a killed process has begun, or take it back."""
+    """Finish or undo what a killed process has started."""
     if out.exists():
         shutil.rmtree(before, ignore_errors=True)
     elif before.exists():
@@ -85,7 +85,7 @@ def _recover(out: Path, before: Path) -> None:
 
 
 def _check_purpose(out: Path) -> None:
-    """A folder that holds anything but an analysis is somebody's."""
+    """Refuse a folder that holds anything but an analysis."""
     if not out.exists():
         return
     others = sorted(path.name for path in out.iterdir())
@@ -97,14 +97,14 @@ def _check_purpose(out: Path) -> None:
 
 
 def _empty(unfinished: Path) -> None:
-    """Remove what a killed process has left."""
+    """Remove the leftovers of a killed process."""
     for left in unfinished.iterdir():
         if left.name != HELD:
             shutil.rmtree(left) if left.is_dir() else left.unlink()
 
 
 def _replace(out: Path, unfinished: Path, before: Path) -> None:
-    """Nothing is removed before what takes its place is there."""
+    """Replace the folder: nothing is removed before its successor exists."""
     with suppress(FileNotFoundError):
         out.rename(before)
     unfinished.rename(out)
@@ -112,6 +112,6 @@ def _replace(out: Path, unfinished: Path, before: Path) -> None:
     shutil.rmtree(before, ignore_errors=True)
 
 
-def write_summary(home: Path, said: Mapping[str, Any]) -> None:
-    """Write what came of an analysis, the last file of its folder."""
-    (home / SUMMARY).write_text(f"{json.dumps(said, indent=1)}\n")
+def write_summary(home: Path, summary: Mapping[str, Any]) -> None:
+    """Write the result of an analysis, the last file of its folder."""
+    (home / SUMMARY).write_text(f"{json.dumps(summary, indent=1)}\n")

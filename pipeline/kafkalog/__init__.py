@@ -1,12 +1,11 @@
 """The logs of brokers of Kafka 0.7 and 0.8, read from their files by Spark.
 
-    from pipeline.kafkalog.source import register
+    from watchkeeper.pipeline.kafkalog.source import register
 
     register(spark)
     spark.read.format("kafkalog").load("/var/kafka-logs")
 
-From the file to the row: `folders` lists logs, `splits` cuts them into what tasks read,
-`stretches` reads bytes, `chain` finds entries in them, `rows` makes messages of entries,
-and `reading` makes record batches of messages. Nothing of these knows Spark; `source` and
-`streaming` do.
+`source` is the data source for batches, `stream` for streams; `options` and `filters` hold what a
+query states, `read_limits` how far a batch of a stream reads, `missing_offsets` the errors where
+a log lacks an offset. `scan/` reads the files and knows nothing of Spark.
 """

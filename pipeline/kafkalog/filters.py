@@ -18,7 +18,7 @@ from pyspark.sql.datasource import (
     LessThanOrEqual,
 )
 
-from pipeline.kafkalog.folders import LogFolder
+from watchkeeper.pipeline.kafkalog.scan.folders import LogFolder
 
 OF_LOGS = ("topic", "broker", "partition")
 """Columns that are the same in all rows of a log."""
@@ -26,13 +26,13 @@ NEVER_NULL = (*OF_LOGS, "offset", "next_offset", "crc_ok")
 
 
 class Wish(Struct, frozen=True):
-    """What is wanted of the logs."""
+    """The messages that a query wants."""
 
     values: tuple[tuple[str, frozenset[Any]], ...] = ()
     """Columns of logs, and the values that each may have."""
     low: int | None = None
     high: int | None = None
-    """From which offset on, and up to which, that one excluded."""
+    """The first offset, and one past the last."""
 
     def has(self, log: LogFolder) -> bool:
         """Whether rows of this log are wanted."""
@@ -52,53 +52,53 @@ class Wish(Struct, frozen=True):
 
 
 class Pushed(Struct, frozen=True):
-    """What could be made of the filters."""
+    """The result of pushing filters down."""
 
     wish: Wish
     left: tuple[Filter, ...]
-    """Those that Spark has to apply itself, to what is read."""
+    """The filters that Spark has to apply itself."""
 
 
 def pushed(filters: Iterable[Filter]) -> Pushed:
-    """Make a wish of filters, all of which have to hold.
+    """Turn filters, all of which have to hold, into a selection.
 
-    A filter on an offset decides which entries are read. In a wrapper there are messages
-    with other offsets, so Spark applies it once more.
+    A filter on an offset selects entries. A wrapper holds messages with other offsets, so Spark
+    applies the filter once more.
     """
     wish = Wish()
     left = []
-    for one in filters:
-        column = ".".join(getattr(one, "attribute", ()))
-        if isinstance(one, IsNotNull) and column in NEVER_NULL:
+    for condition in filters:
+        column = ".".join(getattr(condition, "attribute", ()))
+        if isinstance(condition, IsNotNull) and column in NEVER_NULL:
             continue
-        values = _values(one)
+        values = _values(condition)
         if column in OF_LOGS and values is not None:
             wish = Wish((*wish.values, (column, values)), wish.low, wish.high)
             continue
-        left.append(one)
+        left.append(condition)
         if column == "offset":
-            wish = wish.narrowed(*_range(one))
+            wish = wish.narrowed(*_range(condition))
     return Pushed(wish, tuple(left))
 
 
-def _values(one: Filter) -> frozenset[Any] | None:
-    """The values that a filter allows; None if it is of another kind."""
-    if isinstance(one, EqualTo | EqualNullSafe):
-        return frozenset([one.value])
-    return frozenset(one.value) if isinstance(one, In) else None
+def _values(condition: Filter) -> frozenset[Any] | None:
+    """The values that a filter allows; None for another kind of filter."""
+    if isinstance(condition, EqualTo | EqualNullSafe):
+        return frozenset([condition.value])
+    return frozenset(condition.value) if isinstance(condition, In) else None
 
 
-def _range(one: Filter) -> tuple[int | None, int | None]:
+def _range(condition: Filter) -> tuple[int | None, int | None]:
     """From which offset on a filter wants messages, and up to which."""
-    if isinstance(one, GreaterThanOrEqual):
-        return one.value, None
-    if isinstance(one, GreaterThan):
-        return one.value + 1, None
-    if isinstance(one, LessThan):
-        return None, one.value
-    if isinstance(one, LessThanOrEqual):
-        return None, one.value + 1
-    values = _values(one)
+    if isinstance(condition, GreaterThanOrEqual):
+        return condition.value, None
+    if isinstance(condition, GreaterThan):
+        return condition.value + 1, None
+    if isinstance(condition, LessThan):
+        return None, condition.value
+    if isinstance(condition, LessThanOrEqual):
+        return None, condition.value + 1
+    values = _values(condition)
     if values and None not in values:
         return min(values), max(values) + 1
     return None, None

@@ -1,14 +1,14 @@
-"""What is said where a log does not have the offset at which it is to be read on."""
+"""The errors for a log that lacks the offset at which reading should continue."""
 
 from __future__ import annotations
 
-from pipeline.kafkalog.folders import Gaps, LogFolder
-from pipeline.kafkalog.splits import Cut, cut
-from pipeline.problems import PipelineProblem
+from watchkeeper.pipeline.errors import PipelineProblem
+from watchkeeper.pipeline.kafkalog.scan.folders import Gaps, LogFolder
+from watchkeeper.pipeline.kafkalog.scan.splits import Cut, cut
 
 
 def first_to_read(log: LogFolder, offset: int, gaps: Gaps) -> int:
-    """The offset to go on at: this one, or the first there is if it was deleted."""
+    """The offset at which to continue: this one, or the first that is left if it was deleted."""
     if offset >= log.start:
         return offset
     if gaps == "allow":
@@ -20,7 +20,7 @@ def first_to_read(log: LogFolder, offset: int, gaps: Gaps) -> int:
 
 
 def rest_of(log: LogFolder, offset: int, high: int | None, split_bytes: int) -> Cut:
-    """What there is from an offset on, at which an earlier reading has ended."""
+    """The splits from an offset on, at which an earlier read has ended."""
     rest = cut(log, offset, high, split_bytes=split_bytes, are_boundaries=True)
     if high is None and rest.end < offset:
         raise PipelineProblem(
@@ -32,7 +32,7 @@ def rest_of(log: LogFolder, offset: int, high: int | None, split_bytes: int) -> 
 
 
 def check_boundary(log: LogFolder, offset: int) -> None:
-    """Raise PipelineProblem if a log has no entry that begins or ends at an offset."""
+    """Raise PipelineProblem if no entry of a log starts or ends at an offset."""
     end = cut(log).end
     if not log.start <= offset <= end:
         raise PipelineProblem(

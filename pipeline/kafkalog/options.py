@@ -1,4 +1,4 @@
-"""What `spark.read.format("kafkalog")` can be told, checked."""
+"""The options of `spark.read.format("kafkalog")`, validated."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from urllib.parse import unquote, urlparse
 
 from msgspec import Struct
 
-from pipeline.kafkalog.folders import Gaps, LogFolder, Replicas, logs_in
-from pipeline.kafkalog.reading import OnCorrupt
-from pipeline.kafkalog.splits import SPLIT_BYTES
-from pipeline.problems import PipelineProblem
+from watchkeeper.pipeline.errors import PipelineProblem
+from watchkeeper.pipeline.kafkalog.scan.folders import Gaps, LogFolder, Replicas, logs_in
+from watchkeeper.pipeline.kafkalog.scan.split_reader import OnCorrupt
+from watchkeeper.pipeline.kafkalog.scan.splits import SPLIT_BYTES
 
 Word = TypeVar("Word", bound=str)
 Start = Literal["earliest", "latest"]
@@ -34,7 +34,7 @@ class Options(Struct, frozen=True):
     pushes_filters: bool = False
     starting_offsets: Start | dict[str, int] = "earliest"
     max_bytes: int | None = None
-    """Of a stream: how much one batch reads at most, if given."""
+    """Of a stream: the greatest size of one batch, if given."""
     max_messages: int | None = None
 
     def logs(self) -> list[LogFolder]:
@@ -61,45 +61,49 @@ class Option(NamedTuple):
 OPTIONS = (
     Option("path", "", "the folder of the logs: of one broker, of several, or one log"),
     Option("topics", "all", "topics, separated by commas"),
-    Option("broker", "", "the id of the broker whose logs they are"),
+    Option("broker", "", "the id of the broker that wrote the logs"),
     Option("replicas", "first", "0.8: read the first replica of a partition, or all"),
-    Option("gaps", "fail", "fail or allow: what if a segment is missing"),
-    Option("corrupt", "fail", "fail, skip or quarantine: what if a message is damaged"),
-    Option("splitBytes", str(SPLIT_BYTES), "a segment that is larger is read by several tasks"),
-    Option("pushdown", "off", "on: read only what filters want; load anew for each query then"),
-    Option("startingOffsets", "earliest", "where a new stream begins: earliest, latest or JSON"),
-    Option("maxBytesPerTrigger", "", "how much a batch of a stream reads at most"),
-    Option("maxMessagesPerTrigger", "", "how many messages that may be"),
+    Option("gaps", "fail", "if a segment is missing: fail or allow"),
+    Option("corrupt", "fail", "if a message is damaged: fail, skip or quarantine"),
+    Option("splitBytes", str(SPLIT_BYTES), "several tasks read a segment above this size"),
+    Option(
+        "pushdown",
+        "off",
+        "on: read only logs that match the filters; call load for each query then",
+    ),
+    Option("startingOffsets", "earliest", "the start of a new stream: earliest, latest or JSON"),
+    Option("maxBytesPerTrigger", "", "the largest size of a batch of a stream"),
+    Option("maxMessagesPerTrigger", "", "the largest number of messages in a batch"),
 )
 _NAMES = {option.name.lower(): option.name for option in OPTIONS}
 
 
 def options_of(given: Mapping[str, str]) -> Options:
-    """The options that a user gave; PipelineProblem says what is not understood."""
-    said = {key.lower(): value for key, value in given.items()}
-    for key in said:
+    """The options that a user gave; PipelineProblem if one is invalid."""
+    lowered = {key.lower(): value for key, value in given.items()}
+    for key in lowered:
         if key not in _NAMES:
             near = get_close_matches(key, _NAMES, 1)
             hint = f"; did you mean {_NAMES[near[0]]}" if near else ""
             known = ", ".join(_NAMES.values())
             raise PipelineProblem(f"kafkalog has no option {key!r}{hint}? It has {known}")
-    max_bytes = _number(said, "maxBytesPerTrigger", 1)
-    max_messages = _number(said, "maxMessagesPerTrigger", 1)
+    max_bytes = _number(lowered, "maxBytesPerTrigger", 1)
+    max_messages = _number(lowered, "maxMessagesPerTrigger", 1)
     if max_bytes is not None and max_messages is not None:
         raise PipelineProblem(
             "a batch is limited by maxBytesPerTrigger or by maxMessagesPerTrigger; give one"
         )
-    topics = tuple(one.strip() for one in said.get("topics", "").split(",") if one.strip())
+    topics = tuple(name.strip() for name in lowered.get("topics", "").split(",") if name.strip())
     return Options(
-        folder=_folder(said.get("path", "")),
+        folder=_folder(lowered.get("path", "")),
         topics=topics,
-        broker=_number(said, "broker", 0),
-        replicas=_word(said, "replicas", get_args(Replicas), "first"),
-        gaps=_word(said, "gaps", get_args(Gaps), "fail"),
-        on_corrupt=_word(said, "corrupt", get_args(OnCorrupt), "fail"),
-        split_bytes=_number(said, "splitBytes", 1) or SPLIT_BYTES,
-        pushes_filters=_word(said, "pushdown", ("off", "on"), "off") == "on",
-        starting_offsets=_starting(said.get("startingoffsets", "earliest")),
+        broker=_number(lowered, "broker", 0),
+        replicas=_word(lowered, "replicas", get_args(Replicas), "first"),
+        gaps=_word(lowered, "gaps", get_args(Gaps), "fail"),
+        on_corrupt=_word(lowered, "corrupt", get_args(OnCorrupt), "fail"),
+        split_bytes=_number(lowered, "splitBytes", 1) or SPLIT_BYTES,
+        pushes_filters=_word(lowered, "pushdown", ("off", "on"), "off") == "on",
+        starting_offsets=_starting(lowered.get("startingoffsets", "earliest")),
         max_bytes=max_bytes,
         max_messages=max_messages,
     )
@@ -120,8 +124,8 @@ def _folder(path: str) -> str:
     return str(Path(path).absolute())
 
 
-def _number(said: Mapping[str, str], name: str, least: int) -> int | None:
-    text = said.get(name.lower())
+def _number(lowered: Mapping[str, str], name: str, least: int) -> int | None:
+    text = lowered.get(name.lower())
     if text is None or text == "":
         return None
     if not (text.isascii() and text.isdecimal()) or not least <= int(text) < 2**31:
@@ -129,8 +133,8 @@ def _number(said: Mapping[str, str], name: str, least: int) -> int | None:
     return int(text)
 
 
-def _word(said: Mapping[str, str], name: str, known: tuple[Word, ...], default: Word) -> Word:
-    text = said.get(name.lower(), default)
+def _word(lowered: Mapping[str, str], name: str, known: tuple[Word, ...], default: Word) -> Word:
+    text = lowered.get(name.lower(), default)
     for word in known:
         if word == text.lower():
             return word
@@ -149,6 +153,8 @@ def _starting(text: str) -> Start | dict[str, int]:
         offsets = json.loads(text)
     except ValueError:
         raise wrong from None
-    if not isinstance(offsets, dict) or not all(type(one) is int for one in offsets.values()):
+    if not isinstance(offsets, dict) or not all(
+        type(offset) is int for offset in offsets.values()
+    ):
         raise wrong
     return offsets

@@ -1,9 +1,8 @@
-"""How far a batch of a stream may read, if it may not read all there is.
+"""How far a batch of a stream reads, if it may not read everything.
 
-What is allowed is dealt out to the logs in turn, those with the least to read first, so that
-what one of them leaves is there for the others. An entry is read whole or not at all; if
-not even one fits, one is read nevertheless, of the log with the most to read, or the stream
-would stand still.
+The limit is shared among the logs in turn, those with the least to read first, so that what one
+of them leaves is available to the others. An entry is read whole or not at all; if no entry
+fits, one of the longest log is read nevertheless, since the stream would stall otherwise.
 """
 
 from __future__ import annotations
@@ -12,16 +11,16 @@ from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 
-from model.log.codecs import decompress
-from model.log.errors import LogError
-from pipeline.kafkalog.chain import chain
-from pipeline.kafkalog.folders import LogFolder
-from pipeline.kafkalog.formats import FORMATS, Places
-from pipeline.kafkalog.rows import LIMIT_BYTES
-from pipeline.kafkalog.walking import Walked, walk, with_limits
+from watchkeeper.model.log.format.codecs import decompress
+from watchkeeper.model.log.format.errors import LogError
+from watchkeeper.pipeline.kafkalog.scan.entry_scan import chain
+from watchkeeper.pipeline.kafkalog.scan.folders import LogFolder
+from watchkeeper.pipeline.kafkalog.scan.formats import FORMATS, Places
+from watchkeeper.pipeline.kafkalog.scan.rows import LIMIT_BYTES
+from watchkeeper.pipeline.kafkalog.scan.segment_scan import Walked, walk, with_limits
 
 Cost = Callable[[LogFolder, Walked, int], Places]
-"""Of a log, what of it was passed, and the offset before: what each entry counts for."""
+"""A log, scanned entries of it, and the offset before: the cost of each entry."""
 
 
 def bytes_of(log: LogFolder, passed: Walked, before: int) -> Places:
@@ -30,9 +29,9 @@ def bytes_of(log: LogFolder, passed: Walked, before: int) -> Places:
 
 
 def messages_of(log: LogFolder, passed: Walked, before: int) -> Places:
-    """An entry counts for the messages in it.
+    """An entry costs the number of its messages.
 
-    In 0.8 the offsets tell how many these are; in 0.7 a wrapper has to be opened.
+    In 0.8 the offsets give that number; in 0.7 a wrapper has to be opened.
     """
     if log.format == "0.8":
         return np.maximum(np.diff(passed.after, prepend=before), 1)
@@ -47,7 +46,7 @@ def messages_of(log: LogFolder, passed: Walked, before: int) -> Places:
                 int(heads.codec[at]), wrapped, limit_bytes=LIMIT_BYTES, where=str(log)
             )
         except LogError:
-            continue  # it counts for one, as what it is: something that cannot be read
+            continue  # it costs one, as one unreadable row
         counts[at] = max(len(chain(inner, form)) - 1, 1)
     return counts
 
@@ -55,7 +54,7 @@ def messages_of(log: LogFolder, passed: Walked, before: int) -> Places:
 def within(
     logs: Iterable[LogFolder], place: Mapping[str, int], limit: int, cost: Cost
 ) -> dict[str, int]:
-    """Where to stop in each log, so that what is read costs no more than the limit."""
+    """The offset to stop at in each log, so that the total cost stays within the limit."""
     ahead = sorted((_ahead_bytes(log, place[log.name]), log.name, log) for log in logs)
     reached = dict(place)
     left = limit
@@ -71,7 +70,7 @@ def within(
 
 
 def _ahead_bytes(log: LogFolder, offset: int) -> int:
-    """About how much there is to be read from an offset on."""
+    """About how many bytes there are from an offset on."""
     return sum(
         segment.size_bytes
         for segment, limit in with_limits(log)
@@ -82,7 +81,7 @@ def _ahead_bytes(log: LogFolder, offset: int) -> int:
 def reach(
     log: LogFolder, offset: int, budget: int, cost: Cost, *, at_least_one: bool = False
 ) -> tuple[int, int]:
-    """How far one comes from an offset on, where an entry begins; and what that costs."""
+    """The last entry boundary within a limit from an offset on, and the cost up to it."""
     reached, used = offset, 0
     for segment, limit in with_limits(log):
         if limit is not None and limit <= offset:
@@ -109,6 +108,6 @@ def _wanted(passed: Walked, offset: int) -> Walked:
     first = int(np.count_nonzero(passed.after <= offset))
     if not first:
         return passed
-    stretch = passed.stretch
-    wanted = stretch._replace(bounds=stretch.bounds[first:])
+    entries = passed.stretch
+    wanted = entries._replace(bounds=entries.bounds[first:])
     return Walked(wanted, passed.after[first:], passed.goes_on)

@@ -19,16 +19,16 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from pipeline.kafkalog.filters import Wish, pushed
-from pipeline.kafkalog.options import Options, options_of
-from pipeline.kafkalog.reading import COLUMNS, Asked, Counts, read
-from pipeline.kafkalog.splits import Split, bundles, cut
-from pipeline.problems import PipelineProblem
+from watchkeeper.pipeline.errors import PipelineProblem
+from watchkeeper.pipeline.kafkalog.filters import Wish, pushed
+from watchkeeper.pipeline.kafkalog.options import Options, options_of
+from watchkeeper.pipeline.kafkalog.scan.split_reader import COLUMNS, Asked, Counts, read
+from watchkeeper.pipeline.kafkalog.scan.splits import Split, bundles, cut
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from pipeline.kafkalog.streaming import LogStreamReader
+    from watchkeeper.pipeline.kafkalog.stream import LogStreamReader
 
 NAME = "kafkalog"
 TYPES: dict[pa.DataType, DataType] = {
@@ -38,18 +38,18 @@ TYPES: dict[pa.DataType, DataType] = {
     pa.binary(): BinaryType(),
     pa.bool_(): BooleanType(),
 }
-SCHEMA = StructType([StructField(one.name, TYPES[one.kind]) for one in COLUMNS.values()])
+SCHEMA = StructType([StructField(column.name, TYPES[column.kind]) for column in COLUMNS.values()])
 PUSHDOWN = "spark.sql.python.filterPushdown.enabled"
 
 
 def register(spark: SparkSession) -> None:
-    """Make `kafkalog` known to a session, and let it take filters where that is asked for."""
+    """Register `kafkalog` with a session, with filter pushdown if the option asks for it."""
     spark.conf.set(PUSHDOWN, "true")
     spark.dataSource.register(KafkaLog)
 
 
 class Bundle(InputPartition):
-    """What one task reads."""
+    """The splits of one task."""
 
     def __init__(self, splits: list[Split]) -> None:
         super().__init__(None)
@@ -61,7 +61,7 @@ class KafkaLog(DataSource):
 
     @classmethod
     def name(cls) -> str:
-        """What it is called in `format(...)`."""
+        """Its name in `format(...)`."""
         return NAME
 
     def schema(self) -> StructType:
@@ -69,20 +69,20 @@ class KafkaLog(DataSource):
         return SCHEMA
 
     def reader(self, schema: StructType) -> LogReader:
-        """Reads what is there."""
+        """A reader of the present messages."""
         options = options_of(self.options)
         reader = FilteringLogReader if options.pushes_filters else LogReader
         return reader(options, columns_of(schema))
 
     def streamReader(self, schema: StructType) -> LogStreamReader:  # noqa: N802
-        """Reads what is there, and what comes."""
-        from pipeline.kafkalog.streaming import LogStreamReader
+        """A reader of present and future messages."""
+        from watchkeeper.pipeline.kafkalog.stream import LogStreamReader
 
         return LogStreamReader(options_of(self.options), columns_of(schema))
 
 
 def columns_of(schema: StructType) -> tuple[str, ...]:
-    """The columns of a schema; PipelineProblem if one is not known or of another type."""
+    """The columns of a schema; PipelineProblem if one is unknown or of another type."""
     known = {field.name: field.dataType for field in SCHEMA.fields}
     for field in schema.fields:
         if field.name not in known:
@@ -106,7 +106,7 @@ class LogReader(DataSourceReader):
         self.wish = Wish()
 
     def partitions(self) -> list[InputPartition]:
-        """What each task reads."""
+        """The bundles of splits, one for each task."""
         wish, split_bytes = self.wish, self.options.split_bytes
         splits = [
             split
@@ -123,15 +123,15 @@ class LogReader(DataSourceReader):
 
 
 class FilteringLogReader(LogReader):
-    """Reads only what the filters of a query want.
+    """Reads only the messages that match the filters of a query.
 
-    It is there only for who asks for it. Spark 4.2 and 4.3 keep what a reader was told with
-    the DataFrame that was loaded, and not with the query. Whatever else is made of the same
-    DataFrame, be it in the same query, then reads what the filter pushed last has left.
+    It is used on request only. Spark 4.2 and 4.3 keep the filters with the DataFrame that was
+    loaded, and not with the query. Any other use of that DataFrame, even in the same query, then
+    reads what the last filter has left.
     """
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802
-        """Read only what these filters want; answered with those that Spark still applies."""
+        """Accept filters; return those that Spark still has to apply."""
         found = pushed(filters)
         self.wish = found.wish
         return found.left
@@ -140,7 +140,7 @@ class FilteringLogReader(LogReader):
 def read_bundle(
     bundle: Bundle, options: Options, columns: tuple[str, ...]
 ) -> Iterator[pa.RecordBatch]:
-    """The messages in some splits; what is skipped is counted on standard error."""
+    """The messages in some splits; skipped ones are counted on standard error."""
     asked = Asked(columns, options.on_corrupt, options.gaps)
     for split in bundle.splits:
         counts = Counts()

@@ -1,7 +1,7 @@
-"""The stream of a folder of logs: each batch reads on where the one before it ended.
+"""The stream of a folder of logs: each batch continues where the one before it ended.
 
-The place of a stream is an offset for each log, `{"0/clicks-3": 1430}`, and Spark keeps it
-with what the batch has written. An entry that is not whole yet is left for a batch to come.
+The position of a stream is an offset for each log, `{"0/clicks-3": 1430}`, and Spark stores it
+with the output of the batch. An entry that is incomplete is left for a later batch.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from pyspark.sql.streaming.datasource import (
     SupportsTriggerAvailableNow,
 )
 
-from pipeline.kafkalog.bounds import check_boundary, first_to_read, rest_of
-from pipeline.kafkalog.folders import LogFolder
-from pipeline.kafkalog.limits import bytes_of, messages_of, within
-from pipeline.kafkalog.options import Options
-from pipeline.kafkalog.source import Bundle, read_bundle
-from pipeline.kafkalog.splits import SPLIT_BYTES, bundles, cut
-from pipeline.problems import PipelineProblem
+from watchkeeper.pipeline.errors import PipelineProblem
+from watchkeeper.pipeline.kafkalog.missing_offsets import check_boundary, first_to_read, rest_of
+from watchkeeper.pipeline.kafkalog.options import Options
+from watchkeeper.pipeline.kafkalog.read_limits import bytes_of, messages_of, within
+from watchkeeper.pipeline.kafkalog.scan.folders import LogFolder
+from watchkeeper.pipeline.kafkalog.scan.splits import SPLIT_BYTES, bundles, cut
+from watchkeeper.pipeline.kafkalog.source import Bundle, read_bundle
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -40,12 +40,12 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self.options = options
         self.columns = columns
         self.target: Place | None = None
-        """Where a stream ends that reads only what was there when it began."""
+        """The end of a stream that reads only what was there when it started."""
 
     # --- places ------------------------------------------------------------------------
 
     def initialOffset(self) -> Place:  # noqa: N802
-        """Where a new stream begins."""
+        """The start of a new stream."""
         starting = self.options.starting_offsets
         logs = self.options.logs()
         if starting == "latest":
@@ -67,7 +67,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
             check_boundary(known[name], offset)
 
     def getDefaultReadLimit(self) -> ReadLimit:  # noqa: N802
-        """What a batch may read, as the options have it."""
+        """The limit of a batch, by the options."""
         if self.options.max_messages is not None:
             return ReadMaxRows(self.options.max_messages)
         if self.options.max_bytes is not None:
@@ -91,7 +91,7 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return start | self._up_to_target(place, reached)
 
     def _begin(self, log: LogFolder, start: Place) -> int:
-        """Where a log is to be read from; one that is new, from its beginning."""
+        """The offset from which a log is read; a new log, from its start."""
         return first_to_read(log, start.get(log.name, log.start), self.options.gaps)
 
     def _up_to_target(self, place: Place, reached: Place) -> Place:
@@ -104,13 +104,13 @@ class LogStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         }
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802
-        """Read what is there now, and then end."""
+        """Fix the end of the stream at what is there now."""
         self.target = {log.name: cut(log).end for log in self.options.logs()}
 
     # --- messages ----------------------------------------------------------------------
 
     def partitions(self, start: Place, end: Place) -> list[InputPartition]:
-        """What each task of a batch reads."""
+        """The bundles of splits of a batch, one for each task."""
         logs = {log.name: log for log in self.options.logs()}
         splits = []
         for name, high in sorted(end.items()):

@@ -1,13 +1,13 @@
-"""Which part of a log a file of a table holds: its name says it, and nothing else does.
+"""The part of a log that a file of a table holds: its name states it, and nothing else does.
 
     0-3.clicks.v07.00000000000000000000-00000000000001234500.parquet
 
-holds what broker 0 had of partition 3 of clicks, from offset 0 up to 1234500. So the rows
-and the offset that was reached are one file, and it is there or not there. What a table has
-of a log is the sum of its files; how far it has come is where the first gap in it begins.
+holds partition 3 of clicks on broker 0, from offset 0 up to 1234500. So the rows and the offset
+reached are one file, which exists or does not. A table holds of a log the sum of its files; its
+progress is where the first gap starts.
 
-In 0.8 an offset means the same message on every broker that has the partition, so there the
-broker does not tell logs apart.
+In 0.8 an offset means the same message on every broker with the partition, so there the broker is
+no part of a log's identity.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from model.log.folders import LONGEST_NAME_BYTES
-from pipeline.kafkalog.folders import LogFolder
-from pipeline.kafkalog.splits import Split
-from pipeline.problems import PipelineProblem
+from watchkeeper.model.log.folder_names import MAX_FOLDER_NAME_BYTES
+from watchkeeper.pipeline.errors import PipelineProblem
+from watchkeeper.pipeline.kafkalog.scan.folders import LogFolder
+from watchkeeper.pipeline.kafkalog.scan.splits import Split
 
 SUFFIX = ".parquet"
 RELEASES = {"07": "0.7", "08": "0.8"}
@@ -35,7 +35,7 @@ _QUOTED = re.compile(r"(?:~[0-9A-F]{2})+")
 
 
 class LogKey(NamedTuple):
-    """What tells logs apart: in 0.8 the broker does not."""
+    """The identity of a log: in 0.8 without the broker."""
 
     topic: str
     broker: int | None
@@ -47,7 +47,7 @@ class LogKey(NamedTuple):
 
 
 class Commit(Struct, frozen=True, order=True):
-    """What one file of a table holds."""
+    """The content of one file of a table."""
 
     topic: str
     broker: int
@@ -63,28 +63,30 @@ class Commit(Struct, frozen=True, order=True):
 
     @property
     def name(self) -> str:
-        """The name of the file; PipelineProblem if no file can be named so."""
+        """The name of the file; PipelineProblem if no file can have that name."""
         release = self.format.replace(".", "")
         name = (
             f"{self.broker}-{self.partition}.{_quoted(self.topic)}.v{release}."
             f"{self.from_offset:020d}-{self.to_offset:020d}{SUFFIX}"
         )
-        if len(name.encode()) > LONGEST_NAME_BYTES:
+        if len(name.encode()) > MAX_FOLDER_NAME_BYTES:
             raise PipelineProblem(
                 f"the topic {self.topic[:40]}... has too long a name for a file that is named "
-                f"after it, of at most {LONGEST_NAME_BYTES} bytes; read it with "
+                f"after it, of at most {MAX_FOLDER_NAME_BYTES} bytes; read it with "
                 'spark.read.format("kafkalog") instead'
             )
         return name
 
 
-def key_of(one: Commit | LogFolder | Split) -> LogKey:
+def key_of(source: Commit | LogFolder | Split) -> LogKey:
     """Of which log something is."""
-    return LogKey(one.topic, one.broker if one.format == "0.7" else None, one.partition)
+    return LogKey(
+        source.topic, source.broker if source.format == "0.7" else None, source.partition
+    )
 
 
 def commit_of(split: Split) -> Commit:
-    """What the file of a split is to hold."""
+    """The commit of a split."""
     return Commit(
         split.topic,
         split.broker,
@@ -96,7 +98,7 @@ def commit_of(split: Split) -> Commit:
 
 
 def parsed(name: str) -> Commit | None:
-    """What a file holds by its name; None if it is no file of a table."""
+    """The commit in a file's name; None if it is not a file of a table."""
     found = _NAME.fullmatch(name)
     if found is None:
         return None
@@ -107,8 +109,8 @@ def parsed(name: str) -> Commit | None:
 
 
 def _quoted(topic: str) -> str:
-    """The name of a topic without what file systems, shells and Hadoop take for something."""
-    return _UNSAFE.sub(lambda found: "".join(f"~{one:02X}" for one in found[0].encode()), topic)
+    """The name of a topic without characters that file systems, shells or Hadoop interpret."""
+    return _UNSAFE.sub(lambda found: "".join(f"~{byte:02X}" for byte in found[0].encode()), topic)
 
 
 def _unquoted(text: str) -> str:
@@ -121,7 +123,7 @@ def _unquoted(text: str) -> str:
 
 
 class Held(NamedTuple):
-    """What a table has of a log."""
+    """The part of a log that a table holds."""
 
     format: str
     commits: list[Commit]
@@ -131,31 +133,31 @@ class Held(NamedTuple):
     def reached(self) -> int:
         """The offset up to which everything is there."""
         reached = self.commits[0].from_offset
-        for one in self.commits:
-            if one.from_offset > reached:
+        for commit in self.commits:
+            if commit.from_offset > reached:
                 break
-            reached = one.to_offset
+            reached = commit.to_offset
         return reached
 
     def holes(self, start: int) -> list[tuple[int, int | None]]:
-        """What is not there from an offset on: from where up to where, the last without end."""
+        """The missing parts from an offset on: start and end, the last without end."""
         found: list[tuple[int, int | None]] = []
         low = min(start, self.commits[0].from_offset)
-        for one in self.commits:
-            if low < one.from_offset:
-                found.append((low, one.from_offset))
-            low = one.to_offset
+        for commit in self.commits:
+            if low < commit.from_offset:
+                found.append((low, commit.from_offset))
+            low = commit.to_offset
         return [*found, (low, None)]
 
 
 def held(commits: Iterable[Commit]) -> dict[LogKey, Held]:
-    """What there is, log by log; PipelineProblem if something is there twice."""
+    """The commits of each log; PipelineProblem if a part is there twice."""
     grouped: dict[LogKey, list[Commit]] = defaultdict(list)
-    for one in commits:
-        grouped[one.key].append(one)
+    for commit in commits:
+        grouped[commit.key].append(commit)
     found = {}
     for key, some in sorted(grouped.items(), key=lambda item: (item[0].topic, item[1][0])):
-        some.sort(key=lambda one: (one.from_offset, one.to_offset))
+        some.sort(key=lambda commit: (commit.from_offset, commit.to_offset))
         for before, after in pairwise(some):
             if after.from_offset < before.to_offset:
                 raise PipelineProblem(

@@ -1,4 +1,4 @@
-"""The parallel load: plans what a table lacks of the logs, has it loaded, and sums up."""
+"""The parallel load: plans what a table lacks of the logs, runs it, and sums up."""
 
 from __future__ import annotations
 
@@ -9,37 +9,37 @@ from pathlib import Path
 from msgspec import Struct
 from msgspec.structs import replace
 
-from pipeline.kafkalog.bounds import first_to_read, rest_of
-from pipeline.kafkalog.folders import LogFolder
-from pipeline.kafkalog.options import Options
-from pipeline.kafkalog.splits import BUNDLE_BYTES, Cut, Split, bundles
-from pipeline.loading.commits import Held, LogKey, commit_of, key_of
-from pipeline.loading.table import opened
-from pipeline.loading.writing import Loaded, LoadTask
-from pipeline.problems import PipelineProblem
+from watchkeeper.pipeline.errors import PipelineProblem
+from watchkeeper.pipeline.kafkalog.missing_offsets import first_to_read, rest_of
+from watchkeeper.pipeline.kafkalog.options import Options
+from watchkeeper.pipeline.kafkalog.scan.folders import LogFolder
+from watchkeeper.pipeline.kafkalog.scan.splits import BUNDLE_BYTES, Cut, Split, bundles
+from watchkeeper.pipeline.loading.commits import Held, LogKey, commit_of, key_of
+from watchkeeper.pipeline.loading.load_task import Loaded, LoadTask
+from watchkeeper.pipeline.loading.table import opened
 
 Run = Callable[[Iterable[LoadTask]], Iterator[list[Loaded]]]
-"""Has tasks done, and answers what became of their splits, as it comes."""
+"""Runs tasks, and yields the results of their splits as they arrive."""
 Tell = Callable[["Progress"], None]
 
 
 @dataclass(slots=True)
 class LogSum:
-    """What a load has done with one log."""
+    """The result of a load for one log."""
 
     begin: int
-    """How far the table had come."""
+    """The offset that the table had reached."""
     reached: int
     messages: int = 0
     skipped: int = 0
     quarantined: int = 0
     torn_bytes: int = 0
-    """How much at the end of the log is no whole message yet."""
+    """Bytes at the end of the log that are no whole message yet."""
 
 
 @dataclass(slots=True)
 class Sum:
-    """What a load has done."""
+    """The result of a load."""
 
     logs: dict[LogKey, LogSum] = field(default_factory=dict)
     files: int = 0
@@ -49,12 +49,12 @@ class Sum:
     """Why some splits were not loaded, in the order of time."""
 
     def counted(self, what: str) -> int:
-        """How many messages of all logs were so: messages, skipped, quarantined."""
+        """A count over all logs: messages, skipped, quarantined."""
         return sum(getattr(log, what) for log in self.logs.values())
 
 
 class Progress(Struct, frozen=True):
-    """How far a load has come."""
+    """The progress of a load."""
 
     done_bytes: int
     all_bytes: int
@@ -62,7 +62,7 @@ class Progress(Struct, frozen=True):
 
 
 class Planned(Struct, frozen=True):
-    """What is to be loaded."""
+    """The plan of a load."""
 
     splits: list[Split]
     logs: dict[LogKey, LogSum]
@@ -71,10 +71,10 @@ class Planned(Struct, frozen=True):
 def load_logs(
     options: Options, out: Path, run: Run, *, compression: str = "snappy", tell: Tell
 ) -> Sum:
-    """Load what a table lacks of the logs; killed anywhere, the same call goes on.
+    """Load what a table lacks of the logs; after a kill at any moment the same call continues.
 
-    PipelineProblem where that cannot be begun; what keeps a split from being loaded is in the
-    sum, and all others are loaded.
+    PipelineProblem if it cannot start; an error of one split is part of the result, and all
+    others are loaded.
     """
     logs = options.logs()
     with opened(out) as table:
@@ -94,9 +94,9 @@ def load_logs(
         for outcome in run(tasks):
             _add(found, outcome)
             tell(Progress(found.size_bytes, size_of(plan.splits), found.counted("messages")))
-        for key, one in table.held().items():
+        for key, log in table.held().items():
             if key in found.logs:
-                found.logs[key].reached = one.reached
+                found.logs[key].reached = log.reached
     return found
 
 
@@ -106,23 +106,23 @@ def size_of(splits: Iterable[Split]) -> int:
 
 
 def _add(found: Sum, outcome: list[Loaded]) -> None:
-    for one in outcome:
-        if one.problem:
-            found.problems.append(one.problem)
+    for result in outcome:
+        if result.problem:
+            found.problems.append(result.problem)
             continue
-        log = found.logs[key_of(one.split)]
-        log.messages += one.messages
-        log.skipped += one.skipped
-        log.quarantined += one.quarantined
+        log = found.logs[key_of(result.split)]
+        log.messages += result.messages
+        log.skipped += result.skipped
+        log.quarantined += result.quarantined
         found.files += 1
-        found.size_bytes += one.split.size_bytes
+        found.size_bytes += result.split.size_bytes
 
 
 # --- planning --------------------------------------------------------------------------
 
 
 def planned(logs: list[LogFolder], has: dict[LogKey, Held], options: Options) -> Planned:
-    """What a table lacks of the logs."""
+    """The parts of the logs that a table lacks."""
     plan = Planned([], {})
     for log in logs:
         key = key_of(log)
@@ -140,13 +140,13 @@ def planned(logs: list[LogFolder], has: dict[LogKey, Held], options: Options) ->
 
 
 def _rest(log: LogFolder, low: int, high: int | None, options: Options) -> Cut:
-    """What there is of a log to fill a hole."""
+    """The splits of a log that fill a hole."""
     first = first_to_read(log, low, options.gaps)
     if high is not None and first >= high:
         return Cut([], high, 0)
     rest = rest_of(log, first, high, options.split_bytes)
     if first > low and rest.splits:
-        # what was deleted unread counts as passed, or the table would never get beyond it
+        # messages deleted unread count as passed, or the table would never get beyond them
         rest.splits[0] = replace(rest.splits[0], from_offset=low)
     return rest
 

@@ -1,4 +1,4 @@
-"""What a task of a load does: reads splits, and writes a file of the table for each."""
+"""One task of a load: reads splits, and writes a file of the table for each."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ import pyarrow.parquet as pq
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from pipeline.kafkalog.folders import Gaps
-from pipeline.kafkalog.reading import (
+from watchkeeper.pipeline.errors import PipelineProblem
+from watchkeeper.pipeline.kafkalog.scan.folders import Gaps
+from watchkeeper.pipeline.kafkalog.scan.rows import Rows
+from watchkeeper.pipeline.kafkalog.scan.split_reader import (
     CODEC_NAMES,
     COLUMNS,
     Asked,
@@ -28,18 +30,16 @@ from pipeline.kafkalog.reading import (
     picked,
     read_rows,
 )
-from pipeline.kafkalog.rows import Rows
-from pipeline.kafkalog.splits import Split
-from pipeline.loading.commits import commit_of
-from pipeline.loading.table import QUARANTINE, put
-from pipeline.problems import PipelineProblem
+from watchkeeper.pipeline.kafkalog.scan.splits import Split
+from watchkeeper.pipeline.loading.commits import commit_of
+from watchkeeper.pipeline.loading.table import QUARANTINE, put
 
 GROUP_BYTES = 32 << 20
-"""How much is written as one row group."""
+"""Bytes of one row group."""
 
 
 class LoadTask(Struct, frozen=True):
-    """What one task of a load has to do."""
+    """The work of one task of a load."""
 
     splits: tuple[Split, ...]
     home: str
@@ -50,7 +50,7 @@ class LoadTask(Struct, frozen=True):
 
 
 class Loaded(Struct, frozen=True):
-    """What became of a split."""
+    """The result of a split."""
 
     split: Split
     messages: int = 0
@@ -61,11 +61,11 @@ class Loaded(Struct, frozen=True):
 
 
 class CannotWrite(PipelineProblem):
-    """The table takes nothing, and so will take nothing of what comes next."""
+    """The table cannot be written, so no later split can be either."""
 
 
 def load(task: LoadTask) -> list[Loaded]:
-    """Write a file for each split; what keeps one from being loaded is answered."""
+    """Write a file for each split; an error of one is part of the result."""
     done = []
     for split in task.splits:
         try:
@@ -97,7 +97,7 @@ def _load(split: Split, task: LoadTask) -> Loaded:
 
 @contextmanager
 def _attempt(run: Path) -> Iterator[Path]:
-    """A folder for one attempt at a split: Spark may make several, even at once."""
+    """A folder for one attempt at a split: Spark may start several, even at once."""
     place = run / uuid4().hex
     place.mkdir()
     try:
@@ -107,7 +107,7 @@ def _attempt(run: Path) -> Iterator[Path]:
 
 
 def _written(split: Split, task: LoadTask, name: str, home: Path, place: Path) -> Loaded:
-    """Write what a split holds, and commit it."""
+    """Write the rows of a split, and commit the file."""
     counts = Counts()
     (place / QUARANTINE).mkdir()
     with (
@@ -146,7 +146,7 @@ def _parted(rows: Rows) -> tuple[Rows, Rows | None]:
 
 
 def _repeated(text: str | None, count: int) -> pa.Array:
-    """One text again and again, as Parquet stores it: once."""
+    """One text repeated, as Parquet stores it: once."""
     if text is None:
         return pa.nulls(count, TEXT)
     return pa.DictionaryArray.from_arrays(pa.array(np.zeros(count, np.int8)), [text])
@@ -194,9 +194,9 @@ class _File:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Let go of a file that was not ended; whoever made its folder removes it."""
+        """Close an unfinished file; the owner of its folder removes it."""
         if self._sink is not None:
-            with suppress(OSError):  # what could not be written before cannot be now
+            with suppress(OSError):  # the write has failed before, so this may fail as well
                 self._writer.close()
             with suppress(OSError):
                 self._sink.close()

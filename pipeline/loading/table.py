@@ -1,20 +1,19 @@
-"""The folder of a table: what is in it, and why it bears to be killed.
+"""The folder of a table: its content, and its recovery after a kill.
 
-    *.parquet       the table: a file for each part of a log, named after what it holds
-    _quarantine/    what could not be trusted, in files of the same names
-    _loading/RUN/   what a load is writing
-    _lock           locked while a load is under way
+    *.parquet       the table: a file for each part of a log, named after it
+    _quarantine/    untrusted entries, in files of the same names
+    _loading/RUN/   the files that a load is writing
+    _lock           locked while a load runs
 
-Names that begin with `_` are passed over by whoever reads the folder as a table.
+Readers of the folder as a table skip names that start with `_`.
 
-A file is written in the folder of the run, brought to the disk, and renamed into the table;
-that is the commit. What was put in quarantine is renamed before it, and counts only beside
-it: what a kill has left there alone is removed by the next load.
+A file is written in the folder of the run, flushed, and renamed into the table; that is the
+commit. The quarantine file is renamed before it, and counts only beside it: the next load removes
+one that a kill has left alone.
 
-A task may outlive the load that began it: the process that was killed is not the one that
-works. So a load begins by taking away the folders of earlier runs. Nothing can be renamed
-out of them any more, and only then is looked at what the table has. Tasks never make the
-folder of their run anew.
+A task may outlive the load that started it: the killed process is not the one that works. So a
+load starts by removing the folders of earlier runs. Nothing can be renamed out of them any more,
+and only then is the table listed. Tasks never create the folder of their run again.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import uuid4
 
-from pipeline.loading.commits import Commit, Held, LogKey, held, parsed
-from pipeline.problems import PipelineProblem
+from watchkeeper.pipeline.errors import PipelineProblem
+from watchkeeper.pipeline.loading.commits import Commit, Held, LogKey, held, parsed
 
 LOADING = "_loading"
 QUARANTINE = "_quarantine"
 LOCK = "_lock"
 ENDS_WITH = b"PAR1"
-"""How a file of Parquet begins and ends."""
+"""The first and last bytes of a Parquet file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +46,12 @@ class Table:
     """Where the tasks of this load write."""
 
     def held(self) -> dict[LogKey, Held]:
-        """What the table has of each log."""
+        """The part of each log that the table holds."""
         return held(commits_in(self.home))
 
 
 def commits_in(home: Path) -> list[Commit]:
-    """What the files of a table hold; PipelineProblem where it is no table, or not whole."""
+    """The commits of the files of a table; PipelineProblem if it is no table, or incomplete."""
     try:
         names = sorted(path.name for path in home.iterdir() if path.name[0] not in "._")
     except OSError as error:
@@ -75,7 +74,7 @@ def commits_in(home: Path) -> list[Commit]:
 
 
 def _is_whole(path: Path) -> bool:
-    """Whether a file ends as one of Parquet does, which is what is written last."""
+    """Whether a file ends as a Parquet file does, which is what is written last."""
     try:
         with path.open("rb") as file:
             begin = file.read(len(ENDS_WITH))
@@ -90,7 +89,7 @@ def opened(home: Path) -> Iterator[Table]:
     """Hold the folder of a table, new or begun; PipelineProblem where that cannot be."""
     home = home.absolute()
     if home.is_dir():
-        commits_in(home)  # or this would leave its traces in somebody's folder
+        commits_in(home)  # checked first, so that no file is left in a folder of other data
     try:
         home.mkdir(parents=True, exist_ok=True)
         lock = (home / LOCK).open("wb")
@@ -118,7 +117,7 @@ def opened(home: Path) -> Iterator[Table]:
 
 
 def _begun(home: Path) -> Path:
-    """End what earlier loads have left, and make the folder of a run."""
+    """End earlier loads, and make the folder of a run."""
     loading = home / LOADING
     if loading.exists():
         ended = home / f"{LOADING}-ended-{uuid4().hex}"
@@ -134,7 +133,7 @@ def _begun(home: Path) -> Path:
 
 
 def put(file: Path, into: Path) -> None:
-    """Move a file that is whole and on the disk into a folder, and bring that to the disk."""
+    """Move a flushed file into a folder, and flush that folder."""
     file.rename(into / file.name)
     descriptor = os.open(into, os.O_RDONLY | os.O_DIRECTORY)
     try:

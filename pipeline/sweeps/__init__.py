@@ -1,7 +1,7 @@
-"""Sweeps: a grid of parameters, variants and seeds, run and written down.
+"""Sweeps: a grid of parameters, variants and seeds, run and stored.
 
-Reading order: `grid` (what is run, and how it is cut into chunks), `work` (what one chunk
-comes to), `rows` (how that is written), `store` (the folder of a sweep, and why it bears to
-be killed), `runners` and `spark` (who does the work), `choosing` (how large a chunk is, and
-who is chosen), `conduct` (all of it together), `summing` (what came of it).
+Reading order: `grid` (cells, seeds, chunks), `chunk` (the work of one chunk), `rows` (a row a
+run), `store` (the folder, and its recovery after a kill), `runners` and `spark` (who does the
+work), `runner_choice` (chunk size and runner), `run` (a whole sweep), `summary` (its result),
+`trace_sampling` (traces that are kept), `branches` (when a failure became inevitable).
 """

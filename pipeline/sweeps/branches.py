@@ -1,8 +1,8 @@
-"""When a failure became inevitable: one failing run, left at many events, many times over.
+"""When a failure became inevitable: branches of one failing run at many of its events.
 
-The first events of a run are replayed as they were, and what is left to chance after them is
-drawn anew, again and again. How many of these branches still fail says how much of the
-failure was decided by then: the share of all seeds at first, and all of them in the end.
+The first events of a run are replayed unchanged, and all random draws after them are repeated
+with other seeds. The share of branches that still fail shows how much of the failure was decided
+by then: the share of fresh seeds at first, and all of them at the end.
 """
 
 from __future__ import annotations
@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from model.properties import judge
-from model.sweeps import Share
-from pipeline.sweeps.grid import Cell, draw
-from pipeline.sweeps.runners import Runner
-from sim.branching import Branch
-from sim.world import Interrupted, simulate
+from watchkeeper.model.properties.judge import judge
+from watchkeeper.model.sweep_summary import Share
+from watchkeeper.pipeline.sweeps.grid import Cell, draw
+from watchkeeper.pipeline.sweeps.runners import Runner
+from watchkeeper.sim.faults.fork import Branch
+from watchkeeper.sim.world import Interrupted, simulate
 
 BRANCHES_AT_ONCE = 10
 SURE = 950
-"""Of 1,000: a failure counts as decided where the interval lies above."""
+"""Of 1,000: a failure counts as decided if the interval lies above."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +29,12 @@ class Failing:
     cell: Cell
     seed: int
     violates: tuple[str, ...]
-    """A branch fails as it does if it violates one of these."""
+    """A branch has the same failure if it violates one of these."""
 
 
 @dataclass(frozen=True, slots=True)
 class Fork:
-    """Some branches that leave a run at one event."""
+    """Branches of a run at one event."""
 
     run: Failing
     events: int
@@ -43,7 +43,7 @@ class Fork:
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """How many branches fail that leave a run at an event."""
+    """How many branches at an event fail."""
 
     events: int
     at_us: int
@@ -84,7 +84,7 @@ def _fails(fork: Fork, number: int) -> bool:
 
 
 def decided(points: Sequence[Point]) -> Point | None:
-    """From where on nearly every branch fails; None if that is never so."""
+    """The point from which on nearly every branch fails; None if there is none."""
     first = None
     for point in points:
         is_sure = point.share.interval[0] >= SURE or point.share.number == point.share.runs
@@ -93,7 +93,7 @@ def decided(points: Sequence[Point]) -> Point | None:
 
 
 def moments(times_us: Sequence[int], until: int, number: int) -> list[tuple[int, int]]:
-    """So many numbers of events, from none to those before and with the violation, in even
-    steps; each with the moment of its last event."""
+    """Evenly spaced numbers of events, from none to those before and with the violation; each
+    with the moment of its last event."""
     steps = sorted({until * at // number for at in range(number + 1)})
     return [(events, times_us[events - 1] if events else 0) for events in steps]

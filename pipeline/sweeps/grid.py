@@ -1,8 +1,8 @@
-"""What a sweep runs: cells, seeds, and the chunks they are cut into.
+"""The grid of a sweep: cells, seeds, and the chunks they are cut into.
 
-A *cell* is one choice of parameters and variant; each is run with every seed. Runs are
-numbered cell by cell, seed by seed, and a chunk is a stretch of these numbers. So a chunk
-is known by its number alone, whoever does it and in whichever order.
+A *cell* is one choice of parameters and variant; each is run with every seed. Runs are numbered
+cell by cell, seed by seed, and a chunk is an interval of these numbers. So a chunk is determined
+by its number alone, in any order and on any runner.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
-from model.expectations import Expected
-from model.plan import Plan
-from model.trace import named_run
-from sim.profile import DEFAULT, Profile
-from sim.world import WORLD
+from watchkeeper.model.plan.plan import Plan
+from watchkeeper.model.properties.expectations import Expected
+from watchkeeper.model.trace.trace import named_run
+from watchkeeper.sim.engine.latency_profile import DEFAULT, Profile
+from watchkeeper.sim.world import WORLD
 
 Parameters = tuple[tuple[str, str], ...]
 """Path in the scenario -> the value it was given, as it was written."""
@@ -32,7 +32,7 @@ class Cell:
     parameters: Parameters
     plan: Plan
     expected: Expected | None
-    """What the scenario expects of the variant; None where it says nothing."""
+    """The expectation of the scenario for the variant; None if it states none."""
     profile: Profile = DEFAULT
 
     def run_id(self, seed: int) -> str:
@@ -43,7 +43,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Runs of one cell: a chunk holds one stretch or more."""
+    """Runs of one cell: a chunk holds one such interval or more."""
 
     cell: Cell
     seeds: range
@@ -53,7 +53,7 @@ class Stretch:
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """What is worked on, and committed, as one."""
+    """The unit of work, and of commits."""
 
     number: int
     stretches: tuple[Stretch, ...]
@@ -61,7 +61,7 @@ class Chunk:
     @property
     def runs(self) -> int:
         """How many runs it holds."""
-        return sum(len(one.seeds) for one in self.stretches)
+        return sum(len(seed_range.seeds) for seed_range in self.stretches)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class Grid:
         return len(self.cells) * len(self.seeds)
 
     def chunk(self, number: int, size: int) -> Chunk:
-        """A chunk, where each holds so many runs."""
+        """A chunk, given the number of runs in each."""
         first, last = number * size, min((number + 1) * size, self.runs)
         return Chunk(number, tuple(self._stretches(first, last)))
 
@@ -89,7 +89,7 @@ class Grid:
             yield Stretch(self.cells[at], seeds, begins)
 
     def chunks(self, size: int) -> int:
-        """How many chunks there are, where each holds so many runs."""
+        """The number of chunks, given the number of runs in each."""
         return -(-self.runs // size)
 
 
@@ -99,10 +99,10 @@ def draw(run_id: str, purpose: str) -> int:
 
 
 def is_repeated(run_id: str, number: int) -> bool:
-    """Whether a run is one of those that are run twice; the first of a sweep always is."""
+    """Whether a run is run twice; the first of a sweep always is."""
     return number == 0 or draw(run_id, "repeated") % REPEATED_OF == 0
 
 
 def sampled(run_ids: Sequence[str], number: int) -> list[str]:
-    """So many of these runs, by chance."""
-    return sorted(run_ids, key=lambda one: draw(one, "sampled"))[:number]
+    """A random sample of these runs."""
+    return sorted(run_ids, key=lambda run_id: draw(run_id, "sampled"))[:number]

@@ -1,4 +1,4 @@
-"""A row a run: what is kept of each, and the schema of the tables it is written to."""
+"""A row a run, and the schema of the tables of rows."""
 
 from __future__ import annotations
 
@@ -9,28 +9,28 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 from msgspec.structs import asdict
 
-from pipeline.problems import PipelineProblem
+from watchkeeper.pipeline.errors import PipelineProblem
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 FAILED = "failed"
-"""What stands in place of a verdict where the run ended in an error."""
+"""In place of a verdict if the run ended in an error."""
 
 
 class PropertyRow(Struct, frozen=True):
-    """What was found of one property."""
+    """The finding on one property."""
 
     verdict: str
     counts: bool
     """Whether the verdict of the run depends on it."""
     evidence: str | None
-    """What speaks against it; None where it holds."""
+    """The evidence against it; None if it holds."""
     at_us: int | None
 
 
 class EffectRow(Struct, frozen=True):
-    """What one entry of the timeline did."""
+    """The effect of one entry of the timeline."""
 
     action: str
     at_us: int | None
@@ -48,17 +48,17 @@ class RunRow(Struct, frozen=True, kw_only=True):
     variant: str
     parameters: dict[str, str]
     seed: int
-    canary: bool = False
+    self_test: bool = False
     """Whether it was made to fail, to see that failures are seen."""
     verdict: str
     met: bool | None = None
-    """Whether it is as the scenario expects; None where that cannot be said."""
+    """Whether it is as the scenario expects; None if unknown."""
     violated: tuple[str, ...] = ()
     """The properties that count and are violated."""
-    signature: str | None = None
-    """In which way it failed; None where it did not."""
+    signatures: tuple[str, ...] = ()
+    """Its failure signatures: one for each kind of violation."""
     doubt: str | None = None
-    """Why nothing can be said of it; None where that is not so."""
+    """The reason for an unknown verdict; None if it is known."""
     properties: dict[str, PropertyRow] = {}
     effects: tuple[EffectRow, ...] = ()
     time_to_rest_us: int | None = None
@@ -67,7 +67,7 @@ class RunRow(Struct, frozen=True, kw_only=True):
     reads: int = 0
     operations: int = 0
     moves: int = 0
-    """How often a partition went over to another member."""
+    """How often a partition moved to another member."""
     changes: int = 0
     """Of members, brokers and topics, in the registry."""
     zombie_window_us: int = 0
@@ -78,7 +78,7 @@ class RunRow(Struct, frozen=True, kw_only=True):
     repeated: bool = False
     """Whether it was run twice."""
     fingerprint_again: str | None = None
-    """Of the second run, where it was another one: the run is not deterministic."""
+    """Of the second run, if it differed: the run is not deterministic."""
 
 
 def schema() -> pa.Schema:
@@ -103,18 +103,18 @@ def schema() -> pa.Schema:
     )
     optional = {
         "met": pa.bool_(),
-        "signature": pa.string(),
         "doubt": pa.string(),
         "time_to_rest_us": pa.int64(),
         "fingerprint_again": pa.string(),
     }
     needed = {
         **dict.fromkeys(("run_id", "scenario", "variant", "verdict", "fingerprint"), pa.string()),
-        **dict.fromkeys(("canary", "repeated"), pa.bool_()),
+        **dict.fromkeys(("self_test", "repeated"), pa.bool_()),
         "parameters": pa.map_(pa.string(), pa.string()),
         "properties": pa.map_(pa.string(), found),
         "effects": pa.list_(effect),
         "violated": pa.list_(pa.string()),
+        "signatures": pa.list_(pa.string()),
     }
     return pa.schema(
         [
@@ -138,13 +138,15 @@ def _plain(row: RunRow) -> dict[str, Any]:
     return {
         **asdict(row),
         "parameters": list(row.parameters.items()),
-        "properties": [(name, asdict(one)) for name, one in row.properties.items()],
-        "effects": [{**asdict(one), "counts": list(one.counts.items())} for one in row.effects],
+        "properties": [(name, asdict(found)) for name, found in row.properties.items()],
+        "effects": [
+            {**asdict(effect), "counts": list(effect.counts.items())} for effect in row.effects
+        ],
     }
 
 
 def check_libraries() -> None:
-    """Say which extra to install where tables cannot be written."""
+    """Name the extra to install if tables cannot be written."""
     if find_spec("pyarrow") is None:
         raise PipelineProblem(
             "a sweep writes its results as Parquet and needs pyarrow, which is not installed; "

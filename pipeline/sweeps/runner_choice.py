@@ -1,4 +1,4 @@
-"""How large a chunk is and who works on them, by a first look at how long a run takes."""
+"""The choice of chunk size and runner, from a measurement of a few runs."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import os
 from dataclasses import dataclass
 from typing import Literal
 
-from pipeline.sweeps.grid import REPEATED_OF, Chunk, Grid, Stretch, is_repeated
-from pipeline.sweeps.work import run_chunk
+from watchkeeper.pipeline.sweeps.chunk import run_chunk
+from watchkeeper.pipeline.sweeps.grid import REPEATED_OF, Chunk, Grid, Stretch, is_repeated
 
 RunnerName = Literal["process", "pool", "spark"]
 
 LEAST_CHUNK_S = 1.0
 """Less work than that is not worth sending anywhere."""
 MARGIN = 1.5
-"""A first look is no promise, and other machines are faster."""
+"""A measurement is no guarantee, and other machines are faster."""
 LONGEST_CHUNK_S = 30.0
 """More is lost when it is killed."""
 MOST_CHUNKS = 1000
@@ -26,19 +26,19 @@ LOOKED_S = 1.0
 
 POOL_FROM_S = 5.0
 SPARK_FROM_S = 60.0
-"""From how much work on it is worth to start other processes, or a session of Spark."""
+"""The amount of work that justifies other processes, or a session of Spark."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What runs take of a core."""
+    """The cost of a run, in CPU seconds."""
 
     cheapest_s: float
     mean_s: float
 
 
 def look(grid: Grid) -> Cost:
-    """Run one seed of a few cells, and take the time."""
+    """Run one seed of a few cells, and measure."""
     step = max(len(grid.cells) // LOOKS, 1)
     cells = grid.cells[::step][:LOOKS]
     seed = grid.seeds[:1]
@@ -52,9 +52,9 @@ def look(grid: Grid) -> Cost:
 
 
 def _seconds(chunk: Chunk) -> float:
-    """What a chunk of one run takes, were it not run twice."""
-    [stretch] = chunk.stretches
-    twice = is_repeated(stretch.cell.run_id(stretch.seeds[0]), stretch.first)
+    """The time of a chunk of one run, if it were not run twice."""
+    [seed_range] = chunk.stretches
+    twice = is_repeated(seed_range.cell.run_id(seed_range.seeds[0]), seed_range.first)
     return max(run_chunk(chunk).seconds / (1 + twice), 1e-6)
 
 
@@ -66,7 +66,7 @@ def chunk_runs(runs: int, cost: Cost, least_s: float = LEAST_CHUNK_S) -> int:
 
 
 def work_s(runs: int, run_seconds: float) -> float:
-    """How long so many runs take of one core, with those that are run twice."""
+    """CPU seconds of so many runs, with those that are run twice."""
     return runs * run_seconds * (1 + 1 / REPEATED_OF)
 
 
@@ -79,19 +79,19 @@ def cores() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Who works, and why."""
+    """The runner, and the reason."""
 
     name: RunnerName
     why: str
 
 
 def chosen(wanted: str, seconds: float, *, jobs: int, has_master: bool) -> Choice:
-    """Who works on so many seconds of work."""
+    """The runner for so many seconds of work."""
     if not seconds:
         return Choice("process", "every run is finished")
     about = f"about {seconds:.0f} s of work" if seconds >= 1 else "less than a second of work"
     if wanted in ("process", "pool", "spark"):
-        return Choice(wanted, f"{about}, as it was asked for")  # type: ignore[arg-type]
+        return Choice(wanted, f"{about}, as requested")  # type: ignore[arg-type]
     if has_master and seconds >= SPARK_FROM_S:
         return Choice("spark", f"{about}, worth a session of Spark")
     if jobs == 1:

@@ -1,8 +1,7 @@
-"""Who does the work: this process, some processes of this machine, or Spark.
+"""The runners: this process, several processes of this machine, or Spark.
 
-A runner is given a function and what to call it with, and yields what comes back, each
-with its number, as soon as it is there. What is kept, and in which order, is not its
-concern: so all runners come to the same results.
+A runner gets a function and its arguments, and yields each result with its argument as soon as it
+arrives. It knows nothing of storage and order: so all runners produce the same results.
 """
 
 from __future__ import annotations
@@ -19,17 +18,17 @@ from multiprocessing.connection import wait as wait_for_end
 from types import TracebackType
 from typing import Protocol, Self, TypeVar
 
-from pipeline.problems import PipelineProblem
+from watchkeeper.pipeline.errors import PipelineProblem
 
 Given = TypeVar("Given")
 Made = TypeVar("Made")
 
 AHEAD = 2
-"""How many pieces of work there are for each worker, so that none waits for the next."""
+"""Pending calls for each worker, so that none waits for the next."""
 
 
 class Runner(AbstractContextManager["Runner"], Protocol):
-    """Does work in whichever order."""
+    """Runs calls in any order."""
 
     name: str
     workers: int
@@ -38,12 +37,12 @@ class Runner(AbstractContextManager["Runner"], Protocol):
     def each(
         self, work: Callable[[Given], Made], given: Iterable[Given]
     ) -> Iterator[tuple[Given, Made]]:
-        """What the work makes of each, as it comes."""
+        """The result of each call, as it arrives."""
         ...
 
 
 class Process:
-    """Does everything in this process, one after the other."""
+    """Runs every call in this process."""
 
     name = "process"
     workers = 1
@@ -57,17 +56,16 @@ class Process:
     def each(
         self, work: Callable[[Given], Made], given: Iterable[Given]
     ) -> Iterator[tuple[Given, Made]]:
-        """What the work makes of each, in order."""
-        for one in given:
-            yield one, work(one)
+        """The result of each call, in order."""
+        for task in given:
+            yield task, work(task)
 
 
 class Pool:
-    """Does it in some processes of this machine.
+    """Runs calls in several processes of this machine.
 
-    They are started afresh and not forked: a fork copies locks that another thread holds.
-    They ignore Ctrl-C, which is for whoever started them, and end when that one has ended,
-    even if it was killed.
+    They are spawned and not forked: a fork copies locks that another thread holds. They ignore
+    Ctrl-C, which is for the parent, and end when the parent has ended, even if it was killed.
     """
 
     name = "pool"
@@ -95,10 +93,10 @@ class Pool:
     def each(
         self, work: Callable[[Given], Made], given: Iterable[Given]
     ) -> Iterator[tuple[Given, Made]]:
-        """What the work makes of each, as it comes."""
+        """The result of each call, as it arrives."""
         try:
             yield from in_flight(
-                lambda one: self._pool.submit(work, one), given, AHEAD * self.workers
+                lambda task: self._pool.submit(work, task), given, AHEAD * self.workers
             )
         except BrokenProcessPool:
             raise PipelineProblem(
@@ -111,12 +109,12 @@ class Pool:
 def in_flight(
     submit: Callable[[Given], Future[Made]], given: Iterable[Given], most: int
 ) -> Iterator[tuple[Given, Made]]:
-    """Keep so much under way, and yield what is done."""
+    """Keep so many calls pending, and yield those that are done."""
     left = iter(given)
     under_way: dict[Future[Made], Given] = {}
     while True:
-        for one in left:
-            under_way[submit(one)] = one
+        for task in left:
+            under_way[submit(task)] = task
             if len(under_way) >= most:
                 break
         if not under_way:
@@ -127,7 +125,7 @@ def in_flight(
 
 
 def _begin() -> None:
-    """What a process of a pool does first."""
+    """The first call in a process of a pool."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
 

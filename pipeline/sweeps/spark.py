@@ -1,13 +1,12 @@
-"""Spark as the one who does the work.
+"""Spark as a runner.
 
-Each piece of work is a job of one task, and a few threads of this process keep a few more
-of them under way than there are cores. The alternative is waves: one job of many tasks,
-again and again. A job costs the JVM about 30 ms of a core where a task of a larger job
-costs 8 ms, but a wave ends with its last task, and cores stand still until then; with tasks
-of more than a second the threads are ahead, and what is done is known, and kept, at once.
+Each call is a job of one task, and a few threads of this process keep a few more of them pending
+than there are cores. The alternative is waves: jobs of many tasks. A job costs the JVM about 30
+ms of a core where a task of a larger job costs 8 ms, but a wave ends with its last task, and
+cores are idle until then; with tasks of more than a second the threads are ahead, and each result
+is known, and stored, at once.
 
-What comes back comes back to this process, which alone writes files: no folder has to be
-shared with the workers.
+Results come back to this process, which alone writes files: workers need no shared folder.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ from contextlib import ExitStack
 from types import TracebackType
 from typing import TYPE_CHECKING, Self, TypeVar
 
-from pipeline.bounded import what_failed
-from pipeline.problems import PipelineProblem
-from pipeline.session import Wanted, session
-from pipeline.sweeps.runners import in_flight
+from watchkeeper.pipeline.errors import PipelineProblem
+from watchkeeper.pipeline.session import Wanted, session
+from watchkeeper.pipeline.sweeps.runners import in_flight
+from watchkeeper.pipeline.timeouts import what_failed
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -63,17 +62,17 @@ class Spark:
     def each(
         self, work: Callable[[Given], Made], given: Iterable[Given]
     ) -> Iterator[tuple[Given, Made]]:
-        """What the work makes of each, as it comes."""
+        """The result of each call, as it arrives."""
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 
-        def job(one: Given) -> Made:
-            made: list[Made] = self._context.parallelize([one], 1).map(work).collect()
+        def job(task: Given) -> Made:
+            made: list[Made] = self._context.parallelize([task], 1).map(work).collect()
             return made[0]
 
         try:
             yield from in_flight(
-                lambda one: self._threads.submit(job, one), given, self.workers + AHEAD
+                lambda task: self._threads.submit(job, task), given, self.workers + AHEAD
             )
         except (Py4JError, PySparkException) as error:
             raise PipelineProblem(

@@ -1,15 +1,15 @@
-"""The folder of a sweep: what is in it, and why it bears to be killed.
+"""The folder of a sweep: its content, and its recovery after a kill.
 
-    sweep.json      what is swept, and how it is cut into chunks; written first
+    sweep.json      the grid, and how it is cut into chunks; written first
     runs/           a table for each chunk: part-00000.parquet, ...
-    canary/         a table of one run that was made to fail
+    self-test/      the table of the self-test
     traces/         a folder for each run whose trace is kept
     scenarios/, smallest/, summary.json, sweep.html
 
-A file is written under another name, brought to the disk, and renamed; then the folder is
-brought to the disk. So a table is there and whole, or it is not there. A chunk is finished
-when its table is there, and nothing else says so. Whoever goes on reads which tables there
-are. One process at a time has the folder: it holds a lock that ends with it.
+A file is written under another name, flushed, and renamed; then the folder is flushed. So a table
+is there and complete, or it is not there. A chunk is finished when its table is there, and
+nothing else records it. The next process lists the tables. One process at a time has the folder:
+it holds a lock that ends with it.
 """
 
 from __future__ import annotations
@@ -25,39 +25,39 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from pipeline.problems import PipelineProblem
-from pipeline.sweeps.rows import RunRow, schema, table
+from watchkeeper.pipeline.errors import PipelineProblem
+from watchkeeper.pipeline.sweeps.rows import RunRow, schema, table
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 MANIFEST = "sweep.json"
-RUNS, CANARY, TRACES = "runs", "canary", "traces"
+RUNS, SELF_TEST, TRACES = "runs", "self-test", "traces"
 TRACE = "trace.jsonl"
 HELD = ".under-way"
 SCRATCH = ".scratch"
-"""What Spark leaves on disk while it runs."""
+"""Spark's temporary files."""
 FORMAT = 1
 SWEEP = b"watchkeeper.sweep"
 SECONDS = b"watchkeeper.seconds"
-"""What the metadata of a table says: of which sweep it is, and what it took of a core."""
+"""Keys in the metadata of a table: its sweep, and its CPU seconds."""
 
 _PART = re.compile(r"part-(\d{5,})\.parquet")
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a folder says of itself."""
+    """The description of a sweep in its folder."""
 
     pinned: Mapping[str, Any]
-    """What is swept: a command that would sweep anything else is refused."""
+    """The grid: a command that would sweep anything else is refused."""
     chunk_runs: int
     run_seconds: float
-    """What a run took when the sweep was begun."""
+    """Seconds of a run, measured when the sweep started."""
 
     @property
     def digest(self) -> str:
-        """A short name of what is pinned."""
+        """A short name of the grid."""
         return str(self.pinned["digest"])
 
 
@@ -70,13 +70,15 @@ class Store:
     # --- what is swept -----------------------------------------------------------------
 
     def manifest(self) -> Manifest | None:
-        """What the folder says of itself; None if it is new."""
+        """The description in the folder; None if it is new."""
         path = self.home / MANIFEST
         try:
-            said = json.loads(path.read_text())
-            if said["format"] != FORMAT:
-                raise ValueError(f"it is of format {said['format']}, not {FORMAT}")
-            return Manifest(said["pinned"], int(said["chunk_runs"]), float(said["run_seconds"]))
+            manifest = json.loads(path.read_text())
+            if manifest["format"] != FORMAT:
+                raise ValueError(f"it is of format {manifest['format']}, not {FORMAT}")
+            return Manifest(
+                manifest["pinned"], int(manifest["chunk_runs"]), float(manifest["run_seconds"])
+            )
         except FileNotFoundError:
             return None
         except (OSError, ValueError, KeyError, TypeError) as error:
@@ -86,15 +88,15 @@ class Store:
             ) from None
 
     def begin(self, manifest: Manifest) -> None:
-        """Say what the folder is for, before anything else is written into it."""
-        said = {
+        """Write the description, before anything else."""
+        document = {
             "watchkeeper": "sweep",
             "format": FORMAT,
             "pinned": manifest.pinned,
             "chunk_runs": manifest.chunk_runs,
             "run_seconds": manifest.run_seconds,
         }
-        self.write(self.home / MANIFEST, f"{json.dumps(said, indent=1)}\n".encode())
+        self.write(self.home / MANIFEST, f"{json.dumps(document, indent=1)}\n".encode())
 
     # --- results -----------------------------------------------------------------------
 
@@ -105,12 +107,12 @@ class Store:
     def finished(self) -> set[int]:
         """The chunks whose tables are there."""
         found = (_PART.fullmatch(path.name) for path in (self.home / RUNS).glob("*.parquet"))
-        return {int(one[1]) for one in found if one is not None}
+        return {int(match[1]) for match in found if match is not None}
 
     def commit(
         self, path: Path, rows: tuple[RunRow, ...], manifest: Manifest, seconds: float
     ) -> None:
-        """Write a table, whole or not at all."""
+        """Write a table atomically."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -122,7 +124,7 @@ class Store:
         self.write(path, sink.getvalue().to_pybytes())
 
     def read(self, path: Path, manifest: Manifest, columns: list[str] | None = None) -> pa.Table:
-        """A table of this sweep; PipelineProblem where it is no such thing."""
+        """A table of this sweep; PipelineProblem if it is not one."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -135,10 +137,10 @@ class Store:
                 raise ValueError("it has other columns")
             return file.read(columns=columns).replace_schema_metadata(about)
         except (OSError, ValueError, pa.ArrowException) as error:
-            said = str(error).partition("\n")[0]
+            message = str(error).partition("\n")[0]
             raise PipelineProblem(
-                f"{path} cannot be read ({said}); remove that file, and the same command makes "
-                "it again"
+                f"{path} cannot be read ({message}); remove that file, and the same command "
+                "makes it again"
             ) from None
 
     def tables(self, manifest: Manifest, columns: list[str]) -> Iterator[pa.Table]:
@@ -148,6 +150,12 @@ class Store:
 
     # --- traces ------------------------------------------------------------------------
 
+    def keep_trace(self, run_id: str, lines: bytes, beside: Mapping[str, bytes]) -> None:
+        """Write the trace of a run, and before it the files that it is judged with."""
+        for name, content in beside.items():
+            self.write(self.home / TRACES / run_id / name, content)
+        self.write(self.trace(run_id), lines)
+
     def trace(self, run_id: str) -> Path:
         """Where the trace of a run is, or would be."""
         return self.home / TRACES / run_id / TRACE
@@ -155,7 +163,7 @@ class Store:
     # --- files -------------------------------------------------------------------------
 
     def write(self, path: Path, content: bytes) -> None:
-        """Write a file so that it is there and whole, or not there."""
+        """Write a file atomically."""
         unfinished = path.with_name(f".{path.name}-unfinished")
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -174,7 +182,7 @@ class Store:
             ) from None
 
     def tidy(self) -> None:
-        """Remove what a killed process has left unfinished."""
+        """Remove the leftovers of a killed process."""
         for left in self.home.rglob(".*-unfinished"):
             left.unlink(missing_ok=True)
         shutil.rmtree(self.home / SCRATCH, ignore_errors=True)
@@ -221,7 +229,7 @@ def _hold(home: Path) -> BinaryIO:
 
 
 def _check_purpose(home: Path) -> None:
-    """A folder that holds anything but a sweep is somebody's."""
+    """Refuse a folder that holds anything but a sweep."""
     others = sorted(path.name for path in home.iterdir() if not path.name.startswith("."))
     if others and MANIFEST not in others:
         raise PipelineProblem(

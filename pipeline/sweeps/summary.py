@@ -1,4 +1,4 @@
-"""What came of a sweep, from its tables alone."""
+"""The summary of a sweep, from its tables alone."""
 
 from __future__ import annotations
 
@@ -9,24 +9,36 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
-from model.sweeps import CellSum, Example, Quantiles, Share, SweepSum, Way
-from pipeline.sweeps.grid import Grid
-from pipeline.sweeps.store import SECONDS, Manifest, Store
+from watchkeeper.model.plan.bounds import mix_of
+from watchkeeper.model.properties.verdicts import KNOWN_LIMIT
+from watchkeeper.model.sweep_summary import (
+    AS_EXPECTED,
+    NOT_AS_EXPECTED,
+    OPEN,
+    CellSummary,
+    Example,
+    FailureBucket,
+    Quantiles,
+    Share,
+    SweepSummary,
+)
+from watchkeeper.pipeline.sweeps.grid import Grid
+from watchkeeper.pipeline.sweeps.store import SECONDS, Manifest, Store
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 COLUMNS = [
-    *("run_id", "cell", "seed", "verdict", "met", "violated", "signature", "doubt"),
+    *("run_id", "cell", "seed", "verdict", "met", "violated", "signatures", "doubt"),
     *("time_to_rest_us", "reads", "moves", "repeated", "fingerprint_again"),
 ]
-MET = {True: "as expected", False: "not as expected", None: "open"}
+MET = {True: AS_EXPECTED, False: NOT_AS_EXPECTED, None: OPEN}
 NAMED = 10
 
 
 @dataclass(slots=True)
 class _Cell:
-    """What has been seen of a cell."""
+    """The counts of a cell so far."""
 
     verdicts: Counter[str] = field(default_factory=Counter)
     met: Counter[str] = field(default_factory=Counter)
@@ -37,9 +49,8 @@ class _Cell:
 
 @dataclass(slots=True)
 class _Way:
-    """What has been seen of a signature."""
+    """The counts of a signature so far."""
 
-    violated: tuple[str, ...]
     first: Example
     runs: int = 0
     cells: dict[int, None] = field(default_factory=dict)
@@ -66,8 +77,10 @@ class Tally:
     def _add(self, row: dict[str, Any]) -> None:
         cell = self.cells[row["cell"]]
         cell.verdicts[row["verdict"]] += 1
-        if self.grid.cells[row["cell"]].expected is not None:
-            cell.met[MET[row["met"]]] += 1
+        expected = self.grid.cells[row["cell"]].expected
+        if expected is not None:
+            is_limit = row["met"] and row["violated"] and expected.limit
+            cell.met[KNOWN_LIMIT if is_limit else MET[row["met"]]] += 1
         cell.reads.append(row["reads"])
         cell.moves.append(row["moves"])
         if row["time_to_rest_us"] is not None:
@@ -75,16 +88,15 @@ class Tally:
         self.repeated += row["repeated"]
         if row["fingerprint_again"] is not None:
             self.differing.append(_example(row))
-        for ways, said in ((self.ways, row["signature"]), (self.doubts, row["doubt"])):
-            if said is not None:
-                way = ways.setdefault(said, _Way(tuple(row["violated"]), _example(row)))
-                way.runs += 1
-                way.cells[row["cell"]] = None
+        for signature in row["signatures"]:
+            _add_to(self.ways, signature, row)
+        if row["doubt"] is not None:
+            _add_to(self.doubts, row["doubt"], row)
 
-    def summed(self) -> SweepSum:
+    def summed(self) -> SweepSummary:
         """All that was counted."""
-        runs = sum(sum(one.verdicts.values()) for one in self.cells)
-        return SweepSum(
+        runs = sum(sum(cell.verdicts.values()) for cell in self.cells)
+        return SweepSummary(
             tuple(self._cell(at) for at in range(len(self.cells))),
             _ways(self.ways, runs),
             _ways(self.doubts, runs),
@@ -93,13 +105,15 @@ class Tally:
             self.seconds,
         )
 
-    def _cell(self, at: int) -> CellSum:
+    def _cell(self, at: int) -> CellSummary:
         cell, seen = self.grid.cells[at], self.cells[at]
-        return CellSum(
+        return CellSummary(
             at,
             cell.plan.name,
             cell.plan.variant,
+            mix_of(cell.plan),
             dict(cell.parameters),
+            cell.expected.limit if cell.expected is not None else "",
             sum(seen.verdicts.values()),
             dict(seen.verdicts),
             dict(seen.met),
@@ -107,6 +121,12 @@ class Tally:
             quantiles(seen.reads),
             quantiles(seen.moves),
         )
+
+
+def _add_to(ways: dict[str, _Way], signature: str, row: dict[str, Any]) -> None:
+    way = ways.setdefault(signature, _Way(_example(row)))
+    way.runs += 1
+    way.cells[row["cell"]] = None
 
 
 def rows_of(table: pa.Table) -> Iterator[dict[str, Any]]:
@@ -120,23 +140,22 @@ def _example(row: dict[str, Any]) -> Example:
     return Example(row["cell"], row["seed"], row["run_id"])
 
 
-def _ways(found: dict[str, _Way], runs: int) -> tuple[Way, ...]:
-    ordered = sorted(found.items(), key=lambda one: -one[1].runs)
+def _ways(found: dict[str, _Way], runs: int) -> tuple[FailureBucket, ...]:
+    ordered = sorted(found.items(), key=lambda entry: -entry[1].runs)
     return tuple(
-        Way(
-            sha256(said.encode()).hexdigest()[:NAMED],
-            said,
-            one.violated,
-            Share(one.runs, runs),
-            tuple(one.cells),
-            one.first,
+        FailureBucket(
+            sha256(signature.encode()).hexdigest()[:NAMED],
+            signature,
+            Share(bucket.runs, runs),
+            tuple(bucket.cells),
+            bucket.first,
         )
-        for said, one in ordered
+        for signature, bucket in ordered
     )
 
 
 def quantiles(values: Iterable[int]) -> Quantiles:
-    """A few numbers that tell many; zeros of none."""
+    """A few quantiles of many numbers; zeros for none."""
     found = sorted(values) or [0]
 
     def at(share: float) -> int:
@@ -145,8 +164,8 @@ def quantiles(values: Iterable[int]) -> Quantiles:
     return Quantiles(len(found), found[0], at(0.5), at(0.9), found[-1])
 
 
-def summed(store: Store, manifest: Manifest, grid: Grid) -> SweepSum:
-    """What came of a sweep."""
+def summed(store: Store, manifest: Manifest, grid: Grid) -> SweepSummary:
+    """The summary of a sweep."""
     tally = Tally(grid)
     for table in store.tables(manifest, COLUMNS):
         tally.add(table)

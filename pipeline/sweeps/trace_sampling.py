@@ -1,10 +1,9 @@
-"""Which traces of a sweep are kept, and how they come to be there.
+"""The traces of a sweep that are kept, and how they are made.
 
-A run can be had again from its cell and its seed. So no worker sends traces along with its
-results; when all runs are done, those are chosen whose traces are kept, in an order that is
-the same however the work was shared out, and run once more. The trace has to have the
-fingerprint that stands in the table: that is one more look at whether runs are
-deterministic, mostly in another process than the first.
+A run can be repeated from its cell and its seed. So no worker sends traces with its results; when
+all runs are done, those whose traces are kept are selected, independent of how the work was
+distributed, and run once more. The trace must have the fingerprint in the table: one more check
+of determinism, mostly in another process than the first.
 """
 
 from __future__ import annotations
@@ -14,15 +13,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from pipeline.sweeps.grid import Grid, draw, sampled
-from pipeline.sweeps.rows import FAILED
-from pipeline.sweeps.summing import rows_of
-from pipeline.sweeps.work import Wanted
+from watchkeeper.pipeline.sweeps.chunk import Wanted
+from watchkeeper.pipeline.sweeps.grid import Grid, draw, sampled
+from watchkeeper.pipeline.sweeps.rows import FAILED
+from watchkeeper.pipeline.sweeps.summary import rows_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-COLUMNS = ["run_id", "cell", "seed", "verdict", "signature", "fingerprint"]
+COLUMNS = ["run_id", "cell", "seed", "verdict", "signatures", "fingerprint"]
 SAMPLE_OF = 100
 MOST_SAMPLED = 20
 """Of runs that do not fail one in so many is kept, at least one and at most so many."""
@@ -41,8 +40,8 @@ class Candidate:
 def selected(tables: Iterable[pa.Table], most: int) -> list[Candidate]:
     """The runs whose traces are kept: failures, at most so many, and a sample of the others.
 
-    Where there are more failures, each way of failing in each cell has its turn, so that none
-    takes the room of another.
+    If there are more failures, each signature in each cell has its turn, so that none displaces
+    another.
     """
     failures: dict[tuple[int, str], list[Candidate]] = {}
     others: list[Candidate] = []
@@ -51,18 +50,18 @@ def selected(tables: Iterable[pa.Table], most: int) -> list[Candidate]:
         for row in rows_of(table):
             if row["verdict"] == FAILED:
                 continue
-            one = Candidate(row["run_id"], row["cell"], row["seed"], row["fingerprint"])
-            if row["signature"] is None:
+            candidate = Candidate(row["run_id"], row["cell"], row["seed"], row["fingerprint"])
+            if not row["signatures"]:
                 number += 1
-                others.append(one)
+                others.append(candidate)
                 others = _fewer(others)
-            else:
-                found = failures.setdefault((row["cell"], row["signature"]), [])
+            for signature in row["signatures"]:
+                found = failures.setdefault((row["cell"], signature), [])
                 if len(found) < most:
-                    found.append(one)
+                    found.append(candidate)
     wanted = min(max(math.ceil(number / SAMPLE_OF), 1), MOST_SAMPLED)
-    names = set(sampled([one.run_id for one in others], wanted))
-    kept = [one for one in others if one.run_id in names]
+    names = set(sampled([candidate.run_id for candidate in others], wanted))
+    kept = [candidate for candidate in others if candidate.run_id in names]
     return [*_in_turn(list(failures.values()), most), *kept]
 
 
@@ -70,14 +69,14 @@ def _fewer(others: list[Candidate]) -> list[Candidate]:
     """Forget those that cannot be in the sample any more, now and then."""
     if len(others) < 50 * MOST_SAMPLED:
         return others
-    return sorted(others, key=lambda one: draw(one.run_id, "sampled"))[:MOST_SAMPLED]
+    return sorted(others, key=lambda candidate: draw(candidate.run_id, "sampled"))[:MOST_SAMPLED]
 
 
 def _in_turn(ways: list[list[Candidate]], most: int) -> list[Candidate]:
-    """The first of each way, then the second of each, and at most so many in all."""
+    """The first of each signature, then the second of each, and at most so many in all."""
     longest = max(map(len, ways), default=0)
     ordered = [way[at] for at in range(longest) for way in ways if at < len(way)]
-    return ordered[:most]
+    return list(dict.fromkeys(ordered))[:most]
 
 
 def batches(
@@ -86,10 +85,10 @@ def batches(
     versions: tuple[tuple[str, str], ...],
     size: int,
 ) -> Iterator[tuple[Wanted, ...]]:
-    """What is asked of workers, so many runs at a time."""
+    """The runs to repeat, so many at a time."""
     batch: list[Wanted] = []
-    for one in chosen:
-        batch.append(Wanted(grid.cells[one.cell], one.seed, versions))
+    for candidate in chosen:
+        batch.append(Wanted(grid.cells[candidate.cell], candidate.seed, versions))
         if len(batch) == size:
             yield tuple(batch)
             batch = []

@@ -1,10 +1,9 @@
-"""One connection of a broker: what comes over it is answered in order, until it ends.
+"""One connection of a broker: its requests are answered in order.
 
-Whoever reads slowly holds up nobody else, and has no more waiting for him than one response:
-the next request is not answered before the last one has been. What is fetched goes from its
-file to the connection without a copy, and mostly at once: then nothing is left to be done for
-the task of the connection, which is not even woken. While one request waits for the disk, the
-messages of the next ones are checked, as far as these have come.
+A slow reader blocks only its own connection, which buffers at most one response: the next
+request is answered after the response has been sent. Fetched messages go from the file to the
+socket without a copy, and usually at once; then the task of the connection is not even woken.
+While one request waits for the disk, the messages of the following ones are already validated.
 """
 
 from __future__ import annotations
@@ -17,29 +16,29 @@ from contextlib import suppress
 from functools import partial
 from itertools import chain
 
-from model.log.errors import LogError
-from model.log.log import View
-from model.log.requests import (
+from watchkeeper.model.broker.request_handler import Reply, Served, Serving, Work
+from watchkeeper.model.log.format.errors import LogError
+from watchkeeper.model.log.format.requests import (
     FetchRequest,
     MultiFetchRequest,
     Request,
     decode_request,
     encode_response,
 )
-from model.log.segments import Damaged
-from model.serving import Reply, Served, Serving, Work
-from real.frames import Frames
-from real.storage import FileStorage
-from real.threads import Done, Paused, Threads
+from watchkeeper.model.log.log import FileView
+from watchkeeper.model.log.segments import DamagedLog
+from watchkeeper.real.net.frames import Frames
+from watchkeeper.real.process.tasks import Done, Paused, Tasks
+from watchkeeper.real.storage.file_storage import FileStorage
 
 MORE = getattr(socket, "MSG_MORE", 0)
-"""Says that the rest of a packet follows at once; not every system knows it."""
+"""Announces the rest of a packet; not every system has it."""
 
 Rest = Callable[[], Awaitable[None]]
-"""What is left to be done of a request."""
+"""The remaining work of a request."""
 
 
-class Answering:
+class BrokerConnection:
     """The requests of one connection."""
 
     def __init__(
@@ -47,35 +46,36 @@ class Answering:
         connection: socket.socket,
         storage: FileStorage,
         serving: Serving,
-        threads: Threads,
+        tasks: Tasks,
         *,
         limit_bytes: int,
     ) -> None:
         self._connection = connection
         self._storage = storage
         self._serving = serving
-        self._threads = threads
+        self._tasks = tasks
         self._frames = Frames(connection, self._begin, limit_bytes=limit_bytes)
         self._seen: Request | None = None
-        """The next request, if it was read already to see whether it goes with those before."""
+        """The next request, if it was decoded to see whether the previous ones can include it."""
         self._is_ahead = False
         self._is_ending = False
         self.is_serving = False
-        """Whether a request is being served, which must not be cut short."""
+        """Whether a request is being served; it must not be interrupted."""
 
     def end(self) -> None:
-        """Take no further request."""
+        """Accept no further request."""
         self._is_ending = True
 
     def close(self) -> None:
-        """Close the connection, whatever was going on."""
+        """Close the connection immediately."""
         self._frames.close()
         self._connection.close()
 
     async def run(self) -> None:
-        """Answer one request after the other until the other side ends the connection.
+        """Answer requests until the peer closes the connection.
 
-        A `LogError` says why it is to be closed, an OSError what has become of it.
+        Raises a LogError that says why the connection has to be closed, or an OSError of the
+        connection.
         """
         while (rest := await self._frames.next()) is not None:
             await rest()
@@ -83,26 +83,28 @@ class Answering:
                 return
 
     def _begin(self, frames: Iterator[memoryview]) -> tuple[int, Rest | None]:
-        """Do what can be done at once with some requests; how many, and what is left of them."""
+        """Begin requests as far as possible; return their number and the remaining work."""
         frame = next(frames)
         first = self._seen or decode_request(frame)
         self._seen = None
         has_to_wait = self._is_ahead or self._is_ending
         if isinstance(first, FetchRequest | MultiFetchRequest) and not has_to_wait:
-            with self._threads.baton:
+            with self._tasks.baton:
                 reply = self._serving.find(first)
             return 1, self._send_at_once(reply)
-        with self._threads.baton:
-            several = [first]
-            others = _readable(frames, several)
+        with self._tasks.baton:
+            # Consecutive produce requests are prepared together: one checksum pass and one append
+            # for all of them cost less than one for each.
+            requests = [first]
+            others = _decodable(frames, requests)
             count, work = self._serving.prepare_next(chain((first,), others))
-        if count < len(several):
-            self._seen = several[count]
+        if count < len(requests):
+            self._seen = requests[count]
         return count, partial(self._serve, work) if has_to_wait else self._serve_at_once(work)
 
     def _serve_at_once(self, work: Work) -> Rest | None:
-        """Do what is left of a request, as far as it need not wait."""
-        step = self._threads.go_on(work(), self)
+        """Perform the work of a request as far as it need not wait."""
+        step = self._tasks.go_on(work(), self)
         if isinstance(step, Done):
             return self._answer(step.value)
         self.is_serving = True
@@ -116,11 +118,11 @@ class Answering:
             await rest()
 
     async def _finish(self, paused: Paused[Served]) -> None:
-        """Wait for what has to be waited for, and look at the next requests meanwhile."""
+        """Wait for the disk, and look ahead at the next requests meanwhile."""
         try:
             self._is_ahead = True
             with self._frames.looking_ahead():
-                served = await self._threads.run(paused.body, self, paused.answered)
+                served = await self._tasks.run(paused.body, self, paused.answered)
         finally:
             self._is_ahead = self.is_serving = False
         rest = self._answer(served)
@@ -130,7 +132,7 @@ class Answering:
     # --- sending -----------------------------------------------------------------------
 
     def _answer(self, served: Served) -> Rest | None:
-        """Send an answer, if there is one and somebody to take it; what is left of that."""
+        """Send an answer, if there is one; return the remaining work."""
         if served is None or self._is_ending:
             return None
         if isinstance(served, Reply):
@@ -138,7 +140,7 @@ class Answering:
         return partial(self._send_all, (encode_response(served),))
 
     def _send_at_once(self, reply: Reply) -> Rest | None:
-        """Send what the connection takes now, which mostly is all; what is left of it."""
+        """Send what the socket accepts now, usually everything; return the remaining work."""
         parts = tuple(reply.wire())
         for number, part in enumerate(parts, 1):
             sent = self._send(part, MORE if number < len(parts) else 0)
@@ -146,16 +148,16 @@ class Answering:
                 return partial(self._send_all, parts[number - 1 :], sent)
         return None
 
-    async def _send_all(self, parts: Sequence[bytes | View], sent: int = 0) -> None:
-        """Send everything, when the connection takes it; of the first so much has been sent."""
+    async def _send_all(self, parts: Sequence[bytes | FileView], sent: int = 0) -> None:
+        """Send everything; `sent` bytes of the first part have been sent already."""
         for number, part in enumerate(parts, 1):
             if number > 1:
                 sent = self._send(part, MORE if number < len(parts) else 0)
             if sent < _size_of(part):
                 await self._send_rest(part, sent)
 
-    def _send(self, part: bytes | View, flags: int) -> int:
-        """Send at once what the connection takes; how much that is."""
+    def _send(self, part: bytes | FileView, flags: int) -> int:
+        """Send what the socket accepts now; return how much that was."""
         try:
             if isinstance(part, bytes):
                 return self._connection.send(part, flags)
@@ -166,7 +168,7 @@ class Answering:
         except BlockingIOError:
             return 0
 
-    async def _send_rest(self, part: bytes | View, sent: int) -> None:
+    async def _send_rest(self, part: bytes | FileView, sent: int) -> None:
         loop = asyncio.get_running_loop()
         if isinstance(part, bytes):
             await loop.sock_sendall(self._connection, part[sent:])
@@ -178,20 +180,20 @@ class Answering:
             at, left_bytes = part.at + sent, part.size_bytes - sent
             sent += await loop.sock_sendfile(self._connection, file, at, left_bytes)
         if sent < part.size_bytes:
-            raise Damaged(
+            raise DamagedLog(
                 part.path,
                 f"{part.size_bytes} bytes from {part.at} were flushed, {sent} are there: "
                 "the file was changed from outside; start the broker again to recover it",
             )
 
 
-def _readable(frames: Iterator[memoryview], seen: list[Request]) -> Iterator[Request]:
-    """The requests up to one that cannot be read; what is wrong is said when it is its turn."""
+def _decodable(frames: Iterator[memoryview], seen: list[Request]) -> Iterator[Request]:
+    """The requests up to one that cannot be decoded; its error is raised when its turn comes."""
     with suppress(LogError):
         for frame in frames:
             seen.append(decode_request(frame))
             yield seen[-1]
 
 
-def _size_of(part: bytes | View) -> int:
+def _size_of(part: bytes | FileView) -> int:
     return len(part) if isinstance(part, bytes) else part.size_bytes

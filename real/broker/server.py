@@ -1,17 +1,17 @@
-"""A broker of Kafka 0.7, for real: a process that serves five requests from logs in files.
+"""A live broker of Kafka 0.7: an event loop that serves five requests from logs in files.
 
-What is done with a request stands in `model.serving`; here are the connections, the disk and
-the clock that it asks for.
+`watchkeeper.model.broker.request_handler` decides what a request does; this module provides the
+connections, the disk and the clock.
 
 Rules
-  - One event loop serves everybody. What waits for the disk (a flush, a new segment, a
-    deletion) waits in a thread, and the loop goes on meanwhile; but for flushes that take
-    less time than it takes to hand them over.
-  - A request that cannot be read, or is refused, closes the connection that it came over and
-    leaves a line in the broker's own log. It changes nothing for anybody else.
-  - What a disk has done wrong is not survived: the process ends, and starts with recovery.
-  - An end that was asked for takes no further request, finishes those under way, flushes, and
-    leaves the marker that saves the next start its recovery. Any other end leaves none.
+  - One event loop serves every connection. What waits for the disk (a flush, a new segment, a
+    deletion) waits in a thread while the loop continues, except for flushes that take less time
+    than passing them to a thread.
+  - A request that is invalid or refused closes its connection and writes a line to the broker's
+    log. Other connections are not affected.
+  - A disk error ends the process, and the next start recovers the logs.
+  - A requested end accepts no further request, finishes those under way, flushes, and leaves the
+    marker that saves the next start its recovery. Any other end leaves no marker.
 """
 
 from __future__ import annotations
@@ -22,168 +22,196 @@ import fcntl
 import logging
 import os
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from contextlib import suppress
 from typing import Any
 
-from model.answers import Note
-from model.log import storage as asks
-from model.log.contents import Contents
-from model.log.errors import LogError
-from model.log.log import Appended
-from model.log.logs import Logs, Started
-from model.log.segments import Segment
-from model.log.settings import FIRST_CLEANUP_MS
-from model.log.storage import StorageError
-from model.serving import Serving
-from real.answering import Answering
-from real.broker_settings import BrokerSettings
-from real.disk_worker import DiskWorker
-from real.problems import EnvironmentProblem
-from real.storage import FileStorage
-from real.threads import NOT_YET, Threads
+from watchkeeper.model.actor.events import Notification
+from watchkeeper.model.broker.request_handler import Serving
+from watchkeeper.model.log import storage as effects
+from watchkeeper.model.log.format.contents import Contents
+from watchkeeper.model.log.format.errors import LogError
+from watchkeeper.model.log.log import AppendResult
+from watchkeeper.model.log.log_manager import LogManager, StartReport
+from watchkeeper.model.log.segments import Segment
+from watchkeeper.model.log.settings import FIRST_CLEANUP_MS
+from watchkeeper.model.log.storage import StorageError
+from watchkeeper.real.broker.connection import BrokerConnection
+from watchkeeper.real.broker.disk_worker import DiskWorker
+from watchkeeper.real.broker.settings import BrokerSettings
+from watchkeeper.real.errors import EnvironmentProblem
+from watchkeeper.real.process.tasks import NOT_YET, Tasks
+from watchkeeper.real.storage.file_storage import FileStorage
 
 LOGGER = logging.getLogger("watchkeeper.broker")
 HOST = "127.0.0.1"
 BACKLOG = 128
 PAUSE_S = 1.0
-"""How long nobody is let in when there is no room for another connection."""
-QUICK = (asks.Append, asks.Read, asks.Listed, asks.Touch)
-"""They go to the pagecache; to hand them to a thread costs more than they do."""
+"""How long no connection is accepted when the system is out of descriptors or memory."""
+QUICK = (effects.Append, effects.Read, effects.ListFolder, effects.Touch)
+"""They use the pagecache; passing them to a thread costs more than they do."""
 SLOW = (
-    asks.Flush,
-    asks.Truncate,
-    asks.CreateFile,
-    asks.MakeFolder,
-    asks.Delete,
-    asks.Rename,
+    effects.Flush,
+    effects.Truncate,
+    effects.CreateFile,
+    effects.MakeFolder,
+    effects.Delete,
+    effects.Rename,
 )
 """They wait for the disk."""
 SMALL_BYTES = 2 * 1024 * 1024
-"""To flush more than that is not quick, however quick others were."""
+"""A larger flush is not quick, however quick others were."""
 NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
 class Journal:
-    """Where a broker says what it does; this one logs what is out of the ordinary."""
+    """Receives what a broker does; this one logs only exceptional events."""
 
-    def opened(self, logs: Logs, started: Started) -> None:
-        """The logs are open, and nobody has been let in yet."""
+    def opened(self, logs: LogManager, started: StartReport) -> None:
+        """The logs are open, and no connection was accepted yet."""
 
-    def stored(self, topic: str, index: int, contents: Contents, appended: Appended) -> None:
+    def stored(self, topic: str, index: int, contents: Contents, appended: AppendResult) -> None:
         """Messages were appended."""
 
     def refused(self, name: str, error: LogError) -> None:
-        """A connection is closed because of what came over it."""
+        """A connection is closed because of what arrived on it."""
         LOGGER.warning("%s is closed: %s: %s", name, type(error).__name__, error)
 
+    def topic_deleted(self, topic: str, index: int) -> None:
+        """A log was deleted with its topic."""
+        LOGGER.info("%s-%d is deleted with its topic", topic, index)
+
     def deleted(self, segment: Segment) -> None:
-        """A segment was deleted for its age or for its size."""
+        """A segment was deleted because of its age or its size."""
         LOGGER.info("%s is deleted: %d bytes", segment.path, segment.size_bytes)
 
 
 class Broker:
-    """A broker at work in the event loop that makes it."""
+    """A broker in the event loop that creates it."""
 
     def __init__(
         self,
         settings: BrokerSettings,
-        remind: Callable[[Note], object],
+        remind: Callable[[Notification], object],
         *,
         journal: Journal | None = None,
         storage: FileStorage | None = None,
-        logs: type[Logs] = Logs,
+        logs: type[LogManager] = LogManager,
         skew_ms: Callable[[], int] = lambda: 0,
     ) -> None:
-        """`remind` hears of topics that come into being; the storage is that of the folder."""
+        """`remind` gets notifications of new topics; `storage` must be that of the folder."""
         self.settings = settings
         self.logs = logs(settings.logs)
         self.port = settings.port
-        """Where it listens, once it has opened."""
+        """The port, once the broker is open."""
         self._journal = journal or Journal()
         self._storage = storage or FileStorage(settings.log_dir)
         self._disk = DiskWorker(self._storage.answer)
-        self._serving = Serving(self.logs, self._journal.stored)
-        self._threads = Threads(remind=remind, failed=self._thread_failed, skew_ms=skew_ms)
+        self._serving = Serving(self.logs, self._journal.stored, self._journal.topic_deleted)
+        self._tasks = Tasks(remind=remind, failed=self._task_failed, skew_ms=skew_ms)
         self._lock = _lock_folder(self._storage.root)
         self._over: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._is_ending = asyncio.Event()
         self._listener: socket.socket | None = None
-        self._answering: dict[asyncio.Task[None], Answering] = {}
+        self._connections: dict[asyncio.Task[None], BrokerConnection] = {}
         self._timers: list[asyncio.Task[None]] = []
         for quick in QUICK:
-            self._threads.answer_too(quick, self._storage.answer)
+            self._tasks.answer_immediately(quick, self._storage.answer)
         for slow in SLOW:
-            self._threads.answer_later(slow, lambda ask, caller: self._disk.ask(ask))
-        self._threads.answer_too(asks.Flush, self._flush_if_quick)
+            self._tasks.answer_later(slow, lambda effect, caller: self._disk.submit(effect))
+        self._tasks.answer_immediately(effects.Flush, self._flush_if_quick)
 
-    def _flush_if_quick(self, ask: asks.Flush) -> Any:
-        is_small = 0 <= ask.size_bytes <= SMALL_BYTES
-        return self._disk.do(ask) if is_small and self._disk.is_quick(asks.Flush) else NOT_YET
+    def _flush_if_quick(self, effect: effects.Flush) -> Any:
+        is_small = 0 <= effect.size_bytes <= SMALL_BYTES
+        return (
+            self._disk.do(effect) if is_small and self._disk.is_quick(effects.Flush) else NOT_YET
+        )
 
-    # --- life --------------------------------------------------------------------------
+    # --- open and close --------------------------------------------------------------------
 
-    async def open(self) -> Started:
-        """Open the logs, recover them if need be, and listen.
+    async def open(self, deleted: Collection[str] = ()) -> StartReport:
+        """Open the logs, recover them if needed, and listen.
 
-        `LogError` or `StorageError` if the logs cannot be opened, EnvironmentProblem if the
-        port is not to be had.
+        The logs of `deleted` topics are deleted and not opened.
+
+        Raises a LogError or StorageError if the logs cannot be opened, EnvironmentProblem if the
+        port is taken.
         """
-        self._listener = _bound(self.port)
+        self._listener = _bound_socket(self.port)
         self.port = self._listener.getsockname()[1]
-        started = await self._threads.run(self.logs.start(), self)
+        started = await self._tasks.run(self.logs.start(deleted), self)
         self._journal.opened(self.logs, started)
         self._listener.listen(BACKLOG)
-        self._begin(self._let_in())
-        self._begin(self._from_time_to_time(self._flush, self.settings.logs.flush_check_ms))
+        self._begin(self._accept())
+        self._begin(self._repeat(self._flush, self.settings.logs.flush_check_ms))
         self._begin(
-            self._from_time_to_time(
-                self._clean, self.settings.logs.cleanup_ms, first_ms=FIRST_CLEANUP_MS
-            )
+            self._repeat(self._clean, self.settings.logs.cleanup_ms, first_ms=FIRST_CLEANUP_MS)
         )
         return started
 
     async def over(self) -> str:
-        """Wait until it cannot go on; why."""
+        """Wait until the broker has to end; return the reason."""
         return await asyncio.shield(self._over)
 
     def end(self, why: str = "") -> None:
-        """Let `over` return, with the reason why it cannot go on, if that is so."""
+        """Make `over` return, with the reason if the broker cannot continue."""
         if not self._over.done():
             self._over.set_result(why)
 
     async def close(self) -> None:
-        """Finish what is under way, flush everything, and say on the disk that this was done."""
-        await self._fall_quiet()
+        """Finish what is under way, flush everything, and write the marker of a clean end."""
+        await self._drain()
         try:
-            await self._threads.run(self.logs.close(), self)
+            await self._tasks.run(self.logs.close(), self)
         finally:
             self.abandon()
 
-    async def _fall_quiet(self) -> None:
-        """Let in nobody, and take no further request; wait for those that are being served."""
+    async def _drain(self) -> None:
+        """Accept no connection and no request, and wait for those being served."""
         self._is_ending.set()
-        for task, answering in self._answering.items():
-            answering.end()
-            if not answering.is_serving:
+        for task, broker_connection in self._connections.items():
+            broker_connection.end()
+            # An append that is under way must be finished: the log would end in half a message.
+            if not broker_connection.is_serving:
                 task.cancel()
         self._timers[0].cancel()
-        await asyncio.gather(*self._timers, *self._answering, return_exceptions=True)
+        await asyncio.gather(*self._timers, *self._connections, return_exceptions=True)
 
     def abandon(self) -> None:
-        """Leave everything as it is; what is in the files is in them."""
+        """Close everything without flushing; what is in the files stays there."""
         if self._listener is not None:
             self._listener.close()
-        for task in (*self._timers, *self._answering):
+        for task in (*self._timers, *self._connections):
             task.cancel()
         self._disk.close()
         self._storage.close()
         os.close(self._lock)
 
+    # --- topics ------------------------------------------------------------------------
+
+    def set_partitions(self, topic: str, count: int) -> None:
+        """Let a topic have so many partitions from now on."""
+        self.logs.set_partitions(topic, count)
+
+    async def delete_topic(self, topic: str) -> None:
+        """Delete the logs of a topic; a broker that is ending does not.
+
+        A storage error ends the broker.
+        """
+        if self._is_ending.is_set():
+            return
+        task = asyncio.ensure_future(self._tasks.run(self._serving.delete_topic(topic), self))
+        self._timers.append(task)
+        try:
+            await task
+        except StorageError as error:
+            self._fail(error)
+            raise
+
     # --- connections -------------------------------------------------------------------
 
-    async def _let_in(self) -> None:
-        assert self._listener is not None, "it lets nobody in before it has opened"
+    async def _accept(self) -> None:
+        assert self._listener is not None, "connections are accepted once the broker is open"
         loop = asyncio.get_running_loop()
         while True:
             try:
@@ -191,28 +219,28 @@ class Broker:
             except OSError as error:
                 if error.errno not in NO_ROOM:
                     raise
-                LOGGER.warning("nobody is let in for %g s: %s", PAUSE_S, error.strerror)
+                LOGGER.warning("no connection is accepted for %g s: %s", PAUSE_S, error.strerror)
                 await asyncio.sleep(PAUSE_S)
                 continue
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            self._take_in(connection, f"{host}:{port}")
+            self._serve_connection(connection, f"{host}:{port}")
 
-    def _take_in(self, connection: socket.socket, name: str) -> None:
+    def _serve_connection(self, connection: socket.socket, name: str) -> None:
         limit_bytes = self.settings.largest_frame_bytes
-        answering = Answering(
-            connection, self._storage, self._serving, self._threads, limit_bytes=limit_bytes
+        broker_connection = BrokerConnection(
+            connection, self._storage, self._serving, self._tasks, limit_bytes=limit_bytes
         )
-        task = asyncio.get_running_loop().create_task(self._serve(answering, name))
-        self._answering[task] = answering
+        task = asyncio.get_running_loop().create_task(self._serve(broker_connection, name))
+        self._connections[task] = broker_connection
 
         def ended(task: asyncio.Task[None]) -> None:
-            self._answering.pop(task).close()
+            self._connections.pop(task).close()
 
         task.add_done_callback(ended)
 
-    async def _serve(self, answering: Answering, name: str) -> None:
+    async def _serve(self, broker_connection: BrokerConnection, name: str) -> None:
         try:
-            await answering.run()
+            await broker_connection.run()
         except LogError as error:
             self._journal.refused(name, error)
         except OSError as error:
@@ -222,15 +250,15 @@ class Broker:
         except Exception:
             LOGGER.exception("%s is closed, by a defect of this broker", name)
 
-    # --- from time to time -------------------------------------------------------------
+    # --- periodic work ---------------------------------------------------------------------
 
     def _begin(self, work: Any) -> None:
         self._timers.append(asyncio.get_running_loop().create_task(work))
 
-    async def _from_time_to_time(
+    async def _repeat(
         self, work: Callable[[], Awaitable[None]], every_ms: int, first_ms: int | None = None
     ) -> None:
-        """Do something again and again until this broker ends; it is never cut short."""
+        """Repeat something until this broker ends; it is never interrupted."""
         pause_ms = every_ms if first_ms is None else first_ms
         while not await self._is_over_within(pause_ms):
             pause_ms = every_ms
@@ -249,10 +277,10 @@ class Broker:
         return self._is_ending.is_set()
 
     async def _flush(self) -> None:
-        await self._threads.run(self._serving.flush_due(), self)
+        await self._tasks.run(self._serving.flush_due(), self)
 
     async def _clean(self) -> None:
-        for segment in await self._threads.run(self._serving.delete_old(), self):
+        for segment in await self._tasks.run(self._serving.delete_old(), self):
             self._journal.deleted(segment)
 
     # --- the end -----------------------------------------------------------------------
@@ -260,12 +288,12 @@ class Broker:
     def _fail(self, error: Exception) -> None:
         self.end(f"{error}; start it again, and it recovers its logs")
 
-    def _thread_failed(self, name: str, error: Exception) -> None:
+    def _task_failed(self, name: str, error: Exception) -> None:
         self.end(f"{name}: {type(error).__name__}: {error}")
 
 
-def _bound(port: int) -> socket.socket:
-    """A socket that has its port, and listens later: whoever comes too early is refused."""
+def _bound_socket(port: int) -> socket.socket:
+    """A bound socket that does not listen yet: early connections are refused."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -281,7 +309,7 @@ def _bound(port: int) -> socket.socket:
 
 
 def _lock_folder(root: str) -> int:
-    """Have a folder for oneself for as long as this process lives, or the descriptor."""
+    """Lock a folder until the descriptor is closed or the process ends."""
     descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,4 +1,4 @@
-"""What can be set of a real broker, by Kafka 0.7's own names and with its own defaults."""
+"""The settings of a live broker, with the names and defaults of Kafka 0.7."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from model.log.settings import NAMED, BrokerLogSettings, log_settings
-from model.log.wire import LARGEST_FRAME_BYTES
+from watchkeeper.model.log.format.frames import LARGEST_FRAME_BYTES
+from watchkeeper.model.log.settings import NAMED, BrokerLogSettings, log_settings
 
 HIGHEST_PORT = 65_535
 INT32_MAX = 2**31 - 1
@@ -16,18 +16,18 @@ INT32_MAX = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class BrokerSettings:
-    """What a broker's process is told when it starts."""
+    """The settings of a broker's process."""
 
     log_dir: Path
     broker_id: int = 0
     port: int = 6667
-    """0 for one that the system chooses."""
+    """0 lets the system choose a port."""
     largest_frame_bytes: int = LARGEST_FRAME_BYTES
     logs: BrokerLogSettings = field(default_factory=BrokerLogSettings)
 
 
 class Setting(NamedTuple):
-    """One row of the table: a name, the field it sets, between what it lies, what it does."""
+    """A setting: its key, the field that it sets, its range, and its meaning."""
 
     key: str
     field: str
@@ -37,25 +37,27 @@ class Setting(NamedTuple):
 
 
 SETTINGS = (
-    Setting("brokerid", "broker_id", 0, INT32_MAX, "as what it registers itself"),
-    Setting("port", "port", 0, HIGHEST_PORT, "where it listens; 0: where it is free"),
+    Setting("brokerid", "broker_id", 0, INT32_MAX, "the id under which the broker registers"),
+    Setting("port", "port", 0, HIGHEST_PORT, "the port on which it listens; 0: any free one"),
     Setting(
         "max.socket.request.bytes",
         "largest_frame_bytes",
         1,
         INT32_MAX,
-        "the largest request that is taken; a larger one closes its connection",
+        "the largest request; a larger one closes its connection",
     ),
 )
-DEFAULTS = {one.name: one.default for one in fields(BrokerSettings) if one.default is not MISSING}
+DEFAULTS = {
+    field.name: field.default for field in fields(BrokerSettings) if field.default is not MISSING
+}
 FOLDER_KEY = "log.dir"
 TRUTHS = {"true": True, "false": False}
 
 
 def broker_settings(given: Mapping[str, Any]) -> BrokerSettings:
-    """Put settings together from defaults and from what is given by Kafka's names.
+    """Build the settings from Kafka's keys; keys that are not given have Kafka's defaults.
 
-    Raises ValueError, in a sentence, for a name or a value that is not understood.
+    Raises ValueError, in a sentence, for an unknown key or an invalid value.
     """
     rest = dict(given)
     folder = rest.pop(FOLDER_KEY, "")

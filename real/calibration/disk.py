@@ -1,10 +1,9 @@
-"""Measures the disk under a folder, and the way from a process to it and to the network.
+"""Measures the disk under a folder, and the rates from a process to the disk and the network.
 
-Everything happens in one file, which has no name as soon as it is open: whatever ends this,
-nothing is left. Rates are medians of several rounds. Before a file is read from the disk, its
-pages are given back (`posix_fadvise`). Single pages are read and written past the pagecache
-(O_DIRECT) where the file system can do that; where it cannot, the pages are given back before
-each read, and each write is flushed.
+Everything happens in one file that is unlinked as soon as it is open, so nothing is left however
+the measurement ends. Rates are medians of several rounds. Before the file is read from the disk,
+its pages are dropped (`posix_fadvise`). Single pages bypass the pagecache (O_DIRECT) if the file
+system can do that; otherwise the pages are dropped before each read, and each write is flushed.
 """
 
 from __future__ import annotations
@@ -19,30 +18,32 @@ from pathlib import Path
 from random import Random
 from statistics import median
 
-from model.measured import distribution
-from model.measured_disk import MIB, PAGE_BYTES, DiskSizes, MeasuredDisk
-from real.loopback import copying_rate, sendfile_rate
-from real.problems import EnvironmentProblem
-from real.surroundings import surroundings
+from watchkeeper.model.calibration.disk import MIB, PAGE_BYTES, DiskSizes, MeasuredDisk
+from watchkeeper.model.calibration.latency import distribution
+from watchkeeper.real.calibration.loopback import copying_rate, sendfile_rate
+from watchkeeper.real.calibration.machine import surroundings
+from watchkeeper.real.errors import EnvironmentProblem
 
-Tell = Callable[[str], None]
+Progress = Callable[[str], None]
 NS = 1_000_000_000
 
 
-def measure_disk(folder: Path, sizes: DiskSizes, tell: Tell) -> MeasuredDisk:
-    """Measure; EnvironmentProblem says what cannot be done there."""
+def measure_disk(folder: Path, sizes: DiskSizes, progress: Progress) -> MeasuredDisk:
+    """Measure a disk; `progress` gets the name of each part. Raises EnvironmentProblem."""
     if not folder.is_dir():
         raise EnvironmentProblem(f"there is no folder {folder}; name one on the disk to measure")
     try:
         with _Bench(folder, sizes) as bench:
-            return bench.measure(tell)
+            return bench.measure(progress)
     except OSError as error:
-        said = error.strerror or str(error)
-        raise EnvironmentProblem(f"the disk under {folder} cannot be measured: {said}") from None
+        reason = error.strerror or str(error)
+        raise EnvironmentProblem(
+            f"the disk under {folder} cannot be measured: {reason}"
+        ) from None
 
 
 class _Bench:
-    """A file without a name, and what is done with it."""
+    """The measured file and the measurements on it."""
 
     def __init__(self, folder: Path, sizes: DiskSizes) -> None:
         self.folder = folder
@@ -63,7 +64,7 @@ class _Bench:
         try:
             self.direct = os.open(name, os.O_RDWR | os.O_DIRECT)
         except OSError:
-            self.direct = -1  # a file system in memory, for one, has no such thing
+            self.direct = -1  # tmpfs, for one, does not support O_DIRECT
         finally:
             os.unlink(name)
         return self
@@ -73,20 +74,20 @@ class _Bench:
             if file >= 0:
                 os.close(file)
 
-    def measure(self, tell: Tell) -> MeasuredDisk:
-        """All of it, one after the other."""
-        tell("the disk: writing")
+    def measure(self, progress: Progress) -> MeasuredDisk:
+        """Run all measurements."""
+        progress("the disk: writing")
         small, _ = self._appending(PAGE_BYTES)
         appends, backs = self._appending(MIB)
         overwrite = self._rate(self._overwrite)
-        tell("the disk: reading")
+        progress("the disk: reading")
         reading = self._rate(self._read_in_line)
-        tell("the disk: at random")
+        progress("the disk: at random")
         read = distribution(self._at_random(self._read_page), "a read")
         write = distribution(self._at_random(self._write_page), "a write")
-        tell("the disk: flushing")
+        progress("the disk: flushing")
         sync = distribution(self._syncs(), "a flush")
-        tell("the network")
+        progress("the network")
         self._fill()
         return MeasuredDisk(
             is_direct=self.direct >= 0,
@@ -108,14 +109,14 @@ class _Bench:
     # --- rates -------------------------------------------------------------------------
 
     def _rate(self, turn: Callable[[], int]) -> int:
-        """Bytes a second, by the median of the rounds; a turn says how long it took."""
+        """Bytes per second, by the median of the rounds; `turn` returns its duration in ns."""
         return self._rate_of([turn() for _ in range(self.sizes.rounds)])
 
     def _rate_of(self, taken_ns: list[int]) -> int:
         return int(self.file_bytes * NS // max(median(taken_ns), 1))
 
     def _appending(self, each_bytes: int) -> tuple[int, int]:
-        """Bytes a second into new pages, and from there to the disk."""
+        """Bytes per second of appends into the pagecache, and of flushes to the disk."""
         into: list[int] = []
         back: list[int] = []
         for _ in range(self.sizes.rounds):
@@ -149,7 +150,7 @@ class _Bench:
         return taken[0]
 
     def _forget(self) -> None:
-        """Have no page of the file in memory."""
+        """Drop the pages of the file from memory."""
         os.posix_fadvise(self.file, 0, 0, os.POSIX_FADV_DONTNEED)
 
     def _call_ns(self) -> int:
@@ -159,10 +160,10 @@ class _Bench:
                 os.pread(self.file, 1, 0)
         return taken[0] // self.sizes.calls
 
-    # --- one at a time -----------------------------------------------------------------
+    # --- single operations -----------------------------------------------------------------
 
     def _at_random(self, turn: Callable[[int, mmap.mmap], None]) -> Iterator[int]:
-        """How long each turn takes, at places of chance."""
+        """The duration of each operation at a random page, in µs."""
         with mmap.mmap(-1, PAGE_BYTES) as memory:
             memory.write(self.block[:PAGE_BYTES])
             for _ in range(self.sizes.places):
@@ -187,7 +188,7 @@ class _Bench:
             os.fdatasync(self.file)
 
     def _syncs(self) -> Iterator[int]:
-        """How long each flush takes, after a page was appended to a file that has grown."""
+        """The duration of each flush after an append, in µs; the first ones do not count."""
         os.ftruncate(self.file, 0)
         os.lseek(self.file, 0, os.SEEK_SET)
         for _ in range(self.sizes.first_syncs):

@@ -1,4 +1,4 @@
-"""Sends a file over the loopback, to a thread that throws it away."""
+"""Rates of sending a file over the loopback to a thread that discards it."""
 
 from __future__ import annotations
 
@@ -10,32 +10,32 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from statistics import median
 
-from model.measured_disk import MIB
+from watchkeeper.model.calibration.disk import MIB
 
 NS = 1_000_000_000
 Part = Callable[[int, int, int], int]
-"""Sends a part of the file, from a place, of a size; how much was sent."""
+"""Sends a part of a file (file, offset, size); returns how much was sent."""
 
 
 def sendfile_rate(file: int, size_bytes: int, rounds: int) -> int:
-    """Bytes a second by sendfile, 1 MiB a call."""
+    """Bytes per second with `sendfile`, 1 MiB for each call."""
     with sink() as to:
         return _rate(size_bytes, rounds, lambda at, most: send(to, file, at, most))
 
 
 def copying_rate(file: int, size_bytes: int, rounds: int) -> int:
-    """Bytes a second by reading and writing."""
+    """Bytes per second with reads and writes."""
     with sink() as to:
         return _rate(size_bytes, rounds, lambda at, most: copy(to, file, at, most))
 
 
 def send(to: socket.socket, file: int, at: int, most: int) -> int:
-    """Send a part of a file as it is; how much was sent."""
+    """Send a part of a file with `sendfile`; return how much was sent."""
     return os.sendfile(to.fileno(), file, at, most)
 
 
 def copy(to: socket.socket, file: int, at: int, most: int) -> int:
-    """Send a part of a file by way of this process; how much was sent."""
+    """Send a part of a file with a read and a write; return how much was sent."""
     data = os.pread(file, most, at)
     to.sendall(data)
     return len(data)
@@ -53,7 +53,7 @@ def _rate(size_bytes: int, rounds: int, part: Callable[[int, int], int]) -> int:
 
 @contextmanager
 def sink() -> Iterator[socket.socket]:
-    """A connection to a thread that throws away what it gets."""
+    """A connection to a thread that discards what it receives."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         thread = threading.Thread(target=_swallow, args=(server,), daemon=True)
         thread.start()

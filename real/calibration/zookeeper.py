@@ -1,13 +1,14 @@
-"""Measures a real ZooKeeper: processes of members ask it, and what they write down is read.
+"""Measures a live ZooKeeper: member processes send requests, and their traces are evaluated.
 
-Everything that is written stands below a znode of this measurement's own, which goes with
-it whatever happens but a SIGKILL. The asker and the watcher are processes, as members are;
-the sessions that are left to expire are threads of this one.
+Everything is written below a temporary znode, which is removed at the end unless this process is
+killed. The asker and the watcher are processes, as members are; the sessions that are left to
+expire are threads of this process.
 """
 
 from __future__ import annotations
 
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -19,67 +20,105 @@ import msgspec
 from kazoo.client import KazooClient
 from kazoo.exceptions import KazooException
 
-from model.measured import Measured, NoMeasurement, Samples, measured, merged
-from model.measuring import ASKER, OBSERVER, SLEEPER, WATCHER, Procedure, Sizes
-from model.program import Program
-from model.trace import Row
-from real.client import Client
-from real.diary import Notes
-from real.job import Job
-from real.problems import EnvironmentProblem
-from real.process import MemberProcess
-from real.scratch import own_znode, undisturbed
-from real.silent import Guest, Hear
+from watchkeeper.model.actor.program import Program
+from watchkeeper.model.calibration.latency import (
+    Measured,
+    NoMeasurement,
+    Samples,
+    measured,
+    merged,
+)
+from watchkeeper.model.calibration.probe_program import (
+    ASKER,
+    OBSERVER,
+    SLEEPER,
+    WATCHER,
+    Procedure,
+    Sizes,
+)
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import Row
+from watchkeeper.real.client.client import Client, ClientEvent
+from watchkeeper.real.client.scratch_znode import signals_ignored, temporary_znode
+from watchkeeper.real.embed.member import Halt, Halted, LiveDriver
+from watchkeeper.real.errors import EnvironmentProblem
+from watchkeeper.real.member.job import Job
+from watchkeeper.real.trace.writer import RowWriter
+from watchkeeper.real.world.process import MemberProcess
 
 NAME = "watchkeeper-calibration"
 TIMEOUT_MS = 10_000
 SHORT_MS = 1_000
-"""The session timeout that the sleepers ask for; the server may grant no less than two ticks."""
-PATIENCE_S = 120.0
+"""The session timeout of the sleepers; the server may grant no less than two ticks."""
+TIMEOUT_S = 120.0
 READY_WITHIN_S = 30.0
-LOOK_S = 0.1
+POLL_S = 0.1
 
-Tell = Callable[[str], None]
+Progress = Callable[[str], None]
+OnEvent = Callable[[ClientEvent], None]
 
 
 @dataclass(frozen=True)
-class Place:
-    """A ZooKeeper that is measured."""
+class Target:
+    """The measured ZooKeeper."""
 
     addresses: tuple[str, ...]
     chroot: str
-    """Below which everything stands; empty for the root."""
+    """The znode below which everything is written; empty for the root."""
     options: Mapping[str, Any]
-    """What kazoo needs to come in: `auth_data`, `use_ssl`, `ca`."""
+    """kazoo's options for access: `auth_data`, `use_ssl`, `ca`."""
     tick_ms: int | None
-    """None where it is not known."""
+    """The server's tick; None if unknown."""
     knows_phase: bool
-    """Whether ticks are counted on this machine's own clock: the servers run here."""
+    """Whether the servers run on this machine, so that the phase of their ticks is known."""
 
 
 @dataclass(frozen=True)
-class Me:
-    """Whoever runs a program here."""
+class ProgramIdentity:
+    """The identity of a program of the measurement."""
 
     node: str
 
 
-def calibrate(place: Place, operator: KazooClient, sizes: Sizes, tell: Tell) -> Measured:
-    """Measure; `operator` is a client of kazoo's that is connected below the place's chroot.
+class IdleSession:
+    """A program in a thread of this process, whose session can be left to expire."""
+
+    def __init__(
+        self, program: Program, sink: RowWriter, connect: Callable[[OnEvent], Client]
+    ) -> None:
+        self.driver = LiveDriver(program, sink, connect)
+        self.thread = threading.Thread(target=self._run, name=sink.node, daemon=True)
+
+    def _run(self) -> None:
+        try:
+            self.driver.run()
+        except Halted:
+            return
+
+    def fall_silent(self) -> None:
+        """Disconnect like a killed process: the session lives until it expires."""
+        self.driver.client.abandon()
+        self.driver.queue.put(Halt())
+
+
+def calibrate(
+    target: Target, operator: KazooClient, sizes: Sizes, progress: Progress
+) -> Measured:
+    """Measure; `operator` is a kazoo client connected below the target's chroot.
 
     Raises EnvironmentProblem or NoMeasurement, in a sentence.
     """
-    with own_znode(operator, NAME) as name, tempfile.TemporaryDirectory() as folder:
-        run = _Run(place, f"{place.chroot}/{name}", Path(folder), tell)
+    with temporary_znode(operator, NAME) as name, tempfile.TemporaryDirectory() as folder:
+        run = _Run(target, f"{target.chroot}/{name}", Path(folder), progress)
         try:
             return run.measure(sizes)
         finally:
-            with undisturbed():
+            with signals_ignored():
                 run.stop()
 
 
 def version_of(operator: KazooClient) -> str:
-    """The version of the server, if it tells."""
+    """The version of the server; "unknown" if it does not report one."""
     try:
         return ".".join(map(str, operator.server_version()))
     except (KazooException, OSError, ValueError):
@@ -89,61 +128,63 @@ def version_of(operator: KazooClient) -> str:
 class _Run:
     """One measurement."""
 
-    def __init__(self, place: Place, chroot: str, folder: Path, tell: Tell) -> None:
-        self.place = place
+    def __init__(self, target: Target, chroot: str, folder: Path, progress: Progress) -> None:
+        self.target = target
         self.chroot = chroot
         self.folder = folder
-        self.tell = tell
+        self.progress = progress
         self.begin_ns = time.monotonic_ns()
-        self.heard: SimpleQueue[tuple[MemberProcess, dict[str, Any]]] = SimpleQueue()
+        self.messages: SimpleQueue[tuple[MemberProcess, dict[str, Any]]] = SimpleQueue()
         self.members: list[MemberProcess] = []
-        self.guests: list[Guest] = []
+        self.idle_sessions: list[IdleSession] = []
 
     def stop(self) -> None:
-        """Leave no process, thread and session."""
+        """End every process, thread and session."""
         for member in self.members:
             member.close()
-        for guest in self.guests:
-            guest.fall_silent()
-        for guest in self.guests:
-            if guest.thread.ident is not None:
-                guest.thread.join(READY_WITHIN_S)
+        for idle_session in self.idle_sessions:
+            idle_session.fall_silent()
+        for idle_session in self.idle_sessions:
+            if idle_session.thread.ident is not None:
+                idle_session.thread.join(READY_WITHIN_S)
 
     def measure(self, sizes: Sizes) -> Measured:
-        """Measure all of it."""
-        askers = len(self.place.addresses)
+        """Run all measurements."""
+        askers = len(self.target.addresses)
         self.members = [self._make() for _ in range(askers + 1)]
         for member in self.members:
             if not member.is_ready.wait(READY_WITHIN_S) or not member.is_alive:
                 raise EnvironmentProblem(f"a process could not be started: {self._errors()}")
         parts = [self._expiry(sizes)]
         share = sizes.shared_by(askers)
-        for number, address in enumerate(self.place.addresses):
-            self.tell(f"asking {address}")
+        for number, address in enumerate(self.target.addresses):
+            self.progress(f"asking {address}")
             parts.append(self._ask(share, number, address))
         samples = merged(parts)
         timeout_us = self._timeout_us()
-        tick_us = 1000 * (self.place.tick_ms or timeout_us // 2000)
+        tick_us = 1000 * (self.target.tick_ms or timeout_us // 2000)
         return measured(
             samples,
             sizes,
             servers=askers,
             tick_us=tick_us,
             timeout_us=timeout_us,
-            phase_us=-(self.begin_ns // 1000) % tick_us if self.place.knows_phase else None,
+            phase_us=-(self.begin_ns // 1000) % tick_us if self.target.knows_phase else None,
         )
 
-    # --- asking ------------------------------------------------------------------------
+    # --- requests ------------------------------------------------------------------------
 
     def _make(self) -> MemberProcess:
-        return MemberProcess(self.folder / "errors", lambda *heard: self.heard.put(heard))
+        return MemberProcess(
+            self.folder / "errors", lambda *messages: self.messages.put(messages)
+        )
 
     def _errors(self) -> str:
-        said = (self.folder / "errors").read_text(errors="replace").strip()
-        return said.rpartition("\n")[2] or "it said nothing"
+        output = (self.folder / "errors").read_text(errors="replace").strip()
+        return output.rpartition("\n")[2] or "no output"
 
     def _ask(self, sizes: Sizes, number: int, address: str) -> Samples:
-        """Let one server be asked; the first of them has its watches fired as well."""
+        """Measure one server; the first one has its watches measured too."""
         is_watched = number == 0
         procedure = Procedure(sizes, is_watched)
         names = [f"{WATCHER}/{number}"] if is_watched else []
@@ -155,7 +196,7 @@ class _Run:
     def _begin(
         self, member: MemberProcess, name: str, procedure: Procedure, address: str
     ) -> MemberProcess:
-        program = Program(procedure.turn, Me(name), None)
+        program = Program(procedure.turn, ProgramIdentity(name), None)
         member.begin(
             Job(
                 name,
@@ -164,34 +205,34 @@ class _Run:
                 address,
                 self.chroot,
                 TIMEOUT_MS,
-                str(self._diary(name)),
+                str(self._trace_file(name)),
                 str(self.folder / "cluster.json"),
                 self.begin_ns,
                 {},
-                kazoo=tuple(self.place.options.items()),
+                kazoo=tuple(self.target.options.items()),
             )
         )
         return member
 
-    def _diary(self, name: str) -> Path:
+    def _trace_file(self, name: str) -> Path:
         return self.folder / f"{name.replace('/', '-')}.jsonl"
 
     def _rows(self, name: str) -> list[Row]:
-        lines = self._diary(name).read_bytes().splitlines()
+        lines = self._trace_file(name).read_bytes().splitlines()
         return [msgspec.json.decode(line) for line in lines]
 
     def _wait_for(self, members: list[MemberProcess]) -> None:
-        """Wait until these are gone."""
-        ends = time.monotonic() + PATIENCE_S
+        """Wait until these processes have ended."""
+        ends = time.monotonic() + TIMEOUT_S
         left = list(members)
         try:
             while left:
                 try:
-                    member, message = self.heard.get(timeout=LOOK_S)
+                    member, message = self.messages.get(timeout=POLL_S)
                 except Empty:
                     if time.monotonic() > ends:
                         raise NoMeasurement(
-                            f"{left[0].node} was not done within {PATIENCE_S:g} s; is the "
+                            f"{left[0].node} was not done within {TIMEOUT_S:g} s; is the "
                             "connection slow, or a server overloaded? try --quick"
                         ) from None
                     continue
@@ -208,45 +249,49 @@ class _Run:
     # --- expiry ------------------------------------------------------------------------
 
     def _expiry(self, sizes: Sizes) -> Samples:
-        """Let sessions fall silent throughout a tick, and see when they end."""
-        self.tell(f"{sizes.sessions} sessions fall silent")
+        """Silence sessions evenly throughout a tick, and measure when they expire."""
+        self.progress(f"{sizes.sessions} sessions fall silent")
         procedure = Procedure(sizes)
         rows: list[Row] = []
-        watching = self._guest(f"{OBSERVER}/0", procedure, rows)
+        watching = self._idle_session(f"{OBSERVER}/0", procedure, rows)
         watching.thread.start()
         self._until(rows, OBSERVER, "exists", sizes.sessions)
-        silent = [self._guest(f"{SLEEPER}/{at}", procedure, rows) for at in range(sizes.sessions)]
-        apart_s = (self.place.tick_ms or 2000) / 1000 / sizes.sessions
-        for guest in silent:
+        silent = [
+            self._idle_session(f"{SLEEPER}/{at}", procedure, rows) for at in range(sizes.sessions)
+        ]
+        apart_s = (self.target.tick_ms or 2000) / 1000 / sizes.sessions
+        for idle_session in silent:
             began = time.monotonic()
-            node = guest.thread.name
-            guest.thread.start()
+            node = idle_session.thread.name
+            idle_session.thread.start()
             self._until(rows, node, "create", 1)
-            guest.fall_silent()
+            idle_session.fall_silent()
             time.sleep(max(apart_s - (time.monotonic() - began), 0))
-        self.tell("waiting until these sessions have expired")
-        watching.thread.join(PATIENCE_S)
+        self.progress("waiting until these sessions have expired")
+        watching.thread.join(TIMEOUT_S)
         if watching.thread.is_alive():
-            raise NoMeasurement(f"not all sessions have expired within {PATIENCE_S:g} s")
+            raise NoMeasurement(f"not all sessions have expired within {TIMEOUT_S:g} s")
         return Samples(rows)
 
-    def _guest(self, node: str, procedure: Procedure, rows: list[Row]) -> Guest:
-        program = Program(procedure.turn, Me(node), None)
+    def _idle_session(self, node: str, procedure: Procedure, rows: list[Row]) -> IdleSession:
+        program = Program(procedure.turn, ProgramIdentity(node), None)
 
-        def connect(hear: Hear) -> Client:
-            hosts = ",".join(self.place.addresses)
-            return Client(hosts, self.chroot, SHORT_MS, hear, self.place.options)
+        def connect(on_event: OnEvent) -> Client:
+            hosts = ",".join(self.target.addresses)
+            return Client(hosts, self.chroot, SHORT_MS, on_event, self.target.options)
 
-        guest = Guest(program, Notes(node, "", self.begin_ns, rows.append), connect)
-        self.guests.append(guest)
-        return guest
+        idle_session = IdleSession(
+            program, RowWriter(node, "", self.begin_ns, rows.append), connect
+        )
+        self.idle_sessions.append(idle_session)
+        return idle_session
 
     def _until(self, rows: list[Row], node: str, word: str, number: int) -> None:
-        """Wait until a program has so many answers of this kind."""
+        """Wait until a program has received this many answers of this kind."""
         ends = time.monotonic() + READY_WITHIN_S
         while (
             sum(
-                row[2] == "answers" and row[1].startswith(node) and row[8]["op"] == word
+                row[2] == EventKind.RESPONSE and row[1].startswith(node) and row[8]["op"] == word
                 for row in list(rows)
             )
             < number
@@ -259,5 +304,5 @@ class _Run:
             time.sleep(0.002)
 
     def _timeout_us(self) -> int:
-        """What the server has granted the sleepers."""
-        return self.guests[-1].driver.client.granted_ms * 1000
+        """The session timeout that the server has granted the sleepers."""
+        return self.idle_sessions[-1].driver.client.granted_ms * 1000

@@ -1,21 +1,22 @@
-"""One client of a real ZooKeeper: kazoo, with everything it says in one queue.
+"""One client of a live ZooKeeper: kazoo, with everything it reports in one queue.
 
 Why one queue
-  kazoo hands replies, watch events and changes of its state to three threads, and then a
-  program can see newer data before the event that announces it. Here all of them are put
-  into one queue by the thread that reads the socket, in the order in which they came.
+  kazoo passes replies, watch events and state changes to three threads, and then a program
+  can see newer data before the event that announces it. Here the thread that reads the
+  socket puts all of them into one queue, in the order of their arrival.
 
 Why a lock
-  kazoo begins the next session by itself, and a request that is queued at that moment
-  runs in it; one that is queued while the connection is down runs when it is back. A
-  program must never be answered by a session it does not know of. So a request is handed
-  to kazoo under a lock that whoever takes down a change of state holds too, and whatever
-  kazoo still had queued at such a change is refused.
+  kazoo starts the next session by itself. A request that is queued at that moment runs in
+  the new session; one that is queued while the connection is down runs when it is back. A
+  program must never be answered by a session that it does not know of. So a request is
+  passed to kazoo under a lock that a state change takes too, and a state change refuses
+  whatever kazoo still had queued.
 """
 
 from __future__ import annotations
 
 import logging
+import math
 import socket
 import threading
 import time
@@ -30,54 +31,57 @@ from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.states import Callback, EventType, KazooState, WatchedEvent
 from kazoo.retry import KazooRetry
 
-from model.answers import Fired, Happening
-from model.errors import ConnectionLoss, Failure, SessionExpired
-from model.operations import Operation
-from real.connection import Connection, ready, send
-from real.requests import Answers, UnknownError, request_for
+from watchkeeper.model.actor.errors import ConnectionLoss, Failure, SessionExpired
+from watchkeeper.model.actor.events import Fired, WatchEventType
+from watchkeeper.model.actor.operations import Operation
+from watchkeeper.real.client.attempts import AttemptLimit
+from watchkeeper.real.client.codec import Answers, UnknownError, request_for
+from watchkeeper.real.client.connection import Connection, ready, send
 
 State = Literal["new", "connected", "suspended", "expired", "closed"]
 
-HAPPENINGS = {
-    EventType.CREATED: Happening.CREATED,
-    EventType.DELETED: Happening.DELETED,
-    EventType.CHANGED: Happening.CHANGED,
-    EventType.CHILD: Happening.CHILDREN,
+WATCH_EVENTS = {
+    EventType.CREATED: WatchEventType.CREATED,
+    EventType.DELETED: WatchEventType.DELETED,
+    EventType.CHANGED: WatchEventType.CHANGED,
+    EventType.CHILD: WatchEventType.CHILDREN,
 }
 
 FIRST_RETRY_S, LONGEST_RETRY_S = 0.05, 1.0
 
 
-class Said(NamedTuple):
+class ClientEvent(NamedTuple):
     """Something that came from ZooKeeper, and when."""
 
     at_ns: int
-    life: int
-    """The number of the session that it belongs to, from 1."""
-    what: Any
+    generation: int
+    """The session it belongs to: 1 for the client's first session, 2 for the next, and so on."""
+    content: Any
     """A Reply, a Fired, or the new state of the connection."""
+    zxid: int = 0
+    """The zxid of the change, if it is a Fired; 0 from a server older than 3.9."""
 
 
 class Reply(NamedTuple):
-    """The answer to a request."""
+    """The answer to a request; `ticket` is the number that `submit` returned."""
 
     ticket: int
     answer: Any
     zxid: int
 
 
-class _Now:
-    """Stands in for a queue of kazoo's: what is put in is done at once, by whoever puts it."""
+class _InlineQueue:
+    """Replaces a queue of kazoo's: the caller of `put` runs the item immediately."""
 
     def put(self, call: Callable[[], object]) -> None:
         call()
 
 
-class Everybody(dict[str, Any]):
-    """Stands in for kazoo's tables of watchers: whatever fires, whoever left it, one is told.
+class WatcherTable(dict[str, Any]):
+    """Replaces kazoo's tables of watchers: every event is passed to one function.
 
-    kazoo forgets a watcher when it has fired, so that it cannot serve watches that stay; and
-    which watches there are is the server's affair.
+    kazoo forgets a watcher once it has fired, which does not work for persistent watches. Which
+    watches exist is known to the server; this client does not track them.
     """
 
     def __init__(self, fired: Callable[[WatchedEvent], None]) -> None:
@@ -85,119 +89,128 @@ class Everybody(dict[str, Any]):
         self.fired = fired
 
     def __missing__(self, path: str) -> set[Any]:
-        """Where kazoo puts the watcher of a read; nobody looks there."""
+        """Where kazoo adds the watcher of a read; the set is discarded."""
         return set()
 
     def pop(self, path: str, default: Any = None) -> Any:
-        """Whom kazoo calls for an event."""
+        """The watchers that kazoo calls for an event."""
         return [self.fired]
 
 
-class OneThread(SequentialThreadingHandler):  # type: ignore[misc]
+class InlineHandler(SequentialThreadingHandler):  # type: ignore[misc]
     """kazoo's handler without its two worker threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, limit: AttemptLimit) -> None:
         super().__init__()
-        self.completion_queue = self.callback_queue = _Now()
+        self._limit = limit
+        self.completion_queue = self.callback_queue = _InlineQueue()
         self._last_event: WatchedEvent | None = None
 
     def start(self) -> None:
-        """Begin; there is nothing to start."""
+        """Mark the handler as running; there is no thread to start."""
         self._running = True
 
     def stop(self) -> None:
-        """End; there is nothing to stop."""
+        """Mark the handler as stopped; there is no thread to stop."""
         self._running = False
+
+    def create_connection(
+        self, *arguments: Any, timeout: float = math.inf, **options: Any
+    ) -> Any:
+        """Connect to a server, within the limit of one attempt."""
+        timeout = self._limit.of(timeout)
+        return super().create_connection(*arguments, timeout=timeout, **options)
 
     def select(
         self, reading: list[Any], writing: list[Any], _: list[Any], timeout: float | None = None
     ) -> tuple[list[Any], list[Any], list[Any]]:
-        """Wait for sockets."""
+        """Wait for sockets; `poll` instead of `select` allows descriptors above 1023."""
         return *ready(reading, writing, timeout), []
 
     def dispatch_callback(self, callback: Callback) -> None:
-        """Call a watcher; one that had two watches at a path hears of one event once."""
+        """Call a watcher; two watches at one path produce one call for one event."""
         (event,) = callback.args
         if event is not self._last_event:
             self._last_event = event
             callback.func(event)
 
 
-class Asked:
-    """Takes the answer to a request from kazoo, and says it."""
+class PendingRequest:
+    """Receives the answer to one request from kazoo and emits it."""
 
-    __slots__ = ("answers", "client", "life", "operation", "ticket")
+    __slots__ = ("answers", "client", "generation", "operation", "ticket")
 
     def __init__(self, client: Client, operation: Operation[Any], answers: Answers) -> None:
         self.client = client
         self.operation = operation
         self.answers = answers
-        self.life = client.life
+        self.generation = client.generation
         self.ticket = client.next_ticket()
 
     def set(self, response: Any) -> None:
-        """Take what a server has answered."""
+        """Translate the response of a server and emit it."""
         try:
             answer = self.answers.of(self.operation, response)
         except UnknownError as error:  # for the program's thread; this one is kazoo's
             answer = error
-        self.client.say(Reply(self.ticket, answer, self.client.last_zxid), self.life)
+        self.client.emit(Reply(self.ticket, answer, self.client.last_zxid), self.generation)
 
     set_exception = set
 
 
 class Client:
-    """A client. What it hears goes to `hear`, which must not take long."""
+    """A ZooKeeper client; `on_event` gets each ClientEvent and must return quickly."""
 
     def __init__(
         self,
         hosts: str,
         chroot: str,
         timeout_ms: int,
-        hear: Callable[[Said], None],
+        on_event: Callable[[ClientEvent], None],
         options: Mapping[str, Any] | None = None,
     ) -> None:
-        """`options` go to kazoo as they are: `auth_data`, `use_ssl`, `ca` and so on."""
+        """`options` are passed to kazoo unchanged: `auth_data`, `use_ssl`, `ca` and so on."""
         self.prefix = chroot
-        self.hear = hear
+        self.on_event = on_event
         self.state: State = "new"
-        self.life = 0
+        self.generation = 0
         self.slowest_ns = 0
-        """The longest that a call of ours has kept a thread of kazoo's."""
+        """The longest time that `on_event` has blocked kazoo's thread."""
         self._lock = threading.Lock()
         self._tickets = 0
         logger = logging.getLogger("watchkeeper.kazoo")
         logger.setLevel(logging.CRITICAL)
+        limit = AttemptLimit()
         self._kazoo = KazooClient(
             hosts,
             timeout=timeout_ms / 1000,
-            handler=OneThread(),
+            handler=InlineHandler(limit),
             connection_retry=KazooRetry(
                 max_tries=-1, delay=FIRST_RETRY_S, max_delay=LONGEST_RETRY_S, ignore_expire=False
             ),
             logger=logger,
             **(options or {}),
         )
-        self._connection = Connection(self._kazoo)
-        self._kazoo.add_listener(self._changed)
+        self._connection = Connection(self._kazoo, limit)
+        self._kazoo.add_listener(self._state_changed)
 
     @property
     def granted_ms(self) -> int:
-        """The session timeout that the server has granted; 0 before there was a session."""
+        """The session timeout that the server has granted; 0 before the first session."""
         return self._connection.granted_ms
 
     @property
     def session(self) -> int:
-        """The session, as ZooKeeper numbers it; 0 for none."""
+        """ZooKeeper's session id; 0 without a session."""
         return int(self._kazoo._session_id or 0)
 
     @property
     def last_zxid(self) -> int:
-        """The number of the last write that a server has told of."""
+        """The zxid of the last write that a server has reported."""
         return int(self._kazoo.last_zxid)
 
     def start(self) -> None:
-        """Begin to connect."""
+        """Begin to connect; returns immediately."""
         self._kazoo.start_async()
 
     def close(self) -> None:
@@ -207,7 +220,7 @@ class Client:
         self.state = "closed"
 
     def abandon(self) -> None:
-        """Leave as a process does that is killed: the session goes on until it expires."""
+        """Disconnect like a killed process: the session lives until it expires."""
         if self.state == "closed":
             return
         self._kazoo._stopped.set()
@@ -220,66 +233,78 @@ class Client:
         self.state = "closed"
 
     def make_chroot(self) -> bool:
-        """Make the znodes of the chroot where they are missing; False if the session broke."""
+        """Create the missing znodes of the chroot; False if the session broke."""
         try:
             self._kazoo.ensure_path(self.prefix)
         except (KazooConnectionLoss, ConnectionClosedError, SessionExpiredError):
             return False
         return True
 
-    # --- asking ------------------------------------------------------------------------
+    # --- requests ------------------------------------------------------------------------
 
-    def submit(self, operations: tuple[Operation[Any], ...], life: int) -> list[int] | Failure:
-        """Send requests of a session back to back; their tickets, or why none was sent."""
+    def submit(
+        self, operations: tuple[Operation[Any], ...], generation: int
+    ) -> list[int] | Failure:
+        """Send requests of one session back to back; return their tickets.
+
+        Returns a Failure instead if nothing was sent: the session is over, or there is no
+        connection.
+        """
         path = operations[0].path if operations else ""
         with self._lock:
-            if self.life != life or self.state in ("expired", "closed"):
+            if self.generation != generation or self.state in ("expired", "closed"):
                 return Failure(SessionExpired, path)
             if self.state != "connected":
                 return Failure(ConnectionLoss, path, sent=False)
             answers = Answers(self.prefix, self.session)
             requests = [
-                (request_for(one, self.prefix, self._fired), Asked(self, one, answers))
-                for one in operations
+                (
+                    request_for(operation, self.prefix, self._fired),
+                    PendingRequest(self, operation, answers),
+                )
+                for operation in operations
             ]
             send(self._kazoo, requests)
-            return [asked.ticket for _, asked in requests]
+            return [pending.ticket for _, pending in requests]
 
     def next_ticket(self) -> int:
-        """A number for a request that no other has had."""
+        """Return a number that no other request has."""
         self._tickets += 1
         return self._tickets
 
-    # --- hearing: in kazoo's thread -----------------------------------------------------
+    # --- events: in kazoo's thread ---------------------------------------------------------
 
-    def say(self, what: Any, life: int) -> None:
-        """Say what has come, of the session of this number."""
+    def emit(self, content: Any, generation: int, *, zxid: int = 0) -> None:
+        """Pass on what has arrived in the session of this generation."""
         now = time.monotonic_ns()
-        self.hear(Said(now, life, what))
+        self.on_event(ClientEvent(now, generation, content, zxid))
         self.slowest_ns = max(self.slowest_ns, time.monotonic_ns() - now)
 
     def _fired(self, event: WatchedEvent) -> None:
-        if event.type in HAPPENINGS:
+        if event.type in WATCH_EVENTS:
             path = event.path[len(self.prefix) :] if self.prefix else event.path
-            self.say(Fired(HAPPENINGS[event.type], path or "/"), self.life)
+            fired = Fired(WATCH_EVENTS[event.type], path or "/")
+            self.emit(fired, self.generation, zxid=self._connection.frame_zxid)
 
-    def _changed(self, state: str) -> None:
+    def _state_changed(self, state: str) -> None:
         with self._lock:
             if state == KazooState.CONNECTED:
-                everybody = Everybody(self._fired)
-                self._kazoo._data_watchers = self._kazoo._child_watchers = everybody
+                watchers = WatcherTable(self._fired)
+                # kazoo replaces its tables when a session ends: set them at every connection.
+                self._kazoo._data_watchers = self._kazoo._child_watchers = watchers
+                # Reconnecting within a session keeps its generation.
                 if self.state in ("new", "expired"):
-                    self.life += 1
+                    self.generation += 1
                 self.state = "connected"
             elif state == KazooState.SUSPENDED:
                 self.state = "suspended"
                 self._refuse_queued()
             else:
                 self.state = "expired"
-            self.say(self.state, self.life)
+            self.emit(self.state, self.generation)
 
     def _refuse_queued(self) -> None:
-        """Requests that kazoo took in the last moment must not wait for the next connection."""
+        """Fail the requests that kazoo queued last: they must not run on the next connection."""
         queued = self._kazoo._queue
         while queued:
             _, result = queued.popleft()

@@ -1,8 +1,8 @@
-"""The model's operations as requests of kazoo, and kazoo's responses as the model's answers.
+"""The model's operations as kazoo requests, and kazoo's responses as the model's answers.
 
-kazoo's public calls check paths, add defaults and wrap answers; a live run has to ask
-exactly what the simulation asks. So the requests beneath those calls are used, one table
-of them. Those that kazoo lacks are written here.
+kazoo's public calls check paths, add defaults and wrap answers; a live run has to send
+exactly what the simulation sends. So this module uses the requests beneath those calls, in
+one table, and defines those that kazoo lacks.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from kazoo.protocol import serialization as wire
 from kazoo.protocol.states import ZnodeStat
 from kazoo.security import ACL, Id
 
-from model import errors
-from model.answers import Seen, Stat
-from model.errors import Failure
-from model.operations import (
+from watchkeeper.model.actor import errors
+from watchkeeper.model.actor.errors import Failure
+from watchkeeper.model.actor.events import Stat, ZnodeView
+from watchkeeper.model.actor.operations import (
     Acl,
     AddWatch,
     Check,
@@ -44,7 +44,7 @@ EPHEMERAL, SEQUENTIAL = 1, 2
 
 @dataclass(frozen=True)
 class GetEphemeralsRequest:
-    """Opcode 103: the ephemerals of my own session, below a path."""
+    """Opcode 103: the ephemerals of this session below a path."""
 
     path: str
     type: ClassVar[int] = 103
@@ -55,7 +55,7 @@ class GetEphemeralsRequest:
 
     @classmethod
     def deserialize(cls, data: bytes, offset: int) -> list[str]:
-        """The response: paths."""
+        """The response: a list of paths."""
         (count,) = struct.unpack_from("!i", data, offset)
         offset += 4
         paths = []
@@ -67,7 +67,7 @@ class GetEphemeralsRequest:
 
 @dataclass(frozen=True)
 class AddWatchRequest:
-    """Opcode 106: leave a watch that stays, on one znode or on all below it too."""
+    """Opcode 106: set a persistent watch on one znode, or on its whole subtree."""
 
     path: str
     recursive: bool
@@ -84,7 +84,7 @@ class AddWatchRequest:
 
 @dataclass(frozen=True)
 class RemoveWatchesRequest:
-    """Opcode 18: take back every watch of this session at a path."""
+    """Opcode 18: remove every watch of this session at a path."""
 
     path: str
     type: ClassVar[int] = 18
@@ -104,7 +104,7 @@ Watcher = Callable[[Any], None]
 
 
 def request_for(operation: Operation[Any], prefix: str, watcher: Watcher) -> Any:
-    """The request of kazoo for an operation; paths are below `prefix`, a chroot or nothing."""
+    """Return kazoo's request for an operation; its path is relative to `prefix` (the chroot)."""
     path = f"{prefix}{operation.path}"
     if prefix and operation.path == "/" and not isinstance(operation, Multi):
         path = prefix  # no path but the root ends in a slash
@@ -121,25 +121,27 @@ def _acls(acl: tuple[Acl, ...]) -> list[ACL]:
 
 def _multi(operation: Multi, path: str, watcher: Watcher) -> Any:
     prefix = path[: len(path) - len(operation.path)]
-    return wire.Transaction([request_for(one, prefix, watcher) for one in operation.operations])
+    return wire.Transaction([request_for(part, prefix, watcher) for part in operation.operations])
 
 
 REQUESTS: dict[type[Operation[Any]], Callable[[Any, str, Watcher], Any]] = {
-    Create: lambda ask, path, _: wire.Create(path, ask.data, _acls(ask.acl), _flags(ask)),
-    Delete: lambda ask, path, _: wire.Delete(path, ask.version),
-    SetData: lambda ask, path, _: wire.SetData(path, ask.data, ask.version),
-    SetAcl: lambda ask, path, _: wire.SetACL(path, _acls(ask.acl), ask.version),
-    Check: lambda ask, path, _: wire.CheckVersion(path, ask.version),
-    Exists: lambda ask, path, watcher: wire.Exists(path, watcher if ask.watch else None),
-    GetData: lambda ask, path, watcher: wire.GetData(path, watcher if ask.watch else None),
-    GetChildren: lambda ask, path, watcher: wire.GetChildren(
-        path, watcher if ask.watch else None
+    Create: lambda effect, path, _: wire.Create(
+        path, effect.data, _acls(effect.acl), _flags(effect)
     ),
-    GetAcl: lambda ask, path, _: wire.GetACL(path),
-    GetEphemerals: lambda ask, path, _: GetEphemeralsRequest(path),
-    Sync: lambda ask, path, _: wire.Sync(path),
-    AddWatch: lambda ask, path, _: AddWatchRequest(path, ask.recursive),
-    RemoveWatches: lambda ask, path, _: RemoveWatchesRequest(path),
+    Delete: lambda effect, path, _: wire.Delete(path, effect.version),
+    SetData: lambda effect, path, _: wire.SetData(path, effect.data, effect.version),
+    SetAcl: lambda effect, path, _: wire.SetACL(path, _acls(effect.acl), effect.version),
+    Check: lambda effect, path, _: wire.CheckVersion(path, effect.version),
+    Exists: lambda effect, path, watcher: wire.Exists(path, watcher if effect.watch else None),
+    GetData: lambda effect, path, watcher: wire.GetData(path, watcher if effect.watch else None),
+    GetChildren: lambda effect, path, watcher: wire.GetChildren(
+        path, watcher if effect.watch else None
+    ),
+    GetAcl: lambda effect, path, _: wire.GetACL(path),
+    GetEphemerals: lambda effect, path, _: GetEphemeralsRequest(path),
+    Sync: lambda effect, path, _: wire.Sync(path),
+    AddWatch: lambda effect, path, _: AddWatchRequest(path, effect.recursive),
+    RemoveWatches: lambda effect, path, _: RemoveWatchesRequest(path),
     Multi: _multi,
 }
 """Operation -> its request."""
@@ -149,14 +151,14 @@ REQUESTS: dict[type[Operation[Any]], Callable[[Any, str, Watcher], Any]] = {
 
 
 class Answers:
-    """Makes answers of one session's responses: whose an ephemeral is depends on the session."""
+    """Translates the responses of one session; which ephemerals are its own depends on it."""
 
     def __init__(self, prefix: str, session: int) -> None:
         self.prefix = prefix
         self.session = session
 
     def of(self, operation: Operation[Any], response: Any) -> Any:
-        """The answer to an operation."""
+        """Return the answer to an operation, or a Failure."""
         if isinstance(response, Exception):
             return failure(operation, response)
         kind = type(operation)
@@ -164,19 +166,19 @@ class Answers:
             return self._of_multi(operation, response)  # type: ignore[arg-type]
         if kind is Create or kind is Sync:
             return self._local(response)
-        if kind in NOTHING_TO_SAY:
+        if kind in WITHOUT_RESULT:
             return None
         if kind is SetData:
             return response.version
         if kind is SetAcl:
             return response.aversion
         if kind is Exists:
-            return None if response is None else self._seen(None, response)
+            return None if response is None else self._view(None, response)
         if kind is GetData:
-            return self._seen(*response)
+            return self._view(*response)
         if kind is GetAcl:
             entries, _ = response
-            return tuple(Acl(one.perms, one.id.scheme, one.id.id) for one in entries)
+            return tuple(Acl(entry.perms, entry.id.scheme, entry.id.id) for entry in entries)
         if kind is GetEphemerals:
             return tuple(sorted(map(self._local, response)))
         assert kind is GetChildren, f"{kind.__name__} has no answer here"
@@ -184,36 +186,36 @@ class Answers:
 
     def _of_multi(self, multi: Multi, responses: list[Any]) -> Any:
         for index, (part, response) in enumerate(zip(multi.operations, responses, strict=True)):
-            if isinstance(response, Exception) and not _is_fallout(response):
+            if isinstance(response, Exception) and not _is_rolled_back(response):
                 cause = failure(part, response)
                 return Failure(errors.TransactionFailed, part.path, index=index, cause=cause)
         return tuple(map(self.of, multi.operations, responses))
 
     def _local(self, path: str) -> str:
-        """A path without the chroot; a path in a multi has lost it already."""
+        """A path without the chroot; kazoo has already removed it from a path in a multi."""
         return path[len(self.prefix) :] or "/" if path.startswith(self.prefix) else path
 
-    def _seen(self, data: bytes | None, stat: ZnodeStat) -> Seen:
+    def _view(self, data: bytes | None, stat: ZnodeStat) -> ZnodeView:
         mine = stat.ephemeralOwner != 0 and stat.ephemeralOwner == self.session
-        return Seen(data, stat.version, mine, Stat(*stat))
+        return ZnodeView(data, stat.version, mine, Stat(*stat))
 
 
-NOTHING_TO_SAY = frozenset({Delete, Check, AddWatch, RemoveWatches})
+WITHOUT_RESULT = frozenset({Delete, Check, AddWatch, RemoveWatches})
 
 
-def _is_fallout(error: Exception) -> bool:
-    """Whether this stands for an operation of a multi that another one took down."""
+def _is_rolled_back(error: Exception) -> bool:
+    """Whether this part of a multi only failed because another part failed."""
     return isinstance(error, exceptions.RolledBackError | exceptions.RuntimeInconsistency)
 
 
 FAILURES: dict[int, type[errors.ZooKeeperError]] = {
     kind.code: kind for kind in errors.ZooKeeperError.__subclasses__() if kind.code
 }
-"""The protocol's number of an error -> the model's class."""
+"""ZooKeeper's error code -> the model's class."""
 
 
 def failure(operation: Operation[Any], error: Exception) -> Failure:
-    """What a program is told of an error of kazoo."""
+    """Return the Failure for an error of kazoo; raises UnknownError if there is none."""
     code = getattr(error, "code", None)
     if isinstance(error, exceptions.ConnectionClosedError):
         return Failure(errors.ConnectionLoss, operation.path)
@@ -224,7 +226,7 @@ def failure(operation: Operation[Any], error: Exception) -> Failure:
 
 
 class UnknownError(RuntimeError):
-    """kazoo raised something that stands for no error of ZooKeeper."""
+    """kazoo raised an error that corresponds to no error of ZooKeeper."""
 
     def __init__(self, operation: Operation[Any], error: Exception) -> None:
         super().__init__(

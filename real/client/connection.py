@@ -1,12 +1,13 @@
-"""kazoo's connection, made to carry many requests at once.
+"""kazoo's connection, changed to carry many requests at once.
 
-kazoo sends and reads one frame at a time: for each request a wake-up, and for each request
-and each answer several looks whether the socket is ready. Members read in batches, and
-when a member joins, all of them do so at once. Here whatever is queued leaves in one
-write; whatever has come is read in one go and handled before anybody waits again.
+kazoo sends and reads one frame at a time: one wake-up for each request, and several polls of
+the socket for each request and each answer. Members read in batches, and when a member
+joins, all of them do so at once. Here all queued requests leave in one write, and all
+received frames are read in one call and handled before the next wait.
 
-All that kazoo decides stays kazoo's: sessions, pings, where to connect, and what befalls
-requests when a connection breaks.
+kazoo still decides about sessions, pings, where to connect, and which error a request gets
+when a connection breaks. The class overrides kazoo's private methods; the tests in
+tests/real/client/test_connection.py fail if a release of kazoo changes them.
 """
 
 from __future__ import annotations
@@ -22,10 +23,12 @@ from kazoo.protocol.connection import AUTH_XID, CLOSE_RESPONSE, ConnectionHandle
 from kazoo.protocol.serialization import Auth, int_int_struct, int_struct
 from kazoo.protocol.states import KeeperState
 
+from watchkeeper.real.client.attempts import AttemptLimit
+
 MOST_BYTES = 65_536
-"""What is read in one go."""
+"""The size of one read."""
 MOST_REQUESTS = 200
-"""How many requests leave in one go; between two goes answers are read."""
+"""The most requests in one write; answers are read between two writes."""
 LAST_XID = 2**31 - 1
 
 REFUSALS = {
@@ -33,19 +36,19 @@ REFUSALS = {
     KeeperState.CLOSED: ConnectionClosedError,
     KeeperState.EXPIRED_SESSION: SessionExpiredError,
 }
-"""State of kazoo's -> what it refuses a request with."""
+"""State of kazoo -> the error that it refuses a request with."""
 
 Request = tuple[Any, Any]
-"""A request, and what takes its answer: `set(value)` or `set_exception(error)` is called."""
+"""A request and the receiver of its answer, with `set(value)` and `set_exception(error)`."""
 
 
 def ready(
     reading: Iterable[Any], writing: Iterable[Any], timeout_s: float | None
 ) -> tuple[list[Any], list[Any]]:
-    """Wait until one of these sockets can be read or written; those that can."""
+    """Wait until sockets can be read or written; return the readable and the writable ones."""
     poll = select.poll()
-    readers = {one.fileno(): one for one in reading}
-    writers = {one.fileno(): one for one in writing}
+    readers = {reader.fileno(): reader for reader in reading}
+    writers = {writer.fileno(): writer for writer in writing}
     for number in readers:
         poll.register(number, select.POLLIN)
     for number in writers:
@@ -58,7 +61,7 @@ def ready(
 
 
 def send(client: KazooClient, requests: list[Request]) -> None:
-    """Queue requests back to back, and wake the connection once."""
+    """Queue requests back to back and wake the connection once."""
     refusal = REFUSALS.get(client._state)
     if refusal is None:
         client._queue.extend(requests)
@@ -70,7 +73,7 @@ def send(client: KazooClient, requests: list[Request]) -> None:
 
 
 def _wake(connection: ConnectionHandler) -> bool:
-    """Let a connection look at its queue; False for one that has been closed."""
+    """Make a connection look at its queue; False for a closed one."""
     try:
         connection._write_sock.send(b"\0")
     except (AttributeError, OSError):
@@ -83,36 +86,49 @@ class Connection(ConnectionHandler):  # type: ignore[misc]
 
     _xid: int
 
-    def __init__(self, client: KazooClient) -> None:
-        """Take the place of the connection that a client has been made with."""
+    def __init__(self, client: KazooClient, limit: AttemptLimit) -> None:
+        """Replace the connection that a kazoo client was created with."""
         super().__init__(
             client,
             client._connection.retry_sleeper,
             logger=client._connection.logger,
             sasl_options=client._connection.sasl_options,
         )
+        self._limit = limit
         self._received = bytearray()
         self.granted_ms = 0
-        """The session timeout that the server has granted; 0 before there was a session."""
+        """The session timeout that the server has granted; 0 before the first session."""
+        self.frame_zxid = 0
+        """The zxid in the frame that was read last; 0 if it had none."""
         client._connection = self
 
     def _connect(self, *address: Any) -> Any:
         self._received.clear()  # what is left of an earlier connection
-        read_ms, connect_ms = super()._connect(*address)
+        with self._limit.attempt():
+            read_ms, connect_ms = super()._connect(*address)
         self.granted_ms = round(read_ms * 3 / 2)  # kazoo tells two thirds of it, in milliseconds
         return read_ms, connect_ms
+
+    def _invoke(self, timeout: float, *request: Any, **options: Any) -> Any:
+        return super()._invoke(self._limit.of(timeout), *request, **options)
 
     # --- reading -----------------------------------------------------------------------
 
     def _read_socket(self, read_timeout: float) -> Any:
-        """Read what there is, and handle every frame of it."""
+        """Read from the socket once and handle every complete frame."""
         while True:
             response = super()._read_socket(read_timeout)
             if response == CLOSE_RESPONSE or not self._has_more():
                 return response
 
+    def _read_header(self, timeout: float) -> Any:
+        """Read a frame; keep its zxid, which kazoo reads past if the frame is a watch event."""
+        header, *rest = super()._read_header(timeout)
+        self.frame_zxid = max(header.zxid, 0)
+        return header, *rest
+
     def _has_more(self) -> bool:
-        """Whether there is a frame that a look at the socket would not tell of."""
+        """Whether a frame is buffered, which polling the socket would not show."""
         pending = getattr(self._socket, "pending", None)  # only encrypted sockets have it
         if pending is not None and pending() > 0:
             return True
@@ -150,7 +166,7 @@ class Connection(ConnectionHandler):  # type: ignore[misc]
     # --- writing -----------------------------------------------------------------------
 
     def _send_request(self, read_timeout: float, connect_timeout: float) -> None:
-        """Send what is queued."""
+        """Send the queued requests in one write."""
         queue = self.client._queue
         self._read_sock.recv(MOST_BYTES)  # the wake-ups; what they announced is in the queue
         message = bytearray()
@@ -158,6 +174,8 @@ class Connection(ConnectionHandler):  # type: ignore[misc]
         for at in range(min(len(queue), MOST_REQUESTS)):
             request, result = queue[at]
             xid = AUTH_XID if request.type == Auth.type else self._next_xid()
+            # The requests stay in the queue until the write has succeeded: if the connection
+            # breaks, kazoo itself refuses everything that is queued or pending.
             body = request.serialize()
             message += int_struct.pack(len(body) + int_int_struct.size)
             message += int_int_struct.pack(xid, request.type) + body

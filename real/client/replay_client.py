@@ -1,7 +1,8 @@
-"""A client that breaks its connection when it is told to, and can leave its watches again.
+"""A client whose connection can be broken on purpose and that can set its watches again.
 
-kazoo never leaves watches again; Java's client does so at every reconnection. Brokers, and
-consumers of the early releases, were clients of Java.
+kazoo never sets watches again after a reconnection; the Java client does, with one
+SetWatches request. Brokers and the consumers of the early releases used the Java client, so
+the replay of a schedule needs that request.
 """
 
 from __future__ import annotations
@@ -15,26 +16,26 @@ from typing import Any, ClassVar
 
 from kazoo.protocol import serialization as wire
 
-from model.errors import ConnectionLoss, Failure
-from model.operations import Operation, Sync
-from real.client import Asked, Client
-from real.connection import send
-from real.requests import Answers
-from real.wire import Session
+from watchkeeper.model.actor.errors import ConnectionLoss, Failure
+from watchkeeper.model.actor.operations import Operation, Sync
+from watchkeeper.real.client.client import Client, PendingRequest
+from watchkeeper.real.client.codec import Answers
+from watchkeeper.real.client.connection import send
+from watchkeeper.real.proxy.zk_frames import Session
 
 Watch = tuple[str, str]
-"""data, exist or child; and the path."""
+"""The kind (data, exist or child) and the path."""
 KINDS = ("data", "exist", "child")
 
 
 @dataclass(frozen=True)
 class SetWatchesRequest:
-    """Opcode 101: leave these watches, and tell me of those that have missed something."""
+    """Opcode 101: set these watches and report those that have missed a change."""
 
     zxid: int
-    """The last write that the client has heard of."""
+    """The zxid of the last write that the client has seen; the server compares against it."""
     paths: tuple[tuple[str, ...], ...]
-    """Of each kind."""
+    """The paths of each kind, in the order of KINDS."""
     type: ClassVar[int] = 101
 
     def serialize(self) -> bytes:
@@ -51,39 +52,39 @@ class SetWatchesRequest:
         """The response is empty."""
 
 
-class _Nothing(Answers):
-    """What an empty response is made into."""
+class _EmptyAnswers(Answers):
+    """Translates an empty response."""
 
     def of(self, operation: Operation[Any], response: Any) -> Any:
         """None, or the exception that came instead."""
         return response if isinstance(response, Exception) else None
 
 
-class LeavingClient(Client):
-    """A client of which more can be asked than a program may."""
+class ReplayClient(Client):
+    """A client with operations that programs do not have."""
 
     @property
     def identity(self) -> Session:
-        """What it takes to go on with its session from elsewhere."""
+        """The session id and password, with which another connection can continue the session."""
         number, password = self._kazoo.client_id
         return Session(number, password)
 
     def break_connection(self) -> None:
-        """Break the connection; kazoo makes another one, in the same session."""
+        """Break the connection; kazoo makes another one in the same session."""
         connection = self._connection
         if connection._socket is not None:
             with suppress(OSError):  # it was not connected
                 connection._socket.shutdown(socket.SHUT_RDWR)
 
-    def leave_again(self, watches: Iterable[Watch], zxid: int) -> int | Failure:
-        """Leave these watches again; the number under which the answer comes."""
+    def set_watches(self, watches: Iterable[Watch], zxid: int) -> int | Failure:
+        """Set these watches again; return the ticket of the answer, or why it was not sent."""
         paths = tuple(
-            tuple(f"{self.prefix}{path}" for kind, path in watches if kind == one)
-            for one in KINDS
+            tuple(f"{self.prefix}{path}" for kind, path in watches if kind == of_kind)
+            for of_kind in KINDS
         )
         with self._lock:
             if self.state != "connected":
                 return Failure(ConnectionLoss, sent=False)
-            asked = Asked(self, Sync("/"), _Nothing(self.prefix, self.session))
-            send(self._kazoo, [(SetWatchesRequest(zxid, paths), asked)])
-            return asked.ticket
+            pending = PendingRequest(self, Sync("/"), _EmptyAnswers(self.prefix, self.session))
+            send(self._kazoo, [(SetWatchesRequest(zxid, paths), pending)])
+            return pending.ticket

@@ -1,11 +1,10 @@
-"""Sets a group's offsets, if and only if no member of the group is registered.
+"""Resets a group's offsets if and only if no member of the group is registered.
 
-ZooKeeper's `multi` can check a znode's data, but has no check for "nothing is below it".
-A delete is one: it fails where there are children. So the writes go in one multi that
-begins by deleting the znode above the registrations and creating it again as it was. A
-member that registers before makes all of it fail; one that registers later reads the new
-offsets. The version of every offset is checked too, so that nothing is overwritten that
-was not shown.
+ZooKeeper's `multi` can check a znode's version, but not that a znode has no children. A
+delete does: it fails if there are children. So all writes go into one multi that first
+deletes the parent of the registrations and creates it again. A member that registers earlier
+makes the multi fail; one that registers later reads the new offsets. The version of every
+offset is checked too, so that only values that the user has seen are overwritten.
 """
 
 from __future__ import annotations
@@ -22,29 +21,31 @@ from kazoo.exceptions import (
     RuntimeInconsistency,
 )
 
-from model import registry
-from model.asks import Partition
-from model.snapshot import Snapshot
-from real.snapshot import Reader
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.audit.snapshot import Snapshot
+from watchkeeper.model.registry import paths
+from watchkeeper.real.client.snapshot import Reader
 
 MOST = 5000
-"""How many offsets fit into one multi, with room to spare below ZooKeeper's 1 MB."""
+"""The most offsets in one multi, well below ZooKeeper's limit of 1 MB."""
 
 
 class Refused(Exception):
-    """The offsets were not set, none of them; or, if unknown, perhaps all of them."""
+    """No offset was set; if `is_unknown`, perhaps all of them were."""
 
-    def __init__(self, said: str, *, is_unknown: bool = False) -> None:
-        super().__init__(said)
+    def __init__(self, message: str, *, is_unknown: bool = False) -> None:
+        super().__init__(message)
         self.is_unknown = is_unknown
 
 
-def reset(reader: Reader, snapshot: Snapshot, group: str, wanted: Mapping[Partition, int]) -> int:
-    """Set these offsets, all or none; how many changed. Raises Refused, in a sentence."""
+def reset(
+    reader: Reader, snapshot: Snapshot, group: str, offsets: Mapping[Partition, int]
+) -> int:
+    """Set these offsets, all or none; return how many changed. Raises Refused with the reason."""
     _check(snapshot, group)
     writes = {
-        registry.offset(group, partition): registry.encode_number(value)
-        for partition, value in wanted.items()
+        paths.offset(group, partition): paths.encode_number(value)
+        for partition, value in offsets.items()
     }
     different = {
         path: data
@@ -63,13 +64,13 @@ def reset(reader: Reader, snapshot: Snapshot, group: str, wanted: Mapping[Partit
 
 def _check(snapshot: Snapshot, group: str) -> None:
     doubts = snapshot.doubts(group)
-    if registry.group_home(group) not in snapshot.nodes and not doubts:
+    if paths.group_home(group) not in snapshot.nodes and not doubts:
         raise Refused(f"there is no group {group}, so there are no offsets to reset")
     if doubts:
         raise Refused(
             f"whether group {group} is alive is not known: {doubts[0]}; nothing was set"
         )
-    alive = snapshot.children(registry.members(group))
+    alive = snapshot.children(paths.members(group))
     claims = [path for path in snapshot.nodes if _is_claim(snapshot, path, group)]
     if alive or claims:
         what = f"{alive[0]} is registered" if alive else f"{claims[0]} is claimed"
@@ -80,16 +81,16 @@ def _check(snapshot: Snapshot, group: str) -> None:
 
 
 def _is_claim(snapshot: Snapshot, path: str, group: str) -> bool:
-    owner = registry.parse_owner(path)
+    owner = paths.parse_owner(path)
     return owner is not None and owner[0] == group and snapshot.nodes[path].session != 0
 
 
 def _write(reader: Reader, snapshot: Snapshot, group: str, writes: dict[str, bytes]) -> None:
     client = reader.client
     transaction = client.transaction()
-    made = {registry.GROUPS, *snapshot.nodes}
-    _guard(client, transaction, snapshot, group)
-    made.add(registry.members(group))
+    made = {paths.GROUPS, *snapshot.nodes}
+    _add_guard(client, transaction, snapshot, group)
+    made.add(paths.members(group))
     for path, data in writes.items():
         if path in snapshot.nodes:
             transaction.set_data(path, data, version=snapshot.nodes[path].stat.version)
@@ -107,14 +108,14 @@ def _write(reader: Reader, snapshot: Snapshot, group: str, writes: dict[str, byt
             f"lost ({type(error).__name__}); export them to see",
             is_unknown=True,
         ) from None
-    failed = [one for one in answers if _is_cause(one)]
+    failed = [answer for answer in answers if _is_cause(answer)]
     if failed:
         raise Refused(f"{_reason(failed[0], group)}; nothing was set")
 
 
-def _guard(client: Any, transaction: Any, snapshot: Snapshot, group: str) -> None:
-    """Make the transaction fail where a member is registered."""
-    members = registry.members(group)
+def _add_guard(client: Any, transaction: Any, snapshot: Snapshot, group: str) -> None:
+    """Make the transaction fail if a member is registered."""
+    members = paths.members(group)
     if members not in snapshot.nodes:
         transaction.create(members)
         return
@@ -125,7 +126,7 @@ def _guard(client: Any, transaction: Any, snapshot: Snapshot, group: str) -> Non
 
 
 def _ancestors(path: str) -> list[str]:
-    """The paths above a path, from the top; the root is always there."""
+    """The ancestors of a path, from the top, without the root."""
     parts = path.split("/")[1:-1]
     return ["/" + "/".join(parts[: at + 1]) for at in range(len(parts))]
 

@@ -1,4 +1,4 @@
-"""A znode of one's own on somebody's ZooKeeper, which goes when it is not needed any more."""
+"""A temporary znode on an external ZooKeeper, removed after use."""
 
 from __future__ import annotations
 
@@ -15,17 +15,21 @@ from kazoo.exceptions import KazooException, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.interfaces import IAsyncResult
 
-from real.problems import EnvironmentProblem
+from watchkeeper.real.errors import EnvironmentProblem
 
-LOOK_S = 0.1
+POLL_S = 0.1
 ATTEMPTS = 5
-REMOVED_WITHIN_S = 10.0
+SILENT_FOR_S = 20.0
+"""How long an answer may take until the server is taken for gone."""
 ENDING = (signal.SIGINT, signal.SIGTERM)
 
 
 @contextmanager
-def own_znode(operator: KazooClient, prefix: str) -> Iterator[str]:
-    """A znode below which everything may be written; it goes when this is over."""
+def temporary_znode(operator: KazooClient, prefix: str) -> Iterator[str]:
+    """A new znode below which everything may be written; it is removed at the end.
+
+    Raises EnvironmentProblem if it cannot be created or removed.
+    """
     name = f"{prefix}-{uuid4().hex[:12]}"
     try:
         operator.create(f"/{name}")
@@ -42,22 +46,22 @@ def own_znode(operator: KazooClient, prefix: str) -> Iterator[str]:
     try:
         yield name
     finally:
-        with undisturbed():
+        with signals_ignored():
             _clear(operator, f"/{name}")
 
 
 @contextmanager
-def undisturbed() -> Iterator[None]:
-    """Let no Ctrl-C come in between: what is left of a measurement is being removed."""
+def signals_ignored() -> Iterator[None]:
+    """Ignore SIGINT and SIGTERM meanwhile: the remains of a measurement are being removed."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = [(one, signal.signal(one, signal.SIG_IGN)) for one in ENDING]
+    before = [(number, signal.signal(number, signal.SIG_IGN)) for number in ENDING]
     try:
         yield
     finally:
-        for one, handler in before:
-            signal.signal(one, handler)
+        for number, handler in before:
+            signal.signal(number, handler)
 
 
 def _clear(operator: KazooClient, path: str) -> None:
@@ -71,29 +75,28 @@ def _clear(operator: KazooClient, path: str) -> None:
 
 
 def remove(client: KazooClient, path: str) -> None:
-    """Remove a znode and all below it; sessions that are still alive may add to it meanwhile.
+    """Remove a znode and its descendants, which live sessions may still be adding to.
 
-    Raises the last error of kazoo's where that is not done in time: nobody waits for ever
-    for a ZooKeeper that is gone.
+    Gives up after 5 attempts, or if the ZooKeeper answers nothing for 20 s, and raises the
+    last error of kazoo. A slow ZooKeeper with many znodes has the time that it needs.
     """
-    ends = time.monotonic() + REMOVED_WITHIN_S
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            _remove_all(client, path, ends)
+            _remove_all(client, path)
             return
-        except (KazooException, KazooTimeoutError):
-            if attempt == ATTEMPTS or time.monotonic() > ends:
+        except KazooException:
+            if attempt == ATTEMPTS:
                 raise
-            time.sleep(LOOK_S)
+            time.sleep(POLL_S)
 
 
-def _remove_all(client: KazooClient, path: str, ends: float) -> None:
-    def answer(asked: IAsyncResult) -> Any:
-        return asked.get(timeout=max(ends - time.monotonic(), 0))
+def _remove_all(client: KazooClient, path: str) -> None:
+    def answer(result: IAsyncResult) -> Any:
+        return result.get(timeout=SILENT_FOR_S)
 
     try:
         for name in answer(client.get_children_async(path)):
-            _remove_all(client, f"{path}/{name}", ends)
+            _remove_all(client, f"{path}/{name}")
         answer(client.delete_async(path))
     except NoNodeError:
         return

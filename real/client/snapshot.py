@@ -1,14 +1,14 @@
-"""Reads the registry of a live cluster, and writes nothing.
+"""Reads the registry of a live cluster without writing anything.
 
-The tree is walked level by level, every request of a level in flight at once: what a znode
-holds and, if it has any, its children. Every answer tells which change the server had
-applied last; if the first and the last answer name the same one, all stood together.
-Otherwise every znode is looked at once more. One whose data or list of children is no
-longer what was read makes the walk begin again, a few times; what still changes then is
-put down in the snapshot.
+The tree is walked level by level with all requests of a level in flight at once: the data of
+each znode and, if it has any, its children. Every answer carries the zxid that the server
+had applied last. If the first and the last answer carry the same zxid, the snapshot is
+consistent. Otherwise every znode is checked once more; if one has other data or other
+children than were read, the walk starts again, a few times. What still changes then is
+recorded in the snapshot.
 
-All of it takes one session. Before the first read the server catches up with its leader
-(`sync`), so nothing is older than the moment at which the reading began.
+All of it uses one session. Before the first read the server catches up with its leader
+(`sync`), so nothing is older than the begin of the read.
 """
 
 from __future__ import annotations
@@ -27,20 +27,32 @@ from kazoo.exceptions import (
 )
 from kazoo.handlers.threading import KazooTimeoutError
 
-from model import registry
-from model.answers import Stat
-from model.snapshot import Snapshot, Znode, is_steady, same
-from real.access import Access, client_of, connect
+from watchkeeper.model.actor.events import Stat
+from watchkeeper.model.audit.snapshot import Snapshot, Znode, is_steady, same
+from watchkeeper.model.registry import paths as registry
+from watchkeeper.real.access import Access
+from watchkeeper.real.client.plain_client import client_of, connect
 
 IN_FLIGHT = 500
-"""How many requests are asked at once."""
+"""The most requests in flight."""
+CLUSTER = (
+    *(registry.BROKER_IDS, registry.TOPICS),
+    *(registry.CONTROLLER, registry.CONTROLLER_EPOCH, registry.TOPIC_CONFIGS),
+    *(registry.DELETE_TOPICS, registry.REASSIGN_PARTITIONS, registry.PREFERRED_REPLICA_ELECTION),
+)
+"""The znodes of a cluster, each with all that is below it; the rest is of groups."""
+ADMINISTRATION = (
+    *(registry.BROKER_IDS, registry.TOPICS),
+    *(registry.CONTROLLER, registry.CONTROLLER_EPOCH, registry.ADMIN, registry.CONFIG),
+)
+"""The znodes that an administrative change depends on."""
 ATTEMPTS = 4
 PAUSE_S = 0.25
 CUT_OFF = (ConnectionLoss, ConnectionClosedError, SessionExpiredError, KazooTimeoutError)
 
 
 class CutOff(Exception):
-    """The connection went while the registry was read, so that too little of it is known."""
+    """The connection was lost while the registry was read, so the snapshot is incomplete."""
 
 
 class Reader:
@@ -65,17 +77,22 @@ class Reader:
     # --- reading -----------------------------------------------------------------------
 
     def read(self, group: str | None = None) -> Snapshot:
-        """Read the brokers, the topics and the groups, or one group alone."""
+        """Return a snapshot of the cluster and of all groups, or one group; raises CutOff."""
+        home = registry.GROUPS if group is None else registry.group_home(group)
+        return self.read_below((*CLUSTER, home))
+
+    def read_below(self, roots: tuple[str, ...]) -> Snapshot:
+        """Return a snapshot of these znodes and of all that is below them; raises CutOff."""
         began = monotonic()
         try:
-            self._ask(self.client.sync_async, ["/"])
+            self._request_all(self.client.sync_async, ["/"])
             for attempt in range(1, ATTEMPTS + 1):
-                walk = _Walk(self._ask, self.client, group)
-                self._ask(self.client.exists_async, ["/"])
+                walk = _Walk(self._request_all, self.client, roots)
+                self._request_all(self.client.exists_async, ["/"])
                 before = int(self.client.last_zxid)
                 walk.read()
                 zxid = int(self.client.last_zxid)
-                changed = walk.look_again() if zxid != before else []
+                changed = walk.changed_paths() if zxid != before else []
                 if not changed:
                     break
                 sleep(PAUSE_S * attempt if attempt < ATTEMPTS else 0)
@@ -87,15 +104,15 @@ class Reader:
         took_ms = round((monotonic() - began) * 1000)
         return Snapshot(walk.nodes, zxid, took_ms, attempt, walk.unread, tuple(changed))
 
-    def _ask(
+    def _request_all(
         self, request: Callable[[str], Any], paths: Iterable[str]
     ) -> dict[str, Any | KazooException]:
-        """Ask the same of many znodes; for each the answer or the error."""
+        """Send the same request for many znodes; return path -> answer or error."""
         todo = list(paths)
         answers: dict[str, Any] = {}
         for at in range(0, len(todo), IN_FLIGHT):
-            asked = [(path, request(path)) for path in todo[at : at + IN_FLIGHT]]
-            for path, result in asked:
+            pending = [(path, request(path)) for path in todo[at : at + IN_FLIGHT]]
+            for path, result in pending:
                 try:
                     answers[path] = result.get(timeout=self.access.timeout_s)
                 except CUT_OFF:
@@ -106,15 +123,17 @@ class Reader:
 
 
 class _Walk:
-    """One reading of the registry."""
+    """One walk over the registry."""
 
     def __init__(
-        self, ask: Callable[..., dict[str, Any]], client: Any, group: str | None
+        self,
+        request_all: Callable[..., dict[str, Any]],
+        client: Any,
+        roots: tuple[str, ...],
     ) -> None:
-        self.ask = ask
+        self.request_all = request_all
         self.client = client
-        home = registry.GROUPS if group is None else registry.group_home(group)
-        self.roots = (registry.BROKER_IDS, registry.TOPICS, home)
+        self.roots = roots
         self.nodes: dict[str, Znode] = {}
         self.unread: dict[str, str] = {}
         self.missing: list[str] = []
@@ -123,17 +142,17 @@ class _Walk:
         """Read level by level."""
         level = list(self.roots)
         while level:
-            answers = self.ask(self.client.get_async, level)
-            parents = [path for path in level if self._take(path, answers[path])]
+            answers = self.request_all(self.client.get_async, level)
+            parents = [path for path in level if self._record(path, answers[path])]
             level = []
-            for path, names in self.ask(self.client.get_children_async, parents).items():
+            for path, names in self.request_all(self.client.get_children_async, parents).items():
                 if isinstance(names, KazooException):
                     self._fail(path, names)
                 else:
                     level += [f"{path}/{name}" for name in sorted(names)]
 
-    def _take(self, path: str, answer: Any) -> bool:
-        """Put down what a znode holds; whether it has children that are to be read."""
+    def _record(self, path: str, answer: Any) -> bool:
+        """Record the data of a znode; return whether it has children to read."""
         if isinstance(answer, KazooException):
             self._fail(path, answer)
             return False
@@ -149,10 +168,10 @@ class _Walk:
         else:
             self.unread[path] = f"could not be read ({type(error).__name__})"
 
-    def look_again(self) -> list[str]:
-        """What is not any more as it was read, offsets aside."""
+    def changed_paths(self) -> list[str]:
+        """The paths that have changed since they were read, offsets aside."""
         paths = [path for path in [*self.nodes, *self.missing] if is_steady(path)]
-        answers = self.ask(self.client.exists_async, paths)
+        answers = self.request_all(self.client.exists_async, paths)
         return [path for path in paths if not self._is_as_read(path, answers[path])]
 
     def _is_as_read(self, path: str, answer: Any) -> bool:

@@ -1,9 +1,10 @@
-"""A broker inside an application: its registrations stand for as long as it lives.
+"""A broker inside an application: it is registered in ZooKeeper while its session lives.
 
     with Broker("localhost:2181", id=7, host="10.0.0.7", port=9092, topics={"clicks": 4}):
         serve()
 
-Consumers of every group see it come, and see it go when it is closed or its session ends.
+Consumers of every group are notified when it is registered, and when it is closed or its session
+expires.
 """
 
 from __future__ import annotations
@@ -13,29 +14,31 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from model import broker, registry
-from model.answers import Order, Ordered
-from model.errors import Failure
-from model.operations import Create, Exists, Multi, Operation, Pipelined
-from real.living import Member
-from real.wishes import broker_given, check_name, check_number
+from watchkeeper.model.actor.errors import Failure
+from watchkeeper.model.actor.events import Command, CommandKind
+from watchkeeper.model.actor.operations import Create, Exists, Multi, Operation, Pipelined
+from watchkeeper.model.broker import registration
+from watchkeeper.model.registry import paths
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.real.embed.member import Member
+from watchkeeper.real.embed.validation import broker_given, check_name, check_number
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerStatus:
-    """How a broker is, and what it has been through."""
+    """The state of a broker, and counts since its start."""
 
     session: str
     """connecting, connected, suspended, expired or closed."""
     sessions: int
-    """How many it has had."""
+    """The number of sessions since the start."""
     is_registered: bool
-    """Whether its id stands in ZooKeeper, as far as it knows."""
+    """Whether its id is registered in ZooKeeper, by the last response."""
     failed_turns: int
 
 
 class Broker(Member):
-    """A broker's registrations, alive inside this application."""
+    """The registration of a broker in ZooKeeper, kept by this application."""
 
     not_ready = "is not registered, and its id may be held by an earlier session,"
 
@@ -52,16 +55,21 @@ class Broker(Member):
         session_timeout_ms: int = 6000,
         kazoo: Mapping[str, Any] | None = None,
     ) -> None:
-        """Describe a broker; nothing happens before it is started.
+        """Describe a broker; `start` registers it.
 
-        topics   topic -> partitions on this broker's disk. In the 0.8 layout topics belong
-                 to the cluster, and none can be given here
+        topics               topic -> number of partitions on this broker, only in the 0.7
+                             layout: in 0.8 a topic belongs to the cluster
+        layout               "0.7" or "0.8"; the variant's own by default
+        session_timeout_ms   the session timeout that is requested of ZooKeeper
+        kazoo                passed to kazoo unchanged: `auth_data`, `use_ssl`, `ca` ...
+
+        Raises ValueError for an invalid argument.
         """
         me = broker_given(id, (host, port), topics or {}, variant, layout, session_timeout_ms)
         self.me = me
         self._is_registered = False
         super().__init__(
-            broker.broker(me),
+            registration.broker(me),
             hosts,
             name=me.node,
             logger=logging.getLogger("watchkeeper.broker"),
@@ -70,31 +78,34 @@ class Broker(Member):
         )
 
     def set_topic(self, topic: str, partitions: int) -> None:
-        """Say that a topic has so many partitions here from now on; 0 for none any more."""
+        """Register the number of partitions of a topic on this broker; 0 removes the topic.
+
+        Raises ValueError for an invalid name or number.
+        """
         check_name("a topic", topic)
         check_number("partitions", partitions, least=0)
-        order = Order.ADD_PARTITIONS if partitions else Order.DELETE_TOPIC
-        self.tell(Ordered(order, topic, partitions))
+        order = CommandKind.ADD_PARTITIONS if partitions else CommandKind.DELETE_TOPIC
+        self.tell(Command(order, topic, partitions))
 
     @property
     def status(self) -> BrokerStatus:
-        """How it is now."""
+        """The present state, and counts since the start."""
         return BrokerStatus(
             session=self.session,
-            sessions=self.driver.client.life,
+            sessions=self.driver.client.generation,
             is_registered=self._is_registered and self.session == "connected",
-            failed_turns=self.account.counts["turn fails"],
+            failed_turns=self.account.counts[EventKind.TURN_FAILED],
         )
 
     def _hear(self, kind: str) -> None:
-        if kind == "expired":
+        if kind == EventKind.EXPIRED:
             self._is_registered = False
 
-    def _saw(self, ask: Operation[Any] | Pipelined, answer: Any) -> None:
-        if ask.purpose != "register" or isinstance(answer, Failure):
+    def _saw(self, effect: Operation[Any] | Pipelined, answer: Any) -> None:
+        if effect.purpose != "register" or isinstance(answer, Failure):
             return
-        first = ask.operations[0] if isinstance(ask, Multi | Pipelined) else ask
-        if first.path != registry.broker(self.me.broker_id):
+        first = effect.operations[0] if isinstance(effect, Multi | Pipelined) else effect
+        if first.path != paths.broker(self.me.broker_id):
             return
         if isinstance(first, Create) or (isinstance(first, Exists) and answer and answer.mine):
             self._is_registered = True

@@ -1,4 +1,4 @@
-"""The process of a broker: it opens its logs, registers itself, and ends when it is told to."""
+"""The process of a broker: it opens its logs, registers itself, and ends at a signal."""
 
 from __future__ import annotations
 
@@ -8,24 +8,24 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib import import_module
 
-from model.answers import Note, Ordered
-from model.log.errors import LogError
-from model.log.logs import Started
-from model.log.storage import StorageError
-from real.broker import HOST, Broker
-from real.broker_settings import BrokerSettings
-from real.registering import Broker as Registration
+from watchkeeper.model.actor.events import Command, Notification
+from watchkeeper.model.log.format.errors import LogError
+from watchkeeper.model.log.log_manager import StartReport
+from watchkeeper.model.log.storage import StorageError
+from watchkeeper.real.broker.server import HOST, Broker
+from watchkeeper.real.broker.settings import BrokerSettings
+from watchkeeper.real.embed.broker import Broker as Registration
 
 ENDING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 LEAVE_WITHIN_S = 5.0
-"""What is registered longer than that goes when its session expires."""
+"""How long the removal of a registration may take; after that the session has to expire."""
 
 Say = Callable[[str], None]
 
 
 @dataclass(frozen=True, slots=True)
 class InZooKeeper:
-    """Where a broker registers itself, and as what."""
+    """The ZooKeeper that a broker registers with, the variant, and its session timeout."""
 
     hosts: str
     variant: str = "hardened"
@@ -33,9 +33,9 @@ class InZooKeeper:
 
 
 def run_broker(settings: BrokerSettings, zookeeper: InZooKeeper | None, say: Say) -> str:
-    """Run a broker in this process until it is told to end; else the reason why it cannot go on.
+    """Run a broker in this process until a signal ends it; return why it failed, or "".
 
-    `say` is told when it listens, and when it is registered.
+    Calls `say` with a sentence when the broker listens, and when it is registered.
     """
     return asyncio.run(_Process(settings, zookeeper, say).run())
 
@@ -48,11 +48,13 @@ class _Process:
         self.registration: Registration | None = None
 
     async def run(self) -> str:
-        import_module("model.log.at_once")  # now, so that no request has to wait for it
+        import_module(
+            "watchkeeper.model.log.format.bulk_checksum"
+        )  # now, so that no request has to wait for it
         broker = Broker(self.settings, self._remind)
         loop = asyncio.get_running_loop()
-        for one in ENDING:
-            loop.add_signal_handler(one, broker.end)
+        for number in ENDING:
+            loop.add_signal_handler(number, broker.end)
         try:
             started = await broker.open()
         except (LogError, StorageError) as error:
@@ -67,11 +69,11 @@ class _Process:
             return why
         return await _closed(broker)
 
-    def _remind(self, note: Note) -> None:
-        if self.registration is not None and isinstance(note, Ordered):
-            self.registration.tell(note)
+    def _remind(self, notification: Notification) -> None:
+        if self.registration is not None and isinstance(notification, Command):
+            self.registration.tell(notification)
 
-    def _opened(self, broker: Broker, started: Started) -> str:
+    def _opened(self, broker: Broker, started: StartReport) -> str:
         count = len(broker.logs.all())
         found = f"{count} logs" if count else "no logs yet"
         if count and not started.was_clean:
@@ -87,7 +89,7 @@ class _Process:
     # --- ZooKeeper ---------------------------------------------------------------------
 
     def _register(self, broker: Broker) -> asyncio.Task[None] | None:
-        """Say in ZooKeeper that it is there, and which topics it has."""
+        """Register the broker and its topics in ZooKeeper."""
         if self.zookeeper is None:
             return None
         topics = {
@@ -106,12 +108,12 @@ class _Process:
         return asyncio.get_running_loop().create_task(self._watch(broker, self.registration))
 
     async def _watch(self, broker: Broker, registration: Registration) -> None:
-        """Say when it is registered; a registration that ends by itself ends the broker."""
+        """Report the registration; end the broker if its registration ends by itself."""
         while not registration.status.is_registered and registration.ended is None:
             await asyncio.sleep(0.05)
         if registration.ended is None:
             self.say(f"broker {self.settings.broker_id} is registered")
-        ended = await registration.aover()
+        ended = await registration.await_ended()
         assert ended is not None, "it was waited for without a limit"
         broker.end(f"its registration has ended: {ended.reason}")
 

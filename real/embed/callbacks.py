@@ -1,9 +1,8 @@
-"""Calls an application's callbacks, one at a time and in order, in a thread of its own.
+"""Calls the callbacks of an application, one at a time and in order, in a thread of its own.
 
-In an application that lives in an event loop, the callbacks run in that loop, and the
-thread waits for them. A callback that raises has returned, as far as anybody waits for
-it: what it raised is logged and counted. A slow one is waited for; that it is slow is
-logged while it still runs.
+If the application runs in an event loop, the callbacks run in that loop, and the thread waits
+for them. A callback that raises counts as one that has returned: its exception is logged and
+counted. There is no limit to the time of a callback; a slow one is logged while it still runs.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ Job = Callable[[], None]
 
 
 class Callbacks:
-    """The thread, and what it has counted."""
+    """The thread of the callbacks, and counts of errors and slow calls."""
 
     def __init__(self, name: str, logger: logging.Logger, slow_after_s: float) -> None:
         self.name = name
@@ -39,22 +38,22 @@ class Callbacks:
         self._thread = Thread(target=self._work, name=f"{name} callbacks", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self, patience_s: float) -> bool:
-        """Do what was given so far and end; whether that is so within this time."""
+        """Run the jobs that are queued, then end; return whether the thread ended in time."""
         self._jobs.put(None)
         self._thread.join(patience_s)
         return not self._thread.is_alive()
 
     def put(self, job: Job) -> None:
-        """Do this in the thread, after whatever was given before."""
+        """Queue a job for the thread."""
         self._jobs.put(job)
 
     @property
     def is_inside(self) -> bool:
-        """Whether whoever asks is a callback."""
+        """Whether the calling thread runs a callback."""
         if self.loop is None:
             return get_ident() == self._thread.ident
         try:
@@ -69,7 +68,7 @@ class Callbacks:
     # --- in the thread ------------------------------------------------------------------
 
     def call(self, what: str, callback: Callable[[Any], Any], argument: Any) -> None:
-        """Call a callback and come back when it has returned, whatever it does."""
+        """Call a callback, and return when it has returned or raised."""
         began = monotonic()
         watch = Timer(self.slow_after_s, self._is_slow, (what,))
         watch.daemon = True

@@ -1,11 +1,11 @@
-"""Messages inside an application: a member of a group, and the streams that it feeds.
+"""A high-level consumer inside an application: a member of a group, and its message streams.
 
     with Connector("localhost:2181", group="billing") as connector:
         streams = connector.create_message_streams({"clicks": 2})
         for message in streams["clicks"][0]:
             print(message.value)
 
-The fetching, the queues, the streams and the member are those that the simulation runs.
+The simulation runs the same code: fetching, queues, streams and the protocol of the group.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, NamedTuple, Self, TypeVar
 
-from model.asks import Partition
-from model.clients.chunks import Handed
-from model.clients.places import Place
-from model.clients.streams import Stream
-from model.clients.versions import clients_of
-from model.program import Ended
-from model.subscriptions import Pattern
-from real.callers import Call, Over
-from real.living import LEAVE_WITHIN_S, READY_WITHIN_S
-from real.reading import ReadingMember
-from real.wishes import check_name, check_number, connector_given
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.actor.program import Ended
+from watchkeeper.model.clients.compositions.kafka_07 import clients_of
+from watchkeeper.model.clients.consumer.chunks import Delivery
+from watchkeeper.model.clients.consumer.positions import FetchPosition
+from watchkeeper.model.clients.consumer.streams import Stream
+from watchkeeper.model.registry.subscription import Pattern
+from watchkeeper.real.embed.member import LEAVE_WITHIN_S, READY_WITHIN_S
+from watchkeeper.real.embed.reader import ReadingMember
+from watchkeeper.real.embed.validation import check_name, check_number, connector_given
+from watchkeeper.real.process.sync_calls import Call, Closed
 
 LOGGER = logging.getLogger("watchkeeper.connector")
 COMMIT_WITHIN_S = 10.0
@@ -33,34 +33,35 @@ Decode = Callable[[bytes], T]
 
 
 class Received(NamedTuple, Generic[T]):
-    """A message as an application reads it."""
+    """A decoded message, with its partition and offsets."""
 
     partition: Partition
     offset: int
     next_offset: int
-    """Where to go on after it."""
+    """The offset of the message after it."""
     value: T
-    """Its payload, decoded."""
+    """The decoded payload."""
 
 
 def as_it_is(payload: bytes) -> Any:
-    """Leave a payload as it is."""
+    """Return a payload unchanged."""
     return payload
 
 
 class MessageStream(Generic[T]):
-    """The messages of some partitions, one after the other, for one thread of an application.
+    """An iterator over the messages of some partitions, for one thread of an application.
 
-    It ends when the connector is shut down. `consumer.timeout.ms` limits how long it waits;
-    after `ConsumerTimeout`, and after a message that cannot be read or decoded, it can be read
-    on. Whoever is interrupted while it waits loses no message.
+    It ends when the connector is shut down. Raises `ConsumerTimeout` after
+    `consumer.timeout.ms` without a message, `LogError` for a message that cannot be read, and
+    the exceptions of `decode`; after each of them the iteration can continue. A thread that is
+    interrupted while it waits loses no message. Raises `Closed` if the member has failed.
     """
 
     def __init__(self, stream: Stream, member: _Member, decode: Decode[T]) -> None:
         self._stream = stream
         self._member = member
         self._decode = decode
-        self._call: Call[Handed | None] | None = None
+        self._call: Call[Delivery | None] | None = None
 
     def __iter__(self) -> Self:
         return self
@@ -69,17 +70,17 @@ class MessageStream(Generic[T]):
         handed = self._next()
         if handed is None:
             raise StopIteration
-        assert isinstance(handed.payload, bytes), "one message was asked for"
+        assert isinstance(handed.payload, bytes), "a request for one message returns one"
         value = self._decode(handed.payload)
         return Received(handed.partition, handed.offset, handed.next_offset, value)
 
-    def _next(self) -> Handed | None:
-        """The next message; None when the stream is over, an error if that was not wanted."""
+    def _next(self) -> Delivery | None:
+        """Return the next message; None at the end of the stream, Closed after a failure."""
         call = self._call or Call(self._member.callers, self._stream.next())
         self._call = call
         try:
             handed = call.go_on()
-        except Over:
+        except Closed:
             self._call = None
             self._member.raise_if_it_failed()
             return None
@@ -91,7 +92,7 @@ class MessageStream(Generic[T]):
 
 
 class Connector:
-    """A member of a group inside an application, that reads messages from real brokers."""
+    """A member of a group that reads messages from brokers into streams."""
 
     def __init__(
         self,
@@ -105,12 +106,14 @@ class Connector:
         decode: Decode[Any] = as_it_is,
         kazoo: Mapping[str, Any] | None = None,
     ) -> None:
-        """Describe a member; it joins its group when its streams are made.
+        """Describe a member; it joins its group when its streams are created.
 
-        hosts    as clients of ZooKeeper write them: `one:2181,two:2181/chroot`
+        hosts    as for ZooKeeper: `one:2181,two:2181/chroot`
         config   Kafka's settings by Kafka's names
-        decode   makes what the application reads of a payload
-        kazoo    handed to kazoo as it is: `auth_data`, `use_ssl`, `ca` ...
+        decode   turns a payload into the value of a message
+        kazoo    passed to kazoo unchanged: `auth_data`, `use_ssl`, `ca` ...
+
+        Raises ValueError for an invalid argument or setting.
         """
         me = connector_given(group, variant, config, consumer_id, host)
         self.me = me
@@ -125,9 +128,12 @@ class Connector:
     def create_message_streams(
         self, topics: Mapping[str, int]
     ) -> dict[str, list[MessageStream[Any]]]:
-        """Join the group for these topics; so many streams of each.
+        """Join the group, and return the streams of each topic.
 
-        All topics of one call cost one rebalance; there can be no second call.
+        topics   topic -> number of streams
+
+        The topics of one call cause one rebalance. Streams can be created only once. Raises
+        ValueError for an invalid name or number.
         """
         for name, count in topics.items():
             check_name("a topic", name)
@@ -135,21 +141,22 @@ class Connector:
         made = self._connector.create_message_streams(topics)
         member = self._join()
         return {
-            topic: [MessageStream(one, member, self._decode) for one in streams]
+            topic: [MessageStream(stream, member, self._decode) for stream in streams]
             for topic, streams in made.items()
         }
 
     def create_message_streams_by_filter(
         self, expression: str, streams: int = 1, pattern: Pattern = "white_list"
     ) -> list[MessageStream[Any]]:
-        """Join the group for all topics that a filter allows, now or later.
+        """Join the group for all topics that a filter allows, and return their common streams.
 
-        The streams are shared by all of them. `pattern` is white_list or black_list.
+        Later topics are included. `pattern` is `white_list` or `black_list`. Streams can be
+        created only once.
         """
         check_number("streams", streams, least=1)
         made = self._connector.create_message_streams_by_filter(expression, streams, pattern)
         member = self._join()
-        return [MessageStream(one, member, self._decode) for one in made]
+        return [MessageStream(stream, member, self._decode) for stream in made]
 
     def _join(self) -> _Member:
         self._member = _Member(self._connector, self._hosts, logger=LOGGER, kazoo=self._kazoo)
@@ -158,9 +165,11 @@ class Connector:
     # --- offsets --------------------------------------------------------------------------
 
     def commit_offsets(self, timeout_s: float = COMMIT_WITHIN_S) -> bool:
-        """Commit where the streams stand; whether that is known to be written in time.
+        """Commit the offsets of all messages read; return whether they were written in time.
 
-        A message counts as consumed when it was read from its stream.
+        A message counts as consumed when it was read from its stream. A commit whose
+        connection or session is lost is answered at once, and is not known to be written.
+        Raises RuntimeError before the streams are created.
         """
         member = self._joined("commit_offsets")
         return member.callers.call(self._connector.commit_offsets(int(timeout_s * 1000)))
@@ -168,19 +177,19 @@ class Connector:
     # --- coming and going -----------------------------------------------------------------
 
     def ready(self, timeout_s: float = READY_WITHIN_S) -> None:
-        """Wait until the first rebalance is over; TimeoutError if that takes longer."""
+        """Wait until the first rebalance has completed; raise TimeoutError after `timeout_s`."""
         self._joined("ready").ready(timeout_s)
 
     def shutdown(self, timeout_s: float = LEAVE_WITHIN_S) -> bool:
-        """End the streams, commit, and leave the group; whether it left gracefully."""
+        """End the streams, commit, and leave the group; return whether it left gracefully."""
         member = self._member
         if member is None:
             return True
         if member.ended is None:
             try:
                 member.callers.call(self._connector.shutdown())
-            except Over:
-                LOGGER.debug("%s ended before it was told to", member.name)
+            except Closed:
+                LOGGER.debug("%s ended before the command to", member.name)
         return member.close(timeout_s)
 
     def __enter__(self) -> Self:
@@ -193,17 +202,17 @@ class Connector:
 
     @property
     def owned(self) -> tuple[Partition, ...]:
-        """The partitions that are read now."""
-        return tuple(self._connector.fetching.places)
+        """The partitions that are fetched at present."""
+        return tuple(self._connector.fetcher.positions)
 
     @property
     def positions(self) -> dict[Partition, int]:
-        """Where to go on in each partition, as far as that is known."""
-        return dict(self._connector.fetching.known_positions())
+        """The next offset of each partition, if it is known."""
+        return dict(self._connector.fetcher.known_positions())
 
     @property
     def ended(self) -> Ended | None:
-        """How its member ended; None while it is alive, and before it has joined."""
+        """How the member ended; None before it joins and while it runs."""
         return None if self._member is None else self._member.ended
 
     def _joined(self, method: str) -> _Member:
@@ -216,32 +225,32 @@ class Connector:
 
 
 class _Member(ReadingMember):
-    """The member of a connector, and what its streams ask of it."""
+    """The member of a connector, as its streams use it."""
 
     def raise_if_it_failed(self) -> None:
-        """Tell whoever reads on that nothing comes any more, if nobody has asked for that."""
+        """Raise Closed if the member has failed, not if the application closed it."""
         if self.ended is not None and self.ended.failed:
-            raise Over(f"{self.name} is over: {self.ended.reason}") from self._error
+            raise Closed(f"{self.name} is over: {self.ended.reason}") from self._error
 
 
 class _Journal:
-    """What the fetching side does, as `logging` hears it."""
+    """Logs the events of fetching."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def fetching(self, place: Place, does: str) -> None:
-        """A partition begins or ceases to be fetched."""
+    def on_fetching(self, place: FetchPosition, does: str) -> None:
+        """Log that fetching of a partition begins or ends."""
         LOGGER.debug("%s %s to fetch %s", self.name, does, "/".join(place.partition))
 
-    def fails(self, address: str, times: int) -> None:
-        """A broker did not answer."""
+    def on_failure(self, address: str, times: int) -> None:
+        """Log that a broker did not answer."""
         LOGGER.warning("%s: %s did not answer, %d times running", self.name, address, times)
 
-    def reset(self, place: Place, offset: int, why: str) -> None:
-        """A partition is read on at the beginning or the end of its log."""
+    def on_reset(self, place: FetchPosition, offset: int, why: str) -> None:
+        """Log that a partition is now read from the beginning or the end of its log."""
         where = "/".join(place.partition)
         LOGGER.info("%s: %s: %s is read from %d", self.name, why, where, offset)
 
-    def handed_on(self, place: Place, handed: Handed) -> None:
-        """An application was handed a message."""
+    def on_delivery(self, place: FetchPosition, handed: Delivery) -> None:
+        """Log nothing: a message was delivered."""

@@ -1,12 +1,13 @@
-"""A consumer inside an application: a live member of a group, in a few lines.
+"""A consumer inside an application: a live member of a group.
 
     with Consumer("localhost:2181", group="billing", topics={"clicks": 1},
-                  on_claimed=start, on_released=stop) as consumer:
-        consumer.over()
+                  on_partitions_assigned=start, on_partitions_revoked=stop) as consumer:
+        consumer.wait_ended()
 
 It runs the same program as the simulation, over a real ZooKeeper, in threads of its own.
-What it has claimed is handed to `on_claimed`; before it gives anything up, `on_released`
-has returned. In an event loop (`async with`) both may be coroutine functions.
+`on_partitions_assigned` receives the partitions that it has claimed. It releases a partition only
+after `on_partitions_revoked` has returned. In an event loop (`async with`) both may be coroutine
+functions.
 """
 
 from __future__ import annotations
@@ -19,17 +20,23 @@ from dataclasses import dataclass, replace
 from inspect import iscoroutinefunction
 from typing import Any, Self
 
-from model import registry
-from model.answers import LEAVE
-from model.asks import Partition
-from model.consumer import consumer
-from model.errors import Failure
-from model.operations import Create, Multi, Operation, Pipelined, SetData
-from model.program import Program
-from real.callbacks import Callbacks
-from real.handover import Handover, OnClaimed, OnReleased
-from real.living import LEAVE_WITHIN_S, Member, Poke
-from real.wishes import consumer_given, subscription_given
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.actor.errors import Failure
+from watchkeeper.model.actor.events import LEAVE
+from watchkeeper.model.actor.operations import Create, Multi, Operation, Pipelined, SetData
+from watchkeeper.model.actor.program import Program
+from watchkeeper.model.group.consumer import consumer
+from watchkeeper.model.group.variants import OffsetMeaning
+from watchkeeper.model.registry import paths
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.real.embed.callbacks import Callbacks
+from watchkeeper.real.embed.handover import (
+    OnPartitionsAssigned,
+    OnPartitionsRevoked,
+    RebalanceListener,
+)
+from watchkeeper.real.embed.member import LEAVE_WITHIN_S, Member, Poke
+from watchkeeper.real.embed.validation import consumer_given, subscription_given
 
 COMMIT_WITHIN_S = 10.0
 LOGGER = logging.getLogger("watchkeeper.consumer")
@@ -37,32 +44,32 @@ LOGGER = logging.getLogger("watchkeeper.consumer")
 
 @dataclass(frozen=True, slots=True)
 class ConsumerStatus:
-    """How a consumer is, and what it has been through."""
+    """The state of a consumer, and counts of what it has done."""
 
     session: str
     """connecting, connected, suspended, expired or closed."""
     sessions: int
-    """How many it has had."""
+    """The number of sessions since the start."""
     consumer_id: str
     """Its name in the group; empty until it has one."""
     owned: tuple[Partition, ...]
-    """What is the application's to read."""
+    """The partitions that the application may read."""
     attempts: int
-    """Attempts at a rebalance, those that succeeded among them."""
+    """Attempts at a rebalance, successful ones included."""
     rebalances: int
     failed_attempts: int
     failed_turns: int
-    """Errors that the protocol has no answer to; it tries again after a pause."""
+    """Errors that the protocol does not handle; it tries again after a pause."""
     commits: int
     last_commit: float | None
-    """When offsets were written last, as `time.time` counts."""
+    """The time of the last commit, in seconds since the epoch."""
     callback_errors: int
     slow_callbacks: int
     longest_callback_s: float
 
 
 class Consumer(Member):
-    """A member of a group, alive inside this application."""
+    """A member of a group, run by this application."""
 
     not_ready = "has had no rebalance"
     _consumer_id = ""
@@ -78,8 +85,8 @@ class Consumer(Member):
         white_list: str | None = None,
         black_list: str | None = None,
         streams: int = 1,
-        on_claimed: OnClaimed | None = None,
-        on_released: OnReleased | None = None,
+        on_partitions_assigned: OnPartitionsAssigned | None = None,
+        on_partitions_revoked: OnPartitionsRevoked | None = None,
         variant: str = "hardened",
         layout: str | None = None,
         config: Mapping[str, Any] | None = None,
@@ -90,7 +97,7 @@ class Consumer(Member):
         slow_after_s: float | None = None,
         kazoo: Mapping[str, Any] | None = None,
     ) -> None:
-        """Describe a consumer; nothing happens before it is started.
+        """Describe a consumer, which joins its group at `start`; raise ValueError if invalid.
 
         topics            topic -> streams; or `white_list` or `black_list` with `streams`
         layout            the variant's own by default
@@ -98,15 +105,15 @@ class Consumer(Member):
         consumer_id       `consumer.id`; drawn where it is empty
         program           one of your own, in place of the shipped consumer
         leave_on_error    whether it leaves its group after a callback has raised
-        slow_after_s      from when a callback counts as slow; a third of the session timeout
-        kazoo             handed to kazoo as it is: `auth_data`, `use_ssl`, `ca` ...
+        slow_after_s      when a callback counts as slow; a third of the session timeout
+        kazoo             passed to kazoo unchanged: `auth_data`, `use_ssl`, `ca` ...
         """
         wanted = subscription_given(group, topics, white_list, black_list, streams)
         me = consumer_given(group, wanted, variant, layout, config, consumer_id, host)
         self.me = me
         timeout_ms = me.settings.session_timeout_ms
         self.callbacks = Callbacks(me.node, LOGGER, slow_after_s or timeout_ms / 3000)
-        self.handover = self.make_handover(on_claimed, on_released)
+        self.handover = self.make_listener(on_partitions_assigned, on_partitions_revoked)
         super().__init__(
             consumer(me) if program is None else replace(program, me=me),
             hosts,
@@ -119,17 +126,19 @@ class Consumer(Member):
         if leave_on_error:
             self.callbacks.failed = lambda: self.tell(LEAVE)
 
-    def make_handover(
-        self, on_claimed: OnClaimed | None, on_released: OnReleased | None
-    ) -> Handover:
-        """What the protocol fetches with; a consumer that reads by itself makes another."""
-        return Handover(self.callbacks, on_claimed, on_released)
+    def make_listener(
+        self,
+        on_partitions_assigned: OnPartitionsAssigned | None,
+        on_partitions_revoked: OnPartitionsRevoked | None,
+    ) -> RebalanceListener:
+        """Return the listener; a consumer that fetches by itself makes another one."""
+        return RebalanceListener(self.callbacks, on_partitions_assigned, on_partitions_revoked)
 
     # --- coming and going -----------------------------------------------------------------
 
     def start(self) -> Self:
-        """Begin; callbacks come from a thread of their own."""
-        given = (self.handover.on_claimed, self.handover.on_released)
+        """Join the group; callbacks run in a thread of their own."""
+        given = (self.handover.on_partitions_assigned, self.handover.on_partitions_revoked)
         if self.callbacks.loop is None and any(map(iscoroutinefunction, given)):
             raise TypeError(
                 f"the callbacks of {self.name} are coroutine functions, which run in an event "
@@ -177,36 +186,39 @@ class Consumer(Member):
 
     @property
     def positions(self) -> dict[Partition, int | None]:
-        """The next message to be read in each partition that is owned; None if not known."""
+        """The next offset to be read in each owned partition; None if not known."""
         return self.handover.positions
 
-    def advance(self, offsets: Mapping[Partition, int]) -> None:
-        """Say which message is to be read next in each of these partitions.
+    def store_offsets(self, offsets: Mapping[Partition, int]) -> None:
+        """Store the offset of the next message to be read, for the next commit.
 
-        The protocol commits it when it is time: by the clock (`auto.commit.interval.ms`),
-        before a partition is released, and when the consumer leaves. NotOwned is raised,
-        and nothing noted, for a partition that is not owned.
+        offsets   partition -> the offset after the last message that was handled
+
+        The protocol commits stored offsets every `auto.commit.interval.ms`, before a partition
+        is released, and when the consumer leaves. It does not change where the application
+        reads. Raises NotOwned for a partition that is not owned, and ValueError for an offset
+        that goes back; then none of the offsets is stored.
         """
-        self.handover.advance(offsets)
+        self.handover.store_offsets(offsets)
 
     def commit(
         self,
         offsets: Mapping[Partition, int] | None = None,
         timeout_s: float = COMMIT_WITHIN_S,
     ) -> bool:
-        """Note these offsets and have everything committed now; True when it is written.
+        """Store these offsets and commit all stored offsets now; return whether they are written.
 
-        False says that they are noted and will be written with the next commit: within a
-        callback, and while `on_released` is at work, nothing can be written; what is being
-        released is committed as soon as it has returned. TimeoutError says that it is not
-        written yet, NotOwned that it never will be.
+        Within a callback, and while `on_partitions_revoked` runs, nothing can be written: then
+        the answer is False, and the next commit writes the offsets; those of released partitions
+        are committed as soon as the callback has returned. Raises TimeoutError if the commit
+        takes longer, and NotOwned if a partition was released before.
         """
         if not self._is_in_callback:
             self._refuse_in_loop("commit")
-        self.advance(offsets or {})
+        self.store_offsets(offsets or {})
         if self._is_in_callback:
             return False
-        known = {one: at for one, at in self.positions.items() if at}
+        known = {partition: at for partition, at in self.positions.items() if at}
         wanted = known if offsets is None else dict(offsets)
         return self.handover.wait_until_committed(wanted, self._poke, timeout_s)
 
@@ -215,35 +227,35 @@ class Consumer(Member):
         offsets: Mapping[Partition, int] | None = None,
         timeout_s: float = COMMIT_WITHIN_S,
     ) -> bool:
-        """Do as `commit`, from an event loop."""
+        """Commit as `commit` does, from an event loop."""
         if self._is_in_callback:
-            self.advance(offsets or {})
+            self.store_offsets(offsets or {})
             return False
         return await asyncio.to_thread(self.commit, offsets, timeout_s)
 
     def _poke(self) -> None:
         self.driver.queue.put(Poke())
 
-    # --- what happened --------------------------------------------------------------------
+    # --- status ---------------------------------------------------------------------------
 
     @property
     def owned(self) -> tuple[Partition, ...]:
-        """What is the application's to read."""
+        """The partitions that the application may read."""
         return self.handover.owned
 
     @property
     def status(self) -> ConsumerStatus:
-        """How it is now."""
+        """The present state, and counts since the start."""
         counts = self.account.counts
         return ConsumerStatus(
             session=self.session,
-            sessions=self.driver.client.life,
+            sessions=self.driver.client.generation,
             consumer_id=self._consumer_id,
             owned=self.owned,
-            attempts=counts["rebalance begins"],
-            rebalances=counts["rebalance ends"],
-            failed_attempts=counts["rebalance fails"],
-            failed_turns=counts["turn fails"],
+            attempts=counts[EventKind.REBALANCE_STARTED],
+            rebalances=counts[EventKind.REBALANCE_COMPLETED],
+            failed_attempts=counts[EventKind.REBALANCE_FAILED],
+            failed_turns=counts[EventKind.TURN_FAILED],
             commits=self._commits,
             last_commit=self._last_commit,
             callback_errors=self.callbacks.errors,
@@ -252,17 +264,17 @@ class Consumer(Member):
         )
 
     def _hear(self, kind: str) -> None:
-        if kind == "rebalance ends":
+        if kind == EventKind.REBALANCE_COMPLETED:
             self._is_ready.set()
 
-    def _saw(self, ask: Operation[Any] | Pipelined, answer: Any) -> None:
-        if ask.purpose == "register" and isinstance(ask, Create):
-            parsed = registry.parse_member(ask.path)
+    def _saw(self, effect: Operation[Any] | Pipelined, answer: Any) -> None:
+        if effect.purpose == "register" and isinstance(effect, Create):
+            parsed = paths.parse_member(effect.path)
             self._consumer_id = self._consumer_id if parsed is None else parsed[1]
-        if ask.purpose != "commit" or isinstance(answer, Failure):
+        if effect.purpose != "commit" or isinstance(answer, Failure):
             return
-        behind = 1 if self.me.variant.offset_means == "last consumed" else 0
-        written = list(_written(ask))
+        behind = 1 if self.me.variant.offset_means is OffsetMeaning.LAST_CONSUMED else 0
+        written = list(_written(effect))
         for partition, number in written:
             self.handover.committed(partition, number + behind)
         if written:
@@ -270,10 +282,10 @@ class Consumer(Member):
             self._last_commit = time.time()
 
 
-def _written(ask: Operation[Any] | Pipelined) -> Iterator[tuple[Partition, int]]:
-    """The offsets that an operation has written."""
-    for part in ask.operations if isinstance(ask, Multi) else (ask,):
+def _written(effect: Operation[Any] | Pipelined) -> Iterator[tuple[Partition, int]]:
+    """Yield the offsets that an operation has written."""
+    for part in effect.operations if isinstance(effect, Multi) else (effect,):
         if isinstance(part, Create | SetData):
-            parsed = registry.parse_offset(part.path)
+            parsed = paths.parse_offset(part.path)
             if parsed is not None:
-                yield parsed[1], registry.decode_number(part.path, part.data)
+                yield parsed[1], paths.decode_number(part.path, part.data)

@@ -1,4 +1,4 @@
-"""Counts what happens to a member inside an application, and logs it."""
+"""Counts and logs the events of a member inside an application."""
 
 from __future__ import annotations
 
@@ -7,33 +7,34 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from model.trace import NOTHING
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import NOTHING
 
-LEVELS = {
-    "connected": logging.INFO,
-    "rebalance ends": logging.INFO,
-    "claimed what was freed": logging.INFO,
-    "rebalance fails": logging.INFO,
-    "ends": logging.INFO,
-    "suspended": logging.WARNING,
-    "expired": logging.WARNING,
-    "id in use": logging.WARNING,
-    "not mirrored": logging.WARNING,
-    "turn fails": logging.WARNING,
-    "rebalance given up": logging.ERROR,
+LEVELS: dict[str, int] = {
+    EventKind.CONNECTED: logging.INFO,
+    EventKind.REBALANCE_COMPLETED: logging.INFO,
+    EventKind.FREED_CLAIMS_ACQUIRED: logging.INFO,
+    EventKind.REBALANCE_FAILED: logging.INFO,
+    EventKind.ENDED: logging.INFO,
+    EventKind.SUSPENDED: logging.WARNING,
+    EventKind.EXPIRED: logging.WARNING,
+    EventKind.ID_IN_USE: logging.WARNING,
+    EventKind.NOT_MIRRORED: logging.WARNING,
+    EventKind.TURN_FAILED: logging.WARNING,
+    EventKind.REBALANCE_ABANDONED: logging.ERROR,
 }
 """Kind of event -> the level at which it is logged; all others at DEBUG."""
 
 
-class Account:
-    """What a driver writes down, taken to `logging`; how often each kind of event came."""
+class Counters:
+    """Counts the events of a driver by kind, and passes them to `logging`."""
 
     def __init__(self, node: str, logger: logging.Logger) -> None:
         self.node = node
         self.logger = logger
         self.counts: Counter[str] = Counter()
         self.hear: Callable[[str], None] = lambda kind: None
-        """Told of the kind of every event, in the thread it happens in."""
+        """Called with the kind of every event, in the thread of the event."""
 
     def write(
         self,
@@ -46,12 +47,12 @@ class Account:
         zxid: int = 0,
         at_ns: int | None = None,
     ) -> None:
-        """Take down an event."""
+        """Count and log an event."""
         self.counts[kind] += 1
         level = LEVELS.get(kind, logging.DEBUG)
         if detail.get("failed"):
             level = logging.ERROR
         if self.logger.isEnabledFor(level):
-            said = " ".join(f"{key}={value}" for key, value in detail.items())
-            self.logger.log(level, "%s: %s %s", self.node, kind, said)
+            fields = " ".join(f"{key}={value}" for key, value in detail.items())
+            self.logger.log(level, "%s: %s %s", self.node, kind, fields)
         self.hear(kind)

@@ -1,9 +1,9 @@
 """Hands partitions to an application and takes them back: a `Fetching` made of callbacks.
 
-What a protocol asks for (fetch exactly these, tell me where you stand) is turned into two
-calls: `claim` for what is begun and `release` for what is to stop. A protocol that waits
-until the others have fallen quiet waits until `release` has returned. Whoever fetches by
-itself instead of leaving that to the application extends these two.
+The protocol requests "fetch exactly these partitions" and "report your positions". This module
+turns the requests into two calls: `claim` for new partitions and `release` for those that end. A
+protocol that waits until its old fetches have stopped waits until `release` has returned. A
+consumer that fetches by itself, instead of the application, overrides these two methods.
 """
 
 from __future__ import annotations
@@ -13,65 +13,76 @@ from threading import Condition, Event
 from time import monotonic
 from typing import Any, NamedTuple
 
-from model.asks import Fetch, Partition, Positions
-from real.callbacks import Callbacks
+from watchkeeper.model.actor.effects import Fetch, Partition, Positions
+from watchkeeper.real.embed.callbacks import Callbacks
 
 
 class Claim(NamedTuple):
-    """A partition that is the application's to read from now on."""
+    """A partition that the application may read from now on."""
 
     partition: Partition
     offset: int | None
-    """The next message to be read; None where nothing has been committed, so that
-    `auto.offset.reset` says where to begin."""
+    """The next offset to be read; None if none is committed: `auto.offset.reset` decides."""
     stream: int
-    """Which of the member's streams is to read it, from 0."""
+    """The number of the member's stream that reads it, from 0."""
     address: str
-    """Where its broker listens; empty in the 0.8 layout, where its leader has to be found."""
+    """The address of its broker; empty in the 0.8 layout, where the leader has to be found."""
 
 
 class NotOwned(LookupError):
-    """A position was given for a partition that is not this member's (any more)."""
+    """An offset was stored for a partition that this member does not own, or no longer owns."""
 
 
-OnClaimed = Callable[[Sequence[Claim]], Any]
-OnReleased = Callable[[Sequence[Partition]], Any]
+OnPartitionsAssigned = Callable[[Sequence[Claim]], Any]
+OnPartitionsRevoked = Callable[[Sequence[Partition]], Any]
 
 
-class Handover:
-    """What an application has in its hands, and how far it has come."""
+class RebalanceListener:
+    """The partitions that an application reads, and their positions."""
 
     def __init__(
-        self, callbacks: Callbacks, on_claimed: OnClaimed | None, on_released: OnReleased | None
+        self,
+        callbacks: Callbacks,
+        on_partitions_assigned: OnPartitionsAssigned | None,
+        on_partitions_revoked: OnPartitionsRevoked | None,
     ) -> None:
         self.callbacks = callbacks
-        self.on_claimed = on_claimed
-        self.on_released = on_released
+        self.on_partitions_assigned = on_partitions_assigned
+        self.on_partitions_revoked = on_partitions_revoked
         self._changed = Condition()
         self._current: dict[Partition, Fetch] = {}
         self._positions: dict[Partition, int | None] = {}
-        """Of what is read now, or was until lately."""
+        """Of partitions that are read now, or were read before a release."""
         self._mine: dict[Partition, None] = {}
-        """Where the application may still say how far it has come."""
+        """Partitions whose offsets the application may still store."""
         self._committed: dict[Partition, int] = {}
         self.is_given_up = False
-        """Whether nobody waits for callbacks any more."""
+        """Whether callbacks are no longer waited for."""
         self._releases = 0
-        """How many calls to release are under way or waiting."""
+        """The number of calls to `release` that run or wait."""
         self._is_over = False
         self._has_stopped = Event()
 
-    # --- what a program asks: in the driver's thread --------------------------------------
+    # --- requests of the program: in the thread of the driver ------------------------------
 
     def fetch_exactly(self, fetches: Iterable[Fetch], quiet: Callable[[], None]) -> bool:
-        """Let these be read and no others; False when `quiet` is called once that is so."""
+        """Let the application read exactly these partitions; return whether that holds at once.
+
+        After False, `quiet` is called when all other partitions are released.
+        """
         wanted = {fetch.partition: fetch for fetch in fetches}
         with self._changed:
             before, self._current = self._current, wanted
-            stays = {one for one, fetch in before.items() if _is_same(fetch, wanted.get(one))}
-            ceasing = tuple(one for one in before if one not in stays)
+            stays = {
+                partition
+                for partition, fetch in before.items()
+                if _is_same(fetch, wanted.get(partition))
+            }
+            ceasing = tuple(partition for partition in before if partition not in stays)
             begun = tuple(
-                self._claim_of(fetch) for one, fetch in wanted.items() if one not in stays
+                self._claim_of(fetch)
+                for partition, fetch in wanted.items()
+                if partition not in stays
             )
             self._releases += bool(ceasing)
             self._changed.notify_all()
@@ -89,19 +100,19 @@ class Handover:
         return Claim(partition, self._positions[partition], fetch.stream, fetch.address)
 
     def known_positions(self) -> Positions:
-        """Where the application stands; 0, which nobody commits, where that is not known."""
+        """Return the positions of the application; an unknown one is 0, and never committed."""
         with self._changed:
-            return tuple((one, at or 0) for one, at in self._positions.items())
+            return tuple((partition, at or 0) for partition, at in self._positions.items())
 
     def forget(self, partitions: Iterable[Partition] | None) -> None:
-        """Forget where it stood."""
+        """Forget the positions of these partitions, or of all."""
         with self._changed:
-            for one in list(self._positions) if partitions is None else partitions:
-                self._positions.pop(one, None)
+            for partition in list(self._positions) if partitions is None else partitions:
+                self._positions.pop(partition, None)
             self._changed.notify_all()
 
     def stop(self) -> None:
-        """Take everything back, and come back when that is done or was given up."""
+        """Take back all partitions; return when that is done or given up."""
         if not self.fetch_exactly((), self._has_stopped.set):
             self._has_stopped.wait()
         with self._changed:
@@ -109,12 +120,12 @@ class Handover:
             self._changed.notify_all()
 
     def give_up(self) -> None:
-        """Wait no longer for a callback that does not return."""
+        """Stop waiting for a callback that does not return."""
         self.is_given_up = True
         self._has_stopped.set()
 
     def committed(self, partition: Partition, position: int) -> None:
-        """This has been written."""
+        """Record that this position is committed."""
         with self._changed:
             self._committed[partition] = position
             self._changed.notify_all()
@@ -124,8 +135,8 @@ class Handover:
     def _cease(self, partitions: tuple[Partition, ...], quiet: Callable[[], None]) -> None:
         self.release(partitions)
         with self._changed:
-            for one in partitions:
-                self._mine.pop(one, None)
+            for partition in partitions:
+                self._mine.pop(partition, None)
             self._releases -= 1
         quiet()
 
@@ -135,42 +146,44 @@ class Handover:
         self.claim(claims)
 
     def claim(self, claims: tuple[Claim, ...]) -> None:
-        """These have been claimed: let them be read."""
-        if self.on_claimed is not None:
-            self.callbacks.call("on_claimed", self.on_claimed, claims)
+        """Let the application read partitions that were claimed."""
+        if self.on_partitions_assigned is not None:
+            self.callbacks.call("on_partitions_assigned", self.on_partitions_assigned, claims)
 
     def release(self, partitions: tuple[Partition, ...]) -> None:
-        """These are to be released: come back when nobody reads them any more."""
-        if self.on_released is not None:
-            self.callbacks.call("on_released", self.on_released, partitions)
+        """Have the application stop reading partitions; return when it has."""
+        if self.on_partitions_revoked is not None:
+            self.callbacks.call("on_partitions_revoked", self.on_partitions_revoked, partitions)
 
-    # --- what the application says: in any thread -----------------------------------------
+    # --- calls of the application: in any thread -------------------------------------------
 
     @property
     def owned(self) -> tuple[Partition, ...]:
-        """What may be read now."""
+        """The partitions that may be read now."""
         with self._changed:
             return tuple(self._current)
 
     @property
     def positions(self) -> dict[Partition, int | None]:
-        """How far the application has come in what it owns."""
+        """The next offset to be read in each owned partition; None if not known."""
         with self._changed:
-            return {one: self._positions.get(one) for one in self._mine}
+            return {partition: self._positions.get(partition) for partition in self._mine}
 
-    def advance(self, offsets: Mapping[Partition, int]) -> None:
-        """Note the next message to be read in each of these; all of them or none."""
+    def store_offsets(self, offsets: Mapping[Partition, int]) -> None:
+        """Store the next offset to be read in each of these partitions; all of them or none."""
         with self._changed:
             for partition, offset in offsets.items():
                 self._check(partition, offset)
-            self._positions.update((Partition(*one), at) for one, at in offsets.items())
+            self._positions.update(
+                (Partition(*partition), at) for partition, at in offsets.items()
+            )
 
     def _check(self, partition: Partition, offset: int) -> None:
         topic, name = partition
         if partition not in self._mine:
             raise NotOwned(
-                f"{topic}/{name} is not this member's, so how far it was read is not taken "
-                "down; its next owner begins at the offset that was committed last"
+                f"{topic}/{name} is not owned by this member, so its offset is not stored; the "
+                "next owner begins at the offset that was committed last"
             )
         before = self._positions.get(partition) or 0
         if offset < before:
@@ -180,12 +193,12 @@ class Handover:
             )
 
     def wait_until_committed(
-        self, offsets: Mapping[Partition, int], ask: Callable[[], None], timeout_s: float
+        self, offsets: Mapping[Partition, int], request: Callable[[], None], timeout_s: float
     ) -> bool:
-        """Ask for a commit until these offsets have been written.
+        """Request a commit until these offsets are written.
 
-        False without waiting while anything is being released: nothing is written before
-        that is over, and it may be waiting for whoever asks here.
+        Return False at once while a release runs: nothing is written before its end, and the
+        callback may be waiting for the caller of this method.
         """
         end = monotonic() + timeout_s
         with self._changed:
@@ -197,13 +210,21 @@ class Handover:
                         f"{_listed(missing)}: not committed within {timeout_s:g} s; the offsets "
                         "are known and will be written with the next commit"
                     )
-                ask()
+                request()
                 self._changed.wait(min(REMINDER_S, max(0.0, end - monotonic())))
         return True
 
     def _missing(self, offsets: Mapping[Partition, int]) -> list[Partition]:
-        missing = [one for one, at in offsets.items() if at > self._committed.get(one, 0)]
-        gone = [one for one in missing if self._is_over or one not in self._positions]
+        missing = [
+            partition
+            for partition, at in offsets.items()
+            if at > self._committed.get(partition, 0)
+        ]
+        gone = [
+            partition
+            for partition in missing
+            if self._is_over or partition not in self._positions
+        ]
         if gone:
             raise NotOwned(
                 f"{_listed(gone)}: released before it could be committed; its next owner begins "
@@ -213,13 +234,13 @@ class Handover:
 
 
 REMINDER_S = 0.25
-"""How often a commit is asked for again that something got in the way of."""
+"""How often a commit is requested again."""
 
 
 def _is_same(fetch: Fetch, other: Fetch | None) -> bool:
-    """Whether an application that reads the one need not be told of the other."""
+    """Whether both fetches are one and the same for the application."""
     return other is not None and (fetch.stream, fetch.address) == (other.stream, other.address)
 
 
 def _listed(partitions: Iterable[Partition]) -> str:
-    return ", ".join("/".join(one) for one in partitions)
+    return ", ".join("/".join(partition) for partition in partitions)

@@ -2,9 +2,9 @@
 
     run_live(program, hosts="localhost:2181")
 
-`Member` is what everything that lives in an application shares: it is started once, told
-to leave, and waited for. It can be used from plain threads and from an event loop; a
-method that has to wait has a twin for the loop, whose name begins with `a`.
+`Member` is the base of every member in an application: `start` starts it once, `close` makes it
+leave, `wait_ended` waits for its end. It works from plain threads and from an event loop; a
+method that waits has an async twin for the loop, whose name begins with `a`.
 """
 
 from __future__ import annotations
@@ -17,76 +17,76 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, Self
 
-from model.answers import LEAVE, Ordered
-from model.asks import NewSession, NextNote
-from model.errors import ZooKeeperError
-from model.operations import Operation, Pipelined
-from model.program import Ended, Program
-from real.account import Account
-from real.client import Client, Said
-from real.driver import Driver, Fetching
+from watchkeeper.model.actor.effects import NewSession, NextEvent
+from watchkeeper.model.actor.errors import ZooKeeperError
+from watchkeeper.model.actor.events import LEAVE, Command
+from watchkeeper.model.actor.operations import Operation, Pipelined
+from watchkeeper.model.actor.program import Ended, Program
+from watchkeeper.real.client.client import Client, ClientEvent
+from watchkeeper.real.embed.counters import Counters
+from watchkeeper.real.process.driver import Driver, Fetching
 
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.05, 2.0
-"""How long a program rests whose turns fail one after the other."""
+"""The pause of a program whose turns fail one after the other."""
 LEAVE_WITHIN_S = READY_WITHIN_S = 30.0
 
-Connect = Callable[[Callable[[Said], None]], Client]
-"""Makes the client of a driver, which tells it what happens by calling this."""
+Connect = Callable[[Callable[[ClientEvent], None]], Client]
+"""Makes the client of a driver; the client reports by calling the argument."""
 
 
 class Poke:
-    """Whoever waits for a note with nothing else to do need not wait any longer."""
+    """Ends the wait of a program that waits for a notification with a timeout."""
 
 
 class Halt:
-    """Stop at once."""
+    """Stops the program at once."""
 
 
 class Halted(Exception):
-    """The program was stopped in the middle."""
+    """The program was stopped before its end."""
 
 
 class LiveDriver(Driver):
-    """A driver that can be hurried and halted, and bears with turns that fail."""
+    """A driver that can be poked and halted, and survives turns that fail."""
 
     saw: Callable[[Operation[Any] | Pipelined, Any], None] | None = None
-    """Told of every answer, in the program's thread."""
+    """Called with every answer, in the thread of the program."""
     _is_poked = False
     _may_be_poked = False
     _has_chroot = False
     _pause_s = FIRST_PAUSE_S
     _failed_at = 0.0
 
-    def _hear(self, said: Any) -> None:
-        if isinstance(said, Halt):
+    def _dispatch(self, event: Any) -> None:
+        if isinstance(event, Halt):
             raise Halted
-        if isinstance(said, Poke):
+        if isinstance(event, Poke):
             self._is_poked = True
         else:
-            super()._hear(said)
+            super()._dispatch(event)
 
-    def _next_note(self, ask: NextNote) -> Any:
-        """A note; none at once for a program that was poked and rests for a while anyway."""
-        self._may_be_poked = bool(ask.timeout_ms)
-        note = super()._next_note(ask)
-        if note is None and self._may_be_poked:
+    def _next_event(self, effect: NextEvent) -> Any:
+        """Return a notification; None at once for a poked program that waits with a timeout."""
+        self._may_be_poked = bool(effect.timeout_ms)
+        notification = super()._next_event(effect)
+        if notification is None and self._may_be_poked:
             self._is_poked = False
-        return note
+        return notification
 
     def _need_not_wait(self) -> bool:
         return super()._need_not_wait() or (self._is_poked and self._may_be_poked)
 
-    def _operate(self, ask: Any) -> Any:
-        answer = super()._operate(ask)
+    def _operate(self, effect: Any) -> Any:
+        answer = super()._operate(effect)
         if self.saw is not None:
-            self.saw(ask, answer)
+            self.saw(effect, answer)
         return answer
 
-    def _new_session(self, ask: NewSession) -> None:
-        super()._new_session(ask)
+    def _new_session(self, effect: NewSession) -> None:
+        super()._new_session(effect)
         while self.client.prefix and not self._has_chroot:
             self._has_chroot = self.client.make_chroot()
-            super()._new_session(ask)
+            super()._new_session(effect)
 
     def _turn_failed(self, error: ZooKeeperError) -> None:
         super()._turn_failed(error)
@@ -97,10 +97,10 @@ class LiveDriver(Driver):
 
 
 class Member:
-    """A program at work inside an application."""
+    """A program that runs inside an application."""
 
     not_ready = "has had no answer"
-    """What is said of it when `ready` has waited too long."""
+    """The middle of the message of the TimeoutError of `ready`."""
 
     def __init__(
         self,
@@ -113,10 +113,10 @@ class Member:
         fetching: Fetching | None = None,
         kazoo: Mapping[str, Any] | None = None,
     ) -> None:
-        """`hosts` as clients of ZooKeeper write them: `one:2181,two:2181/chroot`."""
+        """Describe a member; `hosts` is written as for ZooKeeper: `one:2181,two:2181/chroot`."""
         self.name = name
         self.logger = logger
-        self.account = Account(name, logger)
+        self.account = Counters(name, logger)
         self.fetching = fetching
         self.ended: Ended | None = None
         """How it ended; None while it runs."""
@@ -125,7 +125,7 @@ class Member:
         self._is_over = Event()
         addresses, chroot = hosts_and_chroot(hosts)
 
-        def connect(hear: Callable[[Said], None]) -> Client:
+        def connect(hear: Callable[[ClientEvent], None]) -> Client:
             return Client(addresses, chroot, session_timeout_ms, hear, kazoo)
 
         self.driver = self.make_driver(program, connect, fetching)
@@ -137,13 +137,13 @@ class Member:
     def make_driver(
         self, program: Program, connect: Connect, fetching: Fetching | None
     ) -> LiveDriver:
-        """What runs the program; one that has threads beside it needs another."""
+        """Return the driver of the program; a member with further tasks has another."""
         return LiveDriver(program, self.account, connect, fetching)
 
-    # --- coming and going -----------------------------------------------------------------
+    # --- start and end --------------------------------------------------------------------
 
     def start(self) -> Self:
-        """Begin; whatever is to happen happens in threads of its own."""
+        """Start the program, in a thread of its own."""
         if self._is_started:
             raise RuntimeError(f"{self.name} was started before; make another one to start again")
         self._is_started = True
@@ -152,17 +152,17 @@ class Member:
         return self
 
     def _prepare(self) -> None:
-        """Begin what has to be there before the program."""
+        """Start what has to run before the program."""
 
-    def tell(self, order: Ordered) -> None:
+    def tell(self, order: Command) -> None:
         """Put an order into the program's inbox."""
         self.driver.queue.put(order)
 
     def close(self, timeout_s: float = LEAVE_WITHIN_S) -> bool:
-        """Leave, and come back when nothing is left of it; whether it left gracefully.
+        """Leave, and wait until all threads have ended; return whether it left gracefully.
 
-        What cannot be done within this time is given up: then the session is dropped, and
-        ZooKeeper ends it when its timeout is over.
+        After the timeout the session is dropped: its ephemeral znodes stay until ZooKeeper
+        expires it.
         """
         self._refuse_in_loop("close")
         return self._close(timeout_s)
@@ -195,9 +195,9 @@ class Member:
         self.driver.queue.put(Halt())
 
     def ready(self, timeout_s: float = READY_WITHIN_S) -> None:
-        """Wait until it takes part: a consumer in its first rebalance, a broker by its id.
+        """Wait until a consumer has had its first rebalance, or a broker is registered.
 
-        TimeoutError says that it does not yet, RuntimeError why it never will.
+        Raises TimeoutError if that takes longer, RuntimeError if the member has failed.
         """
         self._refuse_in_loop("ready")
         is_ready = self._is_ready.wait(timeout_s)
@@ -209,12 +209,12 @@ class Member:
                 f"{self.session}"
             )
 
-    def over(self, timeout_s: float | None = None) -> Ended | None:
-        """Wait until the program is over; how it ended, or None when the time is up.
+    def wait_ended(self, timeout_s: float | None = None) -> Ended | None:
+        """Wait until the program has ended; return how, or None after the timeout.
 
-        What the program itself raised, no matter of ZooKeeper's, is raised here.
+        An exception of the program itself, which is none of ZooKeeper's, is raised here.
         """
-        self._refuse_in_loop("over")
+        self._refuse_in_loop("wait_ended")
         self._is_over.wait(timeout_s)
         if self._error is not None:
             raise self._error
@@ -222,7 +222,7 @@ class Member:
 
     @property
     def session(self) -> str:
-        """How the session is: connecting, connected, suspended, expired or closed."""
+        """The state of the session: connecting, connected, suspended, expired or closed."""
         return "connecting" if self.driver.client.state == "new" else self.driver.client.state
 
     # --- in the program's thread ----------------------------------------------------------
@@ -241,15 +241,15 @@ class Member:
             self._is_over.set()
             self._is_ready.set()
 
-    def _saw(self, ask: Operation[Any] | Pipelined, answer: Any) -> None:
-        """Told of every answer of ZooKeeper's."""
+    def _saw(self, effect: Operation[Any] | Pipelined, answer: Any) -> None:
+        """Process a response of ZooKeeper."""
         self._is_ready.set()
 
     def _hear(self, kind: str) -> None:
-        """Told of every event."""
+        """Process an event of the program."""
 
     def _clean_up(self) -> None:
-        """Whatever has happened, nobody goes on reading, and no thread of kazoo's is left."""
+        """Stop all fetching, and end the threads of kazoo."""
         if self.fetching is not None:
             self.fetching.stop()
         if self.driver.client.state != "closed":
@@ -262,21 +262,21 @@ class Member:
         return False
 
     def _refuse_in_loop(self, method: str) -> None:
-        """What waits in the thread of a loop keeps that loop from what is waited for."""
+        """Raise RuntimeError where a wait would block the event loop that the member needs."""
 
     async def aclose(self, timeout_s: float = LEAVE_WITHIN_S) -> bool:
-        """Do as `close`, from an event loop."""
+        """Close as `close` does, from an event loop."""
         if self._is_in_callback:
             return self._close(timeout_s)
         return await asyncio.to_thread(self.close, timeout_s)
 
     async def aready(self, timeout_s: float = READY_WITHIN_S) -> None:
-        """Do as `ready`, from an event loop."""
+        """Wait as `ready` does, from an event loop."""
         await asyncio.to_thread(self.ready, timeout_s)
 
-    async def aover(self, timeout_s: float | None = None) -> Ended | None:
-        """Do as `over`, from an event loop."""
-        return await asyncio.to_thread(self.over, timeout_s)
+    async def await_ended(self, timeout_s: float | None = None) -> Ended | None:
+        """Wait as `wait_ended` does, from an event loop."""
+        return await asyncio.to_thread(self.wait_ended, timeout_s)
 
     def __enter__(self) -> Self:
         return self.start()
@@ -302,7 +302,7 @@ class Member:
 
 
 def hosts_and_chroot(hosts: str) -> tuple[str, str]:
-    """The addresses, and the path below which everything is."""
+    """Return the addresses, and the chroot: empty, or a path."""
     addresses, _, chroot = hosts.partition("/")
     chroot = chroot.strip("/")
     if not addresses or "//" in chroot:
@@ -322,10 +322,9 @@ def run_live(
     fetching: Fetching | None = None,
     kazoo: Mapping[str, Any] | None = None,
 ) -> Ended:
-    """Run a program against a real ZooKeeper until it is over; how it ended.
+    """Run a program against a real ZooKeeper until it ends; return how it ended.
 
-    Interrupted (Ctrl-C), the program finds the order to leave in its inbox and has 30 s to
-    do so.
+    After Ctrl-C the program receives the order to leave, and has 30 s to do so.
     """
     member = Member(
         program,
@@ -337,6 +336,6 @@ def run_live(
         kazoo=kazoo,
     )
     with member:
-        ended = member.over()
+        ended = member.wait_ended()
     assert ended is not None, "it was waited for without a limit"
     return ended

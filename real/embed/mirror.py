@@ -2,10 +2,10 @@
 
     with Mirror("localhost:2181/east", brokers="0:b0.example:9092", group="hub",
                 topics="click.*") as mirror:
-        mirror.over()
+        mirror.wait_ended()
 
-It is the consumer, the producer and the mirror that the simulation runs, over a real ZooKeeper
-and TCP. Several of one group share the partitions of the source.
+The simulation runs the same code; here it runs over a real ZooKeeper and TCP. Mirrors of one
+group share the partitions of the source.
 """
 
 from __future__ import annotations
@@ -17,42 +17,43 @@ from dataclasses import dataclass
 from threading import Event
 from typing import Any, Literal
 
-from model.asks import Partition
-from model.clients import mirror
-from model.clients.connector import Connector
-from model.clients.journals import TraceJournal
-from model.clients.producer_settings import ProducerSettings, producer_settings
-from model.plan import Forwarding
-from real.reading import ReadingMember
-from real.wishes import consumer_given, subscription_given
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.clients.compositions import mirror
+from watchkeeper.model.clients.consumer.connector import Connector
+from watchkeeper.model.clients.consumer.trace_events import TraceListener
+from watchkeeper.model.clients.producer.settings import ProducerSettings, producer_settings
+from watchkeeper.model.plan.plan import Forwarding
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.real.embed.reader import ReadingMember
+from watchkeeper.real.embed.validation import consumer_given, subscription_given
 
 LOOK_S = 0.1
-"""How often it looks whether what waits is to be given up."""
+"""How often a closing mirror checks whether it was halted."""
 LOGGER = logging.getLogger("watchkeeper.mirror")
 TOLD = ("zk.connect", "broker.list")
 
 
 @dataclass(frozen=True, slots=True)
 class MirrorStatus:
-    """How a mirror is, and what it has carried."""
+    """The state of a mirror, and counts of its messages."""
 
     session: str
     """connecting, connected, suspended, expired or closed."""
     sessions: int
-    """How many it has had."""
+    """The number of sessions since the start."""
     read: int
-    """Messages that it was handed."""
+    """Messages read from the source."""
     arrived: int
-    """Those of them that a connection to a broker of the target has taken."""
+    """Messages read that were sent to a broker of the target."""
     failed_sends: int
-    """How often something could not be sent; it is tried again until it can."""
+    """Failed attempts to send; each is repeated until it succeeds."""
     rebalances: int
     failed_turns: int
-    """Errors that the protocol has no answer to; it tries again after a pause."""
+    """Errors that the protocol does not handle; it tries again after a pause."""
 
 
 class Mirror(ReadingMember):
-    """One process of a mirror, alive inside this application."""
+    """One process of a mirror, run by this application."""
 
     def __init__(
         self,
@@ -68,22 +69,24 @@ class Mirror(ReadingMember):
         host: str | None = None,
         kazoo: Mapping[str, Any] | None = None,
     ) -> None:
-        """Describe a mirror; nothing happens before it is started.
+        """Describe a mirror; `start` joins the group and begins to read.
 
-        hosts         the ZooKeeper of the cluster that is read, of layout 0.7
-        brokers       those that are sent to, as `broker.list` has them: `0:one:9092,1:two:9092`
-        topics        an expression that the names of topics match
-        commits       whether a place moves on after its message has arrived, or before that
-        config        a consumer's settings by Kafka's names; it begins at the smallest offset
-                      unless `auto.offset.reset` says otherwise
-        producer      a producer's settings by Kafka's names
+        hosts         the ZooKeeper of the source cluster, of layout 0.7
+        brokers       the target, as in `broker.list`: `0:one:9092,1:two:9092`
+        topics        a regular expression for the names of topics
+        commits       whether an offset is committed after its message has arrived, or before
+        config        the settings of the consumer by Kafka's names; `auto.offset.reset` is
+                      `smallest` by default
+        producer      the settings of the producer by Kafka's names
+
+        Raises ValueError for an invalid argument or setting.
         """
         if commits not in ("after", "before"):
             raise ValueError(f"commits is {commits!r}; expected 'after' or 'before'")
         wanted = subscription_given(group, None, topics, None, 1)
         given = {"auto.offset.reset": "smallest", **(config or {})}
         me = consumer_given(group, wanted, "hardened", "0.7", given, consumer_id, host)
-        connector = Connector(me, TraceJournal(self._write))
+        connector = Connector(me, TraceListener(self._write))
         forwarding = Forwarding(group, brokers, topics, _producer(producer, brokers), commits)
         self.me = me
         self.application = mirror.Mirror(connector, forwarding, me.node)
@@ -96,7 +99,7 @@ class Mirror(ReadingMember):
     def _prepare(self) -> None:
         for stream in self._streams:
             body = self.application.handle_all(stream)
-            self.driver.start_thread(f"handle {stream.queue}", body)
+            self.driver.start_task(f"handle {stream.queue}", body)
 
     def _halt(self) -> None:
         self._is_halted.set()
@@ -115,11 +118,11 @@ class Mirror(ReadingMember):
         super()._clean_up()
 
     async def _closed(self) -> None:
-        """What waits in the producer is sent."""
-        await self.driver.threads.run(self.application.producer.close(), self)
+        """Send the messages that are queued in the producer, and close it."""
+        await self.driver.tasks.run(self.application.producer.close(), self)
 
     def _look_at(self, closing: Future[None]) -> None:
-        """Say what is given up, if what waits in the producer could not be sent in time."""
+        """Log the number of messages that the producer could not send in time."""
         status = self.status
         if not closing.done():
             closing.cancel()
@@ -136,22 +139,22 @@ class Mirror(ReadingMember):
 
     @property
     def owned(self) -> tuple[Partition, ...]:
-        """What it reads."""
-        with self.driver.threads.baton:
-            return tuple(self.fetcher.connector.fetching.places)
+        """The partitions that are fetched at present."""
+        with self.driver.tasks.baton:
+            return tuple(self.fetcher.connector.fetcher.positions)
 
     @property
     def status(self) -> MirrorStatus:
-        """How it is now."""
+        """The present state, and counts since the start."""
         counts = self.account.counts
         return MirrorStatus(
             session=self.session,
-            sessions=self.driver.client.life,
-            read=counts["consumed"],
-            arrived=counts["handled"],
-            failed_sends=counts["not mirrored"],
-            rebalances=counts["rebalance ends"],
-            failed_turns=counts["turn fails"],
+            sessions=self.driver.client.generation,
+            read=counts[EventKind.CONSUMED],
+            arrived=counts[EventKind.HANDLED],
+            failed_sends=counts[EventKind.NOT_MIRRORED],
+            rebalances=counts[EventKind.REBALANCE_COMPLETED],
+            failed_turns=counts[EventKind.TURN_FAILED],
         )
 
     def _write(self, kind: str, detail: dict[str, Any], partition: Partition | None) -> None:

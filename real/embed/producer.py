@@ -3,8 +3,8 @@
     with Producer({"zk.connect": "localhost:2181"}) as producer:
         producer.send("clicks", b"click 1", b"click 2", key="me")
 
-Everything that it does is done by the producer that the simulation runs. With `zk.connect`
-it finds the brokers in ZooKeeper and follows them; with `broker.list` it needs none.
+The simulation runs the same producer. With `zk.connect` it reads the brokers from ZooKeeper and
+follows their changes; with `broker.list` it needs no ZooKeeper.
 """
 
 from __future__ import annotations
@@ -15,22 +15,22 @@ from contextlib import nullcontext
 from threading import Lock
 from typing import Any, Self, TypeVar
 
-from model.clients import producer as clients
-from model.clients.discovery import discovery
-from model.clients.hooks import EventHandler, Hooks
-from model.clients.outgoing import Encoder
-from model.clients.partitioners import custom
-from model.clients.producer import Data, Plugins
-from model.clients.producer_settings import producer_settings
-from real.callers import Over
-from real.companions import Alone, Companion
+from watchkeeper.model.clients.producer import producer as clients
+from watchkeeper.model.clients.producer.interceptors import EventHandler, Hooks
+from watchkeeper.model.clients.producer.metadata import metadata_program
+from watchkeeper.model.clients.producer.partitioners import custom
+from watchkeeper.model.clients.producer.producer import Plugins, ProducerData
+from watchkeeper.model.clients.producer.record_batch import Encoder
+from watchkeeper.model.clients.producer.settings import producer_settings
+from watchkeeper.real.embed.task_member import Alone, TaskMember
+from watchkeeper.real.process.sync_calls import Closed
 
 LOGGER = logging.getLogger("watchkeeper.producer")
 T = TypeVar("T")
 
 
 class Producer:
-    """What an application sends messages with, from any of its threads."""
+    """Sends messages to brokers, from any thread of an application."""
 
     def __init__(
         self,
@@ -43,54 +43,57 @@ class Producer:
         handler: EventHandler | None = None,
         kazoo: Mapping[str, Any] | None = None,
     ) -> None:
-        """Begin at once; a setting that cannot be is refused with `InvalidConfig`.
+        """Create a producer and start its threads.
 
         config        Kafka's settings by Kafka's names; `zk.connect` or `broker.list` must
                       be among them
-        partitioner   which of so many partitions for a key, in place of `partitioner.class`
-        encode        makes a payload of a message, in place of `serializer.class`
-        hooks         what is called on a message's way through an asynchronous producer
+        partitioner   maps a key and the number of partitions to a partition, in place of
+                      `partitioner.class`
+        encode        turns a message into a payload, in place of `serializer.class`
+        hooks         callbacks of an asynchronous producer: queued, dequeued, sent
         handler       sends the batches of an asynchronous producer
-        kazoo         handed to kazoo as it is: `auth_data`, `use_ssl`, `ca` ...
+        kazoo         passed to kazoo unchanged: `auth_data`, `use_ssl`, `ca` ...
+
+        Raises InvalidConfig for an invalid setting.
         """
         self.name = name
         settings = producer_settings(config)
         chosen = custom(partitioner) if partitioner is not None else None
         plugins = Plugins(chosen, encode, hooks, handler)
         self._producer = clients.Producer(settings, plugins, name=name)
-        self._home: Alone | Companion = (
-            Companion(
-                discovery(), settings.zookeeper, name=name, logger=LOGGER, kazoo=kazoo
+        self._home: Alone | TaskMember = (
+            TaskMember(
+                metadata_program(), settings.zookeeper, name=name, logger=LOGGER, kazoo=kazoo
             ).start()
             if settings.finds_brokers
             else Alone(name, LOGGER)
         )
-        # A connection carries one request at a time; queues let everybody in.
+        # A connection carries one request at a time; queues let every caller in.
         self._turn = Lock() if settings.type == "sync" else nullcontext()
 
     def send(self, topic: str, *messages: Any, key: Any = None) -> None:
-        """Send messages of one topic; the key says to which partition.
+        """Send messages of one topic; the key determines the partition.
 
-        `send_all` says what may be raised.
+        Raises the errors of `send_all`.
         """
-        self.send_all(Data(topic, messages, key))
+        self.send_all(ProducerData(topic, messages, key))
 
-    def send_all(self, *data: Data) -> None:
-        """Send messages of several topics or with several keys, in one request to each broker.
+    def send_all(self, *data: ProducerData) -> None:
+        """Send messages of several topics or keys, in one request to each broker.
 
-        A synchronous producer comes back when all of it was handed to connections; 0.7 has no
-        acknowledgement. An asynchronous one comes back when it is in the queues; `QueueFull`
-        says that there was no room. A `ClientError` or `CallError` says what is wrong
-        otherwise; a part may have been sent then.
+        A synchronous producer returns when all requests are written to connections: 0.7 has no
+        acknowledgement. An asynchronous one returns when all messages are queued, and raises
+        `QueueFull` if a queue has no room. Raises `ClientError`, `CallError` or `LogError` for
+        other failures; some of the messages may have been sent by then.
         """
         with self._turn:
             self._call(self._producer.send(*data))
 
     def close(self) -> None:
-        """Send what is waiting, and end; nothing can be sent any more."""
+        """Send the queued messages, and end the threads of the producer."""
         try:
             self._call(self._producer.close())
-        except Over:
+        except Closed:
             LOGGER.debug("%s was closed before", self.name)
         self._home.close()
 

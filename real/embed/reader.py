@@ -1,4 +1,4 @@
-"""A member inside an application that reads messages by a connector."""
+"""A member inside an application that reads messages through a connector."""
 
 from __future__ import annotations
 
@@ -6,12 +6,13 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from model.clients.connector import Connector
-from real.companions import Companion
-from real.fetcher import Fetcher
+from watchkeeper.model.clients.consumer.connector import Connector
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.real.embed.task_member import TaskMember
+from watchkeeper.real.process.stream_fetcher import StreamFetcher
 
 
-class ReadingMember(Companion):
+class ReadingMember(TaskMember):
     """The member of a connector; it is ready after its first rebalance."""
 
     not_ready = "has had no rebalance"
@@ -33,12 +34,12 @@ class ReadingMember(Companion):
             session_timeout_ms=me.settings.session_timeout_ms,
             kazoo=kazoo,
         )
-        self.fetcher = Fetcher(connector, self.driver)
+        self.fetcher = StreamFetcher(connector, self.driver)
         self.fetching = self.driver.fetching = self.fetcher
 
-    def _saw(self, ask: Any, answer: Any) -> None:
-        """An answer of ZooKeeper's does not make it ready; a rebalance does."""
+    def _saw(self, effect: Any, answer: Any) -> None:
+        """Ignore a response of ZooKeeper: only a rebalance makes this member ready."""
 
     def _hear(self, kind: str) -> None:
-        if kind == "rebalance ends":
+        if kind == EventKind.REBALANCE_COMPLETED:
             self._is_ready.set()

@@ -1,4 +1,4 @@
-"""Clients inside an application: threads on a loop, with or without a program beside them."""
+"""Clients inside an application: tasks on an event loop, with or without a program."""
 
 from __future__ import annotations
 
@@ -6,25 +6,25 @@ import logging
 from collections.abc import Mapping
 from typing import Any, NoReturn
 
-from model.asks import Tell
-from model.program import Program
-from real.account import Account
-from real.callers import Callers
-from real.driver import Fetching
-from real.joint import JointDriver
-from real.living import Connect, Halt, LiveDriver, Member
-from real.loops import Loop
-from real.threads import Threads
+from watchkeeper.model.actor.effects import Emit
+from watchkeeper.model.actor.program import Program
+from watchkeeper.real.embed.counters import Counters
+from watchkeeper.real.embed.member import Connect, Halt, LiveDriver, Member
+from watchkeeper.real.process.driver import Fetching
+from watchkeeper.real.process.loop_thread import Loop
+from watchkeeper.real.process.sync_calls import SyncCalls
+from watchkeeper.real.process.task_driver import TaskDriver
+from watchkeeper.real.process.tasks import Tasks
 
 
-class LiveJointDriver(LiveDriver, JointDriver):
-    """A driver that bears with turns that fail, and has threads beside it."""
+class LiveTaskDriver(LiveDriver, TaskDriver):
+    """A driver that survives turns that fail, and has tasks beside its program."""
 
 
-class Companion(Member):
-    """A program inside an application, and the threads that share its memory."""
+class TaskMember(Member):
+    """A program inside an application, and the tasks that share its memory."""
 
-    driver: LiveJointDriver
+    driver: LiveTaskDriver
 
     def __init__(
         self,
@@ -44,16 +44,16 @@ class Companion(Member):
             session_timeout_ms=session_timeout_ms,
             kazoo=kazoo,
         )
-        self.callers = Callers(name, self.driver.threads, self.driver.loop)
+        self.callers = SyncCalls(name, self.driver.tasks, self.driver.loop)
 
     def make_driver(
         self, program: Program, connect: Connect, fetching: Fetching | None
     ) -> LiveDriver:
-        """The driver has threads beside it."""
-        return LiveJointDriver(program, self.account, connect, self._thread_failed, fetching)
+        """Return a driver that runs tasks beside the program."""
+        return LiveTaskDriver(program, self.account, connect, self._thread_failed, fetching)
 
     def _thread_failed(self, name: str, error: Exception) -> None:
-        """What a thread does not catch is a fault: its process cannot go on without it."""
+        """Halt the member: its program cannot continue without the failed task."""
         self.logger.error("%s: %s has failed", self.name, name, exc_info=error)
         self._error = error
         self.driver.queue.put(Halt())
@@ -61,24 +61,24 @@ class Companion(Member):
     def _clean_up(self) -> None:
         super()._clean_up()
         self.callers.end()
-        self.driver.end_threads()
+        self.driver.end_tasks()
 
 
 class Alone:
-    """Threads on a loop, and no program beside them: for clients that need no ZooKeeper."""
+    """Tasks on an event loop without a program: for clients that need no ZooKeeper."""
 
     def __init__(self, name: str, logger: logging.Logger) -> None:
         self._logger = logger
         self.name = name
-        self.account = Account(name, logger)
+        self.account = Counters(name, logger)
         self._loop = Loop(name)
-        self._threads = Threads(remind=_nobody, failed=self._thread_failed)
-        self._threads.answer_too(Tell, self._tell)
-        self.callers = Callers(name, self._threads, self._loop)
+        self._threads = Tasks(remind=_refuse, failed=self._thread_failed)
+        self._threads.answer_immediately(Emit, self._tell)
+        self.callers = SyncCalls(name, self._threads, self._loop)
         self._is_over = False
 
     def close(self) -> None:
-        """End every thread."""
+        """End every task, and the loop."""
         if self._is_over:
             return
         self._is_over = True
@@ -87,12 +87,14 @@ class Alone:
         self._loop.close()
 
     def _thread_failed(self, name: str, error: Exception) -> None:
+        """An error that a thread does not catch is a fault; its callers would wait in vain."""
         self._logger.error("%s: %s has failed", self.name, name, exc_info=error)
+        self.callers.end(f"{name} has failed: {type(error).__name__}: {error}")
 
-    def _tell(self, ask: Tell) -> None:
-        self.account.write(ask.kind, dict(ask.detail), topic=ask.topic)
+    def _tell(self, effect: Emit) -> None:
+        self.account.write(effect.kind, dict(effect.detail), topic=effect.topic)
 
 
-def _nobody(note: object) -> NoReturn:
-    """No note can come, where there is no program to take it."""
-    raise AssertionError(note)
+def _refuse(notification: object) -> NoReturn:
+    """Refuse a notification: there is no program to receive it."""
+    raise AssertionError(notification)

@@ -1,4 +1,4 @@
-"""What an application asks for, checked: each refusal is a sentence that says what to do."""
+"""Checks of the arguments of an application; each error is a sentence that says what to do."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from dataclasses import replace
 from difflib import get_close_matches
 from typing import Any
 
-from model.broker import Broker
-from model.filters import compiled, normalise
-from model.member import Consumer
-from model.registry import Layout
-from model.settings import ConsumerSettings, consumer_settings
-from model.subscriptions import Subscription
-from model.variants import VARIANTS, Variant
+from watchkeeper.model.broker.registration import Broker
+from watchkeeper.model.group.settings import ConsumerSettings, consumer_settings
+from watchkeeper.model.group.state import Consumer
+from watchkeeper.model.group.variants import VARIANTS, Variant
+from watchkeeper.model.registry.paths import Layout
+from watchkeeper.model.registry.subscription import Subscription
+from watchkeeper.model.registry.topic_filter import compiled, normalise
 
 NEVER_MS = 2**31 - 1
 NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 def variant_named(name: str) -> Variant:
-    """The variant of this name."""
+    """Return the variant of this name; raise ValueError for an unknown one."""
     if name in VARIANTS:
         return VARIANTS[name]
     near = get_close_matches(name, VARIANTS, n=1)
@@ -31,7 +31,7 @@ def variant_named(name: str) -> Variant:
 
 
 def layout_named(variant: Variant, name: str | None) -> Layout:
-    """The layout of this name, or the variant's own."""
+    """Return the layout of this name or the variant's own; raise ValueError for another."""
     for layout in variant.layouts:
         if name in (layout, None):
             return layout
@@ -41,10 +41,10 @@ def layout_named(variant: Variant, name: str | None) -> Layout:
 
 
 def settings_given(variant: Variant, config: Mapping[str, Any] | None) -> ConsumerSettings:
-    """A consumer's settings.
+    """Return the settings of a consumer; raise ValueError for an invalid one.
 
-    Where offsets are not to be committed by themselves, the timer is put off for ever. The
-    commit before a release stays: all it writes is what the application said.
+    Without `auto.commit.enable` the timer of commits never fires. The commit before a release
+    stays: it writes only the offsets that the application has stored.
     """
     settings = consumer_settings(variant.release, config)
     if settings.auto_commit:
@@ -61,7 +61,7 @@ def consumer_given(
     consumer_id: str,
     host: str | None,
 ) -> Consumer:
-    """Who a consumer is, as its program is told."""
+    """Return the configuration of a consumer; raise ValueError for an invalid argument."""
     if consumer_id:
         check_name("consumer_id", consumer_id)
     chosen = variant_named(variant)
@@ -85,7 +85,7 @@ def broker_given(
     layout: str | None,
     session_timeout_ms: int,
 ) -> Broker:
-    """Who a broker is, as its program is told."""
+    """Return the configuration of a broker; raise ValueError for an invalid argument."""
     chosen = variant_named(variant)
     place = layout_named(chosen, layout)
     check_number("id", number, least=0)
@@ -117,9 +117,9 @@ def connector_given(
     consumer_id: str,
     host: str | None,
 ) -> Consumer:
-    """Who a consumer of messages is; what it wants is said when its streams are made.
+    """Return the configuration of a connector; its streams determine the subscription.
 
-    It commits what Kafka commits: without automatic commits nothing but what it is told to.
+    Without automatic commits it commits only in `commit_offsets`.
     """
     check_name("group", group)
     me = consumer_given(group, Subscription(), variant, "0.7", config, consumer_id, host)
@@ -133,9 +133,9 @@ def subscription_given(
     black_list: str | None,
     streams: int,
 ) -> Subscription:
-    """What a consumer of a group wants."""
+    """Return the subscription of a consumer; raise ValueError for an invalid one."""
     check_name("group", group)
-    given = [one for one in (topics, white_list, black_list) if one is not None]
+    given = [pattern for pattern in (topics, white_list, black_list) if pattern is not None]
     if len(given) != 1 or not given[0]:
         raise ValueError(
             f"a consumer of {group} needs either topics, such as {{'clicks': 1}}, or a "
@@ -154,12 +154,12 @@ def subscription_given(
 
 
 def check_name(what: str, name: str) -> None:
-    """Refuse a name that cannot stand in a path, or that Kafka would not take."""
+    """Raise ValueError for a name that is invalid in a path, or in Kafka."""
     if not NAME.fullmatch(name) or name in (".", ".."):
         raise ValueError(f"{what} is {name!r}; expected letters, digits, dots, _ and - only")
 
 
 def check_number(what: str, number: object, *, least: int) -> None:
-    """Refuse what is not a whole number, or one too small."""
+    """Raise ValueError for a value that is no integer, or is too small."""
     if type(number) is not int or number < least:
         raise ValueError(f"{what} is {number!r}; expected a whole number of at least {least}")

@@ -1,50 +1,52 @@
-"""The process of a live producer: it sends what the world tells it to."""
+"""The process of a live producer: sends the loads that the world orders."""
 
 from __future__ import annotations
 
 from functools import partial
 from typing import Any
 
-from model.clients.identities import payload_of
-from model.clients.loading import Sending
-from model.clients.producer import Producer
-from model.program import Ended
-from real.job import Sends
-from real.joint import JointDriver
-from real.workplace import Workplace, say
+from watchkeeper.model.actor.program import Ended
+from watchkeeper.model.clients.compositions.kafka_07 import clients_of
+from watchkeeper.model.clients.compositions.load_generator import LoadGenerator
+from watchkeeper.model.delivery.message_id import payload_of
+from watchkeeper.real.member.context import MemberContext, report
+from watchkeeper.real.member.job import ProducerRole
+from watchkeeper.real.process.task_driver import TaskDriver
 
 NUMBERS_OF_A_LIFE = 1_000_000_000
-"""A producer that was killed has told nobody which numbers it had used last; the next process
-of its name begins far beyond them."""
+"""A killed producer has not reported the last sequence number that it used, so the next process
+of its name starts far beyond it.
+"""
 
 
-def run(place: Workplace) -> Ended:
-    """Send until it is over, and then what is still waiting."""
-    part = place.job.part
-    assert isinstance(part, Sends), "it is told what to send"
-    driver = place.joint_driver(place.job.program, part.balancer)
-    sender = _Sender(part, driver)
-    place.channel.on("produce", sender.begin)
-    place.channel.on("cease", sender.cease)
-    place.listen(driver)
+def run(context: MemberContext) -> Ended:
+    """Send until the program ends, then flush."""
+    role = context.job.role
+    assert isinstance(role, ProducerRole), "the job of a producer has its role"
+    driver = context.task_driver(context.job.program, role.balancer)
+    sender = _Sender(role, driver)
+    context.channel.on("produce", sender.begin)
+    context.channel.on("cease", sender.cease)
+    context.listen(driver)
     ended = driver.run()
     sender.close()
     return ended
 
 
 class _Sender:
-    def __init__(self, part: Sends, driver: JointDriver) -> None:
-        self.plan = part.plan
+    def __init__(self, role: ProducerRole, driver: TaskDriver) -> None:
+        self.plan = role.plan
         self.driver = driver
-        self.producer = Producer(part.plan.settings, name=part.plan.name)
-        self.next = (part.life - 1) * NUMBERS_OF_A_LIFE
-        self.sendings: dict[int, Sending] = {}
+        clients = clients_of(role.plan.variant)
+        self.producer = clients.producer(role.plan.settings, name=role.plan.name)
+        self.next = (role.life - 1) * NUMBERS_OF_A_LIFE
+        self.sendings: dict[int, LoadGenerator] = {}
         self.flowing: set[int] = set()
 
     def begin(self, message: dict[str, Any]) -> None:
         """Send messages of a topic at a rate from now on."""
         number, topic = message["produce"], message["topic"]
-        sending = Sending(
+        sending = LoadGenerator(
             self.producer,
             topic,
             message["rate_per_1000_s"],
@@ -53,24 +55,24 @@ class _Sender:
             keys=self.plan.keys,
         )
         self.sendings[number] = sending
-        self.driver.start_thread(f"send to {topic}", sending.run())
+        self.driver.start_task(f"send to {topic}", sending.run())
 
     def cease(self, message: dict[str, Any]) -> None:
-        """Cease what `begin` began."""
-        self.sendings.pop(message["cease"]).is_on = False
+        """Stop what `begin` started."""
+        self.sendings.pop(message["cease"]).is_running = False
 
     def _numbers(self, of_load: int, count: int) -> int:
         if of_load not in self.flowing:
             self.flowing.add(of_load)
-            say(flows=of_load)
+            report(flows=of_load)
         first, self.next = self.next, self.next + count
         return first
 
     def close(self) -> None:
-        """Take nothing more from the application, and send what is waiting."""
+        """Accept no further messages, and send what is waiting."""
         for sending in tuple(self.sendings.values()):
-            sending.is_on = False
-        self.driver.run_thread(self.producer.close())
+            sending.is_running = False
+        self.driver.run_task(self.producer.close())
 
 
 def _payloads(producer: str, size_bytes: int, first: int, count: int) -> tuple[bytes, ...]:

@@ -1,7 +1,7 @@
-"""The fetching side of a live consumer: one thread that asks every broker in turn.
+"""The fetching side of a live consumer without messages: one thread polls every broker in turn.
 
-A partition that is to stop falls quiet at once unless a round of fetches is under way;
-then it does so at the end of that round, and whoever waits for it is told.
+A partition stops immediately unless a round of fetches is under way; then it stops at the end
+of that round, and the waiting program is notified.
 """
 
 from __future__ import annotations
@@ -15,60 +15,61 @@ from typing import Any
 
 import msgspec
 
-from model.asks import Fetch, Partition, Positions
-from model.offsets import EARLIEST
-from real.cluster import ClusterFile
-from real.diary import Diary
+from watchkeeper.model.actor.effects import Fetch, Partition, Positions
+from watchkeeper.model.group.offsets import EARLIEST
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.real.member.data_plane_file import DataPlaneFile
+from watchkeeper.real.trace.writer import TraceWriter
 
 MOST_MESSAGES = 10_000
-"""What one fetch brings at most, of one partition."""
-PATIENCE_S = 2.0
+"""The most messages of one partition in one fetch."""
+TIMEOUT_S = 2.0
 """How long a fetch waits for a broker that does not answer."""
 
 
-class Fetcher:
+class RateFetcher:
     """The fetchers of one consumer."""
 
     def __init__(
         self,
-        diary: Diary,
-        cluster: ClusterFile,
+        writer: TraceWriter,
+        cluster: DataPlaneFile,
         every_s: float,
         session: Callable[[], int],
         *,
         ends_on_error: bool,
     ) -> None:
-        self.diary = diary
+        self.writer = writer
         self.cluster = cluster
         self.every_s = every_s
         self.session = session
         self.ends_on_error = ends_on_error
-        """0.7.2: a fetcher that fails twice running ends, and nothing starts it again."""
+        """As in 0.7.2: a fetcher ends after two failures in a row and is not restarted."""
         self._changed = Condition()
         self._current: dict[Partition, Fetch] = {}
         self._positions: dict[Partition, int] = {}
         self._stopping: dict[Partition, None] = {}
-        self._quiet: Callable[[], None] | None = None
+        self._on_stopped: Callable[[], None] | None = None
         self._is_under_way = False
         self._is_over = False
         self._brokers: dict[str, BufferedRWPair] = {}
         self._failures: dict[str, int] = {}
         Thread(target=self._work, daemon=True).start()
 
-    # --- what a program asks -----------------------------------------------------------
+    # --- effects of the program ------------------------------------------------------------
 
-    def fetch_exactly(self, fetches: Iterable[Fetch], quiet: Callable[[], None]) -> bool:
-        """Fetch these and no others; False when `quiet` is called once the others are quiet."""
-        wanted = {fetch.partition: fetch for fetch in fetches}
+    def fetch_exactly(self, fetches: Iterable[Fetch], stopped: Callable[[], None]) -> bool:
+        """Fetch exactly these; False if `stopped` is called when the others have stopped."""
+        requested = {fetch.partition: fetch for fetch in fetches}
         with self._changed:
-            before, self._current = self._current, wanted
+            before, self._current = self._current, requested
             for partition in before:
-                if partition not in wanted:
+                if partition not in requested:
                     self._stop(partition)
-            for partition, fetch in wanted.items():
+            for partition, fetch in requested.items():
                 self._start_or_move(before.get(partition), fetch)
             self._changed.notify()
-            self._quiet = quiet if self._stopping else None
+            self._on_stopped = stopped if self._stopping else None
             return not self._stopping
 
     def _stop(self, partition: Partition) -> None:
@@ -80,7 +81,7 @@ class Fetcher:
     def _start_or_move(self, before: Fetch | None, fetch: Fetch) -> None:
         partition = fetch.partition
         if before is None and partition in self._stopping:
-            del self._stopping[partition]  # it has not fallen quiet, so it just goes on
+            del self._stopping[partition]  # it has not stopped yet, so it continues
         elif before is None:
             start = 0 if fetch.start == EARLIEST else fetch.start
             self._positions.setdefault(partition, start)
@@ -90,18 +91,18 @@ class Fetcher:
             self._write(partition, "begins", fetch.stream)
 
     def known_positions(self) -> Positions:
-        """Where I stand, as far as I know; a place that only a broker knows is not known."""
+        """The known positions; one that only a broker can resolve is omitted."""
         with self._changed:
-            return tuple((one, at) for one, at in self._positions.items() if at >= 0)
+            return tuple((partition, at) for partition, at in self._positions.items() if at >= 0)
 
     def forget(self, partitions: Iterable[Partition] | None) -> None:
-        """Forget where I stood."""
+        """Forget the positions of these partitions, or of all."""
         with self._changed:
             for partition in list(self._positions) if partitions is None else partitions:
                 self._positions.pop(partition, None)
 
     def stop(self) -> None:
-        """Fetch nothing any more."""
+        """Stop fetching for good."""
         with self._changed:
             for partition in (*self._current, *self._stopping):
                 self._write(partition, "ceases", 0)
@@ -117,17 +118,17 @@ class Fetcher:
             with self._changed:
                 self._changed.wait_for(lambda: self._current or self._is_over)
                 self._is_under_way = True
-                wanted = list(self._current.values())
-            outcome = self._ask_brokers(wanted)
+                requested = list(self._current.values())
+            outcome = self._ask_brokers(requested)
             with self._changed:
                 self._is_under_way = False
                 self._deliver(outcome)
                 self._changed.wait_for(lambda: self._is_over, self.every_s)
 
-    def _ask_brokers(self, wanted: list[Fetch]) -> dict[str, Any]:
-        """Ask every broker once: address -> (fetches, ends), the ends None where it failed."""
+    def _ask_brokers(self, requested: list[Fetch]) -> dict[str, Any]:
+        """Poll every broker once: address -> (fetches, ends); ends is None after a failure."""
         by_address: dict[str, list[Fetch]] = {}
-        for fetch in wanted:
+        for fetch in requested:
             by_address.setdefault(self._address_for(fetch), []).append(fetch)
         return {
             address: (fetches, self._ask(address, fetches))
@@ -161,11 +162,11 @@ class Fetcher:
         host, _, port = self.cluster.read().listening.get(address, "").rpartition(":")
         if not port:
             raise ConnectionError(f"there is no broker at {address}")
-        with socket.create_connection((host, int(port)), PATIENCE_S) as connection:
+        with socket.create_connection((host, int(port)), TIMEOUT_S) as connection:
             broker = self._brokers[address] = connection.makefile("rwb")
         return broker
 
-    # --- what came back ----------------------------------------------------------------
+    # --- results ---------------------------------------------------------------------------
 
     def _deliver(self, outcome: dict[str, Any]) -> None:
         moved: dict[str, tuple[int, int]] = {}
@@ -179,9 +180,9 @@ class Fetcher:
                 else:
                     self._move(fetch.partition, ends[at], moved)
         if moved:
-            self.diary.write("fetched", {"moved": moved}, session=self.session())
+            self.writer.write(EventKind.FETCHED, {"moved": moved}, session=self.session())
         self._note_failures(failed)
-        self._fall_quiet()
+        self._finish_stopping()
 
     def _move(self, partition: Partition, end: int, moved: dict[str, tuple[int, int]]) -> None:
         before = self._positions.get(partition)
@@ -193,30 +194,30 @@ class Fetcher:
             moved[str(partition)] = (before, after)
 
     def _note_failures(self, failed: dict[str, list[Fetch]]) -> None:
-        """Count the brokers that did not answer; a fetcher of 0.7.2 bears only one failure."""
+        """Count the failures of each broker; a fetcher of 0.7.2 tolerates only one."""
         self._failures = {address: self._failures.get(address, 0) + 1 for address in failed}
         for address, fetches in failed.items():
             times = self._failures[address]
-            self.diary.write(
-                "fetch fails", {"from": address, "times": times}, session=self.session()
+            self.writer.write(
+                EventKind.FETCH_FAILED, {"from": address, "times": times}, session=self.session()
             )
             if self.ends_on_error and times > 1:
                 for fetch in fetches:
                     del self._current[fetch.partition]
                     self._write(fetch.partition, "ceases", 0)
 
-    def _fall_quiet(self) -> None:
+    def _finish_stopping(self) -> None:
         for partition in self._stopping:
             self._write(partition, "ceases", 0)
         self._stopping.clear()
-        if self._quiet is not None:
-            quiet, self._quiet = self._quiet, None
-            quiet()
+        if self._on_stopped is not None:
+            stopped, self._on_stopped = self._on_stopped, None
+            stopped()
 
     def _write(self, partition: Partition, does: str, stream: int) -> None:
         detail = {"does": does, "at": self._positions.get(partition, -1), "stream": stream}
-        self.diary.write(
-            "fetching",
+        self.writer.write(
+            EventKind.FETCHING,
             detail,
             session=self.session(),
             topic=partition.topic,

@@ -1,14 +1,14 @@
-"""Frames from a connection, one after the other.
+"""Length-prefixed frames from a connection, in order.
 
-A frame says first how large it is, and nothing is believed of that but the limit: the room for
-it grows with what has come, never with what was announced. Something is read when somebody
-waits for a frame, or looks some way ahead while he waits for something else, and no sooner; so a
-sender who is too fast has to wait himself.
+A frame starts with its size. That size is trusted only up to the limit: the buffer grows
+with the bytes that arrive, not with the announced size. Bytes are read only while a task
+waits for a frame, or while it looks ahead during another wait, so a fast sender is slowed
+down by TCP.
 
-What has come is given to `begin` where it lies, to do with it at once whatever can be done at
-once, with one frame or with several that are better done together. Where that is all, as with a
-fetch whose answer the connection takes, whoever waits is not even woken: the way through a task
-would cost more than such a frame does. What is left to be done is his.
+Received frames are passed to `begin` in place, in the event loop's callback. `begin` does at
+once what can be done at once, for one frame or for several that are better handled together.
+If that is all (a fetch whose response the socket accepts), the waiting task is not even
+woken: switching to it would cost more than the frame. What remains is left to the task.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Generic, TypeVar
 
-from model.log.wire import HEAD_BYTES, frame_size
+from watchkeeper.model.log.format.frames import HEAD_BYTES, frame_size
 
 T = TypeVar("T")
 
 FIRST_BYTES = 4 * 1024
-"""How much is read at once, to begin with."""
+"""The size of the first buffer."""
 ROOM_BYTES = 256 * 1024
-"""So much is read at once from a connection that has filled all the room there was."""
+"""The buffer size for a connection that has filled smaller ones."""
 AT_A_TIME = 16
-"""After so many frames that came together it is somebody else's turn."""
+"""After this many frames in a row other tasks get a turn."""
 AHEAD = 8
-"""So many frames are begun with at most before it is their turn,"""
+"""The most frames that are begun before their turn,"""
 AHEAD_BYTES = 4 * 1024 * 1024
-"""and no more of them once they are as large as that."""
+"""and their largest total size."""
 KEPT_BYTES = 4 * 1024 * 1024
-"""More room than that is given up when a frame has been taken from it."""
+"""A larger buffer is released when its frame has been taken."""
 
 
 class Frames(Generic[T]):
-    """The frames that come over one connection, and what is left to be done of each."""
+    """The frames of one connection, and the remaining work of each."""
 
     def __init__(
         self,
@@ -48,10 +48,10 @@ class Frames(Generic[T]):
         *,
         limit_bytes: int,
     ) -> None:
-        """`begin` answers how many frames it has taken, and what is left to be done of them.
+        """`begin` returns how many frames it has taken, and the remaining work of them.
 
-        It gets those that are there, takes at least the first, and keeps nothing of them.
-        Larger frames are refused; `limit_bytes` can be changed between two of them.
+        It gets the available frames, takes at least the first, and keeps no reference to them.
+        Larger frames are refused; `limit_bytes` may change between two frames.
         """
         self.limit_bytes = limit_bytes
         self._connection = connection
@@ -61,40 +61,40 @@ class Frames(Generic[T]):
         self._room = bytearray()
         self._at = 0
         self._end = 0
-        """Between these two is what has come and was not taken yet."""
+        """The received bytes that were not taken yet are between these two indexes."""
         self._is_full = True
         self._in_a_row = 0
-        self._left: deque[tuple[T, int]] = deque()
-        """What is left of frames, and how large they were."""
-        self._left_bytes = 0
+        self._remaining: deque[tuple[T, int]] = deque()
+        """The remaining work of frames, with their sizes."""
+        self._remaining_bytes = 0
         self._looks_ahead = False
         self._failure: OSError | None = None
-        """Why nothing more comes; it is said when it is its turn."""
+        """Why nothing more can be read; raised when its turn comes."""
         self._is_over = False
         self._waiting: asyncio.Future[None] | None = None
         self._is_watched = False
 
     def close(self) -> None:
-        """Take no more from the connection; it is about to be closed."""
+        """Stop reading; the connection is about to be closed."""
         self._unwatch()
         self._room = bytearray()
         self._at = self._end = 0
 
     async def next(self) -> T | None:
-        """What is left of the next frame of which something is; None if the connection ends.
+        """The remaining work of the next frame that has any; None at the end of the connection.
 
-        `InvalidFrameSize` if a frame is larger than the limit; then nothing of it was read.
+        Raises InvalidFrameSize for a frame above the limit, of which nothing was read.
         """
         while True:
-            if not self._left:
+            if not self._remaining:
                 if self._in_a_row >= AT_A_TIME:
                     self._in_a_row = 0
-                    await asyncio.sleep(0)  # what comes without a pause leaves none to others
+                    await asyncio.sleep(0)  # a fast sender must not starve other tasks
                 self._step()
-            if self._left:
-                left, size_bytes = self._left.popleft()
-                self._left_bytes -= size_bytes
-                return left
+            if self._remaining:
+                remaining, size_bytes = self._remaining.popleft()
+                self._remaining_bytes -= size_bytes
+                return remaining
             if self._in_a_row < AT_A_TIME and self._end_of_next(self._at) is None:
                 if self._failure is not None:
                     raise self._failure
@@ -106,9 +106,9 @@ class Frames(Generic[T]):
 
     @contextmanager
     def looking_ahead(self) -> Iterator[None]:
-        """Begin with frames before it is their turn, those that are there and those that come.
+        """Begin frames before their turn: those that are there and those that arrive.
 
-        What is wrong with one of them is said when it is its turn.
+        An error of one of them is raised when its turn comes.
         """
         self._looks_ahead = True
         try:
@@ -119,32 +119,32 @@ class Frames(Generic[T]):
             self._looks_ahead = False
 
     def _take_ahead(self) -> bool:
-        """Begin with what is there, while there is not enough; whether more is wanted."""
+        """Begin available frames up to the limits; return whether more are wanted."""
         try:
-            while len(self._left) < AHEAD and self._left_bytes < AHEAD_BYTES:
+            while len(self._remaining) < AHEAD and self._remaining_bytes < AHEAD_BYTES:
                 if not self._step():
                     return not self._is_over
-        except Exception:  # it is begun with once more, and raised, when it is its turn
+        except Exception:  # it is begun again, and raised, when its turn comes
             pass
         return False
 
     def _step(self) -> bool:
-        """Begin with the next frame; whether it is there."""
+        """Begin the next frame; return whether it was complete."""
         first_end = self._end_of_next(self._at)
         if first_end is None:
             return False
         ends: list[int] = []
-        count, left = self._begin(self._whole_ones(first_end, ends))
+        count, remaining = self._begin(self._complete_frames(first_end, ends))
         self._in_a_row += count
         end = ends[count - 1]
-        if left is not None:
-            self._left.append((left, end - self._at))
-            self._left_bytes += end - self._at
+        if remaining is not None:
+            self._remaining.append((remaining, end - self._at))
+            self._remaining_bytes += end - self._at
         self._at = end
         return True
 
-    def _whole_ones(self, first_end: int, ends: list[int]) -> Iterator[memoryview]:
-        """The frames that are there, one after the other; where each ends is added."""
+    def _complete_frames(self, first_end: int, ends: list[int]) -> Iterator[memoryview]:
+        """The complete frames in order; the end of each is appended to `ends`."""
         room, at = memoryview(self._room), self._at
         end: int | None = first_end
         while end is not None:
@@ -153,21 +153,21 @@ class Frames(Generic[T]):
             at, end = end, self._end_of_next(end)
 
     def _end_of_next(self, at: int) -> int | None:
-        """Where the frame ends that begins there; None if it is not there yet."""
+        """The end of the frame that begins at this index; None if it is incomplete."""
         held_bytes = self._end - at
         if held_bytes < HEAD_BYTES:
             return None
         size_bytes = frame_size(self._room[at : at + HEAD_BYTES], limit_bytes=self.limit_bytes)
         return at + HEAD_BYTES + size_bytes if held_bytes >= HEAD_BYTES + size_bytes else None
 
-    # --- what comes --------------------------------------------------------------------
+    # --- receiving -------------------------------------------------------------------------
 
     async def _wait(self) -> None:
-        """Wait until a frame is there, or the end.
+        """Wait for a complete frame or for the end of the connection.
 
-        The loop goes on watching the connection from one frame to the next, since to tell it
-        twice a frame costs more than a small request does. It ceases when something has come
-        for which nobody waits.
+        The loop keeps watching the connection between frames: adding and removing the reader
+        for each frame costs more than a small request. It stops watching when bytes arrive that
+        no task waits for.
         """
         self._watch()
         self._in_a_row = 0
@@ -186,16 +186,16 @@ class Frames(Generic[T]):
         try:
             self._receive()
             self._step()
-            if self._is_over or self._left or self._end_of_next(self._at) is not None:
+            if self._is_over or self._remaining or self._end_of_next(self._at) is not None:
                 waiting.set_result(None)
         except (BlockingIOError, InterruptedError):
             return
-        except Exception as error:  # whoever waits is who can do something about it
+        except Exception as error:  # only the waiting task can handle it
             waiting.set_exception(error)
-            del waiting  # or what was raised would keep this call, and the call what was raised
+            del waiting  # breaks the cycle of traceback and frame
 
     def _receive_ahead(self) -> bool:
-        """Read what has come before anybody waits for it; whether more is wanted."""
+        """Read ahead of the task; return whether more is wanted."""
         try:
             self._receive()
         except (BlockingIOError, InterruptedError):
@@ -216,7 +216,7 @@ class Frames(Generic[T]):
             self._is_watched = False
 
     def _receive(self) -> None:
-        """Read as much as there is room for."""
+        """Read as much as fits into the buffer."""
         self._make_room()
         with memoryview(self._room) as room:
             count = self._connection.recv_into(room[self._end :])
@@ -225,7 +225,7 @@ class Frames(Generic[T]):
         self._is_full = self._end == len(self._room)
 
     def _make_room(self) -> None:
-        """Have room beside what has come, and twice as much of it where it is too little."""
+        """Make room behind the received bytes; double the buffer if it is too small."""
         room_bytes, held_bytes = len(self._room), self._end - self._at
         if not held_bytes and room_bytes > KEPT_BYTES:
             self._room = bytearray(ROOM_BYTES)

@@ -1,9 +1,9 @@
-"""Requests to brokers over TCP: connections that are made, kept and given up.
+"""Requests to brokers over TCP, with one connection for each task and broker.
 
-A connection belongs to the thread that calls. Nobody reads from it but who waits for a
-response. So what 0.7 does is what happens here: a produce request has no response, and the
-first one that goes into a connection whose other end has died is lost without a word. The
-kernel hears of it then, and the next one finds the connection broken.
+A connection belongs to the calling task and is read only while that task waits for a
+response. This reproduces what 0.7 does: a produce request has no response, so the first
+request on a connection whose peer has died is lost silently. The kernel notices it then, and
+the next request finds the connection broken.
 """
 
 from __future__ import annotations
@@ -12,9 +12,16 @@ import asyncio
 import socket
 from collections.abc import Callable, Iterator
 
-from model.calls import Call, CallError, CallFailure, Disconnected, TimedOut, Unreachable
-from model.log.errors import LogError
-from model.log.requests import (
+from watchkeeper.model.actor.rpc import (
+    Call,
+    CallError,
+    CallFailure,
+    Disconnected,
+    TimedOut,
+    Unreachable,
+)
+from watchkeeper.model.log.format.errors import LogError
+from watchkeeper.model.log.format.requests import (
     RESPONSES,
     FetchRequest,
     MultiFetchRequest,
@@ -24,14 +31,14 @@ from model.log.requests import (
     decode_response,
     encode_request,
 )
-from real.frames import Frames
+from watchkeeper.real.net.frames import Frames
 
 CONNECT_WITHIN_MS = 5_000
-"""`connect.timeout.ms` as it is shipped."""
+"""The default of `connect.timeout.ms`."""
 SIZE_BYTES, CODE_BYTES, COUNT_BYTES, OFFSET_BYTES = 4, 2, 4, 8
 
 
-class _Link:
+class _Connection:
     """A connection to a broker."""
 
     def __init__(self, connection: socket.socket) -> None:
@@ -39,7 +46,7 @@ class _Link:
         self.frames = Frames(connection, _next, limit_bytes=0)
 
     async def exchange(self, request: Request) -> Response | None:
-        """Send a request, and wait for its response if it has one."""
+        """Send a request, and wait for its response if its kind has one."""
         loop = asyncio.get_running_loop()
         await loop.sock_sendall(self.connection, encode_request(request))
         if type(request) not in RESPONSES:
@@ -51,7 +58,7 @@ class _Link:
         return decode_response(request, frame)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         self.frames.close()
         self.connection.close()
 
@@ -64,74 +71,78 @@ class Calls:
     """The connections of one process."""
 
     def __init__(self, where: Callable[[str], str] = str) -> None:
-        """`where` says where an address is on this machine; empty if it is nowhere."""
+        """`where` maps an address to the address on this machine, or to "" if there is none."""
         self._where = where
-        self._links: dict[tuple[object, str], _Link] = {}
+        self._connections: dict[tuple[object, str], _Connection] = {}
 
-    async def call(self, caller: object, ask: Call) -> Response | CallFailure | None:
-        """Send a request, over the connection there is or over a new one.
+    async def call(self, caller: object, effect: Call) -> Response | CallFailure | None:
+        """Send a request over the existing connection or a new one; return the response.
 
-        Raises the `LogError` that says what is wrong with a response that cannot be read.
+        Returns a CallFailure if the broker cannot be reached, disconnects or times out; raises
+        a LogError if the response cannot be decoded.
         """
-        key = (caller, ask.address)
-        link = self._links.get(key)
-        if link is None:
-            connected = await self._connect(ask)
+        key = (caller, effect.address)
+        open_connection = self._connections.get(key)
+        if open_connection is None:
+            connected = await self._connect(effect)
             if isinstance(connected, CallFailure):
                 return connected
-            link = self._links[key] = connected
+            open_connection = self._connections[key] = connected
         kind: type[CallError]
         try:
-            async with asyncio.timeout(ask.timeout_ms / 1000):
-                return await link.exchange(ask.request)
+            async with asyncio.timeout(effect.timeout_ms / 1000):
+                return await open_connection.exchange(effect.request)
         except TimeoutError:
             kind = TimedOut
         except OSError:
             kind = Disconnected
         except (LogError, asyncio.CancelledError):
-            self.hang_up(caller, ask.address)
+            self.hang_up(caller, effect.address)
             raise
-        self.hang_up(caller, ask.address)
-        return CallFailure(kind, ask.address)
+        self.hang_up(caller, effect.address)
+        return CallFailure(kind, effect.address)
 
-    async def _connect(self, ask: Call) -> _Link | CallFailure:
-        host, _, port = self._where(ask.address).rpartition(":")
+    async def _connect(self, effect: Call) -> _Connection | CallFailure:
+        host, _, port = self._where(effect.address).rpartition(":")
         if not port:
-            return CallFailure(Unreachable, ask.address)
+            return CallFailure(Unreachable, effect.address)
         connection = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         connection.setblocking(False)
         try:
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            async with asyncio.timeout(min(ask.timeout_ms, CONNECT_WITHIN_MS) / 1000):
+            if effect.send_buffer_bytes is not None:
+                size_bytes = effect.send_buffer_bytes
+                connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, size_bytes)
+            async with asyncio.timeout(min(effect.timeout_ms, CONNECT_WITHIN_MS) / 1000):
                 await asyncio.get_running_loop().sock_connect(connection, (host, int(port)))
         except OSError:
             connection.close()
-            return CallFailure(Unreachable, ask.address)
+            return CallFailure(Unreachable, effect.address)
         except BaseException:
             connection.close()
             raise
-        return _Link(connection)
+        return _Connection(connection)
 
     def hang_up(self, caller: object, address: str) -> None:
         """Close the connection to an address, if there is one."""
-        link = self._links.pop((caller, address), None)
-        if link is not None:
-            link.close()
+        open_connection = self._connections.pop((caller, address), None)
+        if open_connection is not None:
+            open_connection.close()
 
     def hang_up_all(self, caller: object) -> None:
-        """Close every connection of a thread that is over."""
-        for one, address in list(self._links):
-            if one is caller:
-                self.hang_up(one, address)
+        """Close every connection of a task that has ended."""
+        for peer, address in list(self._connections):
+            if peer is caller:
+                self.hang_up(peer, address)
 
 
 def largest_response(request: Request) -> int:
-    """How large the frame of a response can be; what is larger is not the response to this."""
+    """The size of the largest valid response to a request."""
     return _largest_part(request) - SIZE_BYTES
 
 
 def _largest_part(request: Request) -> int:
-    """With the size before it."""
+    """That size with the size field."""
     head_bytes = SIZE_BYTES + CODE_BYTES
     if isinstance(request, FetchRequest):
         return head_bytes + max(request.max_bytes, 0)

@@ -1,4 +1,4 @@
-"""An event loop in a thread of its own, beside whatever else a process does."""
+"""An event loop in a thread of its own."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Loop:
-    """One loop, and its thread."""
+    """An event loop and its thread."""
 
     def __init__(self, name: str) -> None:
         self._loop = asyncio.new_event_loop()
@@ -20,11 +20,11 @@ class Loop:
         self._thread.start()
 
     def begin(self, coroutine: Coroutine[Any, Any, T]) -> Future[T]:
-        """Run a coroutine in the loop, from any thread."""
+        """Run a coroutine in the loop; may be called from any thread."""
         return asyncio.run_coroutine_threadsafe(coroutine, self._loop)
 
     def close(self) -> None:
-        """Stop it; whatever runs in it is to have ended."""
+        """Stop the loop; what runs in it must have ended."""
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
         self._loop.close()

@@ -1,6 +1,7 @@
-"""A queue between the threads of one process: bounded, and nobody in the line is overtaken.
+"""A bounded first-in, first-out queue between the tasks of one process.
 
-All of it happens in one event loop, so whoever looks at it between two awaits is alone.
+All methods run in one event loop, so no other task runs between two awaits. Waiting tasks
+are served strictly in order: a small item never overtakes a large one that waits for room.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any, NamedTuple
 
 
 class _Waiting(NamedTuple):
-    """Somebody in a line; what is awaited is done when served, too late or gone."""
+    """A waiting task; its future is done when the task is served, timed out or cancelled."""
 
     answered: asyncio.Future[Any]
     item: Any = None
@@ -21,7 +22,7 @@ class _Waiting(NamedTuple):
 
 
 class Queue:
-    """Items of a size each, no more than a bound at once; one that is larger goes in alone."""
+    """Items with sizes, limited by their total size; a larger item enters an empty queue."""
 
     __slots__ = ("_getters", "_held", "_putters", "_size")
 
@@ -32,20 +33,20 @@ class Queue:
         self._getters: deque[_Waiting] = deque()
 
     def put_at_once(self, item: Any, size: int, bound: int) -> bool:
-        """Put an item in if there is room and nobody waits for some; whether there was."""
+        """Put an item if there is room and no task waits for room; return whether it was put."""
         if self._putters or not self._has_room(size, bound):
             return False
         self._hold(item, size)
         return True
 
     def take_at_once(self) -> Any:
-        """Take the oldest item; None if there is none."""
+        """Take the oldest item; None if the queue is empty."""
         return self._take() if self._held else None
 
     def put(self, item: Any, size: int, bound: int, timeout_ms: int | None) -> Awaitable[bool]:
-        """Put an item in when there is room; whether there was in time.
+        """Put an item once there is room; the result is whether that was so in time.
 
-        Whoever asks stands in the line from now on, not only once he waits.
+        The caller is queued when this method is called, not when the result is awaited.
         """
         if self.put_at_once(item, size, bound):
             return _known(True)
@@ -56,7 +57,7 @@ class Queue:
         return self._answer(waiting, timeout_ms, False)
 
     def take(self, timeout_ms: int | None) -> Awaitable[Any]:
-        """Take the oldest item when there is one; None if none came in time."""
+        """Take the oldest item once there is one; the result is None after the timeout."""
         item = self.take_at_once()
         if item is not None or timeout_ms == 0:
             return _known(item)
@@ -65,7 +66,7 @@ class Queue:
         return self._answer(waiting, timeout_ms, None)
 
     def drain(self) -> tuple[Any, ...]:
-        """Take all there is; whoever waits for room gets it then."""
+        """Take all items; waiting tasks then get the room."""
         items = tuple(item for item, _ in self._held)
         self._held.clear()
         self._size = 0
@@ -73,7 +74,7 @@ class Queue:
         return items
 
     async def _answer(self, waiting: _Waiting, timeout_ms: int | None, late: Any) -> Any:
-        """Wait in line; whoever gives up lets those behind pass."""
+        """Wait in line; a task that gives up lets those behind it proceed."""
         answered = waiting.answered
         timer = None
         if timeout_ms is not None:
@@ -97,7 +98,7 @@ class Queue:
         return not self._held or self._size + size <= bound
 
     def _let_in(self) -> None:
-        """Let in whoever is first in the line, as long as there is room."""
+        """Admit waiting items in order as long as there is room."""
         while self._putters:
             first = self._putters[0]
             if not first.answered.done():
@@ -108,7 +109,7 @@ class Queue:
             self._putters.popleft()
 
     def _hold(self, item: Any, size: int) -> None:
-        """Hold an item, or hand it to whoever has waited longest for one."""
+        """Store an item, or pass it to the task that has waited longest for one."""
         while self._getters:
             first = self._getters.popleft()
             if not first.answered.done():

@@ -1,13 +1,13 @@
-"""The threads of one live process: coroutines on one event loop, which share its memory.
+"""The tasks of one live process: coroutines on one event loop that share its state.
 
-What they may ask, and what a process promises to them, stands in `model.threads`. One loop
-runs all of them, so each is alone from an answer to its next ask. A program that shares
-their memory runs in a thread of Python's; it and the loop pass a *baton* to one another,
-and only who has it goes on.
+`watchkeeper.model.actor.tasks` lists their effects and the guarantees of a process. One loop
+runs all tasks, so a task is alone between an answer and its next effect. A program that
+shares their state runs in a Python thread; it and the loop pass a lock, the *baton*, to
+each other, and only the holder runs.
 
-An answer that is there already is given on the spot. For any other the thread waits, and
-the others go on meanwhile. So a coroutine goes on without the loop for as long as it need not
-wait (`go_on`): most of what a broker does is done then.
+An answer that is available is given immediately. For any other the task waits, and the
+others run meanwhile. So a coroutine runs without the loop as long as it need not wait
+(`go_on`): most of the work of a broker is done that way.
 """
 
 from __future__ import annotations
@@ -20,66 +20,67 @@ from threading import Lock
 from typing import Any, Generic, NamedTuple, TypeVar
 from uuid import uuid4
 
-from model.answers import Note
-from model.asks import FreshId, Now, Sleep
-from model.calls import Call, HangUp
-from model.operations import Operation, Pipelined
-from model.threads import Drain, Draw, Post, Posted, Put, Remind, Start, Take
-from real.calling import Calls
-from real.queues import Queue
+from watchkeeper.model.actor.effects import FreshId, Now, Sleep
+from watchkeeper.model.actor.events import Notification
+from watchkeeper.model.actor.operations import Operation, Pipelined
+from watchkeeper.model.actor.rpc import Call, HangUp
+from watchkeeper.model.actor.tasks import Drain, Draw, Post, Posted, Put, Remind, Start, Take
+from watchkeeper.real.net.rpc import Calls
+from watchkeeper.real.process.queues import Queue
 
 T = TypeVar("T")
 
 Later = Callable[[Any, object], Awaitable[Any]]
-"""Answers an ask of a caller when the time has come."""
+"""Performs an effect of a caller whose answer has to be awaited."""
 
 
 NOT_YET = object()
-"""The answer on the spot of what cannot be answered there just now."""
+"""The immediate answer of an effect that cannot be answered immediately just now."""
 
 
 class Done(NamedTuple, Generic[T]):
-    """A coroutine that is over, and what it answers."""
+    """A coroutine that has ended, with its result."""
 
     value: T
 
 
 class Paused(NamedTuple, Generic[T]):
-    """A coroutine that waits, and for what; `Threads.run` goes on with it."""
+    """A coroutine that waits, and what it waits for; `Tasks.run` resumes it."""
 
     body: Coroutine[Any, Any, T]
     answered: Awaitable[Any]
 
 
-class NotAThreadsAsk(TypeError):
-    """A thread awaited something that its process cannot answer."""
+class NotATaskEffect(TypeError):
+    """A task awaited something that its process cannot answer."""
 
-    def __init__(self, ask: object) -> None:
+    def __init__(self, effect: object) -> None:
         super().__init__(
-            f"a thread awaited {type(ask).__name__!r}; threads may await what model.threads, "
-            "model.calls and model.asks provide, and what their process answers too"
+            f"a task awaited {type(effect).__name__!r}; tasks may await what "
+            "watchkeeper.model.actor.tasks, watchkeeper.model.actor.rpc and "
+            "watchkeeper.model.actor.effects provide, and what their process adds"
         )
 
 
-class Threads:
-    """What the threads of one process share, and what answers them."""
+class Tasks:
+    """The tasks of one process, and the handlers of their effects."""
 
     def __init__(
         self,
         *,
-        remind: Callable[[Note], object],
+        remind: Callable[[Notification], object],
         failed: Callable[[str, Exception], object],
         skew_ms: Callable[[], int] = lambda: 0,
         where: Callable[[str], str] = str,
     ) -> None:
-        """`remind` takes a note to the process's inbox; `failed` hears what a thread raised.
+        """`remind` puts a notification into the inbox; `failed` gets what a task raised.
 
-        `where` says where an address is on this machine; empty if it is nowhere.
+        `where` maps an address to the address on this machine, or to "" if there is none.
         """
         self.baton = Lock()
-        """Whoever runs a coroutine of this process has it."""
+        """Held by the thread that runs a coroutine of this process."""
         self.operate: Callable[[Any], Awaitable[Any]] | None = None
-        """Sends an operation to ZooKeeper, where the process has a client."""
+        """Sends an operation to ZooKeeper, if the process has a client."""
         self._calls = Calls(where)
         self._failed = failed
         self._queues: dict[str, Queue] = {}
@@ -87,55 +88,55 @@ class Threads:
         self._running: dict[asyncio.Task[None], Coroutine[Any, Any, None]] = {}
         bits = SystemRandom().getrandbits
         self._at_once: dict[type[Any], Callable[[Any], Any]] = {
-            Now: lambda ask: time.time_ns() // 1_000_000 + skew_ms(),
-            FreshId: lambda ask: uuid4().hex,
-            Draw: lambda ask: bits(ask.bits),
+            Now: lambda effect: time.time_ns() // 1_000_000 + skew_ms(),
+            FreshId: lambda effect: uuid4().hex,
+            Draw: lambda effect: bits(effect.bits),
             Put: self._put_at_once,
             Take: self._take_at_once,
-            Drain: lambda ask: self._queue(ask.queue).drain(),
+            Drain: lambda effect: self._queue(effect.queue).drain(),
             Post: self._post,
-            Posted: lambda ask: self._posted.get(ask.name),
-            Remind: lambda ask: remind(ask.note),
-            Start: lambda ask: self.start(ask.name, ask.thread()),
+            Posted: lambda effect: self._posted.get(effect.name),
+            Remind: lambda effect: remind(effect.notification),
+            Start: lambda effect: self.start(effect.name, effect.thread()),
         }
-        """Asks that are answered on the spot."""
+        """Effects that are answered immediately."""
         self._later: dict[type[Any], Later] = {
-            Put: lambda ask, caller: self._queue(ask.queue).put(
-                ask.item, ask.size, ask.bound, ask.timeout_ms
+            Put: lambda effect, caller: self._queue(effect.queue).put(
+                effect.item, effect.size, effect.bound, effect.timeout_ms
             ),
-            Take: lambda ask, caller: self._queue(ask.queue).take(ask.timeout_ms),
-            Sleep: lambda ask, caller: asyncio.sleep(ask.duration_ms / 1000),
-            Call: lambda ask, caller: self._calls.call(caller, ask),
+            Take: lambda effect, caller: self._queue(effect.queue).take(effect.timeout_ms),
+            Sleep: lambda effect, caller: asyncio.sleep(effect.duration_ms / 1000),
+            Call: lambda effect, caller: self._calls.call(caller, effect),
             HangUp: self._hang_up,
         }
-        """Asks for whose answer the thread has to wait."""
+        """Effects whose answer the task has to wait for."""
 
-    # --- what is answered --------------------------------------------------------------
+    # --- effects ---------------------------------------------------------------------------
 
-    def answer_too(self, kind: type[Any], answer: Callable[[Any], Any]) -> None:
-        """Answer another kind of ask on the spot; `NOT_YET` if that has to be done later."""
+    def answer_immediately(self, kind: type[Any], answer: Callable[[Any], Any]) -> None:
+        """Answer another kind of effect immediately; `NOT_YET` defers it to `answer_later`."""
         self._at_once[kind] = answer
 
     def answer_later(self, kind: type[Any], answer: Later) -> None:
-        """Answer another kind of ask when the time has come."""
+        """Answer another kind of effect with an awaitable."""
         self._later[kind] = answer
 
-    async def answer(self, ask: Any, caller: object) -> Any:
-        """Answer one ask."""
-        answer = self._answer_at_once(ask)
-        return await self._answer_later(ask, caller) if answer is NOT_YET else answer
+    async def answer(self, effect: Any, caller: object) -> Any:
+        """Perform one effect."""
+        answer = self._answer_at_once(effect)
+        return await self._answer_later(effect, caller) if answer is NOT_YET else answer
 
-    def _answer_at_once(self, ask: Any) -> Any:
-        at_once = self._at_once.get(type(ask))
-        return NOT_YET if at_once is None else at_once(ask)
+    def _answer_at_once(self, effect: Any) -> Any:
+        at_once = self._at_once.get(type(effect))
+        return NOT_YET if at_once is None else at_once(effect)
 
-    def _answer_later(self, ask: Any, caller: object) -> Awaitable[Any]:
-        later = self._later.get(type(ask))
+    def _answer_later(self, effect: Any, caller: object) -> Awaitable[Any]:
+        later = self._later.get(type(effect))
         if later is not None:
-            return later(ask, caller)
-        if self.operate is not None and isinstance(ask, Operation | Pipelined):
-            return self.operate(ask)
-        raise NotAThreadsAsk(ask)
+            return later(effect, caller)
+        if self.operate is not None and isinstance(effect, Operation | Pipelined):
+            return self.operate(effect)
+        raise NotATaskEffect(effect)
 
     def go_on(
         self,
@@ -144,21 +145,23 @@ class Threads:
         answer: Any = None,
         error: Exception | None = None,
     ) -> Done[T] | Paused[T]:
-        """Run a coroutine until it has to wait, from an answer or error on that it waited for.
+        """Run a coroutine until it has to wait, starting with the answer or error it waited for.
 
-        What it raises is raised, and then it is over.
+        What it raises is raised here; then it is over.
         """
         while True:
             try:
+                # The baton is released at each effect: the program's thread gets its
+                # turn even while a coroutine never waits.
                 with self.baton:
-                    ask = body.send(answer) if error is None else body.throw(error)
+                    effect = body.send(answer) if error is None else body.throw(error)
             except StopIteration as done:
                 return Done(done.value)
             answer = error = None
             try:
-                answer = self._answer_at_once(ask)
+                answer = self._answer_at_once(effect)
                 if answer is NOT_YET:
-                    return Paused(body, self._answer_later(ask, caller))
+                    return Paused(body, self._answer_later(effect, caller))
             except Exception as raised:
                 error = raised
 
@@ -168,9 +171,9 @@ class Threads:
         caller: object,
         answered: Awaitable[Any] | None = None,
     ) -> T:
-        """Run a coroutine to its end, in whatever task this is; what it raises is raised.
+        """Run a coroutine to its end in the current asyncio task; what it raises is raised.
 
-        `answered` is what it waits for already.
+        `answered` is what it already waits for.
         """
         answer: Any = None
         error: Exception | None = None
@@ -189,16 +192,16 @@ class Threads:
         finally:
             body.close()
 
-    # --- threads -----------------------------------------------------------------------
+    # --- tasks -----------------------------------------------------------------------------
 
     def start(self, name: str, body: Coroutine[Any, Any, None]) -> None:
-        """Start a thread; it runs when whoever starts it waits for something."""
+        """Start a task; it runs when the starting task waits."""
         task = asyncio.get_running_loop().create_task(self._life(name, body), name=name)
         self._running[task] = body
         task.add_done_callback(self._forget)
 
     def _forget(self, task: asyncio.Task[None]) -> None:
-        self._running.pop(task).close()  # one that was ended before it ran is still open
+        self._running.pop(task).close()  # a task cancelled before it ran is still open
 
     async def _life(self, name: str, body: Coroutine[Any, Any, None]) -> None:
         caller = asyncio.current_task()
@@ -210,28 +213,31 @@ class Threads:
             self._calls.hang_up_all(caller)
 
     async def end(self) -> None:
-        """End every thread, wherever it is."""
+        """Cancel every task."""
         running = tuple(self._running)
         for task in running:
             task.cancel()
         await asyncio.gather(*running, return_exceptions=True)
 
-    # --- what is asked -----------------------------------------------------------------
+    # --- handlers --------------------------------------------------------------------------
 
     def _queue(self, name: str) -> Queue:
         if name not in self._queues:
             self._queues[name] = Queue()
         return self._queues[name]
 
-    def _put_at_once(self, ask: Put) -> Any:
-        return self._queue(ask.queue).put_at_once(ask.item, ask.size, ask.bound) or NOT_YET
+    def _put_at_once(self, effect: Put) -> Any:
+        return (
+            self._queue(effect.queue).put_at_once(effect.item, effect.size, effect.bound)
+            or NOT_YET
+        )
 
-    def _take_at_once(self, ask: Take) -> Any:
-        item = self._queue(ask.queue).take_at_once()
+    def _take_at_once(self, effect: Take) -> Any:
+        item = self._queue(effect.queue).take_at_once()
         return NOT_YET if item is None else item
 
-    def _post(self, ask: Post) -> None:
-        self._posted[ask.name] = ask.value
+    def _post(self, effect: Post) -> None:
+        self._posted[effect.name] = effect.value
 
-    async def _hang_up(self, ask: HangUp, caller: object) -> None:
-        self._calls.hang_up(caller, ask.address)
+    async def _hang_up(self, effect: HangUp, caller: object) -> None:
+        self._calls.hang_up(caller, effect.address)

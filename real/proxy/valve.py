@@ -8,20 +8,20 @@ from collections.abc import Callable
 from typing import Literal
 
 Direction = Literal["to", "from"]
-"""Seen from the client: to ZooKeeper, or from it."""
+"""As seen from the client: to ZooKeeper, or from it."""
 
-Tell = Callable[[str, int], object]
-"""Counts what a fault did, as `model.faults.Effect.add` does."""
+CountEffect = Callable[[str, int], object]
+"""Counts effects of a fault: a name and a number (`FaultEffect.add`)."""
 
 
 class Valve:
-    """What stands in the way of all messages between a client and a server, one way."""
+    """The cuts and delays of one direction between a client and a server."""
 
     __slots__ = ("cuts", "delays")
 
     def __init__(self) -> None:
-        self.cuts: list[Tell] = []
-        self.delays: list[tuple[float, Tell]] = []
+        self.cuts: list[CountEffect] = []
+        self.delays: list[tuple[float, CountEffect]] = []
 
     @property
     def is_shut(self) -> bool:
@@ -30,24 +30,24 @@ class Valve:
 
     @property
     def is_clear(self) -> bool:
-        """Whether nothing stands in the way."""
+        """Whether there is neither a cut nor a delay."""
         return not self.cuts and not self.delays
 
-    def meet(self, message: bytes) -> float:
-        """Count a message with whatever stops or slows it; by how many seconds it is late."""
-        for tell in self.cuts:
-            tell("messages held up", 1)
-            tell("bytes held up", len(message))
-        for _, tell in self.delays:
-            tell("messages delayed", 1)
+    def delay_s_of(self, message: bytes) -> float:
+        """Count a message for the faults that affect it; return its delay in seconds."""
+        for count_effect in self.cuts:
+            count_effect("messages held up", 1)
+            count_effect("bytes held up", len(message))
+        for _, count_effect in self.delays:
+            count_effect("messages delayed", 1)
         return sum(by_s for by_s, _ in self.delays)
 
 
 class Flow:
-    """The messages under way in one direction; what is sent first arrives first.
+    """The messages under way in one direction; the order is kept.
 
-    Its end is under way like a message: a cut holds up the news that a connection was
-    closed just as it holds up a reply.
+    The end of the connection is queued like a message: a cut holds up a close just as it
+    holds up a reply.
     """
 
     __slots__ = ("_deliver", "_due", "_end", "_loop", "_timer", "_valve", "is_ready")
@@ -66,24 +66,25 @@ class Flow:
         self._due: deque[tuple[float, bytes | None]] = deque()
         self._timer: TimerHandle | None = None
         self.is_ready = False
-        """Whether there is somebody at the other end yet."""
+        """Whether the other end is connected yet."""
 
     def send(self, message: bytes) -> None:
-        """Let a message go its way."""
+        """Deliver a message now, or queue it."""
+        # Without a fault nothing is queued and no timer is set: the proxy adds little latency.
         if self.is_ready and not self._due and self._valve.is_clear:
             self._deliver(message)
             return
-        self._due.append((self._loop.time() + self._valve.meet(message), message))
+        self._due.append((self._loop.time() + self._valve.delay_s_of(message), message))
         self.move_on()
 
     def finish(self) -> None:
-        """Let the end follow what has been sent."""
+        """Close the other end after all queued messages."""
         last = self._due[-1][0] if self._due else 0.0
         self._due.append((last, None))
         self.move_on()
 
     def move_on(self) -> None:
-        """Deliver what is due, unless nothing passes."""
+        """Deliver what is due, unless there is a cut."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -100,7 +101,7 @@ class Flow:
                 self._deliver(message)
 
     def drop(self) -> None:
-        """Forget what is under way."""
+        """Drop all queued messages."""
         self._due.clear()
         if self._timer is not None:
             self._timer.cancel()

@@ -1,9 +1,9 @@
-"""As much of ZooKeeper's protocol as it takes to tell one message from another.
+"""The part of ZooKeeper's protocol that is needed to tell messages apart.
 
-Either side sends frames: a length, then so many bytes. The first frame each way opens the
-session; after it a request begins with its number (xid) and its kind (opcode), a reply
-with the number it answers, the last zxid the server has applied, and an error. Some
-numbers are no program's: events, pings, what a client library sends on its own account.
+Each side sends frames: a length, then that many bytes. The first frame of each side opens
+the session. After it a request begins with its number (xid) and its kind (opcode); a reply
+begins with the xid that it answers, the last zxid that the server has applied, and an error
+code. Negative xids belong to events, pings and requests of the client library itself.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ REPLY = struct.Struct(">iiqi")
 CONNECTED = struct.Struct(">iiiqi")
 
 LONGEST = 64 * 1024 * 1024
-"""No frame is longer; what claims to be, a four-letter word for one, is not a frame."""
+"""The limit of a frame; a larger length means no frame (a four-letter word, for instance)."""
 
 CREATE, DELETE, SET_DATA, SET_ACL, MULTI, CREATE_2 = 1, 2, 5, 7, 14, 15
 CREATE_SESSION, CLOSE_SESSION, ERROR = -10, -11, -1
 WRITES = frozenset({CREATE, DELETE, SET_DATA, SET_ACL, MULTI, CREATE_2, 16, 19, 20, 21})
-"""The kinds of request that change something."""
+"""The opcodes that change something."""
 WORDS = {
     CREATE: "create",
     CREATE_2: "create",
@@ -32,7 +32,7 @@ WORDS = {
     MULTI: "multi",
     ERROR: "failed",
 }
-"""What a trace calls them."""
+"""Opcode -> its name in a trace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Request:
 
     @property
     def is_of_program(self) -> bool:
-        """Whether a program asked for it: no ping, no watches or credentials sent again."""
+        """Whether a program sent it, not the client library (pings, watches, credentials)."""
         return self.xid > 0
 
     @property
@@ -55,14 +55,14 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """What a client needs to go on with a session from elsewhere."""
+    """The id and password with which another connection can continue a session."""
 
     number: int
     password: bytes
 
 
 def request_of(frame: bytes) -> Request | None:
-    """The head of a request; None if the frame is too short to be one."""
+    """The head of a request; None if the frame is too short."""
     if len(frame) < REQUEST.size:
         return None
     _, xid, opcode = REQUEST.unpack_from(frame)
@@ -70,7 +70,7 @@ def request_of(frame: bytes) -> Request | None:
 
 
 def reply_of(frame: bytes) -> tuple[int, int] | None:
-    """Which request a frame answers and with what error; None if it is no reply."""
+    """The xid that a frame answers, and its error code; None if it is no reply."""
     if len(frame) < REPLY.size:
         return None
     _, xid, _, error = REPLY.unpack_from(frame)
@@ -78,17 +78,17 @@ def reply_of(frame: bytes) -> tuple[int, int] | None:
 
 
 def zxid_of(reply: bytes) -> int:
-    """The last zxid that a server had applied when it replied."""
+    """The zxid that a server had applied last when it replied."""
     return int(REPLY.unpack_from(reply)[2])
 
 
 def renumbered(frame: bytes, xid: int) -> bytes:
-    """The same request under another number."""
+    """The same request with another xid."""
     return frame[: LENGTH.size] + LENGTH.pack(xid) + frame[2 * LENGTH.size :]
 
 
 def session_of(frame: bytes) -> Session | None:
-    """The session that a server's first frame grants; None if it refuses one."""
+    """The session that a server's first frame grants; None if it refuses the session."""
     if len(frame) < CONNECTED.size:
         return None
     _, _, timeout_ms, number, length = CONNECTED.unpack_from(frame)
@@ -105,32 +105,32 @@ class Fields:
         self.at = 0
 
     def number(self) -> int:
-        """An int."""
+        """The next 32-bit integer."""
         (value,) = LENGTH.unpack_from(self.body, self.at)
         self.at += LENGTH.size
         return int(value)
 
     def buffer(self) -> bytes | None:
-        """Bytes with their length before them; None for a length of -1."""
+        """The next length-prefixed bytes; None for a length of -1."""
         length = self.number()
         if length < 0:
             return None
-        piece = self.body[self.at : self.at + length]
+        data = self.body[self.at : self.at + length]
         self.at += length
-        return piece
+        return data
 
     def string(self) -> str:
-        """A text."""
+        """The next string."""
         return (self.buffer() or b"").decode("utf-8", "replace")
 
     def flag(self) -> bool:
-        """A boolean."""
+        """The next boolean."""
         value = self.body[self.at] != 0
         self.at += 1
         return value
 
     def pass_over_acl(self) -> None:
-        """A list of who may do what, which nobody here wants to know."""
+        """Skip an access control list."""
         for _ in range(max(self.number(), 0)):
             self.number()
             self.string()
@@ -138,17 +138,17 @@ class Fields:
 
 
 class Frames:
-    """Cuts what arrives in pieces into whole frames, each with its length before it."""
+    """Splits a byte stream into frames; each frame includes its length."""
 
     __slots__ = ("_rest", "is_raw")
 
     def __init__(self) -> None:
         self._rest = b""
         self.is_raw = False
-        """Whether this is no stream of frames; its bytes are then passed on as they come."""
+        """Whether this is no stream of frames; its bytes are then returned as they come."""
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The frames that are whole now."""
+        """Add received bytes; return the frames that are complete."""
         if self.is_raw:
             return [data]
         found = []

@@ -1,13 +1,12 @@
-"""The files of a store of results: segments that are written once and never changed.
+"""The files of a segment store: segments that are written once and never changed.
 
-A segment has steps, each of them results and the place behind their messages, and is there
-wholly or not at all: it is written under another name, brought to the disk, and only then
-given its own. So whoever finds a segment torn has lost its results and its places together,
-and reads those messages again.
+A segment contains steps, each with results and the position behind their messages. It exists
+completely or not at all: it is written under another name, synced, and only then renamed. So a
+torn segment has lost results and positions together, and its messages are read again.
 
-A name says which segments a file stands for: `0000000003-0000000007` has all steps of the
-third to the seventh. It may be there beside those that it was merged from, for a process may
-be killed before it has deleted them; what lies within another is deleted by whoever comes next.
+A name says which segments a file covers: `0000000003-0000000007` has all steps of the third to
+the seventh. It may exist beside the files that it was merged from, because a process may be
+killed before it has deleted them; the next process deletes what another file covers.
 """
 
 from __future__ import annotations
@@ -20,8 +19,17 @@ from zlib import crc32
 import msgspec
 from msgspec import Struct
 
-from model.asks import Partition
-from model.log.storage import Append, CreateFile, Delete, File, Flush, Listed, Read, Rename
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.log.storage import (
+    Append,
+    CreateFile,
+    Delete,
+    File,
+    Flush,
+    ListFolder,
+    Read,
+    Rename,
+)
 
 MAGIC = b"results1"
 CHECK_BYTES = 4
@@ -31,7 +39,7 @@ _NAME = re.compile(r"(\d{10})-(\d{10})\.segment")
 
 
 class Step(Struct, frozen=True, array_like=True):
-    """Results, and the place that was stored in one step with them."""
+    """Results, and the position that was stored with them."""
 
     group: str
     partition: Partition
@@ -41,34 +49,34 @@ class Step(Struct, frozen=True, array_like=True):
 
 
 class Segment(NamedTuple):
-    """A file, by the segments that it stands for; in order, the widest comes first."""
+    """A file, by the segments that it covers; sorted, the widest comes first."""
 
     first: int
     up_to: int
-    """Less than no other for the same first: it is the negative of the last."""
+    """The negative of the last segment, so that the widest sorts first."""
 
     @property
     def last(self) -> int:
-        """The last segment that it stands for."""
+        """The last segment that it covers."""
         return -self.up_to
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The name of the file."""
         return f"{self.first:010}-{self.last:010}.segment"
 
     def has(self, other: Segment) -> bool:
-        """Whether it stands for all that the other stands for."""
+        """Whether it covers everything that the other covers."""
         return self.first <= other.first and other.last <= self.last
 
 
 def segment(first: int, last: int) -> Segment:
-    """The file that stands for these segments."""
+    """The file that covers these segments."""
     return Segment(first, -last)
 
 
 def segments_in(files: Sequence[File]) -> list[Segment]:
-    """The segments that a folder has, torn ones among them."""
+    """The segments in a folder, including torn ones."""
     names = (_NAME.fullmatch(file.name) for file in files)
     return sorted(segment(int(name[1]), int(name[2])) for name in names if name)
 
@@ -80,7 +88,7 @@ _DECODER = msgspec.msgpack.Decoder(tuple[Step, ...])
 
 
 def encoded(steps: Sequence[Step]) -> bytes:
-    """A segment as it is written."""
+    """The contents of a segment file."""
     body = _ENCODER.encode(steps)
     return MAGIC + crc32(body).to_bytes(CHECK_BYTES, "big") + body
 
@@ -97,53 +105,53 @@ def decoded(data: bytes) -> tuple[Step, ...] | None:
 # --- files -----------------------------------------------------------------------------
 
 
-async def written(one: Segment, steps: Sequence[Step]) -> None:
-    """Write a segment; it is there when this is done, and before that it is not."""
-    path, contents = one.name + UNFINISHED, encoded(steps)
+async def write_segment(part: Segment, steps: Sequence[Step]) -> None:
+    """Write a segment atomically: it exists when this returns, and not before."""
+    path, contents = part.name + UNFINISHED, encoded(steps)
     await CreateFile(path)
     while contents:
         contents = contents[await Append(path, contents) :]
     await Flush(path)
-    await Rename(path, one.name)
+    await Rename(path, part.name)
 
 
-async def read(one: Segment, size_bytes: int) -> tuple[Step, ...] | None:
+async def read_segment(part: Segment, size_bytes: int) -> tuple[Step, ...] | None:
     """Read a segment; None if it is torn."""
-    data = await Read(one.name, 0, size_bytes)
+    data = await Read(part.name, 0, size_bytes)
     assert isinstance(data, bytes), "files hold bytes"
     return decoded(data)
 
 
-async def swept() -> dict[Segment, int]:
-    """The whole segments of a folder with their sizes, once it is rid of everything else.
+async def clean_up() -> dict[Segment, int]:
+    """Remove leftovers from a folder; return the remaining segments with their sizes.
 
-    A torn one is set aside under another name: somebody may want to know what befell it.
+    A torn segment is renamed, not deleted, so that it can be examined.
     """
-    files = await Listed("")
+    files = await ListFolder("")
     for file in files:
         if file.name.endswith(UNFINISHED):
             await Delete(file.name)
     sizes = {file.name: file.size_bytes for file in files}
     kept: dict[Segment, int] = {}
-    for one in segments_in(files):
-        if await read(one, sizes[one.name]) is None:
-            await Rename(one.name, one.name + TORN)
-        elif any(other.has(one) for other in kept):
-            await Delete(one.name)
+    for found in segments_in(files):
+        if await read_segment(found, sizes[found.name]) is None:
+            await Rename(found.name, found.name + TORN)
+        elif any(other.has(found) for other in kept):
+            await Delete(found.name)
         else:
-            kept[one] = sizes[one.name]
+            kept[found] = sizes[found.name]
     return kept
 
 
-async def merged(parts: Sequence[Segment], steps: Sequence[Step]) -> Segment:
-    """Put segments that follow one another into one, which has the steps of all."""
-    whole = segment(parts[0].first, parts[-1].last)
-    await written(whole, steps)
-    for one in parts:
-        await Delete(one.name)
-    return whole
+async def merge_segments(parts: Sequence[Segment], steps: Sequence[Step]) -> Segment:
+    """Merge consecutive segments into one that has the steps of all."""
+    merged = segment(parts[0].first, parts[-1].last)
+    await write_segment(merged, steps)
+    for part in parts:
+        await Delete(part.name)
+    return merged
 
 
-async def torn() -> tuple[str, ...]:
-    """The names of segments that were set aside."""
-    return tuple(file.name for file in await Listed("") if file.name.endswith(TORN))
+async def torn_segments() -> tuple[str, ...]:
+    """The names of the torn segments."""
+    return tuple(file.name for file in await ListFolder("") if file.name.endswith(TORN))

@@ -1,11 +1,11 @@
-"""Results and places in segments, as a search index keeps them: the place is in the segment.
+"""Results and positions in segments, like a search index that stores its position.
 
-Steps are gathered and written together. What is gathered when the process ends is lost,
-results and places alike, and its messages are read again. When a store is opened, segments
-are merged if there are many.
+Steps are collected and written together. What was not written when the process ends is lost,
+results and positions alike, and its messages are read again. Opening a store merges its segments
+if there are many.
 
-One process at a time may have a folder. Within it any thread may store; whoever does not know
-how far the others have come is refused.
+One process at a time may own a folder. Within it any thread may store; a store with an outdated
+position is refused.
 """
 
 from __future__ import annotations
@@ -16,19 +16,32 @@ from collections.abc import Iterator
 from pathlib import Path
 from threading import Lock
 
-from model.asks import Partition
-from model.clients.results import Kept, PlaceOf, StoreResult
-from real.problems import EnvironmentProblem
-from real.result_segments import Segment, Step, merged, read, segment, swept, torn, written
-from real.storage import FileStorage
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.clients.consumer.result_store import (
+    ReadPosition,
+    StoredResult,
+    StoreResult,
+)
+from watchkeeper.real.errors import EnvironmentProblem
+from watchkeeper.real.results.segment_file import (
+    Segment,
+    Step,
+    clean_up,
+    merge_segments,
+    read_segment,
+    segment,
+    torn_segments,
+    write_segment,
+)
+from watchkeeper.real.storage.file_storage import FileStorage
 
 RESULTS_TOGETHER = 1_000
 MOST_SEGMENTS = 8
-"""If there are more when a store is opened, they are merged."""
+"""More segments are merged when a store is opened."""
 
 
 class BrokenResults(Exception):
-    """Segments that do not belong together, or of which one in the middle is missing."""
+    """Segments that do not fit together, for instance because one in the middle is missing."""
 
     def __init__(self, folder: str, name: str, step: Step, place: int | None) -> None:
         super().__init__(
@@ -48,7 +61,7 @@ class SegmentResults:
         together: int = RESULTS_TOGETHER,
         most_segments: int = MOST_SEGMENTS,
     ) -> None:
-        """A segment is written when so many results, or as many steps, are `together`."""
+        """A segment is written after `together` results, or as many steps without results."""
         self._storage = FileStorage(Path(folder))
         self._descriptor = _locked(self._storage.root)
         self._lock = Lock()
@@ -56,95 +69,97 @@ class SegmentResults:
         self._places: dict[tuple[str, Partition], int] = {}
         self._gathered: list[Step] = []
         self._weight = 0
-        self._segments: dict[Segment, int] = self._storage.run(swept())
+        self._segments: dict[Segment, int] = self._storage.run(clean_up())
         try:
             steps = list(self._steps_of_all())
         except BrokenResults:
-            self._let_go()
+            self._release()
             raise
         if len(self._segments) > most_segments:
-            whole = self._storage.run(merged(list(self._segments), steps))
-            self._segments = {whole: self._size_of(whole)}
+            merged = self._storage.run(merge_segments(list(self._segments), steps))
+            self._segments = {merged: self._size_of(merged)}
 
     def _steps_of_all(self) -> Iterator[Step]:
-        """Every step there is in a segment, if each goes on where those before it end."""
-        for one in self._segments:
-            for step in self._steps_of(one):
+        """Every step of all segments; raises BrokenResults if there is a gap."""
+        for written in self._segments:
+            for step in self._steps_of(written):
                 key = (step.group, step.partition)
                 if self._places.get(key) != step.expected:
                     place = self._places.get(key)
-                    raise BrokenResults(self._storage.root, one.name, step, place)
+                    raise BrokenResults(self._storage.root, written.name, step, place)
                 self._places[key] = step.place
                 yield step
 
-    def _steps_of(self, one: Segment) -> tuple[Step, ...]:
-        steps = self._storage.run(read(one, self._segments[one]))
+    def _steps_of(self, written: Segment) -> tuple[Step, ...]:
+        steps = self._storage.run(read_segment(written, self._segments[written]))
         assert steps is not None, "it was whole when this store was opened"
         return steps
 
-    def _size_of(self, one: Segment) -> int:
-        return (Path(self._storage.root) / one.name).stat().st_size
+    def _size_of(self, written: Segment) -> int:
+        return (Path(self._storage.root) / written.name).stat().st_size
 
     @property
     def torn(self) -> tuple[str, ...]:
-        """Segments that were found torn, then or earlier, and set aside."""
-        return self._storage.run(torn())
+        """The torn segments that were found and renamed."""
+        return self._storage.run(torn_segments())
 
     # --- the store ---------------------------------------------------------------------
 
-    def place_of(self, ask: PlaceOf) -> int | None:
-        """Where a group stands, with what is gathered."""
+    def position_of(self, effect: ReadPosition) -> int | None:
+        """The position of a group, including what was not written yet."""
         with self._lock:
-            return self._places.get((ask.group, ask.partition))
+            return self._places.get((effect.group, effect.partition))
 
-    def store(self, ask: StoreResult) -> bool:
-        """Gather a result with its place, unless somebody else has come further."""
-        key = (ask.group, ask.partition)
+    def store(self, effect: StoreResult) -> bool:
+        """Add results with their position; False if the expected position is outdated."""
+        key = (effect.group, effect.partition)
         with self._lock:
-            if self._places.get(key) != ask.expected:
+            if self._places.get(key) != effect.expected:
                 return False
-            step = Step(ask.group, ask.partition, ask.expected, ask.place, ask.results)
+            step = Step(
+                effect.group, effect.partition, effect.expected, effect.position, effect.results
+            )
             self._gathered.append(step)
-            self._places[key] = ask.place
-            self._weight += max(len(ask.results), 1)
+            self._places[key] = effect.position
+            self._weight += max(len(effect.results), 1)
             if self._weight >= self.together:
                 self._flush()
             return True
 
     def flush(self) -> None:
-        """Write what is gathered: it outlives the host from now on."""
+        """Write what was collected; it then survives the end of the host."""
         with self._lock:
             self._flush()
 
     def _flush(self) -> None:
         if not self._gathered:
             return
-        number = max((one.last for one in self._segments), default=0) + 1
-        one = segment(number, number)
-        self._storage.run(written(one, self._gathered))
-        self._segments[one] = self._size_of(one)
+        number = max((part.last for part in self._segments), default=0) + 1
+        written = segment(number, number)
+        self._storage.run(write_segment(written, self._gathered))
+        self._segments[written] = self._size_of(written)
         self._gathered, self._weight = [], 0
 
-    def results_of(self, group: str) -> Iterator[Kept]:
-        """The results of a group, those that are gathered last."""
+    def results_of(self, group: str) -> Iterator[StoredResult]:
+        """The results of a group, the unwritten ones last."""
         with self._lock:
             parts = [*map(self._steps_of, self._segments), tuple(self._gathered)]
         for step in (step for part in parts for step in part if step.group == group):
             for body in step.results:
-                yield Kept(step.partition, step.place, body)
+                yield StoredResult(step.partition, step.place, body)
 
     def close(self) -> None:
-        """Write what is gathered, and let go of the folder."""
+        """Write what was collected, and release the folder."""
         self.flush()
-        self._let_go()
+        self._release()
 
-    def _let_go(self) -> None:
+    def _release(self) -> None:
         self._storage.close()
         os.close(self._descriptor)
 
 
 def _locked(root: str) -> int:
-    """Have a folder for oneself for as long as this process lives, or the descriptor."""
+    """Lock a folder until the descriptor is closed or the process ends."""
     descriptor = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,7 +1,7 @@
-"""Results and places in one SQLite database: each step is a transaction.
+"""Results and positions in one SQLite database: each step is a transaction.
 
-A table has the places, another one the results. Whoever has tables of his own writes into
-them in the same transaction, by a function that is given the connection.
+One table has the positions, another one the results. A program with tables of its own writes
+them in the same transaction, with a function that gets the connection.
 """
 
 from __future__ import annotations
@@ -12,14 +12,18 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
 
-from model.asks import Partition
-from model.clients.results import Kept, PlaceOf, StoreResult
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.clients.consumer.result_store import (
+    ReadPosition,
+    StoredResult,
+    StoreResult,
+)
 
 Write = Callable[[sqlite3.Connection, StoreResult], None]
-"""Writes results into tables of a user's own; it neither begins a transaction nor ends one."""
+"""Writes results into a user's tables; it neither begins nor commits a transaction."""
 
 WAITS_S = 30.0
-"""For another process that is in the middle of a transaction."""
+"""How long to wait for a transaction of another process."""
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS places (
@@ -38,10 +42,10 @@ ADD = "INSERT INTO results (group_id, topic, partition, place, body) VALUES (?, 
 ALL = "SELECT topic, partition, place, body FROM results WHERE group_id = ? ORDER BY number"
 
 
-def add_rows(connection: sqlite3.Connection, ask: StoreResult) -> None:
-    """Write each result as a row of the table of results."""
-    key = (ask.group, *ask.partition)
-    connection.executemany(ADD, [(*key, ask.place, body) for body in ask.results])
+def add_rows(connection: sqlite3.Connection, effect: StoreResult) -> None:
+    """Write each result as a row of the results table."""
+    key = (effect.group, *effect.partition)
+    connection.executemany(ADD, [(*key, effect.position, body) for body in effect.results])
 
 
 class SqliteResults:
@@ -58,29 +62,29 @@ class SqliteResults:
         self.connection.execute("PRAGMA synchronous = FULL")
         self.connection.executescript(TABLES)
 
-    def place_of(self, ask: PlaceOf) -> int | None:
-        """Where a group stands."""
+    def position_of(self, effect: ReadPosition) -> int | None:
+        """The position of a group."""
         with self._lock:
-            return self._place(ask.group, ask.partition)
+            return self._place(effect.group, effect.partition)
 
     def _place(self, group: str, partition: Partition) -> int | None:
         row = self.connection.execute(PLACE, (group, *partition)).fetchone()
         return None if row is None else int(row[0])
 
-    def store(self, ask: StoreResult) -> bool:
-        """Store a result with its place, unless somebody else has come further."""
+    def store(self, effect: StoreResult) -> bool:
+        """Store results with their position; False if the expected position is outdated."""
         with self._lock, self._transaction():
-            if self._place(ask.group, ask.partition) != ask.expected:
+            if self._place(effect.group, effect.partition) != effect.expected:
                 return False
-            self.write(self.connection, ask)
-            self.connection.execute(MOVE, (ask.group, *ask.partition, ask.place))
+            self.write(self.connection, effect)
+            self.connection.execute(MOVE, (effect.group, *effect.partition, effect.position))
             return True
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        """All that is written in here, or nothing of it.
+        """Commit everything that is written inside, or nothing.
 
-        It takes the right to write at its beginning: what it reads is true until its end.
+        It takes the write lock at its begin, so what it reads stays true until its end.
         """
         self.connection.execute("BEGIN IMMEDIATE")
         try:
@@ -90,14 +94,14 @@ class SqliteResults:
             raise
         self.connection.execute("COMMIT")
 
-    def results_of(self, group: str) -> Iterator[Kept]:
-        """The results of a group, as rows of the table of results."""
+    def results_of(self, group: str) -> Iterator[StoredResult]:
+        """The results of a group, in the order in which they were stored."""
         with self._lock:
             rows = self.connection.execute(ALL, (group,)).fetchall()
         for topic, partition, place, body in rows:
-            yield Kept(Partition(topic, partition), place, body)
+            yield StoredResult(Partition(topic, partition), place, body)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the database."""
         with self._lock:
             self.connection.close()

@@ -1,9 +1,8 @@
-"""Open files, a bounded number of them, none of them closed while somebody works with it.
+"""A bounded number of open files, none of them closed while it is in use.
 
-A log may have more files than a process may hold open, and a thread that syncs or sends a
-file must not find its descriptor closed and given to another file meanwhile. So whoever
-works with a file takes a lease. A file that is deleted meanwhile, or that has to make room
-for others, is closed when its last lease ends.
+A log may have more files than a process may open. A thread that syncs or sends a file must not
+find its descriptor closed and reused for another file. So every use of a file takes a lease. A
+file that is deleted or evicted is closed when its last lease ends.
 """
 
 from __future__ import annotations
@@ -16,12 +15,12 @@ from types import TracebackType
 
 
 class Lease:
-    """One file that stays open at least for the body of a `with`, which gets its descriptor."""
+    """A file that stays open during a `with`, which returns its descriptor."""
 
-    __slots__ = ("_home", "descriptor", "is_forgotten", "users")
+    __slots__ = ("_cache", "descriptor", "is_forgotten", "users")
 
-    def __init__(self, home: Descriptors, descriptor: int) -> None:
-        self._home = home
+    def __init__(self, home: FdCache, descriptor: int) -> None:
+        self._cache = home
         self.descriptor = descriptor
         self.users = 0
         self.is_forgotten = False
@@ -35,11 +34,11 @@ class Lease:
         error: BaseException | None,
         where: TracebackType | None,
     ) -> None:
-        self._home.end(self)
+        self._cache.end(self)
 
 
-class Descriptors:
-    """The descriptors of open files, by path; those that were not used for longest go first."""
+class FdCache:
+    """Open descriptors by path; the least recently used are evicted."""
 
     def __init__(self, open_file: Callable[[str], int], most: int) -> None:
         assert most > 0, "one file has to be open for a lease of it"
@@ -49,7 +48,7 @@ class Descriptors:
         self._lock = Lock()
 
     def lease(self, path: str) -> Lease:
-        """Have a file open until the lease ends; OSError if it cannot be opened."""
+        """Lease a file; raises OSError if it cannot be opened."""
         with self._lock:
             lease = self._leases.get(path)
             if lease is None:
@@ -62,19 +61,19 @@ class Descriptors:
             return lease
 
     def end(self, lease: Lease) -> None:
-        """A lease is over: nobody who had it uses the descriptor any more."""
+        """End a lease; its descriptor must not be used any more."""
         with self._lock:
             lease.users -= 1
             if lease.is_forgotten and not lease.users:
                 os.close(lease.descriptor)
 
     def forget(self, path: str) -> None:
-        """What this path names is another file from now on, or none."""
+        """Drop the descriptor of a path that from now on names another file, or none."""
         with self._lock:
             self._forget(path)
 
     def forget_all(self, below: str = "") -> None:
-        """Forget every file below a folder, or every file there is."""
+        """Drop the descriptors of all files below a folder, or of all files."""
         with self._lock:
             for path in tuple(self._leases):
                 if not below or path.startswith(f"{below}/"):

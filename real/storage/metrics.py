@@ -1,18 +1,17 @@
-"""What a live broker tells of its files: bytes at risk, and how often reads found their pages.
+"""Metrics of a live broker's files: unflushed bytes, and the hit rate of reads.
 
-The account
-  What was appended to a file and not synced is at risk. Every append, sync and cut of the
-  broker's storage is taken into account when it has been answered, so the sum is exact at any
-  moment. What an earlier process has left is added when a storage is opened.
+What is counted
+  Bytes that were appended but not synced are unflushed. Every append, sync and truncation of
+  the broker's storage is counted when it is answered, so the sum is exact at any time. What an
+  earlier process has left is added when a storage is opened.
 
-  Of each read and each part of a file that is sent, the kernel is asked beforehand which pages
-  are in memory (`real.pagecache`). What it does not say is not told.
+  Before each read and each sent part of a file, the kernel reports which pages are in memory
+  (`watchkeeper.real.storage.pagecache`). What it does not tell is not reported.
 
-Who tells
-  The broker, four times a second and when it ends, where anything has changed. One that is
-  killed tells nothing any more. So the numbers are on a *board*, a file that is mapped into
-  memory and outlives the process: whoever has killed it reads them there. The next process
-  goes on counting where this one was ended.
+Who reports
+  The broker, four times a second and at its end, if anything has changed. A killed broker
+  reports nothing any more. So the numbers are on a *board*, a memory-mapped file that outlives
+  the process, and the killer reads them there. The next process continues the counts.
 """
 
 from __future__ import annotations
@@ -24,51 +23,52 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from threading import Lock
 
-from model.log.storage import Append, CreateFile, Delete, Flush, Read, Truncate
-from real.descriptors import Lease
-from real.diary import Writes
-from real.hostcrash import Extent, WatchedStorage, extents
-from real.pagecache import PAGE_BYTES, TO_THE_END, missed_bytes, way_to_look
+from watchkeeper.model.log.storage import Append, CreateFile, Delete, Flush, Read, Truncate
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.real.storage.fd_cache import Lease
+from watchkeeper.real.storage.host_crash import Extent, WatchedStorage, extents
+from watchkeeper.real.storage.pagecache import PAGE_BYTES, TO_THE_END, missed_bytes, page_counter
+from watchkeeper.real.trace.writer import EventSink
 
 EVERY_S = 0.25
 BOARD = "board"
-"""The name of the board, in the folder of the diary."""
+"""The name of the board, in the folder of the sync log."""
 UNFLUSHED, MOST_UNFLUSHED, READ, MISSED = range(4)
 BOARD_BYTES = mmap.PAGESIZE
 
 
 class Board:
-    """Numbers in a file, which outlive the process that counts."""
+    """Counters in a memory-mapped file, which outlive the process."""
 
     def __init__(self, path: Path) -> None:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             os.ftruncate(descriptor, BOARD_BYTES)
             self.numbers = memoryview(mmap.mmap(descriptor, BOARD_BYTES)).cast("q")
-            self.look = way_to_look(descriptor)
-            """How to ask the kernel for pages; None where it does not say."""
+            self.count_pages = page_counter(descriptor)
+            """How to count cached pages; None if the kernel does not tell."""
         finally:
             os.close(descriptor)
 
     def seen(self, root: Path) -> dict[str, int]:
-        """How everything stands: the numbers, and the pages of the files in a folder."""
+        """The current metrics: the counters, and the pages of the files in a folder."""
         numbers = self.numbers
         unflushed = numbers[UNFLUSHED]
         seen = {
             "unflushed": unflushed,
             "most_unflushed": max(numbers[MOST_UNFLUSHED], unflushed),
         }
-        if self.look is None:
+        if self.count_pages is None:
             return {**seen, "read": numbers[READ]}
         missed = numbers[MISSED]
         return {**seen, **self._pages(root), "hit": numbers[READ] - missed, "missed": missed}
 
     def _pages(self, root: Path) -> dict[str, int]:
-        assert self.look is not None, "pages are asked for where the kernel says"
+        assert self.count_pages is not None, "pages are counted only if the kernel can"
         cached = unwritten = 0
         tells_of_disk = True
         for descriptor in _opened(root):
-            pages = self.look(descriptor, 0, TO_THE_END)
+            pages = self.count_pages(descriptor, 0, TO_THE_END)
             cached += pages.cached
             unwritten += pages.unwritten or 0
             tells_of_disk &= pages.unwritten is not None
@@ -77,7 +77,7 @@ class Board:
 
 
 def _opened(root: Path) -> Iterator[int]:
-    """The files of a folder, each open for a moment; one may go meanwhile."""
+    """The descriptors of a folder's files, each open for a moment; skips deleted files."""
     for path in (
         os.path.join(folder, name) for folder, _, names in os.walk(root) for name in names
     ):
@@ -91,77 +91,81 @@ def _opened(root: Path) -> Iterator[int]:
             os.close(descriptor)
 
 
-class AtRisk:
-    """How much of each file the disk does not have, and how much that is together."""
+class UnflushedBytes:
+    """The unflushed bytes of each file and their sum."""
 
     def __init__(self, extents: Mapping[str, Extent]) -> None:
-        self._left = {path: one.size_bytes - one.synced_bytes for path, one in extents.items()}
-        self._sizes = {path: one.size_bytes for path, one in extents.items()}
+        self._left = {
+            path: extent.size_bytes - extent.synced_bytes for path, extent in extents.items()
+        }
+        self._sizes = {path: extent.size_bytes for path, extent in extents.items()}
         self.total_bytes = sum(self._left.values())
 
     def appended(self, path: str, size_bytes: int) -> None:
-        """So much was written at the end of a file."""
+        """Bytes were appended to a file."""
         size = self._sizes.get(path, 0) + size_bytes
         self._stands(path, size, self._left.get(path, 0) + size_bytes)
 
     def synced(self, path: str, up_to: int) -> None:
-        """The disk has a file up to there."""
+        """A file is synced up to this offset."""
         size = self._sizes.get(path, 0)
         self._stands(path, size, min(size - up_to, self._left.get(path, 0)))
 
     def cut(self, path: str, size_bytes: int) -> None:
-        """A file has so much, and the disk has all of it."""
+        """A file was truncated to this size and synced."""
         self._stands(path, size_bytes, 0)
 
     def gone(self, path: str) -> None:
-        """A file, or a folder with all that is in it, is there no longer."""
-        for one in [one for one in self._sizes if one == path or one.startswith(f"{path}/")]:
-            self._stands(one, 0, 0)
-            del self._sizes[one], self._left[one]
+        """A file, or a folder with its contents, was deleted."""
+        for known in [
+            known for known in self._sizes if known == path or known.startswith(f"{path}/")
+        ]:
+            self._stands(known, 0, 0)
+            del self._sizes[known], self._left[known]
 
     def _stands(self, path: str, size_bytes: int, left_bytes: int) -> None:
         self.total_bytes += left_bytes - self._left.get(path, 0)
         self._sizes[path], self._left[path] = size_bytes, left_bytes
 
 
-class GaugedStorage(WatchedStorage):
-    """Watched files that count what is at risk, and what was read from where."""
+class MeteredStorage(WatchedStorage):
+    """Watched files that count unflushed bytes, and reads by their source."""
 
-    def __init__(self, root: Path, diary: Path) -> None:
-        super().__init__(root, diary)
-        self._risk = AtRisk(extents(root, diary))
+    def __init__(self, root: Path, sync_log: Path) -> None:
+        super().__init__(root, sync_log)
+        self._risk = UnflushedBytes(extents(root, sync_log))
         self._counting = Lock()
-        self._board = Board(diary / BOARD)
+        self._board = Board(sync_log / BOARD)
         self._show()
-        self.was_told()  # by whoever has seen the end of the process before
+        self.mark_reported()  # the killer of the previous process has reported its maximum
 
     def seen(self) -> dict[str, int]:
-        """How everything stands."""
+        """The current metrics."""
         return self._board.seen(Path(self.root))
 
-    def was_told(self) -> None:
-        """Begin anew with what was at risk at most."""
+    def mark_reported(self) -> None:
+        """Start a new maximum of unflushed bytes."""
         with self._counting:
             self._board.numbers[MOST_UNFLUSHED] = self._risk.total_bytes
 
-    # --- at risk -----------------------------------------------------------------------
+    # --- unflushed -------------------------------------------------------------------------
 
-    def _append(self, ask: Append) -> int:
-        written = super()._append(ask)
+    def _append(self, effect: Append) -> int:
+        written = super()._append(effect)
         with self._counting:
-            self._risk.appended(ask.path, written)
+            self._risk.appended(effect.path, written)
             self._show()
         return written
 
-    def _took_down(self, ask: Flush | Truncate | CreateFile | Delete, synced_bytes: int) -> None:
-        super()._took_down(ask, synced_bytes)
+    def _record(self, effect: Flush | Truncate | CreateFile | Delete, synced_bytes: int) -> None:
+        super()._record(effect, synced_bytes)
         with self._counting:
-            if isinstance(ask, Flush):
-                self._risk.synced(ask.path, synced_bytes)
-            elif isinstance(ask, Delete):
-                self._risk.gone(ask.path)
+            if isinstance(effect, Flush):
+                self._risk.synced(effect.path, synced_bytes)
+            elif isinstance(effect, Delete):
+                self._risk.gone(effect.path)
             else:
-                self._risk.cut(ask.path, synced_bytes)
+                self._risk.cut(effect.path, synced_bytes)
             self._show()
 
     def _show(self) -> None:
@@ -169,25 +173,29 @@ class GaugedStorage(WatchedStorage):
         numbers[UNFLUSHED] = total_bytes
         numbers[MOST_UNFLUSHED] = max(numbers[MOST_UNFLUSHED], total_bytes)
 
-    # --- read --------------------------------------------------------------------------
+    # --- reads -----------------------------------------------------------------------------
 
     def sending(self, path: str, at: int, size_bytes: int) -> Lease:
-        """Have a file open to send a part of it, which is counted as read."""
+        """Keep a file open to send a part of it, which counts as a read."""
         lease = super().sending(path, at, size_bytes)
         self._count(at, size_bytes, self._cached(lease.descriptor, at, size_bytes))
         return lease
 
-    def _read(self, ask: Read) -> bytes:
-        with self._files.lease(ask.path) as descriptor:
-            cached = self._cached(descriptor, ask.at, ask.size_bytes)
-        found = super()._read(ask)
-        self._count(ask.at, len(found), cached)
+    def _read(self, effect: Read) -> bytes:
+        with self._files.lease(effect.path) as descriptor:
+            cached = self._cached(descriptor, effect.at, effect.size_bytes)
+        found = super()._read(effect)
+        self._count(effect.at, len(found), cached)
         return found
 
     def _cached(self, descriptor: int, at: int, size_bytes: int) -> int:
-        """How many pages are in memory, as long as nothing has been read yet."""
-        look = self._board.look
-        return look(descriptor, at, size_bytes).cached if look is not None and size_bytes else 0
+        """The number of cached pages, to be called before the read."""
+        count_pages = self._board.count_pages
+        return (
+            count_pages(descriptor, at, size_bytes).cached
+            if count_pages is not None and size_bytes
+            else 0
+        )
 
     def _count(self, at: int, size_bytes: int, cached: int) -> None:
         if size_bytes:
@@ -196,30 +204,30 @@ class GaugedStorage(WatchedStorage):
                 self._board.numbers[MISSED] += missed_bytes(at, size_bytes, cached)
 
 
-class Gauges:
-    """Tells of the files of a broker while it runs."""
+class HostMetrics:
+    """Reports the metrics of a broker while it runs."""
 
-    def __init__(self, storage: GaugedStorage, notes: Writes) -> None:
+    def __init__(self, storage: MeteredStorage, sink: EventSink) -> None:
         self._storage = storage
-        self._notes = notes
-        self._told: dict[str, int] = {}
+        self._sink = sink
+        self._reported: dict[str, int] = {}
 
-    async def tell_from_time_to_time(self) -> None:
-        """Look again and again."""
+    async def report_periodically(self) -> None:
+        """Report in intervals until cancelled."""
         while True:
-            self.tell()
+            self.report()
             await asyncio.sleep(EVERY_S)
 
-    def tell(self) -> None:
-        """Tell how all stands, unless it stands as it did."""
+    def report(self) -> None:
+        """Report the metrics if they have changed."""
         seen = self._storage.seen()
-        if seen != self._told:
-            self._told = seen
-            self._notes.write("gauges", seen)
-            self._storage.was_told()
+        if seen != self._reported:
+            self._reported = seen
+            self._sink.write(EventKind.HOST_METRICS, seen)
+            self._storage.mark_reported()
 
 
-def last_seen(root: Path, diary: Path) -> dict[str, int] | None:
-    """How the files of a process stand that was killed; None if it had not begun to count."""
-    path = diary / BOARD
+def last_metrics(root: Path, sync_log: Path) -> dict[str, int] | None:
+    """The metrics of a killed process; None if it had not started to count."""
+    path = sync_log / BOARD
     return Board(path).seen(root) if path.exists() else None

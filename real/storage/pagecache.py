@@ -1,11 +1,11 @@
-"""Which pages of a file are in memory, as the kernel says when it is asked.
+"""Which pages of a file are in memory, according to the kernel.
 
-Linux since 6.5 tells by `cachestat` how many pages of a range are in memory and how many of
-them the disk does not have yet, at the price of one system call. Before, `mincore` tells of
-each page of a mapping whether it is there, and nothing about the disk. Neither brings a page
-in, which a read that is not to block (`RWF_NOWAIT`) may do, and neither copies one.
+Since Linux 6.5 one system call, `cachestat`, returns how many pages of a range are cached and
+how many of them are dirty. Before, `mincore` returns for each page of a mapping whether it is
+cached, and nothing about the disk. Neither call loads a page (a non-blocking read, `RWF_NOWAIT`,
+may) nor copies one.
 
-Where neither is to be had nobody knows, and nobody guesses.
+If neither call is available, the value is unknown.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from typing import NamedTuple
 
 PAGE_BYTES = mmap.PAGESIZE
 CACHESTAT = 451
-"""The number of the system call, which the C library does not know everywhere."""
+"""The number of the system call, which not every C library defines."""
 TO_THE_END = 0
 FAILED = ctypes.c_void_p(-1).value
 
 
 class Pages(NamedTuple):
-    """What is in memory of a range of a file."""
+    """The cached pages of a range of a file."""
 
     cached: int
     unwritten: int | None
-    """How many of them the disk does not have; None where that is not told."""
+    """How many of them are not on the disk yet; None if unknown."""
 
 
-Look = Callable[[int, int, int], Pages]
-"""Look at a range of an open file: its descriptor, the place, how many bytes."""
+PageCounter = Callable[[int, int, int], Pages]
+"""Counts the cached pages of a range: descriptor, offset, size."""
 
 
 class _Range(ctypes.Structure):
@@ -47,7 +47,7 @@ class _Found(ctypes.Structure):
 
 
 def by_cachestat(descriptor: int, at: int, size_bytes: int) -> Pages:
-    """Ask for counts; a size of `TO_THE_END` is all there is."""
+    """Count with `cachestat`; the size `TO_THE_END` means the rest of the file."""
     wanted, found = _Range(at, size_bytes), _Found()
     number, flags = ctypes.c_long(CACHESTAT), ctypes.c_uint(0)
     places = (ctypes.byref(wanted), ctypes.byref(found))
@@ -57,7 +57,7 @@ def by_cachestat(descriptor: int, at: int, size_bytes: int) -> Pages:
 
 
 def by_mincore(descriptor: int, at: int, size_bytes: int) -> Pages:
-    """Map the range, ask of each page whether it is there, and let go of it."""
+    """Map the range, count its resident pages with `mincore`, and unmap it."""
     begin = at // PAGE_BYTES * PAGE_BYTES
     end = os.fstat(descriptor).st_size if size_bytes == TO_THE_END else at + size_bytes
     length = ctypes.c_size_t(end - begin)
@@ -73,30 +73,30 @@ def by_mincore(descriptor: int, at: int, size_bytes: int) -> Pages:
             raise _error()
     finally:
         _LIBRARY.munmap(place, length)
-    return Pages(sum(one & 1 for one in answers), None)
+    return Pages(sum(answer & 1 for answer in answers), None)
 
 
-def way_to_look(descriptor: int) -> Look | None:
-    """The best way that this system has, tried on a file; None if there is none."""
+def page_counter(descriptor: int) -> PageCounter | None:
+    """The best method of this system, tried on a file; None if there is none."""
     if sys.platform != "linux":
         return None
-    for look in (by_cachestat, by_mincore):
+    for count_pages in (by_cachestat, by_mincore):
         try:
-            look(descriptor, 0, PAGE_BYTES)
+            count_pages(descriptor, 0, PAGE_BYTES)
         except OSError:
             continue
-        return look
+        return count_pages
     return None
 
 
 def missed_bytes(at: int, size_bytes: int, cached: int) -> int:
-    """How much of a range was not in memory if so many of its pages were; to a page."""
+    """How many bytes of a range were not cached, given its cached pages; in whole pages."""
     pages = (at + size_bytes - 1) // PAGE_BYTES - at // PAGE_BYTES + 1
     return min(max(pages - cached, 0) * PAGE_BYTES, size_bytes)
 
 
 def forget(descriptor: int) -> None:
-    """Let the pages of a file go that are on the disk, where the system can do that."""
+    """Drop the synced pages of a file from memory, if the system can do that."""
     if hasattr(os, "posix_fadvise"):
         os.fsync(descriptor)
         os.posix_fadvise(descriptor, 0, 0, os.POSIX_FADV_DONTNEED)

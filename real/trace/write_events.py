@@ -1,4 +1,4 @@
-"""What writes did below a run's root, as the rows of a trace tell it, and whose is what."""
+"""The changes that writes made below a run's root, as details of trace events."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from model.describe import text
+from watchkeeper.model.trace.text import text
 
 
-class Agreed(NamedTuple):
-    """Something that the service agreed upon."""
+class CommittedEvent(NamedTuple):
+    """A write or a session event that the service has committed."""
 
     zxid: int
     session: int
     at_us: int
-    """The moment of the run, as well as it is known."""
+    """The time of the run, as precisely as it is known."""
     kind: str
-    """An event's: session opened, session closed, session expired, applied, refused."""
+    """session opened, session closed, session expired, applied or refused."""
     detail: dict[str, Any]
 
 
 @dataclass(slots=True)
-class Ledger:
-    """Changes are told to it in the order in which they were made."""
+class WriteEvents:
+    """Translates changes, given in the order in which they were committed."""
 
     root: str
     owners: dict[str, int] = field(default_factory=dict)
-    """Ephemeral -> the session whose it is; paths are written without the root."""
+    """Ephemeral -> its session; paths are relative to the root."""
 
     def created(self, path: str, owner: int, data: bytes | None) -> Iterator[list[Any]]:
-        """A znode was made; `owner` is 0 unless it is an ephemeral."""
+        """A znode was created; `owner` is 0 unless it is an ephemeral."""
         local = self._local(path)
         if local:
             if owner:
@@ -44,7 +44,7 @@ class Ledger:
             yield ["deleted", local, self.owners.pop(local, 0)]
 
     def changed(self, path: str, data: bytes | None) -> Iterator[list[Any]]:
-        """A znode has other data."""
+        """The data of a znode was changed."""
         local = self._local(path)
         if local:
             yield ["changed", local, self.owners.get(local, 0), text(data)]
@@ -57,5 +57,5 @@ class Ledger:
         return [["deleted", path, session] for path in gone]
 
     def _local(self, path: str) -> str:
-        """The path below the root; empty for what is not the run's."""
+        """The path relative to the root; empty for a path outside the root."""
         return path[len(self.root) :] if path.startswith(f"{self.root}/") else ""

@@ -1,8 +1,8 @@
-"""What one process of a live run writes down: rows of the trace, as they happen.
+"""The part of the trace that one process of a live run writes.
 
-Every process writes a file of its own, a line at a time, so that a process that is killed
-leaves what it had written. Moments are microseconds of the machine's monotonic clock
-since the run began; that clock is the same for every process of the machine.
+Every process writes a file of its own, one line for each event, so a killed process leaves what
+it had written. Times are microseconds of the machine's monotonic clock since the begin of the
+run; all processes of a machine share that clock.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, Protocol
 
-from model.trace import ENCODER, NOTHING, Row
+from watchkeeper.model.trace.trace import ENCODER, NOTHING, Row
 
 
-class Writes(Protocol):
-    """Whoever takes down what happens to a member."""
+class EventSink(Protocol):
+    """Receives the events of a member."""
 
     @property
     def node(self) -> str:
-        """The member."""
+        """The name of the member."""
 
     def write(
         self,
@@ -34,11 +34,11 @@ class Writes(Protocol):
         zxid: int = 0,
         at_ns: int | None = None,
     ) -> None:
-        """Take down an event."""
+        """Write an event; `at_ns` is a time of the monotonic clock, now if None."""
 
 
-class Notes:
-    """Makes rows of what happens to one process, and keeps them somewhere."""
+class RowWriter:
+    """Makes rows of one process's events and passes them to `keep`."""
 
     def __init__(
         self, node: str, group: str, begin_ns: int, keep: Callable[[Row], object]
@@ -49,7 +49,7 @@ class Notes:
         self.keep = keep
 
     def t_us(self, at_ns: int | None = None) -> int:
-        """A moment of the machine's clock, or now, as a moment of the run."""
+        """A time of the monotonic clock, or now, as a time of the run in µs."""
         return ((time.monotonic_ns() if at_ns is None else at_ns) - self.begin_ns) // 1000
 
     def write(
@@ -63,12 +63,12 @@ class Notes:
         zxid: int = 0,
         at_ns: int | None = None,
     ) -> None:
-        """Take down an event."""
+        """Write an event; `at_ns` is a time of the monotonic clock, now if None."""
         t_us = self.t_us(at_ns)
         self.keep((t_us, self.node, kind, session, self.group, topic, partition, zxid, detail))
 
 
-class Diary(Notes):
+class TraceWriter(RowWriter):
     """One process's part of the trace, in a file."""
 
     def __init__(self, path: Path, node: str, group: str, begin_ns: int) -> None:
@@ -81,5 +81,5 @@ class Diary(Notes):
             self._file.write(ENCODER.encode(row) + b"\n")
 
     def close(self) -> None:
-        """Write no more."""
+        """Close the file."""
         self._file.close()

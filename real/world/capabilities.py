@@ -1,26 +1,26 @@
-"""What a live world can do, and why it cannot do the rest."""
+"""Which actions of a plan a live world cannot perform, and why."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from model.faults import Action
-from model.plan import Plan
-from real.nemesis import DEEDS
+from watchkeeper.model.plan.faults import Action
+from watchkeeper.model.plan.plan import Plan
+from watchkeeper.real.faults.faults import HANDLERS
 
 LACKING = {
-    "disk_slow": "nobody can slow down the disk of one broker on this machine",
-    "disk_full": "nobody can fill the disk of one broker on this machine",
+    "disk_slow": "the disk of one broker on this machine cannot be slowed down",
+    "disk_full": "the disk of one broker on this machine cannot be filled",
     "lag": "a follower falls behind when its leader's messages come late, and "
     "the servers talk to one another past the proxy",
 }
-"""Verb -> why it cannot be done for real."""
+"""Verb -> why it cannot be done live."""
 
 
 def lacking(plan: Plan, *, is_existing: bool = False) -> Iterator[str]:
-    """What of a plan cannot be done for real, a sentence each.
+    """The actions of a plan that cannot be done live, one sentence each.
 
-    `is_existing` says that the ZooKeeper runs already and is not ours to stop.
+    `is_existing`: the ZooKeeper is external, so its servers must not be stopped.
     """
     for action in plan.timeline:
         why = _why_not(plan, action)
@@ -31,7 +31,7 @@ def lacking(plan: Plan, *, is_existing: bool = False) -> Iterator[str]:
 
 
 def _why_not(plan: Plan, action: Action) -> str:
-    if action.verb.name not in DEEDS:
+    if action.verb.name not in HANDLERS:
         return LACKING.get(action.verb.name, "no world can do it")
     is_server = "zookeeper" in action.target
     if action.verb.name == "partition" and is_server:

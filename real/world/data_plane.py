@@ -1,7 +1,9 @@
-"""The data plane of a cluster, kept by whoever runs the world: who hosts what, and how fast.
+"""The data plane of a cluster as the world keeps it: which broker serves what, at which rates.
 
-The same rules as in the simulation: producers write to all partitions alike whose broker
-is up, and a log goes on where it stood when its broker comes back.
+The world's process changes it through this class. Every change is written to the data plane
+file, in which the members read it (`watchkeeper.real.member.data_plane_file`). The rules are
+those of the simulation: producers write evenly to all partitions whose broker is up, and a log
+continues at its last end when its broker returns.
 """
 
 from __future__ import annotations
@@ -11,20 +13,20 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-from model.asks import Partition
-from model.hosting import disks_of, partitions_on
-from model.load import Load
-from model.payloads import TopicAssignment
-from model.plan import BrokerPlan, ClusterPlan
-from model.registry import partition_07
-from real.cluster import ClusterFile, ClusterState, LogState
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.nemesis.load import Load
+from watchkeeper.model.nemesis.placement import disks_of, partitions_on
+from watchkeeper.model.plan.plan import BrokerPlan, ClusterPlan
+from watchkeeper.model.registry.paths import partition_07
+from watchkeeper.model.registry.payloads import TopicAssignment
+from watchkeeper.real.member.data_plane_file import DataPlaneFile, DataPlaneState, LogState
 
-Say = Callable[[str, str, Partition], None]
+OnHosting = Callable[[str, str, Partition], None]
 """Called with a broker's node, `begins` or `ceases`, and the partition."""
 
 
 class Up(NamedTuple):
-    """A broker that is up: its id, the address that it announces, and what it serves."""
+    """A running broker: its id, the address that it announces, and what it serves."""
 
     broker_id: int
     address: str
@@ -32,36 +34,36 @@ class Up(NamedTuple):
 
 
 class DataPlane:
-    """What is served, and what is written to it."""
+    """The served partitions and the loads on them."""
 
     def __init__(
-        self, plan: ClusterPlan, path: Path, now_us: Callable[[], int], say: Say
+        self, plan: ClusterPlan, path: Path, now_us: Callable[[], int], on_hosting: OnHosting
     ) -> None:
         self.plan = plan
-        self.file = ClusterFile(path)
+        self.file = DataPlaneFile(path)
         self.now_us = now_us
-        self.say = say
+        self.on_hosting = on_hosting
         self.disks = disks_of(plan)
-        """What outlives the processes of brokers."""
+        """The topics on each broker's disk, which outlive its processes."""
         self.homes = {topic.name: TopicAssignment(topic.replicas) for topic in plan.topics}
-        """0.8: topic -> which brokers hold which partition."""
+        """0.8: topic -> the brokers of each partition's replicas."""
         self.leaders: dict[str, int] = {}
-        """0.8: partition -> who leads it, by the registry."""
+        """0.8: partition -> its leader, according to the registry."""
         self._loads: dict[str, list[Load]] = {}
         self._up: dict[str, Up] = {}
         self._logs: dict[Partition, LogState] = {}
         self._listening: dict[str, str] = {}
-        """Address that is or was announced -> where its broker listens on this machine."""
+        """Announced address, present or past -> the address on this machine."""
         self._write()
 
     # --- brokers -----------------------------------------------------------------------
 
     def partitions_of(self, broker_id: int) -> list[Partition]:
-        """The partitions that a broker has on its disk."""
+        """The partitions on a broker's disk."""
         return partitions_on(broker_id, self.plan.layout, self.disks, self.homes)
 
     def open(self, plan: BrokerPlan, listens_at: str) -> None:
-        """A broker is up and serves what is on its disk."""
+        """A broker has started and serves what is on its disk."""
         address = f"{plan.host}:{plan.port}"
         if all(up.address != address for up in self._up.values()):
             self._listening[address] = listens_at
@@ -69,39 +71,39 @@ class DataPlane:
         self.add(plan.node, self.partitions_of(plan.broker_id))
 
     def close(self, node: str) -> None:
-        """A broker's process is gone."""
+        """A broker's process has ended."""
         if node in self._up:
             for partition in self._up.pop(node).partitions:
-                self.say(node, "ceases", partition)
+                self.on_hosting(node, "ceases", partition)
             self._spread()
 
     def appear(self, node: str, plan: BrokerPlan, topic: str, count: int) -> None:
-        """Messages of a topic have come that this broker may not have had."""
+        """A broker has received messages of a topic that may be new to it."""
         counts = self.disks.setdefault(plan.broker_id, {})
         if topic not in counts and node in self._up:
             counts[topic] = count
             self.add(node, [partition_07(topic, plan.broker_id, at) for at in range(count)])
 
     def add(self, node: str, partitions: Iterable[Partition]) -> None:
-        """A broker that is up serves more partitions."""
+        """A running broker serves more partitions."""
         serving = self._up[node].partitions
         for partition in partitions:
             if partition not in serving:
                 serving[partition] = None
                 self._logs.setdefault(partition, LogState())
-                self.say(node, "begins", partition)
+                self.on_hosting(node, "begins", partition)
         self._spread()
 
     def remove(self, node: str, topic: str) -> None:
-        """A topic is deleted from the disk of a broker that is up."""
+        """A topic was deleted from the disk of a running broker."""
         serving = self._up[node].partitions
-        for partition in [one for one in serving if one.topic == topic]:
+        for partition in [partition for partition in serving if partition.topic == topic]:
             del serving[partition]
-            self.say(node, "ceases", partition)
+            self.on_hosting(node, "ceases", partition)
         self._spread()
 
     def lead(self, leaders: dict[str, int]) -> None:
-        """0.8: who leads which partition now, by the registry."""
+        """0.8: the current leaders, according to the registry."""
         if leaders != self.leaders:
             self.leaders = leaders
             self._write()
@@ -109,17 +111,17 @@ class DataPlane:
     # --- messages ----------------------------------------------------------------------
 
     def produce(self, topic: str, load: Load) -> None:
-        """Write to a topic from now on, on top of what is written already."""
+        """Add a load to a topic."""
         self._loads.setdefault(topic, []).append(load)
         self._spread()
 
     def cease(self, topic: str, load: Load) -> None:
-        """Cease what `produce` began."""
+        """Remove a load that `produce` added."""
         self._loads[topic].remove(load)
         self._spread()
 
     def _spread(self) -> None:
-        """Producers write to all partitions alike whose broker is up."""
+        """Distribute the loads evenly over the partitions whose broker is up."""
         now = self.now_us()
         served = {partition for up in self._up.values() for partition in up.partitions}
         number = Counter(partition.topic for partition in served)
@@ -135,13 +137,14 @@ class DataPlane:
         self._write()
 
     def _write(self) -> None:
+        # Reversed: if two running brokers announce one id, the address of the first one counts.
         up = self._up.items()
         self.file.write(
-            ClusterState(
+            DataPlaneState(
                 logs={str(partition): log for partition, log in self._logs.items()},
-                hosts={node: [*map(str, one.partitions)] for node, one in up},
+                hosts={node: [*map(str, broker.partitions)] for node, broker in up},
                 leaders=self.leaders,
-                addresses={one.broker_id: one.address for _, one in reversed(up)},
+                addresses={broker.broker_id: broker.address for _, broker in reversed(up)},
                 listening=self._listening,
             )
         )

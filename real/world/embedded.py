@@ -1,4 +1,4 @@
-"""The ZooKeeper of a live run that is started for it, and ended with it."""
+"""An embedded ZooKeeper: started for a live run and ended with it."""
 
 from __future__ import annotations
 
@@ -7,26 +7,27 @@ from pathlib import Path
 
 from kazoo.client import KazooClient
 
-from real.access import Access, client_of
-from real.ensemble import Ensemble
-from real.ledger import Agreed
-from real.server import Server
-from real.settings import Settings
-from real.tap import Tap
-from real.transactions import agreed_upon
+from watchkeeper.real.access import Access
+from watchkeeper.real.client.plain_client import client_of
+from watchkeeper.real.proxy.tap import Tap
+from watchkeeper.real.trace.write_events import CommittedEvent
+from watchkeeper.real.zookeeper.ensemble import Ensemble
+from watchkeeper.real.zookeeper.server import Server
+from watchkeeper.real.zookeeper.settings import Settings
+from watchkeeper.real.zookeeper.txn_log import committed_writes
 
 ROOT = "/watchkeeper"
 
 
-class Embedded:
-    """An ensemble of our own, and the operator's connection to it."""
+class EmbeddedZooKeeper:
+    """An ensemble of this run, and the operator's connection to it."""
 
     root = ROOT
-    """Everything that a run creates stands below this znode."""
+    """The znode below which the run creates everything."""
     tls = None
 
     def __init__(self, servers: int, tick_ms: int, name: str, folder: Path) -> None:
-        """`folder` is the run's; if this process is killed, it goes with the servers."""
+        """`folder` is removed with the servers if this process is killed."""
         settings = Settings(tick_ms=tick_ms)
         self.ensemble = Ensemble(servers, settings=settings, name=name, inside=folder)
         self.tap = Tap()
@@ -36,21 +37,21 @@ class Embedded:
 
     @property
     def servers(self) -> tuple[Server, ...]:
-        """Its servers."""
+        """The servers of the ensemble."""
         return self.ensemble.servers
 
     @property
     def leader(self) -> Server | None:
-        """The server that leads now."""
+        """The current leader."""
         return self.ensemble.leader
 
     @property
     def server_of(self) -> dict[str, str]:
-        """Address -> the server that listens there."""
+        """Address -> the name of its server."""
         return {server.address: server.name for server in self.servers}
 
     def start(self) -> KazooClient:
-        """Start the servers; a connection for whoever runs the world."""
+        """Start the servers and return a connection for the world."""
         self.ensemble.start()
         try:
             self.operator.start()
@@ -61,13 +62,13 @@ class Embedded:
             raise
         return self.operator
 
-    def agreed(self, begin_ns: int) -> Iterator[Agreed]:
-        """What the servers have logged, in order."""
+    def committed(self, begin_ns: int) -> Iterator[CommittedEvent]:
+        """The logged writes and session events, in order."""
         folders = [server.log_folder for server in self.servers]
-        return agreed_upon(folders, self.root, begin_ns)
+        return committed_writes(folders, self.root, begin_ns)
 
     def stop(self) -> None:
-        """End every server, and leave nothing."""
+        """End every server and remove its data."""
         self.operator.stop()
         self.operator.close()
         self.ensemble.stop()

@@ -1,4 +1,4 @@
-"""What each process of a live run is told when it starts."""
+"""The jobs of the processes of a live run."""
 
 from __future__ import annotations
 
@@ -6,25 +6,32 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from model.administrator import Administrator, administrator
-from model.plan import BrokerPlan, ConsumerPlan, GroupPlan, ProducerPlan, balancer
-from model.program import Program
-from model.programs import (
+from watchkeeper.model.actor.program import Program
+from watchkeeper.model.broker.administrator import Administrator, administrator
+from watchkeeper.model.group.variants import FetchErrors
+from watchkeeper.model.plan.plan import (
+    BrokerPlan,
+    ConsumerPlan,
+    GroupPlan,
+    ProducerPlan,
+    balancer,
+)
+from watchkeeper.model.programs import (
     PRODUCER_TIMEOUT_MS,
     broker_program,
     consumer_program,
     producer_program,
 )
-from real.clusters import Cluster
-from real.job import Consumes, Job, Sends
-from real.member_results import STORES
+from watchkeeper.real.member.job import ConsumerRole, Job, ProducerRole
+from watchkeeper.real.results.of_member import STORES
+from watchkeeper.real.world.cluster import Cluster
 
 if TYPE_CHECKING:
-    from real.world import World
+    from watchkeeper.real.world.world import World
 
 
 class Jobs:
-    """Makes the jobs of a run."""
+    """Creates the jobs of a run."""
 
     STORES = STORES
 
@@ -51,18 +58,18 @@ class Jobs:
             group=group.name,
             about={"variant": plan.variant.name},
         )
-        if cluster.sites is not None:
-            return replace(job, part=self._consumes(cluster, group, plan, program))
+        if cluster.hosts is not None:
+            return replace(job, role=self._consumer_role(cluster, group, plan, program))
         return replace(
             job,
             fetch_every_s=group.fetch_every_us / 1e6,
-            ends_on_error=plan.variant.fetch_errors == "end the fetcher",
+            ends_on_error=plan.variant.fetch_errors is FetchErrors.END_FETCHER,
         )
 
-    def _consumes(
+    def _consumer_role(
         self, cluster: Cluster, group: GroupPlan, plan: ConsumerPlan, program: Program
-    ) -> Consumes:
-        return Consumes(
+    ) -> ConsumerRole:
+        return ConsumerRole(
             program.me,
             plan.variant,
             group.handling,
@@ -82,8 +89,8 @@ class Jobs:
     def _producer(self, plan: ProducerPlan) -> Job:
         cluster = self.world.clusters[plan.cluster]
         job = self._job(cluster, plan.node, producer_program(plan), PRODUCER_TIMEOUT_MS)
-        part = Sends(plan, self.world.lives[plan.node], balancer(plan.cluster))
-        return replace(job, about={"sends to": plan.cluster}, part=part)
+        role = ProducerRole(plan, self.world.lives[plan.node], balancer(plan.cluster))
+        return replace(job, about={"sends to": plan.cluster}, role=role)
 
     def _broker(self, cluster_name: str, plan: BrokerPlan) -> Job:
         cluster = self.world.clusters[cluster_name]
@@ -92,11 +99,11 @@ class Jobs:
             self._job(cluster, plan.node, program, cluster.plan.session_timeout_ms),
             about={"address": f"{plan.host}:{plan.port}"},
             port=self.world.ports[plan.node],
-            part=None if cluster.sites is None else cluster.sites.part(plan),
+            role=None if cluster.hosts is None else cluster.hosts.role(plan),
         )
 
     def administrator(self, cluster: Cluster) -> Job:
-        """The job of whoever creates the topics, in the layout that needs it."""
+        """The job of the administrator, which creates the topics in the 0.8 layout."""
         name = f"{cluster.prefix}administrator"
         program = administrator(Administrator(name, tuple(sorted(cluster.data.homes.items()))))
         return self._job(cluster, name, program, cluster.plan.session_timeout_ms)

@@ -1,8 +1,8 @@
-"""0.8: tells the data plane of a live run who leads which partition, as the registry has it.
+"""0.8: passes the partition leaders in the registry on to the data plane.
 
-Whoever runs the world must never be kept waiting by a ZooKeeper that does not answer, since
-it is the one to bring it back. So all is asked at once, and what has not come at this look
-is taken at a later one; until then everybody leads who led.
+The world must never wait for a ZooKeeper that does not answer, because the world is what
+restarts it. So all requests are sent at once, and answers that are late are collected by a
+later poll. Until then the known leaders stay.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from kazoo.client import KazooClient
 from kazoo.exceptions import NoNodeError
 from kazoo.interfaces import IAsyncResult
 
-from model.asks import Partition
-from model.payloads import PartitionState
-from model.registry import BadPayload, partition_state
-from real.dataplane import DataPlane
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.registry.paths import BadPayload, partition_state
+from watchkeeper.model.registry.payloads import PartitionState
+from watchkeeper.real.world.data_plane import DataPlane
 
-PATIENCE_S = 0.02
-"""How long a look waits for answers."""
+TIMEOUT_S = 0.02
+"""How long a poll waits for answers."""
 
 
 class Leaders:
@@ -29,34 +29,34 @@ class Leaders:
         self.operator = operator
         self.root = root
         self.data = data
-        self._asked: dict[Partition, IAsyncResult] = {}
+        self._pending: dict[Partition, IAsyncResult] = {}
 
-    def look(self) -> None:
-        """Ask who leads, and tell the data plane when the answers are there."""
-        if not self._asked and self.operator.connected:
-            self._ask()
-        ends = monotonic() + PATIENCE_S
-        for answer in self._asked.values():
+    def poll(self) -> None:
+        """Request the leaders; pass them to the data plane when all answers have arrived."""
+        if not self._pending and self.operator.connected:
+            self._send_requests()
+        ends = monotonic() + TIMEOUT_S
+        for answer in self._pending.values():
             answer.wait(max(ends - monotonic(), 0))
-        if self._asked and all(answer.ready() for answer in self._asked.values()):
-            asked, self._asked = self._asked, {}
-            self._tell(asked)
+        if self._pending and all(answer.ready() for answer in self._pending.values()):
+            pending, self._pending = self._pending, {}
+            self._update(pending)
 
-    def _ask(self) -> None:
+    def _send_requests(self) -> None:
         for topic, homes in self.data.homes.items():
             for index, _ in homes.replicas:
                 partition = Partition(topic, str(index))
                 path = f"{self.root}{partition_state(partition)}"
-                self._asked[partition] = self.operator.get_async(path)
+                self._pending[partition] = self.operator.get_async(path)
 
-    def _tell(self, asked: dict[Partition, IAsyncResult]) -> None:
+    def _update(self, pending: dict[Partition, IAsyncResult]) -> None:
         leaders = {
-            str(partition): self._leader(partition, asked[partition]) for partition in asked
+            str(partition): self._leader(partition, pending[partition]) for partition in pending
         }
         self.data.lead({name: leader for name, leader in leaders.items() if leader is not None})
 
     def _leader(self, partition: Partition, answer: IAsyncResult) -> int | None:
-        """Who leads a partition; None if nobody does, whom we knew if there is no answer."""
+        """The leader of a partition; the known one without an answer, None if there is none."""
         if answer.successful():
             data, _ = answer.value
             path = partition_state(partition)

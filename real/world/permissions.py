@@ -1,8 +1,8 @@
-"""What a run may do to a ZooKeeper that somebody else runs: only what was allowed by name.
+"""Permissions of a run on an external ZooKeeper: faults only where the user has allowed them.
 
-None of the faults of a live run touches a server: members are our own processes, and cuts
-and losses happen in our own proxy. But the server sees sessions expire and connections
-break, and whoever watches over it may be woken by that. So they have to be asked for.
+No fault of a live run touches a server: members are processes of the run, and cuts and losses
+happen in its proxy. But the server sees sessions expire and connections break, which may alarm
+its operators. So faults need an explicit permission for each host.
 """
 
 from __future__ import annotations
@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from model.plan import ClusterPlan, Plan
-from real.access import Access
-from real.probing import granted_bounds_ms
-from real.problems import EnvironmentProblem
+from watchkeeper.model.plan.plan import ClusterPlan, Plan
+from watchkeeper.real.access import Access
+from watchkeeper.real.client.sessions import granted_bounds_ms
+from watchkeeper.real.errors import EnvironmentProblem
 
 TICKS_OF_SHORTEST = 2
-"""The shortest session timeout is this many ticks, unless a server is told otherwise."""
+"""The shortest session timeout in ticks, unless a server is configured otherwise."""
 
 
-def without_leave(plan: Plan, access: Access, allowed: Iterable[str]) -> list[str]:
-    """The hosts whose sessions would meet faults though nobody has allowed it; sorted."""
+def missing_permissions(plan: Plan, access: Access, allowed: Iterable[str]) -> list[str]:
+    """The hosts whose sessions would be affected by faults without permission; sorted."""
     if not any(action.is_fault for action in plan.timeline):
         return []
     named = set(allowed)
@@ -29,15 +29,15 @@ def without_leave(plan: Plan, access: Access, allowed: Iterable[str]) -> list[st
 
 
 def unknown_hosts(access: Access, allowed: Iterable[str]) -> list[str]:
-    """What was allowed though it is no host of this ZooKeeper."""
+    """The permissions that name no host of this ZooKeeper."""
     known = {address.rpartition(":")[0] for address in access.addresses} | set(access.addresses)
     return sorted(set(allowed) - known)
 
 
 def fitted(plan: Plan, access: Access) -> Plan:
-    """The same plan with the tick of the ZooKeeper that runs already.
+    """The same plan with the tick of the external ZooKeeper.
 
-    Raises EnvironmentProblem where it would grant another session timeout than asked for.
+    Raises EnvironmentProblem if it does not grant the session timeouts of the plan.
     """
     try:
         shortest, longest = granted_bounds_ms(
@@ -56,7 +56,9 @@ def fitted(plan: Plan, access: Access) -> Plan:
                 "the server's minSessionTimeout and maxSessionTimeout"
             )
     tick_us = shortest * 1000 // TICKS_OF_SHORTEST
-    return replace(plan, clusters=tuple(_with_tick(one, tick_us) for one in plan.clusters))
+    return replace(
+        plan, clusters=tuple(_with_tick(cluster, tick_us) for cluster in plan.clusters)
+    )
 
 
 def _timeouts(plan: Plan) -> Iterable[tuple[str, int]]:

@@ -1,4 +1,4 @@
-"""A member of a live run, seen from whoever runs the world: a process and a line to it."""
+"""A member of a live run as the world sees it: a process and a channel to it."""
 
 from __future__ import annotations
 
@@ -13,23 +13,24 @@ from typing import Any
 
 import msgspec
 
-from model.answers import Ordered
-from real.job import Job, encoded
+import watchkeeper
+from watchkeeper.model.actor.events import Command
+from watchkeeper.real.member.job import Job, encoded
 
-Hear = Callable[["MemberProcess", dict[str, Any]], None]
-HOME = Path(__file__).resolve().parent.parent
+HOME = Path(watchkeeper.__file__).resolve().parent.parent
+"""The folder of this package: a member runs the same code as the process that starts it."""
+OnMessage = Callable[["MemberProcess", dict[str, Any]], None]
 
 
 class MemberProcess:
-    """One process. What it says, and that it is gone, goes to `hear`.
+    """One process; its reports, and its end, are passed to `on_message`.
 
-    It is made ahead of time, since Python takes a while to start, and does nothing until
-    it is given its job.
+    It is started in advance, since Python needs time to start, and waits for its job.
     """
 
-    def __init__(self, errors: Path, hear: Hear) -> None:
+    def __init__(self, errors: Path, on_message: OnMessage) -> None:
         self.job: Job | None = None
-        self.hear = hear
+        self.on_message = on_message
         self.is_ready = Event()
         self.is_alive = True
         self.is_paused = False
@@ -39,7 +40,7 @@ class MemberProcess:
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
         with errors.open("ab") as file:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "real.member"],
+                [sys.executable, "-P", "-m", "watchkeeper.real.member.main"],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=file,
@@ -48,24 +49,24 @@ class MemberProcess:
         Thread(target=self._listen, daemon=True).start()
 
     def begin(self, job: Job) -> None:
-        """Give it its job."""
+        """Send the job."""
         self.job = job
-        self._send(encoded(job))
+        self._write_line(encoded(job))
 
     @property
     def node(self) -> str:
-        """The name of the member that it is."""
+        """The name of the member."""
         assert self.job is not None, "a process has a name when it has a job"
         return self.job.node
 
     @property
     def group(self) -> str:
-        """The group of the member that it is."""
+        """The group of the member."""
         return self.job.group if self.job is not None else ""
 
     @property
     def pid(self) -> int:
-        """The number of the process."""
+        """The process id."""
         return self._process.pid
 
     def _listen(self) -> None:
@@ -75,14 +76,14 @@ class MemberProcess:
             if "ready" in message:
                 self.is_ready.set()
             else:
-                self.hear(self, message)
+                self.on_message(self, message)
         self._process.wait()
         self.is_alive = False
         self.is_ready.set()
         if self.job is not None:
-            self.hear(self, {"gone": self._process.returncode})
+            self.on_message(self, {"gone": self._process.returncode})
 
-    def _send(self, line: bytes) -> bool:
+    def _write_line(self, line: bytes) -> bool:
         assert self._process.stdin is not None, "it was started with a pipe"
         try:
             with self._lock:
@@ -92,33 +93,33 @@ class MemberProcess:
             return False
         return True
 
-    def tell(self, **message: Any) -> bool:
-        """Give it an order; whether there was anybody to hear it."""
-        return self._send(msgspec.json.encode(message) + b"\n")
+    def send(self, **message: Any) -> bool:
+        """Send an order; return whether the process could receive it."""
+        return self._write_line(msgspec.json.encode(message) + b"\n")
 
-    def deliver(self, order: Ordered) -> bool:
-        """Put an order into its inbox."""
-        return self.tell(
-            order=order.order.value, topic=order.topic, number=order.number, broker=order.broker
+    def deliver(self, order: Command) -> bool:
+        """Put an order into the program's inbox."""
+        return self.send(
+            order=order.kind.value, topic=order.topic, number=order.number, broker=order.broker
         )
 
     def go(self) -> None:
-        """Let it take the step that it has reported."""
-        self.tell(go=True)
+        """Permit the step that the process has reported."""
+        self.send(go=True)
 
     def pause(self) -> None:
-        """Let it stand still."""
+        """Stop the process with SIGSTOP."""
         self.is_paused = True
         os.kill(self.pid, signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let it go on."""
+        """Continue the process."""
         if self.is_paused and self.is_alive:
             os.kill(self.pid, signal.SIGCONT)
         self.is_paused = False
 
     def kill(self) -> bool:
-        """Kill it with SIGKILL; whether it was there."""
+        """Kill the process with SIGKILL; return whether it was running."""
         was_there = self.is_alive
         self.was_killed = True
         self._process.kill()
@@ -127,7 +128,7 @@ class MemberProcess:
         return was_there
 
     def close(self) -> None:
-        """Let nothing of it be left."""
+        """End the process and close its pipes."""
         if self._process.poll() is None:
             self._process.kill()
         self._process.wait()

@@ -1,9 +1,9 @@
-"""A live world: a real ZooKeeper, a process for each member, and the timeline.
+"""A live world: a ZooKeeper, a process for each member, and the timeline.
 
-One thread runs the world: it waits for the next entry of the timeline or for something a
-member has to say, whichever comes first. When the time to settle is over, everybody is
-ended, and the trace is put together from what each process has written, what the world
-itself did, and what the servers have logged.
+One thread runs the world: it waits for the next entry of the timeline or for a report of a
+member, whichever comes first. When the time to settle is over, every process is ended. The trace
+is merged from what each process has written, what the world itself did, and what the servers
+have logged.
 """
 
 from __future__ import annotations
@@ -11,39 +11,51 @@ from __future__ import annotations
 import heapq
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import Any
 
-from model.asks import Partition
-from model.plan import BrokerPlan, Plan
-from model.trace import NOTHING, Row
-from real.access import Access
-from real.clusters import Cluster
-from real.job import Job
-from real.jobs import Jobs
-from real.nemesis import Nemesis
-from real.ports import HOST, free_ports
-from real.problems import EnvironmentProblem
-from real.process import MemberProcess
-from real.producers import Producers
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.actor.events import Command
+from watchkeeper.model.nemesis.load import Load
+from watchkeeper.model.nemesis.nemesis import Nemesis
+from watchkeeper.model.nemesis.world import Undo
+from watchkeeper.model.plan.faults import FaultEffect
+from watchkeeper.model.plan.plan import BrokerPlan, Plan
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import NOTHING, Row
+from watchkeeper.real.access import Access
+from watchkeeper.real.errors import EnvironmentProblem
+from watchkeeper.real.faults.faults import HANDLERS
+from watchkeeper.real.faults.world import MemberTarget
+from watchkeeper.real.faults.world import World as FaultyWorld
+from watchkeeper.real.member.job import Job
+from watchkeeper.real.ports import HOST, free_ports
+from watchkeeper.real.proxy.proxy import Proxy
+from watchkeeper.real.storage.host_crash import Cut
+from watchkeeper.real.world.cluster import Cluster
+from watchkeeper.real.world.jobs import Jobs
+from watchkeeper.real.world.process import MemberProcess
+from watchkeeper.real.world.producers import Producers
 
 STARTING = frozenset({"start", "restart", "move"})
-"""Verbs that may need one process more."""
-PATIENCE_S = 60.0
-"""How long the processes of members may take to start, all together."""
-LOOK_US = 100_000
-"""How often the world looks who leads, and whether it is to end."""
+"""Verbs that may need one more process."""
+TIMEOUT_S = 60.0
+"""How long the processes of all members may take to start."""
+CHECK_US = 100_000
+"""Interval of the checks for a new leader and for the abort file."""
 
-Tell = Callable[[int, int], None]
+Progress = Callable[[int, int], None]
 
 
 class Aborted(Exception):
-    """The abort file is there."""
+    """The abort file exists."""
 
 
 class World:
-    """Everything there is in a live run."""
+    """The state of a live run."""
 
     def __init__(
         self,
@@ -60,37 +72,37 @@ class World:
         self.rows: list[Row] = []
         self.begin_ns = time.monotonic_ns()
         self.members: dict[str, MemberProcess] = {}
-        self.heard: SimpleQueue[tuple[MemberProcess, dict[str, Any]]] = SimpleQueue()
+        self.messages: SimpleQueue[tuple[MemberProcess, dict[str, Any]]] = SimpleQueue()
         self.consumers = {member.node: (group, member) for group, member in plan.consumers()}
         self.brokers: dict[str, tuple[str, BrokerPlan]] = {}
         self.ports: dict[str, int] = {}
-        """Broker -> where it really listens, whatever address it announces."""
+        """Broker -> the port that it listens on, whatever address it announces."""
         self.lives: dict[str, int] = {}
         self.skews: dict[str, int] = {}
         self.clusters: dict[str, Cluster] = {}
-        self._calendar: list[tuple[int, int, Callable[[], None]]] = []
+        self._calendar: list[tuple[int, int, Callable[[], object]]] = []
         self._entries = 0
         self._idle: list[MemberProcess] = []
-        self._successions: dict[MemberProcess, Callable[[], None]] = {}
-        self.nemesis = Nemesis(self)
+        self._on_end: dict[MemberProcess, Callable[[], object]] = {}
+        self.nemesis: Nemesis[FaultyWorld] = Nemesis(self, plan, HANDLERS)
         self.producers = Producers(self)
         self.jobs = Jobs(self, folder)
 
     # --- time --------------------------------------------------------------------------
 
     def now_us(self) -> int:
-        """The moment of the run."""
+        """The time of the run."""
         return (time.monotonic_ns() - self.begin_ns) // 1000
 
-    def at(self, due_us: int, call: Callable[[], None]) -> None:
-        """Do something at that moment."""
+    def at(self, due_us: int, call: Callable[[], object]) -> None:
+        """Call this at a time of the run."""
         self._entries += 1
         heapq.heappush(self._calendar, (due_us, self._entries, call))
 
     # --- running -----------------------------------------------------------------------
 
-    def run(self, tell: Tell | None = None) -> None:
-        """Run from the beginning to the end of the time to settle."""
+    def run(self, progress: Progress | None = None) -> None:
+        """Run from the begin to the end of the time to settle."""
         for plan in self.plan.clusters:
             prefix = f"{plan.name}:" if len(self.plan.clusters) > 1 else ""
             cluster = self.clusters[plan.name] = Cluster(
@@ -98,23 +110,23 @@ class World:
                 prefix,
                 self.folder / plan.name,
                 self.now_us,
-                self.say_hosting,
+                self.write_hosting,
                 self.access,
             )
             ports = free_ports(len(plan.brokers))
-            for one, port in zip(plan.brokers, ports, strict=True):
-                self.brokers[one.node] = (plan.name, one)
-                self.ports[one.node] = port
+            for broker, port in zip(plan.brokers, ports, strict=True):
+                self.brokers[broker.node] = (plan.name, broker)
+                self.ports[broker.node] = port
         self._make_processes()
         self.begin_ns = time.monotonic_ns()
         for cluster in self.clusters.values():
-            self.write(cluster.leader, "leads", {"epoch": 1, "kept": 0})
+            self.write(cluster.leader, EventKind.LEADER_ELECTED, {"epoch": 1, "kept": 0})
         self._schedule()
         while (end_us := self.nemesis.ends_us + self.plan.settle_us) > self.now_us():
             self._wait(end_us)
-            if tell is not None:
-                tell(self.now_us(), end_us)
-        self.write("", "run ends")
+            if progress is not None:
+                progress(self.now_us(), end_us)
+        self.write("", EventKind.RUN_ENDED)
 
     def _schedule(self) -> None:
         for cluster in self.clusters.values():
@@ -129,41 +141,41 @@ class World:
             if member.starts_us is not None:
                 self.at(member.starts_us, lambda node=node: self._start(node))  # type: ignore[misc]
         self.nemesis.schedule()
-        self.at(LOOK_US, self._look)
+        self.at(CHECK_US, self._check)
 
     def _wait(self, end_us: int) -> None:
-        """Wait for what is due or for what a member says, whichever is first, and do it."""
+        """Handle the next due entry or the next report of a member, whichever comes first."""
         due_us = min(self._calendar[0][0], end_us) if self._calendar else end_us
         try:
-            member, message = self.heard.get(timeout=max(due_us - self.now_us(), 0) / 1e6)
+            member, message = self.messages.get(timeout=max(due_us - self.now_us(), 0) / 1e6)
         except Empty:
             while self._calendar and self._calendar[0][0] <= self.now_us():
                 heapq.heappop(self._calendar)[2]()
             return
-        self._hear(member, message)
+        self._handle(member, message)
 
-    def _look(self) -> None:
-        """Look whether the run is to end, and who leads."""
+    def _check(self) -> None:
+        """Check for the abort file and for new leaders."""
         if self.abort_file is not None and self.abort_file.exists():
             raise Aborted
-        self._look_who_leads()
-        self.at(self.now_us() + LOOK_US, self._look)
+        self._check_leaders()
+        self.at(self.now_us() + CHECK_US, self._check)
 
-    def _look_who_leads(self) -> None:
+    def _check_leaders(self) -> None:
         for cluster in self.clusters.values():
             leader = cluster.service.leader
             if leader is not None and leader.name != cluster.leader:
-                self.write(leader.name, "leads", {"epoch": 0, "kept": 0})
+                self.write(leader.name, EventKind.LEADER_ELECTED, {"epoch": 0, "kept": 0})
             if leader is None and cluster.leader:
-                self.write(cluster.leader, "leader lost")
+                self.write(cluster.leader, EventKind.LEADER_LOST)
             cluster.leader = "" if leader is None else leader.name
             if cluster.plan.layout == "0.8":
-                cluster.leaders.look()
+                cluster.leaders.poll()
 
     # --- processes ---------------------------------------------------------------------
 
     def cluster_of(self, name: str) -> Cluster:
-        """The cluster that a member talks to."""
+        """The cluster of a member."""
         if name in self.consumers:
             return self.clusters[self.consumers[name][0].cluster]
         if name in self.producers.plans:
@@ -171,7 +183,7 @@ class World:
         return self.clusters[self.brokers[name][0]]
 
     def running(self, name: str) -> MemberProcess | None:
-        """The process of a member, if it has one."""
+        """The process of a member, if it runs."""
         member = self.members.get(name)
         return member if member is not None and member.is_alive else None
 
@@ -179,12 +191,12 @@ class World:
         self.start(name)
 
     def start(self, name: str, *, new_id: bool = False) -> bool:
-        """Start the process of a consumer or a broker, unless it runs already."""
+        """Start the process of a member; return False if it runs already."""
         if self.running(name) is not None:
             return False
         self.lives[name] = self.lives.get(name, 0) + 1
         job = self.jobs.of(name, new_id=new_id)
-        if name in self.brokers and job.part is None:
+        if name in self.brokers and job.role is None:
             self._open(name)
         self._run(job)
         self.producers.has_started(name)
@@ -198,29 +210,30 @@ class World:
     def _run(self, job: Job) -> None:
         process = self._idle.pop() if self._idle else self._make_process()
         self.members[job.node] = process
-        # From now on nobody is at rest, though the process takes a while to begin.
-        self.write(job.node, "starts", job.about, group=job.group)
+        # From here on the run is not quiescent, although the process needs time to start.
+        self.write(job.node, EventKind.STARTED, job.about, group=job.group)
         process.begin(job)
 
     def _make_process(self) -> MemberProcess:
-        return MemberProcess(self.folder / "errors", self._put)
+        return MemberProcess(self.folder / "errors", self._enqueue)
 
     def _make_processes(self) -> None:
-        """Make every process that will be needed, and wait until they are there."""
+        """Start every process that will be needed, and wait until they are ready."""
         again = sum(action.verb.name in STARTING for action in self.plan.timeline)
         administrators = sum(cluster.plan.layout == "0.8" for cluster in self.clusters.values())
         members = len(self.consumers) + len(self.brokers) + len(self.producers.plans)
         number = members + administrators + again
         self._idle = [self._make_process() for _ in range(number)]
         for process in self._idle:
-            process.is_ready.wait(PATIENCE_S)
+            process.is_ready.wait(TIMEOUT_S)
 
-    def _put(self, member: MemberProcess, message: dict[str, Any]) -> None:
-        self.heard.put((member, message))
+    def _enqueue(self, member: MemberProcess, message: dict[str, Any]) -> None:
+        self.messages.put((member, message))
 
-    def _hear(self, member: MemberProcess, message: dict[str, Any]) -> None:
+    def _handle(self, member: MemberProcess, message: dict[str, Any]) -> None:
         if "step" in message:
-            self.nemesis.at_step(member, message["step"], message["purpose"])
+            self.nemesis.reach(member.node, message["step"], message["purpose"])
+            member.go()
         elif "gone" in message:
             self._gone(member, message["gone"])
         elif "flows" in message:
@@ -228,29 +241,33 @@ class World:
         elif "fails" in message and not member.was_killed:
             self.kill(member, message["fails"])
         elif member.is_alive:
-            self._hear_broker(member, message)
+            self._handle_broker(member, message)
 
-    def _hear_broker(self, member: MemberProcess, message: dict[str, Any]) -> None:
-        """A broker that stores messages has something to say."""
+    def _handle_broker(self, member: MemberProcess, message: dict[str, Any]) -> None:
+        """Handle a report of a broker that stores messages."""
         name = member.node
         if "serves" in message:
+            for topic in message["without"]:
+                self.cluster_of(name).deleted.get(name, {}).pop(topic, None)
             self._open(name)
+        elif "deleted" in message:
+            self.cluster_of(name).deleted.get(name, {}).pop(message["deleted"], None)
         elif "topic" in message:
             data = self.cluster_of(name).data
             data.appear(name, self.brokers[name][1], message["topic"], message["partitions"])
 
     def _gone(self, member: MemberProcess, code: int) -> None:
-        """A process is there no longer; one that died by itself could not say so."""
+        """A process has ended; one that crashed could not write that itself."""
         if self.members.get(member.node) is member and code and not member.was_killed:
             how = f"signal {-code}" if code < 0 else f"exit code {code}"
             detail = {"why": f"its process ended with {how}", "failed": True}
-            self.write(member.node, "ends", detail, group=member.group)
+            self.write(member.node, EventKind.ENDED, detail, group=member.group)
             raise EnvironmentProblem(
-                f"the process of {member.node} ended with {how}, which no fault has asked for; "
+                f"the process of {member.node} ended with {how}, which no fault has caused; "
                 f"its last line was: {self._last_error()}"
             )
-        self._bury(member)
-        self._succeed(member)
+        self._close_data_plane(member)
+        self._run_on_end(member)
 
     def _last_error(self) -> str:
         """The last line that any member wrote to its standard error."""
@@ -259,34 +276,91 @@ class World:
         return lines.rpartition("\n")[2] or "(none)"
 
     def kill(self, member: MemberProcess, why: str = "killed") -> None:
-        """Kill a process."""
+        """Kill a process and write its end into the trace."""
         member.kill()
-        self._tell_last(member.node)
+        self._write_last_metrics(member.node)
         detail = {"why": why, "failed": True}
-        self.write(member.node, "ends", detail, group=member.group)
-        self._successions.pop(member, None)
-        self._bury(member)
+        self.write(member.node, EventKind.ENDED, detail, group=member.group)
+        self._on_end.pop(member, None)
+        self._close_data_plane(member)
 
-    def _tell_last(self, name: str) -> None:
-        """Tell for a broker that was killed how its files stood."""
-        sites = self.cluster_of(name).sites if name in self.brokers else None
-        seen = sites.last_seen(name) if sites is not None else None
+    def _write_last_metrics(self, name: str) -> None:
+        """Write the last metrics of a killed broker into the trace."""
+        hosts = self.cluster_of(name).hosts if name in self.brokers else None
+        seen = hosts.last_metrics(name) if hosts is not None else None
         if seen is not None:
-            self.write(name, "gauges", seen)
+            self.write(name, EventKind.HOST_METRICS, seen)
 
-    def _bury(self, member: MemberProcess) -> None:
+    def _close_data_plane(self, member: MemberProcess) -> None:
         if self.members.get(member.node) is member:
             for cluster in self.clusters.values():
                 cluster.data.close(member.node)
 
-    def after(self, member: MemberProcess, call: Callable[[], None]) -> None:
-        """Do something when a process has ended by itself."""
-        self._successions[member] = call
-
-    def _succeed(self, member: MemberProcess) -> None:
-        call = self._successions.pop(member, None)
+    def _run_on_end(self, member: MemberProcess) -> None:
+        call = self._on_end.pop(member, None)
         if call is not None:
             call()
+
+    # --- what the timeline may touch: watchkeeper.model.nemesis.world ------------------
+
+    def later(self, effect: FaultEffect, delay_us: int, undo: Undo) -> None:
+        """Undo an action of the timeline after a delay."""
+        self.nemesis.later(effect, delay_us, undo)
+
+    def process(self, name: str) -> MemberTarget | None:
+        """Return the process of a member, as faults affect it."""
+        member = self.running(name)
+        return None if member is None else MemberTarget(self, name, member)
+
+    def kill_process(self, name: str) -> None:
+        """Kill the process of a member that runs."""
+        self.kill(self.members[name])
+
+    def order(self, name: str, order: Command) -> bool:
+        """Put an order into the inbox of a process; False if it is gone."""
+        return self.members[name].deliver(order)
+
+    def when_ended(self, name: str, call: Callable[[], object]) -> None:
+        """Call this once a process that runs now has ended by itself."""
+        self._on_end[self.members[name]] = call
+
+    def readdress(self, broker: str, host: str, port: int | None) -> None:
+        """Give a broker another host, and another port unless that is None.
+
+        Another machine is another port of this one: nothing listens at the old one any
+        more. What the broker has on its disk moves with it.
+        """
+        cluster, plan = self.brokers[broker]
+        self.brokers[broker] = (cluster, replace(plan, host=host, port=port or plan.port))
+        (self.ports[broker],) = free_ports(1)
+
+    def produce(self, cluster: str, topic: str, load: Load, producers: str | None) -> Undo:
+        """Send messages to a topic from now on: by these producers, or by the first."""
+        data = self.clusters[cluster].data
+        if self.clusters[cluster].hosts is None:
+            data.produce(topic, load)
+            return partial(data.cease, topic, load)
+        number = self.producers.produce(topic, load, producers, cluster)
+        return partial(self.producers.cease, number)
+
+    def proxy_of(self, name: str) -> Proxy:
+        """Return the proxy between a member and its ZooKeeper."""
+        return self.cluster_of(name).proxy
+
+    def access_of(self, name: str) -> Access:
+        """Return how to reach the ZooKeeper of a member without the proxy."""
+        return self.cluster_of(name).service.access
+
+    def cut_back(self, name: str) -> tuple[Cut, ...] | None:
+        """Cut the files of a broker back to the last fsync; None if it stores none."""
+        hosts = self.cluster_of(name).hosts
+        return None if hosts is None or name not in self.brokers else hosts.cut_back(name)
+
+    def skew(self, name: str, by_ms: int) -> bool:
+        """Let a clock be wrong from now on; whether a process runs that reads it."""
+        self.skews[name] = by_ms
+        member = self.running(name)
+        return member is not None and member.send(skew_ms=by_ms)
 
     # --- the trace ---------------------------------------------------------------------
 
@@ -300,13 +374,13 @@ class World:
         topic: str = "",
         partition: str = "",
     ) -> None:
-        """Write an event of the world's own into the trace."""
+        """Write an event of the world into the trace."""
         self.rows.append((self.now_us(), node, kind, 0, group, topic, partition, 0, detail))
 
-    def say_hosting(self, node: str, does: str, partition: Partition) -> None:
+    def write_hosting(self, node: str, does: str, partition: Partition) -> None:
         """A broker begins or ceases to serve a partition."""
         name = partition.name
-        self.write(node, "hosting", {"does": does}, topic=partition.topic, partition=name)
+        self.write(node, EventKind.HOSTING, {"does": does}, topic=partition.topic, partition=name)
 
     def end(self) -> None:
         """End every process."""
@@ -314,7 +388,7 @@ class World:
             member.close()
 
     def stop(self) -> None:
-        """End everything."""
+        """End every process and every service."""
         self.end()
         for cluster in self.clusters.values():
             cluster.stop()

@@ -1,11 +1,11 @@
-"""A real Apache ZooKeeper that needs no installation: one server, or an ensemble of three.
+"""An Apache ZooKeeper that needs no installation: one server or an ensemble.
 
     with Ensemble(servers=3, settings=Settings(tick_ms=500)) as zookeeper:
         client = KazooClient(zookeeper.hosts)
         zookeeper.leader.kill()
 
-It runs from PySpark's jars, listens on this machine alone, keeps its data in a temporary
-folder, and is gone when we are, even if we are killed.
+It runs from PySpark's jars, listens on the loopback only, keeps its data in a temporary
+folder, and ends with this process, even if this process is killed.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ import tempfile
 from pathlib import Path
 from time import monotonic, sleep
 
-from real.jars import zookeeper_jars, zookeeper_version
-from real.java import find_java
-from real.moments import Moment, agreed
-from real.ports import free_ports
-from real.problems import EnvironmentProblem
-from real.server import PATIENCE_S, Server
-from real.settings import Ports, Settings, command, write_files
+from watchkeeper.real.errors import EnvironmentProblem
+from watchkeeper.real.ports import free_ports
+from watchkeeper.real.zookeeper.jars import zookeeper_jars, zookeeper_version
+from watchkeeper.real.zookeeper.java import find_java
+from watchkeeper.real.zookeeper.server import TIMEOUT_S, Server
+from watchkeeper.real.zookeeper.session_times import SessionTime, agreed_session_times
+from watchkeeper.real.zookeeper.settings import Ports, Settings, command, write_files
 
-LOOK_S = 0.02
+POLL_S = 0.02
 
 
 class Ensemble:
@@ -39,10 +39,10 @@ class Ensemble:
         folder: Path | None = None,
         inside: Path | None = None,
     ) -> None:
-        """Prepare servers that are down. A folder that is given is kept, else removed.
+        """Prepare `servers` servers (an odd number) that are down.
 
-        One that is not given is made `inside` another, all of which goes if this process
-        is killed.
+        A given `folder` is kept; otherwise a temporary one is made `inside` another folder and
+        removed. If this process is killed, all of `inside` is removed.
         """
         if servers < 1 or servers % 2 == 0:
             raise ValueError(f"an ensemble has an odd number of servers, not {servers}")
@@ -87,56 +87,56 @@ class Ensemble:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    # --- who is who --------------------------------------------------------------------
+    # --- addresses and roles -------------------------------------------------------------
 
     @property
     def addresses(self) -> tuple[str, ...]:
-        """Where each server listens for clients."""
+        """The client address of each server."""
         return tuple(server.address for server in self.servers)
 
     @property
     def hosts(self) -> str:
-        """All addresses, as clients of ZooKeeper write them."""
+        """All addresses as a ZooKeeper connection string."""
         return ",".join(self.addresses)
 
     def server(self, name: str) -> Server:
-        """The server of this name."""
+        """Return the server with this name."""
         return next(server for server in self.servers if server.name == name)
 
     @property
     def leader(self) -> Server | None:
-        """The server that leads now, or serves alone."""
+        """The server that leads now, or the only server; None if there is no leader."""
         for server in self.servers:
             if server.role in ("leader", "standalone"):
                 return server
         return None
 
-    def wait_for_leader(self, patience_s: float = PATIENCE_S) -> Server:
-        """The server that leads, as soon as there is one; EnvironmentProblem if none does."""
-        ends = monotonic() + patience_s
+    def wait_for_leader(self, timeout_s: float = TIMEOUT_S) -> Server:
+        """Return the leader once there is one; raises EnvironmentProblem after `timeout_s`."""
+        ends = monotonic() + timeout_s
         while (leader := self.leader) is None:
             if monotonic() > ends:
                 states = ", ".join(f"{server.name} is {server.state}" for server in self.servers)
                 raise EnvironmentProblem(
-                    f"one of {self.hosts} should lead within {patience_s:g} s, but none does "
+                    f"one of {self.hosts} should lead within {timeout_s:g} s, but none does "
                     f"({states}); start enough servers for a majority"
                 )
-            sleep(LOOK_S)
+            sleep(POLL_S)
         return leader
 
     @property
-    def moments(self) -> tuple[Moment, ...]:
-        """When sessions began and ended, by the servers' own record."""
-        return agreed([server.log_folder for server in self.servers])
+    def session_times(self) -> tuple[SessionTime, ...]:
+        """When sessions began and ended, read from the servers' transaction logs."""
+        return agreed_session_times([server.log_folder for server in self.servers])
 
-    # --- coming and going --------------------------------------------------------------
+    # --- start and stop ------------------------------------------------------------------
 
-    def start(self, *, patience_s: float = PATIENCE_S) -> None:
+    def start(self, *, timeout_s: float = TIMEOUT_S) -> None:
         """Start every server that is down and wait until all of them serve."""
-        ends = monotonic() + patience_s
+        ends = monotonic() + timeout_s
         try:
             for server in self.servers:
-                server.start(patience_s=None)
+                server.start(timeout_s=None)
             for server in self.servers:
                 server.wait_until_it_serves(max(0.1, ends - monotonic()))
         except BaseException:
@@ -144,7 +144,7 @@ class Ensemble:
             raise
 
     def stop(self) -> None:
-        """End every server and remove what they have written, if the folder is ours."""
+        """Kill every server; remove the folder if it is temporary."""
         for server in self.servers:
             server.kill()
         if self._is_temporary:
@@ -152,7 +152,7 @@ class Ensemble:
 
 
 def _places(servers: int) -> tuple[Ports, ...]:
-    """Free ports for so many servers; one alone needs no others than its clients'."""
+    """Free ports for so many servers; a single server needs only a client port."""
     if servers == 1:
         return (Ports(*free_ports(1)),)
     found = free_ports(3 * servers)

@@ -1,4 +1,4 @@
-"""Finds the jars of Apache ZooKeeper among those that PySpark brings along."""
+"""The jars of Apache ZooKeeper among those that PySpark installs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from fnmatch import fnmatch
 from importlib.util import find_spec
 from pathlib import Path
 
-from real.problems import EnvironmentProblem
+from watchkeeper.real.errors import EnvironmentProblem
 
 MAIN_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 
@@ -26,7 +26,7 @@ NEEDED = (
     "commons-cli-*.jar",
     "commons-io-*.jar",
 )
-"""What a server loads when it serves, elects, and writes its log."""
+"""What a server loads to serve, to elect a leader and to write its log."""
 
 ADVICE = "pip install 'watchkeeper[spark]' brings a PySpark that has all of them"
 
@@ -44,7 +44,7 @@ def jar_folder() -> Path:
 
 
 def zookeeper_jars(folder: Path | None = None) -> tuple[Path, ...]:
-    """The jars a ZooKeeper server needs, in this folder or PySpark's."""
+    """The jars that a ZooKeeper server needs; raises EnvironmentProblem if one is missing."""
     place = jar_folder() if folder is None else folder
     names = sorted(path.name for path in place.glob("*.jar"))
     missing = [pattern for pattern in NEEDED if not any(fnmatch(name, pattern) for name in names)]

@@ -1,4 +1,4 @@
-"""Finds a Java that can run ZooKeeper."""
+"""A Java installation that can run ZooKeeper."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import subprocess
 from functools import cache
 from pathlib import Path
 
-from real.problems import EnvironmentProblem
+from watchkeeper.real.errors import EnvironmentProblem
 
 OLDEST = 17
 ADVICE = f"install Java {OLDEST} or later and put it on PATH, or point JAVA_HOME at it"
-PATIENCE_S = 30.0
+TIMEOUT_S = 30.0
 
 FAST = (
     "-Xshare:auto",
@@ -22,11 +22,14 @@ FAST = (
     "-XX:-UsePerfData",
     "-Xms16m",
 )
-"""Options for a small process that is there soon and leaves no file in the temporary folder."""
+"""Options for a small process that starts fast and leaves no file in the temporary folder."""
 
 
 def find_java() -> Path:
-    """The program `java`, of JAVA_HOME or else on PATH; EnvironmentProblem if it is no use."""
+    """Return the path of `java`, from JAVA_HOME or PATH.
+
+    Raises EnvironmentProblem if there is none, or if it is older than Java 17.
+    """
     home = os.environ.get("JAVA_HOME", "")
     java = _of_home(home) if home else _on_path()
     version = _version(java)
@@ -58,15 +61,15 @@ def _on_path() -> Path:
 def _version(java: Path) -> int:
     try:
         done = subprocess.run(
-            [java, "-version"], capture_output=True, text=True, timeout=PATIENCE_S
+            [java, "-version"], capture_output=True, text=True, timeout=TIMEOUT_S
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise EnvironmentProblem(f"{java} cannot be run ({error}); {ADVICE}") from None
-    said = done.stderr + done.stdout
-    found = re.search(r'version "(?:1\.)?(\d+)', said)
+    output = done.stderr + done.stdout
+    found = re.search(r'version "(?:1\.)?(\d+)', output)
     if done.returncode != 0 or found is None:
-        first = said.strip().partition("\n")[0] or f"exit code {done.returncode}"
+        first = output.strip().partition("\n")[0] or f"exit code {done.returncode}"
         raise EnvironmentProblem(
-            f"'{java} -version' should name a version, but said {first!r}; {ADVICE}"
+            f"'{java} -version' should name a version, but printed {first!r}; {ADVICE}"
         )
     return int(found[1])

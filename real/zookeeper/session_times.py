@@ -1,13 +1,13 @@
 """When sessions began and ended, from the servers' own transaction logs.
 
-No client can see these moments: the owner of a session learns of its end only when it
-reaches a server again. The log has every write in the order in which it was agreed upon,
-with its zxid and the leader's clock.
+No client can observe these times: the owner of a session learns of its end only when it
+reaches a server again. The log holds every committed write in order, with its zxid and the
+leader's clock.
 
-A log file is a header (magic `ZKLG`, version, database) and records one after the other:
-a checksum (Adler-32), a length, so many bytes, and `B`. The bytes are a transaction's
-header (session, xid, zxid, time, type), its body, and a digest. Room that was set aside
-for more is filled with zeros.
+A log file is a header (magic `ZKLG`, version, database) followed by records. A record is a
+checksum (Adler-32), a length, that many bytes, and `B`. The bytes are a transaction header
+(session, xid, zxid, time, type), its body, and a digest. Preallocated space after the last
+record is filled with zeros.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from real.wire import CLOSE_SESSION, CREATE_SESSION
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.real.proxy.zk_frames import CLOSE_SESSION, CREATE_SESSION
 
 MAGIC = b"ZKLG"
 FILE_HEADER = struct.Struct(">4siq")
@@ -30,8 +31,8 @@ END_OF_RECORD = b"B"
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Moment:
-    """A session began or ended. The kinds are those of a trace's events."""
+class SessionTime:
+    """The begin or end of a session. The kinds are those of the trace's events."""
 
     zxid: int
     kind: str
@@ -39,13 +40,13 @@ class Moment:
     time_ms: int
     """The leader's wall clock, in milliseconds since 1970."""
     timeout_ms: int = 0
-    """The session's timeout as it was agreed upon; only where it begins."""
+    """The negotiated session timeout; only for the begin of a session."""
 
 
-def moments_of(folder: Path) -> Iterator[Moment]:
-    """The moments in one server's log, oldest first; the server may be running."""
+def session_times_of(folder: Path) -> Iterator[SessionTime]:
+    """The session times in one server's log, oldest first; the server may be running."""
     for record in records_of(folder):
-        yield from _moments_in(record)
+        yield from _session_times_in(record)
 
 
 def records_of(folder: Path) -> Iterator[bytes]:
@@ -55,11 +56,16 @@ def records_of(folder: Path) -> Iterator[bytes]:
         yield from _records(path.read_bytes())
 
 
-def agreed(folders: Iterable[Path]) -> tuple[Moment, ...]:
-    """The moments that most of these servers know; what one alone knows may be undone yet."""
-    logs = [frozenset(moments_of(folder)) for folder in folders]
-    known = Counter(moment for log in logs for moment in log)
-    return tuple(sorted(one for one, number in known.items() if 2 * number > len(logs)))
+def agreed_session_times(folders: Iterable[Path]) -> tuple[SessionTime, ...]:
+    """The session times that a majority of the servers has logged.
+
+    What a minority has logged may still be undone.
+    """
+    logs = [frozenset(session_times_of(folder)) for folder in folders]
+    known = Counter(session_time for log in logs for session_time in log)
+    return tuple(
+        sorted(session_time for session_time, number in known.items() if 2 * number > len(logs))
+    )
 
 
 def _first_zxid(path: Path) -> int | None:
@@ -69,22 +75,22 @@ def _first_zxid(path: Path) -> int | None:
         return None
 
 
-def _moments_in(record: bytes) -> Iterator[Moment]:
+def _session_times_in(record: bytes) -> Iterator[SessionTime]:
     session, xid, zxid, time_ms, kind = TRANSACTION.unpack_from(record)
     if kind == CREATE_SESSION:
         (timeout_ms,) = TIMEOUT.unpack_from(record, TRANSACTION.size)
-        yield Moment(zxid, "session opened", session, time_ms, timeout_ms)
+        yield SessionTime(zxid, EventKind.SESSION_OPENED, session, time_ms, timeout_ms)
     elif kind == CLOSE_SESSION:
-        yield Moment(zxid, how_it_ended(xid), session, time_ms)
+        yield SessionTime(zxid, how_it_ended(xid), session, time_ms)
 
 
 def how_it_ended(xid: int) -> str:
-    """A client numbers its farewell; the server's own, for a silent session, has 0."""
-    return "session closed" if xid else "session expired"
+    """The kind of a session's end: a client numbers its close request, the server uses xid 0."""
+    return EventKind.SESSION_CLOSED if xid else EventKind.SESSION_EXPIRED
 
 
 def _records(log: bytes) -> Iterator[bytes]:
-    """The records of a log file, up to the first that is not whole."""
+    """The records of a log file, up to the first incomplete one."""
     if not log.startswith(MAGIC):
         return
     at = FILE_HEADER.size
@@ -93,8 +99,8 @@ def _records(log: bytes) -> Iterator[bytes]:
         start = at + RECORD.size
         end = start + length
         record = log[start:end]
-        whole = length >= TRANSACTION.size and log[end : end + 1] == END_OF_RECORD
-        if not whole or zlib.adler32(record) != checksum:
+        is_complete = length >= TRANSACTION.size and log[end : end + 1] == END_OF_RECORD
+        if not is_complete or zlib.adler32(record) != checksum:
             return
         yield record
         at = end + len(END_OF_RECORD)

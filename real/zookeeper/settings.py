@@ -1,13 +1,13 @@
-"""How the servers of an embedded ZooKeeper are set up, and the files that say so."""
+"""The settings of the servers of an embedded ZooKeeper, and their configuration files."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
 
-from real.jars import MAIN_CLASS
-from real.java import FAST
-from real.ports import HOST
+from watchkeeper.real.ports import HOST
+from watchkeeper.real.zookeeper.jars import MAIN_CLASS
+from watchkeeper.real.zookeeper.java import FAST
 
 WORDS = "ruok, srvr, mntr, conf, cons, wchs, dump"
 """The four-letter words that a server answers."""
@@ -15,17 +15,17 @@ WORDS = "ruok, srvr, mntr, conf, cons, wchs, dump"
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What may differ from one embedded ZooKeeper to another."""
+    """The settings of one embedded ZooKeeper."""
 
     tick_ms: int = 500
     min_session_ms: int | None = None
-    """The shortest session timeout; 2 ticks if None."""
+    """The shortest session timeout; None for 2 ticks."""
     max_session_ms: int | None = None
-    """The longest; 20 ticks if None."""
+    """The longest session timeout; None for 20 ticks."""
     init_ticks: int = 10
     """How long a follower may take to connect to the leader and to catch up."""
     sync_ticks: int = 4
-    """How long a follower may be silent before the leader gives it up, and the other way."""
+    """How long a follower and the leader may be silent before they give each other up."""
     heap_mb: int = 256
 
     def __post_init__(self) -> None:
@@ -48,7 +48,7 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """Where one server listens."""
+    """The ports that one server listens on."""
 
     client: int
     quorum: int = 0
@@ -56,7 +56,7 @@ class Ports:
 
     @property
     def by_use(self) -> dict[str, int]:
-        """The ports by what they are for; without those of an ensemble if there is none."""
+        """Use -> port; without the quorum ports of a single server."""
         uses = {
             "ZooKeeper's client port": self.client,
             "its quorum port": self.quorum,
@@ -77,7 +77,7 @@ rootLogger.appenderRef.out.ref = out
 
 
 def write_files(folder: Path, settings: Settings, number: int, ports: tuple[Ports, ...]) -> None:
-    """Write what server `number` (from 1) reads when it starts."""
+    """Write the files that server `number` (from 1) reads at its start."""
     data = folder / "data"
     data.mkdir(parents=True, exist_ok=True)
     (data / "myid").write_text(f"{number}\n")
@@ -98,19 +98,20 @@ def write_files(folder: Path, settings: Settings, number: int, ports: tuple[Port
     ]
     if len(ports) > 1:
         lines += [
-            f"server.{one}={HOST}:{place.quorum}:{place.election}"
-            for one, place in enumerate(ports, 1)
+            f"server.{number}={HOST}:{place.quorum}:{place.election}"
+            for number, place in enumerate(ports, 1)
         ]
     (folder / "zoo.cfg").write_text("\n".join(lines) + "\n")
 
 
 ONE_THREAD = ("-Dzookeeper.nio.numSelectorThreads=1", "-Dzookeeper.nio.numWorkerThreads=0")
-"""One thread reads and writes for all clients: for the few of this machine it takes a quarter of
-the work to hand no request from thread to thread."""
+"""One thread reads and writes for all clients: for the few clients of one machine, not passing
+requests between threads saves a quarter of the work.
+"""
 
 
 def command(java: Path, jars: tuple[Path, ...], folder: Path, settings: Settings) -> list[str]:
-    """The command that runs a server whose files stand in this folder."""
+    """The command that runs a server whose files are in this folder."""
     return [
         str(java),
         *FAST,

@@ -1,8 +1,8 @@
-"""Every write that a real ZooKeeper has agreed upon, read from its servers' logs.
+"""Every committed write of a ZooKeeper, read from its servers' transaction logs.
 
-`moments` knows the form of a log file; here the bodies of its transactions are read, and
-from them, in the order of zxids, what each write did and whose the ephemerals were. Paths
-outside of the run's own root are passed over.
+`session_times` knows the format of a log file; this module decodes the bodies of its
+transactions and derives, in zxid order, what each write changed and which session owned
+which ephemeral. Paths outside the run's root are skipped.
 """
 
 from __future__ import annotations
@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from real.ledger import Agreed, Ledger
-from real.moments import TRANSACTION, how_it_ended, records_of
-from real.wire import (
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.real.proxy.zk_frames import (
     CLOSE_SESSION,
     CREATE,
     CREATE_2,
@@ -27,11 +26,13 @@ from real.wire import (
     WORDS,
     Fields,
 )
+from watchkeeper.real.trace.write_events import CommittedEvent, WriteEvents
+from watchkeeper.real.zookeeper.session_times import TRANSACTION, how_it_ended, records_of
 
 
 @dataclass(frozen=True, slots=True)
 class Transaction:
-    """A write: who asked for it, when the leader took it, and its body."""
+    """A logged write: its session, the leader's time, and its body."""
 
     zxid: int
     session: int
@@ -49,38 +50,50 @@ def transactions_of(folder: Path) -> Iterator[Transaction]:
 
 
 def all_transactions(folders: Iterable[Path]) -> list[Transaction]:
-    """What all servers together have logged, each write once, in the order of zxids.
+    """All logged writes of these servers, each once, in zxid order.
 
-    A write that one server alone has may never have taken effect; the longest log of those
-    that agree decides, and that is the log of whoever leads at the end.
+    A write that only one server has logged may never have taken effect. The longest log
+    decides: it belongs to the server that leads at the end.
     """
-    logs = [{one.zxid: one for one in transactions_of(folder)} for folder in folders]
+    logs = [
+        {transaction.zxid: transaction for transaction in transactions_of(folder)}
+        for folder in folders
+    ]
     longest = max(logs, key=lambda log: max(log, default=0), default={})
     return [longest[zxid] for zxid in sorted(longest)]
 
 
-def agreed_upon(folders: Iterable[Path], root: str, begin_ns: int) -> Iterator[Agreed]:
-    """What the service did in a run that began at that moment of the monotonic clock."""
+def committed_writes(
+    folders: Iterable[Path], root: str, begin_ns: int
+) -> Iterator[CommittedEvent]:
+    """The effects of the service in a run that began at `begin_ns` (monotonic clock)."""
+    # The log has wall-clock times, the trace has times since the begin of the run.
     wall_us = time.time_ns() // 1000 - (time.monotonic_ns() - begin_ns) // 1000
-    ledger = Ledger(root)
-    for one in all_transactions(folders):
-        kind, detail = _told(one, ledger)
-        yield Agreed(one.zxid, one.session, one.time_ms * 1000 - wall_us, kind, detail)
+    ledger = WriteEvents(root)
+    for transaction in all_transactions(folders):
+        kind, detail = _event_of(transaction, ledger)
+        yield CommittedEvent(
+            transaction.zxid,
+            transaction.session,
+            transaction.time_ms * 1000 - wall_us,
+            kind,
+            detail,
+        )
 
 
-def _told(one: Transaction, ledger: Ledger) -> tuple[str, dict[str, Any]]:
-    if one.kind == CREATE_SESSION:
-        return "session opened", {}
-    if one.kind == CLOSE_SESSION:
-        return how_it_ended(one.xid), {"did": ledger.ended(one.session)}
-    if one.kind == ERROR or (one.kind == MULTI and _is_refused(one.body)):
-        return "refused", {"op": WORDS[one.kind]}
-    did = list(_done(one.kind, one.session, one.body, ledger))
-    return "applied", {"op": WORDS.get(one.kind, "other"), "did": did}
+def _event_of(transaction: Transaction, ledger: WriteEvents) -> tuple[str, dict[str, Any]]:
+    if transaction.kind == CREATE_SESSION:
+        return EventKind.SESSION_OPENED, {}
+    if transaction.kind == CLOSE_SESSION:
+        return how_it_ended(transaction.xid), {"did": ledger.ended(transaction.session)}
+    if transaction.kind == ERROR or (transaction.kind == MULTI and _is_refused(transaction.body)):
+        return EventKind.REFUSED, {"op": WORDS[transaction.kind]}
+    did = list(_changes_of(transaction.kind, transaction.session, transaction.body, ledger))
+    return EventKind.APPLIED, {"op": WORDS.get(transaction.kind, "other"), "did": did}
 
 
 def _is_refused(body: bytes) -> bool:
-    """Whether a multi failed; what stood before the part at fault is logged all the same."""
+    """Whether a multi failed; the log keeps the parts before the failed one all the same."""
     fields = Fields(body)
     kinds = []
     for _ in range(fields.number()):
@@ -89,12 +102,12 @@ def _is_refused(body: bytes) -> bool:
     return ERROR in kinds
 
 
-def _done(kind: int, session: int, body: bytes, ledger: Ledger) -> Iterator[list[Any]]:
+def _changes_of(kind: int, session: int, body: bytes, ledger: WriteEvents) -> Iterator[list[Any]]:
     fields = Fields(body)
     if kind == MULTI:
         for _ in range(fields.number()):
             inner = fields.number()
-            yield from _done(inner, session, fields.buffer() or b"", ledger)
+            yield from _changes_of(inner, session, fields.buffer() or b"", ledger)
     elif kind in (CREATE, CREATE_2):
         path, data = fields.string(), fields.buffer()
         fields.pass_over_acl()

@@ -1,5 +1,5 @@
-// The page of an analysis: agreement, failures, which step met which fault, the curve of one
-// run, and a row of measures for each run and group.
+// The page of an analysis: agreement of the two judgements, failures, coverage of steps and
+// faults, the curve of one run, and a row of measures for each run and group.
 
 stage.classList.add("sweep");
 
@@ -35,9 +35,9 @@ function drawAgreement(parent) {
     name, data.agreed[name] || "-", differ(name) || "-", data.not_computed[name] || "-",
   ]));
   for (const one of data.differences) {
-    const box = make(parent, "div", { class: "way" });
+    const box = make(parent, "div", { class: "failure" });
     make(box, "b", {}, one.run + ": " + one.property);
-    make(box, "p", { class: "said" }, "judged " + one.said + ", computed " + one.computed + (one.event === null ? "" : ", by event " + one.event));
+    make(box, "p", { class: "signature" }, "judged " + one.recorded + ", computed " + one.computed + (one.event === null ? "" : ", by event " + one.event));
   }
 }
 
@@ -45,12 +45,13 @@ function drawAgreement(parent) {
 
 function drawFailures(parent) {
   for (const one of data.failures) {
-    const box = make(parent, "div", { class: "way" });
+    const box = make(parent, "div", { class: "failure" });
     const [low, high] = one.interval;
     const [least, most] = one.runs_to_find;
-    make(box, "b", {}, round(one.per_1000) + " of 1,000");
-    make(box, "span", { class: "soft" }, "  " + round(low) + " to " + round(high) + "; " + one.number + " of " + one.of + "; found by " + least + (most === null ? " or more" : " to " + most) + " seeds");
-    make(box, "p", { class: "said" }, one.signature);
+    make(box, "b", {}, round(one.per_1000) + " in 1,000 runs");
+    make(box, "span", { class: "soft" }, "  95 % interval " + round(low) + " to " + round(high) + "; here " + one.number + " of " + one.of + "; " + least + (most === null ? " or more" : " to " + most) + " seeds find it");
+    make(box, "p", { class: "signature" }, one.signature);
+    for (const [variant, limit] of Object.entries(one.known_limits)) make(box, "p", {}, "Known limit of " + variant + ": " + limit);
     const line = make(box, "div", { class: "command" });
     make(line, "span", {}, "smallest");
     make(line, "code", {}, one.command || one.smallest);
@@ -76,7 +77,7 @@ function drawCoverage(parent) {
     const share = Math.log(1 + one.times) / Math.log(1 + most);
     const fill = one.times ? "rgba(47,102,179," + (0.15 + 0.85 * share) + ")" : "#f6f6f6";
     const box = draw(svg, "rect", { x: x + 1, y: y + 1, width: wide - 2, height: high - 2, fill });
-    tell(box, () => [one.fault + ", " + one.step, one.times ? one.times + " times, in " + counted(one.runs, "run") : "never"]);
+    describe(box, () => [one.fault + ", " + one.step, one.times ? one.times + " times, in " + counted(one.runs, "run") : "never"]);
     if (one.times) draw(svg, "text", { x: x + wide / 2, y: y + 13, class: "number", style: share > 0.6 ? "fill:#fff" : "" }, String(one.times));
   }
 }
@@ -88,7 +89,7 @@ function drawCurve(parent, curve) {
   const last = Math.max(1, curve.points[curve.points.length - 1].events);
   const x = (point) => left + (point.events / last) * width;
   const y = (value) => top + height - (value / 1000) * height;
-  make(parent, "p", {}, curve.run + ": " + curve.violates.join(", ") + ". Its first events stay, and what chance decides after them is drawn anew.");
+  make(parent, "p", {}, curve.run + ": " + curve.violates.join(", ") + ". The first events stay as they were; every random choice after them is drawn again.");
   const svg = draw(parent, "svg", { width: left + width + 40, height: top + height + 50 });
   for (const value of [0, 250, 500, 750, 1000]) {
     draw(svg, "line", { x1: left, x2: left + width, y1: y(value), y2: y(value), stroke: "#eceff2" });
@@ -100,17 +101,17 @@ function drawCurve(parent, curve) {
     const [low, high] = point.interval;
     draw(svg, "line", { x1: x(point), x2: x(point), y1: y(low), y2: y(high), stroke: BREACH, opacity: 0.5 });
     const dot = draw(svg, "circle", { cx: x(point), cy: y(rate(point)), r: 4, fill: at === curve.decided ? GOOD : BREACH });
-    tell(dot, () => [counted(point.events, "event") + ", until " + point.at_us / 1e6 + " s", point.fail + " of " + point.of + " branches fail"].concat(at === curve.decided ? ["inevitable from here on"] : []));
+    describe(dot, () => [counted(point.events, "event") + ", until " + point.at_us / 1e6 + " s", point.fail + " of " + point.of + " branches fail"].concat(at === curve.decided ? ["inevitable from here on"] : []));
   });
-  draw(svg, "text", { x: left, y: top + height + 20, class: "soft" }, "0 events that stay");
+  draw(svg, "text", { x: left, y: top + height + 20, class: "soft" }, "0 events kept");
   draw(svg, "text", { x: left + width, y: top + height + 20, class: "soft end" }, last + " events");
   draw(svg, "text", { x: left, y: top + height + 40, class: "soft" }, "branches that fail, of 1,000, with the 95 % interval; green: inevitable from here on");
 }
 
 drawAgreement(section("Judged twice"));
-if (data.failures.length) drawFailures(section("Ways of failing"));
-if (data.inevitable) drawCurve(section("When it became inevitable"), data.inevitable);
-if (data.coverage.length) drawCoverage(section("Which step met which fault"));
+if (data.failures.length) drawFailures(section("Failure signatures"));
+if (data.inevitable) drawCurve(section("The event that made it inevitable"), data.inevitable);
+if (data.coverage.length) drawCoverage(section("Steps and faults that met"));
 if (data.measures.length) {
   const seconds = (us) => (us === null ? "-" : (us / 1e6).toFixed(3));
   table(section("Runs"), ["run", "group", "rest after, s", "attempts", "reads", "changes", "moves", "at least", "overlap, s", "gap, s", "zombie, s", "messages a second"], data.measures.map((row) => [

@@ -1,6 +1,6 @@
-"""The page of an analysis: where both computations agree, the failures, coverage, measures.
+"""The page of an analysis: agreement of both computations, failures, coverage, metrics.
 
-It is made of the summary of the analysis, as `--json` prints it, and of nothing else.
+It is made from the summary of the analysis, as `--json` prints it, alone.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from model.verdicts import counted
-from reports.files import write
-from reports.page import page
+from watchkeeper.model.properties.verdicts import counted
+from watchkeeper.reports.figure.files import write
+from watchkeeper.reports.figure.page import page
 
 NAME = "analyze.html"
 MOST_ROWS = 500
@@ -26,8 +26,8 @@ def write_analysis_html(summary: Mapping[str, Any], folder: Path) -> str:
         "an analysis",
         lines=[_headline(summary)],
         banner=_banner(summary),
-        styles=("sweep.css", "analysis.css"),
-        scripts=("analysis.js",),
+        styles=("sweep/sweep.css", "analysis/analysis.css"),
+        scripts=("analysis/analysis.js",),
         data=page_data(summary),
     )
     return write(folder / NAME, content)
@@ -56,7 +56,7 @@ def _headline(summary: Mapping[str, Any]) -> str:
 def _banner(summary: Mapping[str, Any]) -> str:
     left_out = [
         f"{len(summary[name]) - MOST_ROWS:,} {words}"
-        for name, words in (("failures", "ways of failing"), ("measures", "rows of measures"))
+        for name, words in (("failures", "failure signatures"), ("measures", "rows of measures"))
         if len(summary[name]) > MOST_ROWS
     ]
     if not left_out:

@@ -8,15 +8,20 @@ from typing import Any
 
 import networkx
 
-from model.trace import Trace
-from model.verdicts import seconds
-from reports import palette
-from reports.connections import Connections, connections, heaviest, said
-from reports.files import write
-from reports.labels import shortened
-from reports.ownership import consumers
-from reports.paper import LABEL_SIZE, POINTS_AN_INCH, WIDTH
-from reports.sheet import Sheet, in_lines, styled, text_width
+from watchkeeper.model.properties.verdicts import seconds
+from watchkeeper.model.trace.trace import Trace
+from watchkeeper.reports.facts.connections import (
+    Connections,
+    connection_sentences,
+    connections,
+    heaviest,
+)
+from watchkeeper.reports.figure import palette
+from watchkeeper.reports.figure.canvas import Sheet, in_lines, styled, text_width
+from watchkeeper.reports.figure.files import write
+from watchkeeper.reports.figure.labels import shortened
+from watchkeeper.reports.figure.page_size import LABEL_SIZE, POINTS_AN_INCH, WIDTH
+from watchkeeper.reports.ownership.ownership import consumers
 
 NAME = "connections.png"
 
@@ -33,14 +38,14 @@ LONGEST_NAME = 26
 PORTS = 0.8
 """Over how much of the height of a box its lines are spread."""
 SHARES = tuple(at / 100 for at in range(14, 90, 7))
-"""How far along a line its number may stand, the best places first."""
+"""Positions for the number of a line, as shares of its length, the best first."""
 
 Point = tuple[float, float]
 Places = dict[str, Point]
 
 
 def write_connections_png(trace: Trace, folder: Path) -> str:
-    """Draw who fetches from whom at the end; the name of the file."""
+    """Draw the connections at the end of a run; return the name of the file."""
     found = connections(trace)
     with styled():
         sheet = draw(trace, found)
@@ -51,8 +56,13 @@ def draw(trace: Trace, found: Connections) -> Sheet:
     """Draw the graph, with its numbers above it."""
     left, right, banner = heaviest(found, MOST)
     graph = graph_of(found, left, right)
-    when = f"Who fetches how many partitions from whom at the end, {seconds(trace.end_us)}."
-    lines = [line for text in (when, *said(found), banner) for line in in_lines(text)]
+    when = (
+        "How many partitions each consumer fetches from each broker at the end, "
+        f"{seconds(trace.end_us)}."
+    )
+    lines = [
+        line for text in (when, *connection_sentences(found), banner) for line in in_lines(text)
+    ]
     top = 1.05 + 0.2 * len(lines)
     rows = max(len(left), len(right), 1)
     apart = min(FARTHEST, max(NEAREST, MOST_INCHES / rows))
@@ -72,7 +82,7 @@ def draw(trace: Trace, found: Connections) -> Sheet:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What is drawn, and where."""
+    """The parts of the picture and their positions."""
 
     graph: networkx.Graph
     places: Places
@@ -87,7 +97,7 @@ class Plan:
 
 
 def graph_of(found: Connections, left: list[str], right: list[str]) -> networkx.Graph:
-    """The bipartite graph of what is drawn; the weight of an edge is its partitions."""
+    """The bipartite graph of connections; the weight of an edge is its number of partitions."""
     graph = networkx.Graph()
     graph.add_nodes_from(left, bipartite=0)
     graph.add_nodes_from(right, bipartite=1)
@@ -104,7 +114,7 @@ def placed(names: list[str], x: float, top: float, height: float) -> Places:
 
 
 def _edges(sheet: Sheet, plan: Plan) -> None:
-    """Lines as thick as what they carry, with a number on each."""
+    """Draw each line as thick as its weight, with its number."""
     graph = plan.graph
     heaviest_edge = max((weight for *_, weight in graph.edges(data="weight")), default=1)
     taken: list[Point] = []
@@ -118,15 +128,15 @@ def _edges(sheet: Sheet, plan: Plan) -> None:
 
 
 def port(plan: Plan, name: str, other: str) -> Point:
-    """Where at its box the line to that other one begins: in the order of the others."""
+    """The end of a line at a box: lines are sorted by the boxes at their other ends."""
     x, y = plan.places[name]
-    others = sorted(plan.graph.adj[name], key=lambda one: plan.places[one][1])
+    others = sorted(plan.graph.adj[name], key=lambda other: plan.places[other][1])
     step = plan.tall * PORTS / len(others)
     return x, y + (others.index(other) - (len(others) - 1) / 2) * step
 
 
 def free_point(line: tuple[Point, Point], taken: list[Point]) -> Point:
-    """Where on a line its number stands, clear of others if it can; it is taken then."""
+    """A free position for the number of a line, which is then taken."""
     (x0, y0), (x1, y1) = line
     points = [(x0 + (x1 - x0) * share, y0 + (y1 - y0) * share) for share in SHARES]
     free = (

@@ -1,5 +1,6 @@
-// Drawing a counterexample: what was claimed and fetched, and a lane for each process with
-// ZooKeeper in their midst. A row is a step; what is so after it begins in the middle of it.
+// The picture of a counterexample: columns for what was claimed and fetched, and a lane for each
+// process, with ZooKeeper in the middle. A row is a step; the state after a step begins in the
+// middle of its row.
 
 const ROW = 36;
 const TAIL = 40;
@@ -8,10 +9,10 @@ const APART = 96;
 const CLAIM = 5;
 const TRACK = 11;
 const BETWEEN = data.columns.length > 8 ? 8 : 16;
-const COLOURS = { ok: "#2f66b3", error: "#b35900", fault: "#d8121b", firing: "#70407a", other: "#8c959f", zombie: "#1f2328", circle: "#9a6700" };
+const COLOURS = { ok: "#2f66b3", error: "#b35900", fault: "#d8121b", firing: "#70407a", other: "#8c959f", zombie: "#1f2328", cycle: "#9a6700" };
 
 const steps = data.steps;
-const standing = [data.first, ...steps.map((step) => step.stands)];
+const snapshots = [data.first, ...steps.map((step) => step.snapshots)];
 const height = steps.length * ROW + TAIL;
 
 function yOf(number) {
@@ -19,7 +20,7 @@ function yOf(number) {
 }
 
 function nameOf(node) {
-  return node < 0 ? "nobody" : data.nodes[node][0];
+  return node < 0 ? "no process" : data.nodes[node][0];
 }
 
 function colourOf(node) {
@@ -31,11 +32,11 @@ function during(begins, ends) {
   return from + (ends === null ? " on" : " until step " + ends);
 }
 
-// --- where everything stands -----------------------------------------------------------------
+// --- positions -------------------------------------------------------------------------------
 
-// Columns of partitions, then lanes; half of the lanes on either side of ZooKeeper.
+// Columns of partitions, then lanes; half of the lanes are on either side of ZooKeeper.
 const columnAt = [];
-const tracksOf = data.columns.map((_, column) => 1 + Math.max(0, ...data.fetched.filter((one) => one[0] === column).map((one) => one[5])));
+const tracksOf = data.columns.map((_, column) => 1 + Math.max(0, ...data.fetched.filter((bar) => bar[0] === column).map((bar) => bar[5])));
 let edge = 6;
 for (const tracks of tracksOf) {
   columnAt.push(edge);
@@ -47,7 +48,7 @@ const middle = Math.ceil(places.length / 2);
 places.splice(middle, 0, -1);
 const laneAt = new Map(places.map((node, at) => [node, columnsEnd + 24 + (at + 0.5) * APART]));
 const zooKeeper = laneAt.get(-1);
-const LOOP = data.circle ? 34 : 0;
+const LOOP = data.cycle ? 34 : 0;
 const width = columnsEnd + 48 + places.length * APART + LOOP;
 
 function trackAt(column, track) {
@@ -62,12 +63,12 @@ function drawNames(parent) {
   data.columns.forEach(([of, what], column) => {
     const x = columnAt[column] + (CLAIM + 2 + tracksOf[column] * TRACK) / 2;
     const name = draw(group, "text", { x: 0, y: 0, class: "up", transform: `translate(${x + 4},${HEAD - 12}) rotate(-55)` }, short(what, 14));
-    tell(name, () => [what, of ? "fetched and claimed in the group " + of : "claimed"]);
+    describe(name, () => [what, of ? "fetched and claimed in the group " + of : "claimed"]);
   });
   for (const [node, x] of laneAt) {
     const name = node < 0 ? "ZooKeeper" : nameOf(node);
     const text = draw(group, "text", { x, y: HEAD - 16, "text-anchor": "middle", class: "title" }, short(name, 15));
-    if (name.length > 15) tell(text, () => [name]);
+    if (name.length > 15) describe(text, () => [name]);
     draw(group, "rect", { x: x - 34, y: HEAD - 8, width: 68, height: 5, fill: node < 0 ? "#57606a" : colourOf(node) });
   }
 }
@@ -76,13 +77,13 @@ function short(text, most) {
   return text.length <= most ? text : "…" + text.slice(1 - most);
 }
 
-// --- who claimed, who fetched ----------------------------------------------------------------
+// --- claims and fetches ----------------------------------------------------------------------
 
 function drawColumns(svg) {
   data.columns.forEach((_, column) => draw(svg, "line", { x1: columnAt[column] + 2, x2: columnAt[column] + 2, y1: 0, y2: height, stroke: "#eceff2", "stroke-width": 2 }));
   for (const [column, node, begins, ends] of data.claimed) {
     const bar = draw(svg, "rect", { x: columnAt[column], y: yOf(begins), width: CLAIM - 1, height: yOf(ends) - yOf(begins), fill: colourOf(node) });
-    tell(bar, () => [data.columns[column][1], nameOf(node) + " claims it " + during(begins, ends)]);
+    describe(bar, () => [data.columns[column][1], nameOf(node) + " claims it " + during(begins, ends)]);
   }
   for (const [column, node, begins, ends, session, track] of data.fetched) drawFetched(svg, column, node, begins, ends, session, track);
   for (const [column, begins, ends] of data.shared) {
@@ -97,7 +98,7 @@ function drawFetched(svg, column, node, begins, ends, session, track) {
   if (session === "dead") Object.assign(look, { "fill-opacity": 0.35, stroke: COLOURS.zombie, "stroke-dasharray": "3 2" });
   const lines = [data.columns[column][1], nameOf(node) + " fetches it " + during(begins, ends)];
   if (session === "dead") lines.push("its session is dead");
-  tell(draw(svg, "rect", look), () => lines);
+  describe(draw(svg, "rect", look), () => lines);
 }
 
 // --- lanes -----------------------------------------------------------------------------------
@@ -115,18 +116,18 @@ function drawLanes(svg) {
   for (const node of data.lanes) {
     const x = laneAt.get(node);
     let begins = 0;
-    standing.forEach((stands, at) => {
-      const [now, next] = [stands[node], standing[at + 1] && standing[at + 1][node]];
+    snapshots.forEach((snapshot, at) => {
+      const [now, next] = [snapshot[node], snapshots[at + 1] && snapshots[at + 1][node]];
       if (next && next[0] === now[0] && next[1] === now[1]) return;
       const [from, to] = [begins, next ? at + 1 : null];
       const line = draw(svg, "line", { x1: x, x2: x, y1: yOf(from), y2: yOf(to), ...lookOf(now, colourOf(node)) });
-      tell(line, () => [nameOf(node), now[0] + (now[0] === "running" ? ", session " + now[1] : ""), during(from, to)]);
+      describe(line, () => [nameOf(node), now[0] + (now[0] === "running" ? ", session " + now[1] : ""), during(from, to)]);
       begins = at + 1;
     });
   }
 }
 
-// --- what was done ---------------------------------------------------------------------------
+// --- steps -----------------------------------------------------------------------------------
 
 function arrow(svg, fromX, fromY, toX, toY, colour, dashes = "") {
   draw(svg, "path", { d: `M${fromX},${fromY} L${toX},${toY}`, stroke: colour, "stroke-width": 1.5, "stroke-dasharray": dashes, fill: "none" });
@@ -144,101 +145,101 @@ function drawSteps(svg) {
   steps.forEach((step, at) => {
     if (!laneAt.has(step.node)) return;
     const [x, y] = [laneAt.get(step.node), yOf(at + 1)];
-    const parts = step.does.split(", then ");
-    if (step.reads.length && parts.length > 1) drawAsked(svg, x, y - 3, COLOURS.ok);
-    drawDeed(svg, step, parts[parts.length - 1], x, y, at);
+    if (step.reads.length && step.then) drawRequest(svg, x, y - 3, COLOURS.ok);
+    drawStep(svg, step, step.then || step.does, x, y, at);
   });
 }
 
-function drawAsked(svg, x, y, colour) {
+function drawRequest(svg, x, y, colour) {
   arrow(svg, x, y - 7, zooKeeper, y - 1, colour);
   arrow(svg, zooKeeper, y + 1, x, y + 7, colour);
 }
 
-// Where a line ends that comes from one place and gets nearly to another.
-function nearly(from, to, share) {
+// The end of a line that covers a share of the way between two places.
+function partWay(from, to, share) {
   return from + (to - from) * share;
 }
 
-function drawDeed(svg, step, does, x, y, at) {
+function drawStep(svg, step, does, x, y, at) {
   const red = COLOURS.fault;
-  if (does === "is answered") return drawAsked(svg, x, y, step.failed ? COLOURS.error : COLOURS.ok);
-  if (does === "hears" || does === "hears nothing yet") return draw(svg, "circle", { cx: x, cy: y, r: 4, fill: "#fff", stroke: COLOURS.firing, "stroke-width": 2 });
-  if (does === "loses a request" || does === "leaves a request behind") {
-    const end = nearly(x, zooKeeper, 0.7);
+  if (does === "reply") return drawRequest(svg, x, y, step.failed ? COLOURS.error : COLOURS.ok);
+  if (does === "notification" || does === "empty poll") return draw(svg, "circle", { cx: x, cy: y, r: 4, fill: "#fff", stroke: COLOURS.firing, "stroke-width": 2 });
+  if (does === "lost request" || does === "delayed request") {
+    const end = partWay(x, zooKeeper, 0.7);
     arrow(svg, x, y - 6, end, y, red, "4 3");
-    if (does === "loses a request") return cross(svg, end, y, red);
+    if (does === "lost request") return cross(svg, end, y, red);
     return draw(svg, "circle", { cx: end, cy: y, r: 4, fill: "#fff", stroke: red, "stroke-width": 2 });
   }
-  if (does === "loses a reply") {
+  if (does === "lost reply") {
     arrow(svg, x, y - 7, zooKeeper, y - 1, red);
-    arrow(svg, zooKeeper, y + 1, nearly(zooKeeper, x, 0.7), y + 6, red, "4 3");
-    return cross(svg, nearly(zooKeeper, x, 0.7), y + 6, red);
+    arrow(svg, zooKeeper, y + 1, partWay(zooKeeper, x, 0.7), y + 6, red, "4 3");
+    return cross(svg, partWay(zooKeeper, x, 0.7), y + 6, red);
   }
-  if (does === "arrives late") return drawLate(svg, step, x, y, at);
-  if (["loses its session", "session ends", "closes its session"].includes(does)) {
+  if (does === "late request") return drawLate(svg, step, x, y, at);
+  if (["session expired", "old session expired", "close session"].includes(does)) {
     draw(svg, "path", { d: `M${x},${y} L${zooKeeper},${y}`, stroke: step.fault ? red : COLOURS.other, "stroke-width": 1.5, "stroke-dasharray": "2 3" });
     draw(svg, "rect", { x: zooKeeper - 6, y: y - 6, width: 12, height: 12, rx: 2, fill: "#fff", stroke: step.fault ? red : "#57606a", "stroke-width": 2 });
   }
-  if (does === "is killed") return cross(svg, x, y, red, 7);
+  if (does === "crash") return cross(svg, x, y, red, 7);
   return draw(svg, "circle", { cx: x, cy: y, r: step.fault ? 6 : 4, fill: step.fault ? red : "#fff", stroke: step.fault ? red : "#57606a", "stroke-width": 2 });
 }
 
-// A request that was left behind arrives: a line from where that was.
+// A delayed request is executed: a line from the place where its connection broke.
 function drawLate(svg, step, x, y, at) {
-  const left = steps.slice(0, at).findLastIndex((one) => one.node === step.node && one.does.endsWith("leaves a request behind"));
-  const from = nearly(x, zooKeeper, 0.7);
+  const left = steps.slice(0, at).findLastIndex((earlier) => earlier.node === step.node && (earlier.then || earlier.does) === "delayed request");
+  const from = partWay(x, zooKeeper, 0.7);
   arrow(svg, from, left < 0 ? y - 8 : yOf(left + 1) + 4, zooKeeper, y, COLOURS.fault, "4 3");
 }
 
-// --- for ever --------------------------------------------------------------------------------
+// --- the cycle -------------------------------------------------------------------------------
 
-// A line from below the last step of the circle back to above its first.
+// A line from below the last step of the cycle back to above its first.
 function drawLoop(svg) {
-  if (!data.circle) return;
-  const [first, last] = data.circle;
+  if (!data.cycle) return;
+  const [first, last] = data.cycle;
   const line = drawBack(svg, width - 14, (first - 1) * ROW + 8, last * ROW - 8);
-  tell(line, () => ["for ever", "after step " + last + " all is as it was after step " + (first - 1)]);
+  describe(line, () => ["cycle", "the state after step " + last + " is the state after step " + (first - 1)]);
 }
 
 function drawBack(svg, x, top, bottom) {
   const bend = Math.min(6, (bottom - top) / 2);
   const d = `M${x - 18},${bottom} H${x - bend} Q${x},${bottom} ${x},${bottom - bend} V${top + bend} Q${x},${top} ${x - bend},${top} H${x - 12}`;
   const group = draw(svg, "g");
-  draw(group, "path", { d, stroke: COLOURS.circle, "stroke-width": 2, fill: "none" });
-  arrow(group, x - 10, top, x - 20, top, COLOURS.circle);
+  draw(group, "path", { d, stroke: COLOURS.cycle, "stroke-width": 2, fill: "none" });
+  arrow(group, x - 10, top, x - 20, top, COLOURS.cycle);
   return group;
 }
 
-// --- events ----------------------------------------------------------------------------------
+// --- notifications ---------------------------------------------------------------------------
 
-// An event runs beside the lane of whom it is for until it is heard, several in parallel.
-function drawNotes(svg) {
-  const busy = new Map();
-  for (const [node, what, begins, ends, how] of data.notes) {
-    const lanes = busy.get(node) || busy.set(node, []).get(node);
-    const free = lanes.findIndex((end) => end !== null && end <= begins);
-    const at = free < 0 ? lanes.length : free;
-    lanes[at] = ends;
-    drawNote(svg, node, what, begins, ends, how, Math.min(at, 6));
+// A notification runs beside the lane of its receiver until it is received. Simultaneous ones
+// take parallel tracks, of which the first free one is used again.
+function drawNotifications(svg) {
+  const tracksOfNode = new Map();
+  for (const [node, what, begins, ends, outcome] of data.notifications) {
+    const tracks = tracksOfNode.get(node) || tracksOfNode.set(node, []).get(node);
+    const free = tracks.findIndex((end) => end !== null && end <= begins);
+    const at = free < 0 ? tracks.length : free;
+    tracks[at] = ends;
+    drawNotification(svg, node, what, begins, ends, outcome, Math.min(at, 6));
   }
 }
 
-function drawNote(svg, node, what, begins, ends, how, at) {
+function drawNotification(svg, node, what, begins, ends, outcome, at) {
   const x = laneAt.get(node);
   const side = x < zooKeeper ? 1 : -1;
   const beside = x + side * (11 + 5 * at);
-  const [sent, heard] = [yOf(begins) + 3, yOf(ends) - (ends === null ? 8 : 3)];
-  const turn = Math.min(sent + ROW * 0.6, heard - 2);
-  const colour = how === "lost" ? COLOURS.fault : COLOURS.firing;
-  const d = `M${zooKeeper},${sent} L${beside},${turn} L${beside},${heard - 6}`;
+  const [sent, received] = [yOf(begins) + 3, yOf(ends) - (ends === null ? 8 : 3)];
+  const turn = Math.min(sent + ROW * 0.6, received - 2);
+  const colour = outcome === "lost" ? COLOURS.fault : COLOURS.firing;
+  const d = `M${zooKeeper},${sent} L${beside},${turn} L${beside},${received - 6}`;
   const group = draw(svg, "g");
   draw(group, "path", { d, stroke: "#fff", "stroke-opacity": 0, "stroke-width": 8, fill: "none" });
   draw(group, "path", { d, stroke: colour, "stroke-width": 1.6, "stroke-dasharray": "2 3", fill: "none" });
-  if (how === "heard") arrow(group, beside, heard - 6, x + side * 2, heard, colour);
-  else if (how === "lost") cross(group, beside, heard - 3, colour);
-  else draw(group, "circle", { cx: beside, cy: heard - 3, r: 3.5, fill: "#fff", stroke: colour, "stroke-width": 1.8 });
+  if (outcome === "received") arrow(group, beside, received - 6, x + side * 2, received, colour);
+  else if (outcome === "lost") cross(group, beside, received - 3, colour);
+  else draw(group, "circle", { cx: beside, cy: received - 3, r: 3.5, fill: "#fff", stroke: colour, "stroke-width": 1.8 });
   const sentAt = begins < 1 ? "sent before the first step" : "sent in step " + begins;
-  const end = { heard: "heard in step " + ends, lost: "lost in step " + ends }[how] || "still on its way at the end";
-  tell(group, () => [what, "to " + nameOf(node), sentAt + ", " + end]);
+  const end = { received: "received in step " + ends, lost: "lost in step " + ends }[outcome] || "still on its way at the end";
+  describe(group, () => [what, "to " + nameOf(node), sentAt + ", " + end]);
 }

@@ -1,9 +1,9 @@
-// The page of a counterexample: choosing a step, and the state after it.
+// The page of a counterexample: the rows, the choice of a step, and the state after it.
 
 let chosen = 0;
 const rows = [];
 
-// What the programs of others claim are znodes.
+// Programs of a user claim znodes, not partitions.
 const PLACE = data.columns.every(([, what]) => what.startsWith("/")) ? "znode" : "partition";
 
 // --- the rows --------------------------------------------------------------------------------
@@ -12,43 +12,43 @@ function swatch(parent, node) {
   make(parent, "span", { class: "swatch", style: "background:" + colourOf(node) });
 }
 
-// Two lines: what was done, and what came of it.
-function wordsOf(parent, step) {
+// Two lines: the step, and its result.
+function writeStep(parent, step) {
   const first = make(parent, "div");
   swatch(first, step.node);
   make(first, "b", {}, nameOf(step.node));
-  const isPlain = step.does === "is answered";
+  const isPlain = step.does === "reply" && !step.then;
   make(first, "span", { class: step.fault ? "fault" : "" }, " " + (isPlain ? "" : step.does));
   if (step.operation) first.append((isPlain ? "" : ": ") + step.operation);
   const parts = [];
   if (step.answer) parts.push([step.failed ? "failed" : "soft", "→ " + step.answer]);
   if (step.reads.length) parts.push(["soft", counted(step.reads.length, "more answer")]);
-  parts.push(...step.changes.map((one) => ["changed", one]));
+  parts.push(...step.changes.map((change) => ["changed", change]));
   if (!parts.length) return;
   const second = make(parent, "div");
-  const said = [...parts.filter(([kind]) => kind === "changed"), ...parts.filter(([kind]) => kind !== "changed")];
-  said.forEach(([kind, text], at) => make(second, "span", { class: kind }, (at ? " · " : "") + text));
+  const ordered = [...parts.filter(([kind]) => kind === "changed"), ...parts.filter(([kind]) => kind !== "changed")];
+  ordered.forEach(([kind, text], at) => make(second, "span", { class: kind }, (at ? " · " : "") + text));
 }
 
 function drawRows(parent) {
   steps.forEach((step, at) => {
     const number = at + 1;
-    const [kind, mark] = number === data.violation ? [" violation", "✗ "] : isRound(number) ? [" circle", "↻ "] : ["", ""];
+    const [kind, mark] = number === data.violation ? [" violation", "✗ "] : isInCycle(number) ? [" cycle", "↻ "] : ["", ""];
     const row = make(parent, "a", { class: "row" + kind, href: "#step-" + number, style: `height:${ROW}px` });
     make(row, "span", { class: "number" }, mark + number);
     make(row, "span", { style: `flex:none;width:${width}px` });
     const words = make(row, "div", { class: "words" });
-    wordsOf(words, step);
-    row.title = [...words.children].map((one) => one.textContent).join("\n");
+    writeStep(words, step);
+    row.title = [...words.children].map((line) => line.textContent).join("\n");
     rows.push(row);
   });
-  const end = make(parent, "div", { class: data.circle ? "end circle" : "end", style: `height:${TAIL}px;padding-left:${width + 46}px` });
-  end.textContent = data.circle ? "↻ and this for ever: again from step " + data.circle[0] : "✗ " + data.violates + " is violated";
+  const end = make(parent, "div", { class: data.cycle ? "end cycle" : "end", style: `height:${TAIL}px;padding-left:${width + 46}px` });
+  end.textContent = data.cycle ? "↻ the cycle repeats for ever, from step " + data.cycle[0] : "✗ " + data.says;
 }
 
-// Whether a step comes again and again.
-function isRound(number) {
-  return data.circle !== null && number >= data.circle[0] && number <= data.circle[1];
+// Whether a step belongs to the cycle.
+function isInCycle(number) {
+  return data.cycle !== null && number >= data.cycle[0] && number <= data.cycle[1];
 }
 
 // --- the state after a step ------------------------------------------------------------------
@@ -56,34 +56,34 @@ function isRound(number) {
 function drawState(number) {
   state.replaceChildren();
   if (!number) {
-    make(state, "p", {}, "It is violated from the beginning: no step leads there.");
+    make(state, "p", {}, data.says + " from the beginning: no step leads there.");
     return;
   }
   const step = steps[number - 1];
   const title = make(state, "h2", {}, "Step " + number);
   make(title, "small", { class: "soft" }, " of " + steps.length);
-  if (number === data.violation) make(state, "p", { class: "banner" }, data.violates + " is violated: " + data.proof);
-  if (isRound(number)) make(state, "p", { class: "banner circle" }, "This comes again and again: after step " + data.circle[1] + " all is as it was after step " + (data.circle[0] - 1) + ".");
-  drawDone(step);
-  make(state, "h3", {}, "Who fetches what after it");
+  if (number === data.violation) make(state, "p", { class: "banner" }, data.says + ": " + data.proof);
+  if (isInCycle(number)) make(state, "p", { class: "banner cycle" }, "This step is part of a cycle: the state after step " + data.cycle[1] + " is the state after step " + (data.cycle[0] - 1) + ".");
+  drawStepDetails(step);
+  make(state, "h3", {}, "Claims and fetches after it");
   drawOwners(step);
-  make(state, "h3", {}, "How they stand after it");
-  const before = standing[number - 1];
-  data.lanes.forEach((node) => drawStand(node, step.stands[node], before[node]));
+  make(state, "h3", {}, "Processes after it");
+  const before = snapshots[number - 1];
+  data.lanes.forEach((node) => drawSnapshot(node, step.snapshots[node], before[node]));
   const others = data.nodes.map((_, node) => node).filter((node) => !data.lanes.includes(node));
-  if (others.length) make(state, "p", { class: "soft" }, "As in the beginning, without a lane: " + others.map(nameOf).join(", "));
-  make(state, "h3", {}, "What could not be done instead of it");
+  if (others.length) make(state, "p", { class: "soft" }, "Unchanged since the beginning, without a lane: " + others.map(nameOf).join(", "));
+  make(state, "h3", {}, "Processes that could not move instead");
   const list = make(state, "ul");
-  for (const one of step.impossible) make(list, "li", {}, one);
-  if (!step.impossible.length) make(list, "li", { class: "soft" }, "nothing: whoever runs could go on");
+  for (const reason of step.disabled) make(list, "li", {}, reason);
+  if (!step.disabled.length) make(list, "li", { class: "soft" }, "none: every process that runs could move");
 }
 
-function drawDone(step) {
-  const said = make(state, "p");
-  swatch(said, step.node);
-  make(said, "b", {}, nameOf(step.node));
-  said.append(" " + step.does);
-  if (step.fault) make(said, "span", { class: "fault" }, " (a fault: " + step.fault.replaceAll("_", " ") + ")");
+function drawStepDetails(step) {
+  const sentence = make(state, "p");
+  swatch(sentence, step.node);
+  make(sentence, "b", {}, nameOf(step.node));
+  sentence.append(" " + step.text);
+  if (step.fault) make(sentence, "span", { class: "fault" }, " (a fault: " + step.fault.replaceAll("_", " ") + ")");
   if (step.operation) drawAnswer(step.operation, step.answer, step.full);
   if (!step.reads.length) return;
   const more = make(state, "details");
@@ -103,26 +103,27 @@ function drawAnswer(operation, answer, full, parent = state) {
 
 function fetchersOf(step, column) {
   const [, what, nodes] = data.columns[column];
-  return nodes.filter((node) => step.stands[node][4].includes(what));
+  return nodes.filter((node) => step.snapshots[node][4].includes(what));
 }
 
-// A claim belongs to the group of whoever made it.
+// A claim is shown for its owner's group alone; one of an unknown owner only where no other group
+// has the partition.
 function claimOf(step, column) {
   const [group, what] = data.columns[column];
   const owner = step.owners[what];
-  const groups = new Set(data.columns.filter((one) => one[1] === what).map((one) => one[0]));
+  const groups = new Set(data.columns.filter((other) => other[1] === what).map((other) => other[0]));
   return owner && (groups.size < 2 || owner.startsWith(group + "/")) ? owner : "";
 }
 
 function isWrong(step, fetchers, owner) {
-  const alive = fetchers.filter((node) => step.stands[node][1].startsWith("alive"));
+  const alive = fetchers.filter((node) => step.snapshots[node][1].startsWith("alive"));
   const isUncovered = data.violates === "full cover" && step === steps[data.violation - 1] && fetchers.length !== 1;
   return isUncovered || alive.length > 1 || alive.some((node) => nameOf(node) !== owner);
 }
 
 function drawOwners(step) {
   if (!data.columns.length) {
-    make(state, "p", { class: "soft" }, "nobody fetches or claims anything in this story");
+    make(state, "p", { class: "soft" }, "no process fetches or claims anything in this counterexample");
     return;
   }
   const table = make(state, "table");
@@ -137,14 +138,14 @@ function drawOwners(step) {
     fetchers.forEach((node, at) => {
       if (at) cell.append(" and ");
       swatch(cell, node);
-      cell.append(nameOf(node) + (step.stands[node][1].startsWith("alive") ? "" : " (session dead)"));
+      cell.append(nameOf(node) + (step.snapshots[node][1].startsWith("alive") ? "" : " (session dead)"));
     });
   });
 }
 
-function drawStand(node, now, before) {
-  const box = make(state, "div", { class: "stand", style: "border-left-color:" + colourOf(node) });
-  make(box, "span", { class: "who" }, nameOf(node));
+function drawSnapshot(node, now, before) {
+  const box = make(state, "div", { class: "snapshot", style: "border-left-color:" + colourOf(node) });
+  make(box, "span", { class: "node" }, nameOf(node));
   const list = make(box, "dl");
   const line = (word, at, text) => {
     const isChanged = before && JSON.stringify(before[at]) !== JSON.stringify(now[at]);
@@ -155,7 +156,7 @@ function drawStand(node, now, before) {
   if (now[0] !== "running") return;
   line("session", 1, now[1]);
   line("waits for", 2, now[2]);
-  line("notes", 3, now[3].join("\n"));
+  line("pending", 3, now[3].join("\n"));
   line("fetches", 4, now[4].join(", "));
 }
 
@@ -170,9 +171,9 @@ function show(number) {
   if (!row) return;
   row.classList.add("on");
   const [top, bottom] = [row.offsetTop, row.offsetTop + ROW + (chosen === steps.length ? TAIL : ROW)];
-  const clear = way.clientHeight - HEAD;
-  if (top - ROW < way.scrollTop) way.scrollTop = top - ROW;
-  else if (bottom > way.scrollTop + clear) way.scrollTop = bottom - clear;
+  const clear = path.clientHeight - HEAD;
+  if (top - ROW < path.scrollTop) path.scrollTop = top - ROW;
+  else if (bottom > path.scrollTop + clear) path.scrollTop = bottom - clear;
   state.scrollTop = 0;
   tip.hidden = true;
 }
@@ -190,7 +191,7 @@ function fromHash() {
 
 function nextFault(direction) {
   const at = steps.map((step, index) => [step.fault, index + 1]).filter(([fault]) => fault).map(([, number]) => number);
-  const next = direction > 0 ? at.find((one) => one > chosen) : at.findLast((one) => one < chosen);
+  const next = direction > 0 ? at.find((number) => number > chosen) : at.findLast((number) => number < chosen);
   if (next) choose(next);
 }
 
@@ -209,24 +210,24 @@ addEventListener("hashchange", fromHash);
 
 // --- the page --------------------------------------------------------------------------------
 
-// Where the head speaks of a step, that is a way to it.
-for (const said of document.querySelectorAll("header p")) {
-  const parts = said.textContent.split(/\b(step \d+)\b/);
-  said.replaceChildren(...parts.map((part, at) => {
+// Each step named in the heading becomes a link to it.
+for (const paragraph of document.querySelectorAll("header p")) {
+  const parts = paragraph.textContent.split(/\b(step \d+)\b/);
+  paragraph.replaceChildren(...parts.map((part, at) => {
     const number = at % 2 ? Number(part.slice(5)) : 0;
     return number && number <= steps.length ? make(null, "a", { href: "#step-" + number }, part) : part;
   }));
 }
 
-stage.classList.add("story");
-const way = make(stage, "div", { class: "way", tabindex: "0" });
-drawNames(make(way, "div", { class: "names" }));
-const body = make(way, "div", { class: "rows" });
+stage.classList.add("counterexample");
+const path = make(stage, "div", { class: "path", tabindex: "0" });
+drawNames(make(path, "div", { class: "names" }));
+const body = make(path, "div", { class: "rows" });
 drawRows(body);
 const picture = draw(body, "svg", { width, height });
 drawColumns(picture);
 drawLanes(picture);
-drawNotes(picture);
+drawNotifications(picture);
 drawSteps(picture);
 drawLoop(picture);
 body.style.minWidth = width + 320 + "px";
@@ -245,27 +246,27 @@ if (steps.some((step) => step.fault)) {
   button(faults, "‹", () => nextFault(-1), "the fault before");
   button(faults, "next fault", () => nextFault(1)).id = "next-fault";
 }
-button(controls, "the violation", () => choose(data.violation), "the last step of the way there");
-if (data.circle) button(controls, "the circle", () => choose(data.circle[0]), "the first step of what comes for ever").id = "circle";
+button(controls, "the violation", () => choose(data.violation), "the step that violates the property");
+if (data.cycle) button(controls, "the cycle", () => choose(data.cycle[0]), "the first step of the cycle").id = "cycle";
 make(controls, "span", { class: "soft" }, "arrow keys choose a step; its address can be shared");
 
 const legend = document.getElementById("legend");
 
-function sample(word, paint) {
+function sample(text, paint) {
   const item = make(legend, "span");
   paint(draw(item, "svg", { width: 34, height: 14 }));
-  item.append(word);
+  item.append(text);
 }
 
 const bar = (x, wide, look) => (svg) => draw(svg, "rect", { x, y: 1, width: wide, height: 12, ...look });
 sample("claimed", bar(14, CLAIM - 1, { fill: COLOURS.ok }));
 sample("fetched", bar(12, TRACK - 2, { fill: COLOURS.ok, rx: 2 }));
-if (data.fetched.some((one) => one[4] === "dead")) sample("fetched, session dead", bar(12, TRACK - 2, { fill: COLOURS.ok, "fill-opacity": 0.35, rx: 2, stroke: COLOURS.zombie, "stroke-dasharray": "3 2" }));
+if (data.fetched.some((bar) => bar[4] === "dead")) sample("fetched, session dead", bar(12, TRACK - 2, { fill: COLOURS.ok, "fill-opacity": 0.35, rx: 2, stroke: COLOURS.zombie, "stroke-dasharray": "3 2" }));
 if (data.shared.length) sample("fetched by two", bar(8, 18, { fill: "none", rx: 3, stroke: COLOURS.fault, "stroke-width": 2 }));
-sample("request and answer", (svg) => arrow(svg, 1, 4, 32, 10, COLOURS.ok));
-sample("answered with an error", (svg) => arrow(svg, 1, 4, 32, 10, COLOURS.error));
-if (data.notes.length) sample("an event on its way, until it is heard", (svg) => arrow(svg, 1, 4, 32, 10, COLOURS.firing, "2 3"));
-if (data.circle) sample("comes again and again", (svg) => drawBack(svg, 28, 3, 11));
+sample("request and reply", (svg) => arrow(svg, 1, 4, 32, 10, COLOURS.ok));
+sample("reply with an error", (svg) => arrow(svg, 1, 4, 32, 10, COLOURS.error));
+if (data.notifications.length) sample("a notification, until it is received", (svg) => arrow(svg, 1, 4, 32, 10, COLOURS.firing, "2 3"));
+if (data.cycle) sample("the cycle", (svg) => drawBack(svg, 28, 3, 11));
 if (steps.some((step) => step.fault)) sample("fault", (svg) => draw(svg, "circle", { cx: 17, cy: 7, r: 6, fill: COLOURS.fault }));
 
 fromHash();

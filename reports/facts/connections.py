@@ -1,8 +1,8 @@
-"""Who is connected to which broker at the end of a run, worked out from its trace.
+"""The connections between consumers and brokers at the end of a run, derived from its trace.
 
-A consumer is connected to a broker when it fetches a partition that the broker serves.
-Where several brokers serve one partition, it is fetched from the one that its state in
-the registry names as the leader.
+A consumer is connected to a broker when it fetches a partition that the broker serves. If
+several brokers serve a partition, it is fetched from the leader that its state in the registry
+names.
 """
 
 from __future__ import annotations
@@ -10,16 +10,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from model import registry
-from model.asks import Partition
-from model.payloads import PartitionState
-from model.registry import BadPayload
-from model.trace import Trace
-from model.verdicts import counted
-from reports.intervals import cluster_of, clusters, fetched, hosted
-from reports.labels import natural
-from reports.sessions import NOT_RUNNING, process_states
-from reports.spans import Span
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.properties.verdicts import counted
+from watchkeeper.model.registry import paths
+from watchkeeper.model.registry.paths import BadPayload
+from watchkeeper.model.registry.payloads import PartitionState
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import Trace
+from watchkeeper.reports.facts.intervals import cluster_of, clusters, fetched, hosted
+from watchkeeper.reports.facts.names import natural
+from watchkeeper.reports.facts.sessions import NOT_RUNNING, process_states
+from watchkeeper.reports.facts.spans import Span
 
 Pair = tuple[str, str]
 """A consumer and a broker."""
@@ -30,30 +31,34 @@ class Connections:
     """The connections there are at the end."""
 
     consumers: list[str] = field(default_factory=list)
-    """Those who run, and those who fetch, whether or not they have a connection."""
+    """Consumers that run or fetch, with or without a connection."""
     brokers: list[str] = field(default_factory=list)
-    """Those who serve a partition."""
+    """Brokers that serve a partition."""
     partitions: dict[Pair, list[Partition]] = field(default_factory=dict)
-    """What is fetched over each connection."""
+    """The partitions fetched over each connection."""
     pairs_of: dict[tuple[str, str], set[Pair]] = field(default_factory=dict)
     """Group and topic -> its connections."""
     unserved: list[tuple[str, Partition]] = field(default_factory=list)
-    """Consumers that fetch a partition which nobody serves, or nobody is known to lead."""
+    """Consumers that fetch a partition without a serving broker or a known leader."""
 
 
 def connections(trace: Trace) -> Connections:
     """Find the connections at the end of a trace."""
-    serving = {one: in_force(spans, trace) for one, spans in hosted(trace).items()}
-    leaders = leading(trace, [one for one, brokers in serving.items() if len(brokers) > 1])
+    serving = {partition: in_force(spans, trace) for partition, spans in hosted(trace).items()}
+    leaders = leading(
+        trace, [partition for partition, brokers in serving.items() if len(brokers) > 1]
+    )
     home = clusters(trace)
     found = Connections(
         consumers=_running(trace),
-        brokers=sorted({one for some in serving.values() for one in some}, key=natural),
+        brokers=sorted({broker for some in serving.values() for broker in some}, key=natural),
     )
     for place, spans in fetched(trace).items():
         partition = Partition(place.topic, place.partition)
         cluster = home.get(place.group, "")
-        brokers = [one for one in serving.get(partition, ()) if cluster_of(one) == cluster]
+        brokers = [
+            broker for broker in serving.get(partition, ()) if cluster_of(broker) == cluster
+        ]
         broker = brokers[0] if len(brokers) == 1 else leaders.get((cluster, partition))
         for consumer in in_force(spans, trace):
             if broker is None:
@@ -66,58 +71,62 @@ def connections(trace: Trace) -> Connections:
 
 
 def in_force(spans: Sequence[Span], trace: Trace) -> list[str]:
-    """Whose spans go on at the end of a trace."""
+    """The subjects of the spans that last until the end of a trace."""
     last = len(trace) - 1
-    return sorted({one.what for one in spans if one.last_seq == last}, key=natural)
+    return sorted({span.what for span in spans if span.last_seq == last}, key=natural)
 
 
 def _running(trace: Trace) -> list[str]:
     """The members of groups that run at the end."""
-    members = {event.node for event in trace.of_kind("starts", "fetching") if event.group}
+    members = {
+        event.node
+        for event in trace.of_kind(EventKind.STARTED, EventKind.FETCHING)
+        if event.group
+    }
     states = process_states(trace)
     gone = {name for name in members if name in states and states[name][-1].what == NOT_RUNNING}
     return sorted(members - gone, key=natural)
 
 
 def leading(trace: Trace, partitions: Sequence[Partition]) -> dict[tuple[str, Partition], str]:
-    """Who leads these partitions in each cluster, by what its registry says at the end."""
-    wanted = {registry.partition_state(one): one for one in partitions}
+    """The leader of each partition in each cluster, by the registry at the end."""
+    wanted = {paths.partition_state(partition): partition for partition in partitions}
     if not wanted:
         return {}
     leaders: dict[tuple[str, Partition], int] = {}
     nodes: dict[tuple[str, str], str] = {}
-    for event in trace.of_kind("applied"):
+    for event in trace.of_kind(EventKind.APPLIED):
         cluster = cluster_of(event.node)
         for what, path, *rest in event.detail.get("did", ()):
             if what != "deleted" and path in wanted:
                 leaders[cluster, wanted[path]] = _leader(path, rest[-1])
-            elif what != "deleted" and registry.parent_of(path) == registry.BROKER_IDS:
+            elif what != "deleted" and paths.parent_of(path) == paths.BROKER_IDS:
                 nodes[cluster, path] = str(event.detail.get("by", ""))
     return {
-        (cluster, partition): nodes[cluster, registry.broker(broker_id)]
+        (cluster, partition): nodes[cluster, paths.broker(broker_id)]
         for (cluster, partition), broker_id in leaders.items()
-        if (cluster, registry.broker(broker_id)) in nodes
+        if (cluster, paths.broker(broker_id)) in nodes
     }
 
 
 def _leader(path: str, data: str | None) -> int:
-    """The leader that a partition's state names; -1 for nobody."""
+    """The leader that a partition's state names; -1 for none."""
     try:
         return PartitionState.decode(path, (data or "").encode()).leader
     except BadPayload:
         return -1
 
 
-def said(found: Connections) -> list[str]:
+def connection_sentences(found: Connections) -> list[str]:
     """The number of connections for each group and topic, as sentences."""
     lines = [
         _sentence(group, topic, pairs) for (group, topic), pairs in sorted(found.pairs_of.items())
     ]
     if not lines:
-        lines.append("Nobody fetches anything.")
+        lines.append("No member fetches anything.")
     if found.unserved:
         number = counted(len(found.unserved), "partition")
-        lines.append(f"{number} fetched from nobody knows whom are not drawn.")
+        lines.append(f"{number} fetched from an unknown broker: not drawn.")
     return lines
 
 
@@ -132,7 +141,7 @@ def _sentence(group: str, topic: str, pairs: set[Pair]) -> str:
 
 
 def heaviest(found: Connections, most: int) -> tuple[list[str], list[str], str]:
-    """The consumers and brokers to draw where there are too many, and what to say of it."""
+    """The consumers and brokers to draw if there are too many, and a sentence on the others."""
     weight: dict[str, int] = {}
     for pair, partitions in found.partitions.items():
         for name in pair:

@@ -1,15 +1,15 @@
-"""Who fetched each partition and when; where two did at once; where nobody did.
+"""Who fetched each partition and when; splits, zombies and gaps.
 
-All of it is told by two kinds of event: "fetching" says when a member of a group begins
-and ceases to fetch a partition, "hosting" when a broker begins and ceases to serve one.
+Two kinds of event show it: "fetching" marks when a member of a group starts and stops
+fetching a partition, "hosting" when a broker starts and stops serving one.
 
-Three things can be amiss: two members have one partition at once (split ownership), one
-fetches whose session is dead (a zombie owner), or nobody does (a gap). A process that
-stands still fetches nothing, whatever it has begun.
+Three faults are possible: two members fetch one partition at once (split ownership), one
+fetches whose session is dead (a zombie owner), or no member does (a gap). A paused process
+fetches nothing, whatever it has started.
 
-What overlaps is decided by the order of the events and not by their times, as the judges
-of a run decide it: a member that begins one event before another ceases has overlapped
-with it, if only for a moment that took no time. A gap has to last.
+Overlaps are decided by the order of events and not by their times, as the judges of a run
+decide them: a member that starts one event before another stops has overlapped with it, even
+if for no time at all. A gap has a duration.
 """
 
 from __future__ import annotations
@@ -17,13 +17,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from model.asks import Partition
-from model.trace import Event, Trace
-from reports.spans import Span, SpanMaker
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import Event, Trace
+from watchkeeper.reports.facts.spans import Span, SpanMaker
 
 
 class Place(NamedTuple):
-    """A partition as one group sees it."""
+    """A partition as one group reads it."""
 
     group: str
     topic: str
@@ -31,11 +32,11 @@ class Place(NamedTuple):
 
 
 class Breach(NamedTuple):
-    """Members of a group fetched one partition at once, or one did without a live session."""
+    """Several members of a group fetched one partition, or one did without a live session."""
 
     members: tuple[str, ...]
     zombies: tuple[str, ...]
-    """Those who had no live session."""
+    """The members without a live session."""
     span: Span
 
     @property
@@ -50,10 +51,10 @@ def last_event(trace: Trace) -> Event | None:
 
 
 def fetched(trace: Trace) -> dict[Place, list[Span]]:
-    """Who fetched what: for each partition of each group, a span a member and a time."""
+    """Partition of a group -> a span for each member and time."""
     making: SpanMaker[tuple[Place, str]] = SpanMaker()
-    for event in trace.of_kind("fetching", "starts"):
-        if event.kind == "starts":
+    for event in trace.of_kind(EventKind.FETCHING, EventKind.STARTED):
+        if event.kind == EventKind.STARTED:
             _close_leftovers(making, event)
             continue
         key = (Place(event.group, event.topic, event.partition), event.node)
@@ -68,7 +69,7 @@ def fetched(trace: Trace) -> dict[Place, list[Span]]:
 
 
 def _close_leftovers(making: SpanMaker[tuple[Place, str]], event: Event) -> None:
-    """A process that starts fetches nothing, whatever its predecessor left unsaid."""
+    """Close the spans of a process that starts: it fetches nothing yet."""
     for place, node in making.open_keys():
         if node == event.node:
             making.end((place, node), event)
@@ -81,7 +82,7 @@ def _first(span: Span) -> int:
 def hosted(trace: Trace) -> dict[Partition, list[Span]]:
     """Which brokers served each partition, and when."""
     making: SpanMaker[tuple[Partition, str]] = SpanMaker()
-    for event in trace.of_kind("hosting"):
+    for event in trace.of_kind(EventKind.HOSTING):
         key = (Partition(event.topic, event.partition), event.node)
         if event.detail.get("does") == "begins":
             making.begin(key, event.node, event)
@@ -96,7 +97,7 @@ def hosted(trace: Trace) -> dict[Partition, list[Span]]:
 def cluster_of(name: str) -> str:
     """The cluster in the name of a broker or a server: `two` of `two:broker/0`.
 
-    Where a run has but one cluster, names are without it.
+    In a run with one cluster, names have no cluster.
     """
     return name.rpartition(":")[0]
 
@@ -105,21 +106,21 @@ def clusters(trace: Trace) -> dict[str, str]:
     """The cluster of each group: that of the servers its members connect to."""
     return {
         event.group: cluster_of(str(event.detail.get("at", "")))
-        for event in trace.of_kind("connected")
+        for event in trace.of_kind(EventKind.CONNECTED)
         if event.group
     }
 
 
 def within(hosts: Iterable[Span], cluster: str) -> list[Span]:
-    """Of those who serve a partition, the brokers of one cluster.
+    """The spans of the brokers of one cluster.
 
-    Two clusters may have topics of the same name, and then partitions of the same name.
+    Two clusters may have topics of one name, and then partitions of one name.
     """
-    return [one for one in hosts if cluster_of(one.what) == cluster]
+    return [host for host in hosts if cluster_of(host.what) == cluster]
 
 
 class Edge(NamedTuple):
-    """The moment at which a span begins or ends."""
+    """The moment at which a span starts or ends."""
 
     seq: int
     t_us: int
@@ -129,8 +130,8 @@ class Edge(NamedTuple):
 
 def edges(spans: Iterable[Span]) -> list[Edge]:
     """The beginnings and ends of spans in the order in which they happened."""
-    found = [Edge(one.first_seq, one.start_us, True, one.what) for one in spans]
-    found += [Edge(one.last_seq, one.end_us, False, one.what) for one in spans]
+    found = [Edge(span.first_seq, span.start_us, True, span.what) for span in spans]
+    found += [Edge(span.last_seq, span.end_us, False, span.what) for span in spans]
     return sorted(found, key=lambda edge: edge.seq)
 
 
@@ -139,11 +140,11 @@ def breaches(
     dead: Mapping[str, Sequence[Span]] | None = None,
     still: Mapping[str, Sequence[Span]] | None = None,
 ) -> list[Breach]:
-    """Where two or more fetched one partition at once, or one whose session was dead.
+    """The spans in which several members fetched one partition, or one whose session was dead.
 
-    `dead` says when members had no live session, `still` when they stood still. One that
-    stands still fetches nothing; while its session lives, it has its partition all the same.
-    There is a piece for each set of members and each state of their sessions.
+    `dead` holds the spans without a live session, `still` the pauses. A paused member fetches
+    nothing; while its session lives, it keeps its partition. There is one breach for each set of
+    members and each state of their sessions.
     """
     names = sorted({span.what for span in spans})
     sides = tuple(dict[str, None]() for _ in range(3))
@@ -159,8 +160,8 @@ def breaches(
         after = _crowd(*sides)
         if after != crowd:
             if crowd != NO_CROWD and edge.seq > since.seq:
-                piece = Span("", since.t_us, edge.t_us, since.seq, edge.seq)
-                found.append(Breach(*crowd, piece))
+                part = Span("", since.t_us, edge.t_us, since.seq, edge.seq)
+                found.append(Breach(*crowd, part))
             crowd, since = after, edge
     return found
 
@@ -179,30 +180,32 @@ def _move(side: dict[str, None], edge: Edge) -> None:
 def _crowd(
     fetching: Mapping[str, None], dead: Mapping[str, None], still: Mapping[str, None]
 ) -> Crowd:
-    """Who fetches, and who of them has no live session; nobody if that is as it should be."""
-    members = tuple(sorted(one for one in fetching if one not in dead or one not in still))
-    zombies = tuple(one for one in members if one in dead)
+    """The fetchers, and those without a live session; empty if there is no breach."""
+    members = tuple(
+        sorted(member for member in fetching if member not in dead or member not in still)
+    )
+    zombies = tuple(member for member in members if member in dead)
     return (members, zombies) if zombies or len(members) > 1 else NO_CROWD
 
 
 def zombie_windows(found: Iterable[Breach]) -> list[Span]:
-    """How long members went on fetching with a dead session, whatever they fetched."""
-    pieces = [one.span._replace(what=name) for one in found for name in one.zombies]
+    """The spans in which members fetched with a dead session, whatever they fetched."""
+    pieces = [window.span._replace(what=name) for window in found for name in window.zombies]
     windows: dict[str, list[Span]] = {}
-    for piece in sorted(pieces, key=_first):
-        own = windows.setdefault(piece.what, [])
-        if own and piece.first_seq <= own[-1].last_seq:
-            latest = max(own[-1], piece, key=lambda one: one.last_seq)
+    for part in sorted(pieces, key=_first):
+        own = windows.setdefault(part.what, [])
+        if own and part.first_seq <= own[-1].last_seq:
+            latest = max(own[-1], part, key=lambda span: span.last_seq)
             own[-1] = own[-1]._replace(end_us=latest.end_us, last_seq=latest.last_seq)
         else:
-            own.append(piece)
+            own.append(part)
     return [window for own in windows.values() for window in own]
 
 
 def divided(
     spans: Iterable[Span], still: Mapping[str, Sequence[Span]]
 ) -> tuple[list[Span], list[Span]]:
-    """Spans of members, as what they did while they ran and while they stood still."""
+    """The spans of members, split into running and paused."""
     running: list[Span] = []
     resting: list[Span] = []
     for span in spans:
@@ -214,7 +217,7 @@ def divided(
                 before = rest._replace(end_us=pause.start_us, last_seq=pause.first_seq)
                 running.append(before)
                 rest = rest._replace(start_us=pause.start_us, first_seq=pause.first_seq)
-            ends = min(rest, pause, key=lambda one: one.last_seq)
+            ends = min(rest, pause, key=lambda span: span.last_seq)
             resting.append(rest._replace(end_us=ends.end_us, last_seq=ends.last_seq))
             rest = rest._replace(start_us=ends.end_us, first_seq=ends.last_seq)
         if rest.first_seq < rest.last_seq or rest == span:
@@ -223,9 +226,9 @@ def divided(
 
 
 def gaps(spans: Sequence[Span], hosts: Sequence[Span], since: Span) -> list[Span]:
-    """Where, within `since`, a partition was served and nobody fetched it."""
-    tagged = [one._replace(what="fetched") for one in spans]
-    tagged += [one._replace(what="served") for one in hosts]
+    """The parts of `since` in which a partition was served and not fetched."""
+    tagged = [span._replace(what="fetched") for span in spans]
+    tagged += [host._replace(what="served") for host in hosts]
     tagged.append(since._replace(what="expected"))
     counts = {"fetched": 0, "served": 0, "expected": 0}
     opened: Edge | None = None

@@ -1,8 +1,8 @@
-"""How far groups were behind the ends of logs, in messages.
+"""The lag of groups behind the ends of logs, in messages.
 
-A log grows with what is stored, and is cut where a host has lost its end. A group stands
-behind what it was handed last. If it is handed something again it stands where that ends, so
-a lag that jumps up is something that is read once more.
+A log grows with each stored message, and is cut if a host has lost its end. A group's position
+follows the last delivery. If a message is delivered again the position moves back, so a lag
+that jumps up shows messages that are read again.
 """
 
 from __future__ import annotations
@@ -10,11 +10,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from typing import NamedTuple
 
-from model.asks import Partition
-from model.delivery import Lot
-from model.trace import Event, Trace
-from reports.intervals import cluster_of, clusters
-from reports.labels import natural
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.delivery.ledger import MessageRange
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import Event, Trace
+from watchkeeper.reports.facts.intervals import cluster_of, clusters
+from watchkeeper.reports.facts.names import natural
 
 
 class Read(NamedTuple):
@@ -25,70 +26,70 @@ class Read(NamedTuple):
 
 
 Steps = list[tuple[int, int]]
-"""Moments, and what is the case from each of them on."""
+"""Moments, and the value from each of them on."""
 
 
 class Stored:
-    """What lies in one log: how many messages lie before an offset."""
+    """The messages of one log, counted by offset."""
 
     def __init__(self) -> None:
         self._ends: list[int] = []
         self._counts: list[int] = []
-        self._lots: list[Lot] = []
+        self._ranges: list[MessageRange] = []
 
     @property
     def count(self) -> int:
         """How many messages there are."""
         return self._counts[-1] if self._counts else 0
 
-    def add(self, lot: Lot) -> None:
+    def add(self, appended: MessageRange) -> None:
         """Messages were appended."""
-        self._counts.append(self.count + lot.size)
-        self._ends.append(lot.to)
-        self._lots.append(lot)
+        self._counts.append(self.count + appended.size)
+        self._ends.append(appended.to)
+        self._ranges.append(appended)
 
     def cut(self, end: int) -> None:
-        """What lies behind an offset is gone."""
+        """Remove the messages behind an offset."""
         kept = bisect_right(self._ends, end)
-        torn = self._lots[kept : kept + 1]
-        for some in (self._ends, self._counts, self._lots):
-            del some[kept:]
-        for lot in torn:
-            rest = lot._replace(end=lot.before(end), to=end)
+        torn = self._ranges[kept : kept + 1]
+        for column in (self._ends, self._counts, self._ranges):
+            del column[kept:]
+        for cut in torn:
+            rest = cut._replace(end=cut.before(end), to=end)
             if rest.size:
                 self.add(rest)
 
     def before(self, offset: int) -> int:
-        """How many messages lie before an offset."""
-        whole = bisect_right(self._ends, offset)
-        count = self._counts[whole - 1] if whole else 0
-        if whole < len(self._lots):
-            lot = self._lots[whole]
-            count += lot.before(offset) - lot.first
+        """The number of messages before an offset."""
+        complete = bisect_right(self._ends, offset)
+        count = self._counts[complete - 1] if complete else 0
+        if complete < len(self._ranges):
+            part = self._ranges[complete]
+            count += part.before(offset) - part.first
         return count
 
 
 class _Following:
-    """What is known of logs and groups while a trace is read."""
+    """The state of logs and groups while a trace is read."""
 
     def __init__(self, home: dict[str, str]) -> None:
         self.home = home
         self.logs: dict[tuple[str, Partition], Stored] = {}
         self.places: dict[Read, int] = {}
         self.readers: dict[tuple[str, Partition], list[Read]] = {}
-        """The log of a partition -> who reads it."""
+        """The log of a partition -> its readers."""
         self.steps: dict[Read, Steps] = {}
 
     def take(self, event: Event) -> None:
         """Take an event into account."""
         partition = Partition(event.topic, event.partition)
-        if event.kind in ("stored", "opened"):
+        if event.kind in (EventKind.STORED, EventKind.LOG_OPENED):
             key = (cluster_of(event.node), partition)
             log = self.logs.setdefault(key, Stored())
-            if event.kind == "opened":
+            if event.kind == EventKind.LOG_OPENED:
                 log.cut(event.detail["end"])
-            for lot in event.detail.get("lots", ()):
-                log.add(Lot(*lot))
+            for row in event.detail.get("ranges", ()):
+                log.add(MessageRange(*row))
             for read in self.readers.get(key, ()):
                 self._step(read, event.t_us)
             return
@@ -114,20 +115,22 @@ class _Following:
 
 
 def _place(event: Event) -> int | None:
-    """Where a group stands by an event of one of its members, if it says so."""
-    if event.kind == "consumed":
-        lots = event.detail.get("lots", ())
-        return int(lots[-1][4]) if lots else None
+    """The position of a group after an event of a member; None if the event has none."""
+    if event.kind == EventKind.CONSUMED:
+        ranges = event.detail.get("ranges", ())
+        return int(ranges[-1][4]) if ranges else None
     return int(event.detail["to"])
 
 
 def lags(trace: Trace) -> dict[Read, Steps]:
-    """How far each group was behind in each partition, from when it stood somewhere."""
+    """The lag of each group in each partition, from its first position on."""
     following = _Following(clusters(trace))
-    for event in trace.of_kind("stored", "opened", "consumed", "offset reset"):
+    for event in trace.of_kind(
+        EventKind.STORED, EventKind.LOG_OPENED, EventKind.CONSUMED, EventKind.OFFSET_RESET
+    ):
         following.take(event)
     ordered = sorted(
-        following.steps, key=lambda one: (natural(one.group), *map(natural, one.partition))
+        following.steps, key=lambda read: (natural(read.group), *map(natural, read.partition))
     )
     return {read: following.steps[read] for read in ordered}
 

@@ -1,4 +1,4 @@
-"""What is known of messages by their producers and numbers, a range at a time."""
+"""Values of messages by producer and number, stored by ranges."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import Generic, TypeVar
 
-from model.ranges import Range, Ranges
+from watchkeeper.model.delivery.interval_set import Interval, IntervalSet
 
 V = TypeVar("V")
 
 
 class Numbered(Generic[V]):
-    """A value for each message; what is said of it first stays."""
+    """A value for each message; the first value of a message stays."""
 
     def __init__(self) -> None:
-        self._known: dict[str, Ranges] = {}
+        self._known: dict[str, IntervalSet] = {}
         self._starts: dict[str, list[int]] = {}
-        """Where the parts of a producer begin, in order; beside it, where they end, and what."""
+        """Starts of a producer's ranges, in order; the other lists hold ends and values."""
         self._parts: dict[str, list[tuple[int, V]]] = {}
 
-    def unknown(self, producer: str, first: int, end: int) -> list[Range]:
-        """Of which of these messages nothing was said."""
+    def unknown(self, producer: str, first: int, end: int) -> list[Interval]:
+        """The ranges of these messages that have no value."""
         known = self._known.get(producer)
         return known.missing(first, end) if known is not None else [(first, end)]
 
     def add(self, producer: str, first: int, end: int, value: V) -> None:
-        """Say something of messages."""
-        known = self._known.setdefault(producer, Ranges())
+        """Set the value of messages that have none."""
+        known = self._known.setdefault(producer, IntervalSet())
         starts = self._starts.setdefault(producer, [])
         parts = self._parts.setdefault(producer, [])
         for begin, until in known.missing(first, end):
@@ -37,7 +37,7 @@ class Numbered(Generic[V]):
             known.add(begin, until)
 
     def parts(self, producer: str, first: int, end: int) -> Iterator[tuple[int, V]]:
-        """What is known of messages: of so many of them this; nothing of the others."""
+        """The ranges of these messages that have a value, with it."""
         starts = self._starts.get(producer, [])
         for at in range(max(bisect_right(starts, first) - 1, 0), bisect_left(starts, end)):
             until, value = self._parts[producer][at]

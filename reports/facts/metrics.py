@@ -1,10 +1,10 @@
-"""What was told of the hosts of brokers: bytes at risk, and how often reads found their pages.
+"""The metrics of brokers' hosts: bytes at risk, and how often reads hit the pagecache.
 
-A broker tells of its host from time to time, and not where nothing has changed. So what was
-told last is the case until something else is told, or until the process ends.
+A broker reports the metrics of its host from time to time, if they have changed. So the last
+report holds until the next one, or until the process ends.
 
-A live broker whose kernel does not say which pages are in memory tells what was read, and not
-from where.
+A live broker whose kernel does not tell which pages are in memory reports only how much was
+read.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from model.trace import NOTHING, Event, Trace
-from reports.labels import natural
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import NOTHING, Event, Trace
+from watchkeeper.reports.facts.names import natural
 
 
 class Gauge(NamedTuple):
-    """How a host stood at one moment."""
+    """The metrics of a host at one moment."""
 
     t_us: int
     unflushed: int
@@ -27,13 +28,13 @@ class Gauge(NamedTuple):
     hit: int
     """Bytes that were wanted since the last time and were in the pagecache."""
     missed: int
-    """Bytes that were wanted and had to come from the disk."""
+    """Bytes read from the disk."""
     unknown: int
-    """Bytes that were wanted, and nobody knows where they came from."""
+    """Bytes read from an unknown source."""
 
 
 class Life(NamedTuple):
-    """What was told while one process of a broker ran, and until when it ran."""
+    """The reports of one process of a broker, and when it ended."""
 
     told: tuple[Gauge, ...]
     begins_us: int
@@ -41,28 +42,28 @@ class Life(NamedTuple):
 
 
 def gauges(trace: Trace) -> dict[str, list[Life]]:
-    """Broker -> what was told of its host, a process after the other."""
-    told: dict[str, list[list[Gauge]]] = {}
+    """Broker -> the reports of its processes, in order."""
+    gauges_of: dict[str, list[list[Gauge]]] = {}
     spans: dict[str, list[list[int]]] = {}
     before: dict[str, Event] = {}
-    for event in trace.of_kind("starts", "ends", "gauges"):
+    for event in trace.of_kind(EventKind.STARTED, EventKind.ENDED, EventKind.HOST_METRICS):
         name = event.node
-        if event.kind == "starts" or name not in told:
-            told.setdefault(name, []).append([])
+        if event.kind == EventKind.STARTED or name not in gauges_of:
+            gauges_of.setdefault(name, []).append([])
             spans.setdefault(name, []).append([event.t_us, trace.end_us])
-        if event.kind == "ends":
+        if event.kind == EventKind.ENDED:
             spans[name][-1][1] = event.t_us
-        elif event.kind == "gauges":
-            told[name][-1].append(_gauge(event, before.get(name)))
+        elif event.kind == EventKind.HOST_METRICS:
+            gauges_of[name][-1].append(_gauge(event, before.get(name)))
             spans[name][-1][1] = max(spans[name][-1][1], event.t_us)
             before[name] = event
     lives = {
         name: [
             Life(tuple(some), *span)
-            for some, span in zip(told[name], spans[name], strict=True)
+            for some, span in zip(gauges_of[name], spans[name], strict=True)
             if some
         ]
-        for name in sorted(told, key=natural)
+        for name in sorted(gauges_of, key=natural)
     }
     return {name: found for name, found in lives.items() if found}
 
@@ -78,16 +79,16 @@ def _gauge(event: Event, before: Event | None) -> Gauge:
 
 
 def at_risk(life: Life) -> tuple[tuple[int, int], ...]:
-    """Bytes at risk over one life: moments, and what is the case from each of them on.
+    """Bytes at risk during one process: moments, and the value from each of them on.
 
-    Where it was more between two looks, it is drawn as if that had been just before the
-    second: nothing shows as less than it was.
+    A maximum between two reports is drawn just before the second, so that no value appears
+    smaller than it was.
     """
     points: list[tuple[int, int]] = []
-    for one in life.told:
-        if one.most_unflushed > one.unflushed:
-            points.append((one.t_us, one.most_unflushed))
-        points.append((one.t_us, one.unflushed))
+    for gauge in life.told:
+        if gauge.most_unflushed > gauge.unflushed:
+            points.append((gauge.t_us, gauge.most_unflushed))
+        points.append((gauge.t_us, gauge.unflushed))
     return (*points, (life.ends_us, life.told[-1].unflushed))
 
 
@@ -100,28 +101,28 @@ class Risk(NamedTuple):
 
 def greatest_risk(lives: Sequence[Life]) -> Risk:
     """The most that was at risk on a host."""
-    found = [Risk(one.most_unflushed, -one.t_us) for life in lives for one in life.told]
+    found = [Risk(gauge.most_unflushed, -gauge.t_us) for life in lives for gauge in life.told]
     most = max(found, default=Risk(0, 0))
     return Risk(most.size_bytes, -most.t_us)
 
 
 def hit_share(lives: Sequence[Life]) -> tuple[float | None, int]:
-    """Which share of what was wanted was in memory, and how many bytes were wanted."""
-    told = [one for life in lives for one in life.told]
-    hit = sum(one.hit for one in told)
-    wanted = hit + sum(one.missed for one in told)
+    """The share of bytes found in memory, and the number of bytes read."""
+    gauges = [gauge for life in lives for gauge in life.told]
+    hit = sum(gauge.hit for gauge in gauges)
+    wanted = hit + sum(gauge.missed for gauge in gauges)
     return (hit / wanted if wanted else None), wanted
 
 
 def read_unknown(lives: Sequence[Life]) -> int:
-    """How many bytes were wanted of which nobody knows whether they were in memory."""
-    return sum(one.unknown for life in lives for one in life.told)
+    """The number of bytes read from an unknown source."""
+    return sum(gauge.unknown for life in lives for gauge in life.told)
 
 
 def hit_shares(lives: Sequence[Life], width_us: int) -> list[tuple[int, float]]:
-    """The same for each stretch of time in which something was wanted: its number, the share."""
+    """The same for each time slot with reads: slot number, share."""
     sums: dict[int, tuple[int, int]] = {}
-    for one in (one for life in lives for one in life.told):
-        hit, missed = sums.get(one.t_us // width_us, (0, 0))
-        sums[one.t_us // width_us] = (hit + one.hit, missed + one.missed)
+    for gauge in (gauge for life in lives for gauge in life.told):
+        hit, missed = sums.get(gauge.t_us // width_us, (0, 0))
+        sums[gauge.t_us // width_us] = (hit + gauge.hit, missed + gauge.missed)
     return [(at, hit / (hit + missed)) for at, (hit, missed) in sums.items() if hit + missed]

@@ -1,10 +1,9 @@
-"""Operations and watch firings of a run, put together from their two ends.
+"""Operations and watch firings of a run, joined from their two ends.
 
-A program asks for one thing at a time, so an answer belongs to the oldest open ask of the
-same process with the same word and purpose. What a process has asked and never heard of
-when it ends stays without an answer. A write also shows where it took effect: the
-"applied" or "refused" event, which is found by its zxid, or, where no answer told the
-zxid, as the latest that fits.
+A program has one request at a time, so a response belongs to the oldest open request of the
+same process with the same word and purpose. A request that is open when its process ends has
+no response. A write also shows where it took effect: the "applied" or "refused" event, found by
+its zxid, or, if no response carried the zxid, as the latest that matches.
 """
 
 from __future__ import annotations
@@ -14,16 +13,25 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from model import registry
-from model.errors import ConnectionLoss
-from model.trace import Event, Trace
+from watchkeeper.model.actor.errors import ConnectionLoss
+from watchkeeper.model.registry import paths
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import Event, Trace
 
 Outcome = Literal["ok", "error", "lost"]
 
-KINDS = ("starts", "ends", "connected", "suspended", "expired", "asks", "answers")
-ENDS_OF_CONNECTIONS = ("starts", "ends", "suspended", "expired")
+KINDS = (
+    EventKind.STARTED,
+    EventKind.ENDED,
+    EventKind.CONNECTED,
+    EventKind.SUSPENDED,
+    EventKind.EXPIRED,
+    EventKind.REQUEST,
+    EventKind.RESPONSE,
+)
+ENDS_OF_CONNECTIONS = (EventKind.STARTED, EventKind.ENDED, EventKind.SUSPENDED, EventKind.EXPIRED)
 TOGETHER_US = 500
-"""How soon after one firing another follows that is drawn together with it."""
+"""A firing that follows another within this time is drawn with it."""
 
 
 @dataclass(slots=True)
@@ -32,52 +40,52 @@ class Asked:
 
     ask: Event
     server: str
-    """Over whose connection it went; empty when there was none, so that it never left."""
+    """The server of its connection; empty if there was none, so that it was never sent."""
     answer: Event | None = None
     effects: list[Event] = field(default_factory=list)
     """The writes that it led to: as they took effect, or were refused."""
 
     @property
     def word(self) -> str:
-        """What was asked: create, get, multi, ..."""
+        """The word of the operation: create, get, multi, ..."""
         return str(self.ask.detail.get("op", ""))
 
     @property
     def purpose(self) -> str:
-        """What it was for."""
-        return str(self.ask.detail.get("for", ""))
+        """Its purpose."""
+        return str(self.ask.detail.get("purpose", ""))
 
     @property
     def error(self) -> str:
-        """The name of the error that it was answered with; empty if with none."""
+        """The name of its error; empty if there was none."""
         answer = self.answer.detail.get("answer") if self.answer is not None else None
         return str(answer["error"]) if isinstance(answer, Mapping) and "error" in answer else ""
 
     @property
     def outcome(self) -> Outcome:
-        """ok, error, or lost: nobody told whether it happened."""
+        """ok, error, or lost: its effect is unknown to the process."""
         if self.answer is None or self.error == ConnectionLoss.__name__:
             return "lost"
         return "error" if self.error else "ok"
 
 
 def operations(trace: Trace) -> list[Asked]:
-    """Every operation that was asked, in order."""
+    """Every operation, in the order of requests."""
     found: list[Asked] = []
     waiting: dict[str, list[Asked]] = {}
     connected_to: dict[str, str] = {}
     for event in trace.of_kind(*KINDS):
-        if event.kind == "asks":
+        if event.kind == EventKind.REQUEST:
             asked = Asked(event, connected_to.get(event.node, ""))
             found.append(asked)
             waiting.setdefault(event.node, []).append(asked)
-        elif event.kind == "answers":
+        elif event.kind == EventKind.RESPONSE:
             _answer(waiting.get(event.node, []), event)
-        elif event.kind == "connected":
+        elif event.kind == EventKind.CONNECTED:
             connected_to[event.node] = str(event.detail.get("at", ""))
         else:
             connected_to.pop(event.node, None)
-            if event.kind in ("starts", "ends"):
+            if event.kind in (EventKind.STARTED, EventKind.ENDED):
                 waiting.pop(event.node, None)
     return found
 
@@ -92,23 +100,23 @@ def _answer(waiting: list[Asked], event: Event) -> None:
 
 
 def _asks_for(event: Event) -> tuple[Any, Any]:
-    return event.detail.get("op"), event.detail.get("for")
+    return event.detail.get("op"), event.detail.get("purpose")
 
 
 # --- effects ---------------------------------------------------------------------------
 
 
 def attach_effects(asked: Iterable[Asked], effects: Iterable[Event]) -> list[Event]:
-    """Give each write that took effect, or was refused, to its operation.
+    """Attach each write's effect, or refusal, to its operation.
 
-    What is left over is returned: effects whose operations are not among these.
+    Returns the effects that are left: those of operations that are not among these.
     """
     by_zxid: dict[tuple[str, int], Asked] = {}
     by_node: dict[str, list[Asked]] = {}
-    for one in asked:
-        by_node.setdefault(one.ask.node, []).append(one)
-        if one.answer is not None and one.answer.zxid:
-            by_zxid[one.ask.node, one.answer.zxid] = one
+    for operation in asked:
+        by_node.setdefault(operation.ask.node, []).append(operation)
+        if operation.answer is not None and operation.answer.zxid:
+            by_zxid[operation.ask.node, operation.answer.zxid] = operation
     left_over = []
     for effect in effects:
         node = str(effect.detail.get("by", ""))
@@ -121,19 +129,19 @@ def attach_effects(asked: Iterable[Asked], effects: Iterable[Event]) -> list[Eve
 
 
 def _latest(candidates: Sequence[Asked], effect: Event) -> Asked | None:
-    """The latest operation before an effect that fits it and whose answer told no zxid."""
-    before = bisect(candidates, effect.seq, key=lambda one: one.ask.seq)
+    """The latest operation before an effect that matches it and whose response had no zxid."""
+    before = bisect(candidates, effect.seq, key=lambda operation: operation.ask.seq)
     for at in range(before - 1, -1, -1):
-        one = candidates[at]
-        told_zxid = one.answer is not None and one.answer.zxid
-        if not told_zxid and _fits(one.ask.detail, effect.detail):
-            return one
+        candidate = candidates[at]
+        told_zxid = candidate.answer is not None and candidate.answer.zxid
+        if not told_zxid and _fits(candidate.ask.detail, effect.detail):
+            return candidate
     return None
 
 
 def _fits(ask: Mapping[str, Any], effect: Mapping[str, Any]) -> bool:
     """Whether an operation, or one of a pipelined batch, may have had this effect."""
-    if ask.get("for") != effect.get("for"):
+    if ask.get("purpose") != effect.get("purpose"):
         return False
     if ask.get("op") == effect.get("op"):
         return ask.get("path") == effect.get("path") and ask.get("parts") == effect.get("parts")
@@ -146,15 +154,15 @@ def _fits(ask: Mapping[str, Any], effect: Mapping[str, Any]) -> bool:
 
 @dataclass(slots=True)
 class Firing:
-    """Watches that fired in one place, for one process and closely together."""
+    """Watches that fired on one server, for one process and within a short time."""
 
     fired: list[Event]
     heard: list[Event]
-    """As many as were heard of, or none: those that were not are apart."""
+    """The notifications of all of them, or of none: watches without one are apart."""
 
     @property
     def server(self) -> str:
-        """The server that told of them."""
+        """The server that sent them."""
         return str(self.fired[0].detail.get("at", ""))
 
 
@@ -162,11 +170,11 @@ def firings(trace: Trace) -> list[Firing]:
     """Every firing of a watch, in order; those that go together are put together."""
     pairs: list[Firing] = []
     under_way: dict[str, list[Firing]] = {}
-    for event in trace.of_kind("fires", "hears", *ENDS_OF_CONNECTIONS):
-        if event.kind == "fires":
+    for event in trace.of_kind(EventKind.WATCH_FIRED, EventKind.NOTIFIED, *ENDS_OF_CONNECTIONS):
+        if event.kind == EventKind.WATCH_FIRED:
             pairs.append(Firing([event], []))
             under_way.setdefault(event.node, []).append(pairs[-1])
-        elif event.kind == "hears":
+        elif event.kind == EventKind.NOTIFIED:
             _hear(under_way.get(event.node, []), event)
         else:
             under_way.pop(event.node, None)
@@ -186,15 +194,15 @@ def _news(event: Event) -> tuple[Any, Any]:
 
 
 def _together(pairs: Iterable[Firing]) -> list[Firing]:
-    """Put together what one server told one process of one place, shortly one after another.
+    """Join firings of one server, process and parent path that follow within a short time.
 
-    A rebalance of a thousand partitions makes thousands of firings, one for each owner.
+    A rebalance of a thousand partitions fires thousands of watches, one for each owner.
     """
     found: list[Firing] = []
     latest: dict[tuple[Any, ...], Firing] = {}
     for pair in pairs:
         fired = pair.fired[0]
-        place = registry.parent_of(str(fired.detail.get("path", "")))
+        place = paths.parent_of(str(fired.detail.get("path", "")))
         key = (fired.node, pair.server, fired.detail.get("what"), place, bool(pair.heard))
         before = latest.get(key)
         if before is not None and fired.t_us - before.fired[-1].t_us <= TOGETHER_US:

@@ -1,7 +1,6 @@
-"""What of a large run is drawn, and the sentence that says what is not.
+"""The selection of what is drawn of a large run, and the sentence on the rest.
 
-Nothing is ever left out silently: whoever chooses fewer than there are gets a sentence
-to put above the picture.
+Nothing is left out silently: a caller that draws less gets a sentence to put above the picture.
 """
 
 from __future__ import annotations
@@ -10,25 +9,25 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
-from model.verdicts import counted, seconds
-from reports.labels import listed
+from watchkeeper.model.properties.verdicts import counted, seconds
+from watchkeeper.reports.facts.names import listed
 
 T = TypeVar("T")
 
 
 class Weight(NamedTuple):
-    """What speaks for a row of a picture, and what it costs."""
+    """The urgency of a row of a picture, and its cost."""
 
     urgency: tuple[int, ...]
     """Compared as tuples are; the greatest is drawn first."""
     marks: int
-    """How many things have to be drawn for it."""
+    """The number of marks in it."""
 
 
 def choose_rows(weights: Sequence[Weight], *, most_rows: int, most_marks: int) -> list[int]:
-    """Choose rows, the most urgent first, until there is no room; they come in their order.
+    """Choose the most urgent rows that fit, and return them in their order.
 
-    Rows of equal urgency are taken from the top. One row is always taken.
+    Rows of equal urgency are taken from the top. At least one row is chosen.
     """
     by_urgency = sorted(range(len(weights)), key=lambda at: weights[at].urgency, reverse=True)
     kept: list[int] = []
@@ -44,7 +43,7 @@ def choose_rows(weights: Sequence[Weight], *, most_rows: int, most_marks: int) -
 def first_items(
     items: Sequence[T], most: int, *, noun: Callable[[T], str], at_us: Callable[[T], int]
 ) -> tuple[Sequence[T], str]:
-    """The first items in order of time, and what to say of the others."""
+    """The first items in order of time, and the sentence on the others."""
     if len(items) <= most:
         return items, ""
     missing = Counter(noun(item) for item in items[most:])

@@ -1,18 +1,18 @@
-"""The state of each process and of each ZooKeeper server through a run.
+"""The state of each process and of each ZooKeeper server during a run.
 
-A process is in exactly one state at a time. Where several things are true of it, the one
-that tells most counts: a process that stands still is paused whatever else it is, since it
-does nothing; one that runs is a *zombie* from the end of its session until it learns of it,
-whether it is connected or suspended meanwhile.
+A process is in exactly one state at a time. If several are true, the most important counts: a
+paused process is paused whatever else it is, since it does nothing; a running process is a
+*zombie* from the end of its session until it learns of it, connected or suspended.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from model.trace import Event, Trace
-from reports.intervals import last_event
-from reports.spans import Span, SpanMaker
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import Event, Trace
+from watchkeeper.reports.facts.intervals import last_event
+from watchkeeper.reports.facts.spans import Span, SpanMaker
 
 CONNECTED = "connected"
 SUSPENDED = "suspended"
@@ -24,38 +24,38 @@ LEFT_BEHIND = "process gone, session lives on"
 NOT_RUNNING = "not running"
 
 KINDS = (
-    "starts",
-    "ends",
-    "connected",
-    "suspended",
-    "expired",
-    "session expired",
-    "session closed",
-    "fault",
-    "fault ends",
+    EventKind.STARTED,
+    EventKind.ENDED,
+    EventKind.CONNECTED,
+    EventKind.SUSPENDED,
+    EventKind.EXPIRED,
+    EventKind.SESSION_EXPIRED,
+    EventKind.SESSION_CLOSED,
+    EventKind.FAULT,
+    EventKind.FAULT_ENDED,
 )
 
 UP = "up"
 LEADING = "leading"
 DOWN = "down"
-SERVER_KINDS = ("server", "leads", "leader lost")
+SERVER_KINDS = (EventKind.SERVER_STATE, EventKind.LEADER_ELECTED, EventKind.LEADER_LOST)
 
 
 @dataclass(slots=True)
 class Process:
-    """What is known of a process."""
+    """The known facts of a process."""
 
     runs: bool = False
     is_connected: bool = False
     paused_by: int | None = None
-    """The entry of the timeline that makes it stand still."""
+    """The timeline entry that pauses it."""
     session: int = 0
     """The session it believes to have."""
     has_dead_session: bool = False
 
     @property
     def state(self) -> str:
-        """The one word for it."""
+        """Its state, as one word."""
         if not self.runs:
             return LEFT_BEHIND if self.session and not self.has_dead_session else NOT_RUNNING
         if self.paused_by is not None:
@@ -68,7 +68,7 @@ class Process:
 
 
 class Processes:
-    """All processes at one moment of a run, moved on by one event at a time."""
+    """All processes at one moment of a run, advanced event by event."""
 
     def __init__(self) -> None:
         self.by_name: dict[str, Process] = {}
@@ -76,10 +76,10 @@ class Processes:
         """Sessions that the ensemble has ended, each with its node: numbers are per ensemble."""
 
     def take(self, event: Event) -> str:
-        """Take an event into account; the node whose state it may have changed."""
-        if event.kind in ("session expired", "session closed"):
+        """Process an event; return the node whose state it may have changed."""
+        if event.kind in (EventKind.SESSION_EXPIRED, EventKind.SESSION_CLOSED):
             return self._session_ends(event)
-        if event.kind == "starts":
+        if event.kind == EventKind.STARTED:
             self.by_name[event.node] = Process(runs=True)
         process = self.by_name.get(event.node)
         if process is not None:
@@ -89,23 +89,23 @@ class Processes:
     def _session_ends(self, event: Event) -> str:
         node = str(event.detail.get("by", ""))
         process = self.by_name.get(node)
-        if event.kind == "session expired":
+        if event.kind == EventKind.SESSION_EXPIRED:
             self._dead.add((node, event.session))
         if process is not None and process.session == event.session:
-            process.has_dead_session = event.kind == "session expired"
+            process.has_dead_session = event.kind == EventKind.SESSION_EXPIRED
             process.session = event.session if process.has_dead_session else 0
         return node
 
     def _change(self, process: Process, event: Event) -> None:
-        if event.kind == "ends":
+        if event.kind == EventKind.ENDED:
             process.runs = False
-        elif event.kind == "connected":
+        elif event.kind == EventKind.CONNECTED:
             process.is_connected = True
             process.session = event.session
             process.has_dead_session = (event.node, event.session) in self._dead
-        elif event.kind == "suspended":
+        elif event.kind == EventKind.SUSPENDED:
             process.is_connected = False
-        elif event.kind == "expired":
+        elif event.kind == EventKind.EXPIRED:
             process.is_connected = process.has_dead_session = False
             process.session = 0
         elif event.detail.get("verb") == "pause":
@@ -113,9 +113,9 @@ class Processes:
 
     def _pause(self, process: Process, event: Event) -> None:
         number = event.detail.get("number")
-        if event.kind == "fault" and process.paused_by is None:
+        if event.kind == EventKind.FAULT and process.paused_by is None:
             process.paused_by = number
-        elif event.kind == "fault ends" and process.paused_by == number:
+        elif event.kind == EventKind.FAULT_ENDED and process.paused_by == number:
             process.paused_by = None
 
 
@@ -131,10 +131,12 @@ def process_states(trace: Trace) -> dict[str, list[Span]]:
 
 
 def paused(trace: Trace) -> dict[str, list[Span]]:
-    """When each process stood still, and therefore fetched nothing."""
+    """The spans in which each process was paused, and fetched nothing."""
     processes = Processes()
     making: SpanMaker[str] = SpanMaker()
-    for event in trace.of_kind("starts", "ends", "fault", "fault ends"):
+    for event in trace.of_kind(
+        EventKind.STARTED, EventKind.ENDED, EventKind.FAULT, EventKind.FAULT_ENDED
+    ):
         name = processes.take(event)
         process = processes.by_name.get(name)
         if process is None:
@@ -147,19 +149,24 @@ def paused(trace: Trace) -> dict[str, list[Span]]:
 
 
 def without_session(trace: Trace) -> dict[str, list[Span]]:
-    """When the session that a process was last connected with was not alive.
+    """The spans in which the session of a process's last connection was dead.
 
-    Runs are judged by the same measure: a session that was opened and that its process has
-    not heard of yet does not make its older one any more alive.
+    Runs are judged by the same rule: a newer session that its process has not learned of does not
+    make the older one live.
     """
     making: SpanMaker[str] = SpanMaker()
     current: dict[str, int] = {}
     ended: set[tuple[str, int]] = set()
-    for event in trace.of_kind("starts", "connected", "session expired", "session closed"):
+    for event in trace.of_kind(
+        EventKind.STARTED,
+        EventKind.CONNECTED,
+        EventKind.SESSION_EXPIRED,
+        EventKind.SESSION_CLOSED,
+    ):
         node = event.node
-        if event.kind == "connected":
+        if event.kind == EventKind.CONNECTED:
             current[node] = event.session
-        elif event.kind == "starts":
+        elif event.kind == EventKind.STARTED:
             current.pop(node, None)
         else:
             node = str(event.detail.get("by", ""))
@@ -172,7 +179,7 @@ def without_session(trace: Trace) -> dict[str, list[Span]]:
 
 
 def server_states(trace: Trace) -> dict[str, list[Span]]:
-    """The states of the ZooKeeper servers, as far as the trace tells of them."""
+    """The states of the ZooKeeper servers, as far as the trace shows them."""
     making: SpanMaker[str] = SpanMaker()
     now: dict[str, str] = {}
     for event in trace.of_kind(*SERVER_KINDS):
@@ -183,9 +190,9 @@ def server_states(trace: Trace) -> dict[str, list[Span]]:
 
 
 def _server_state(event: Event, before: str) -> str:
-    if event.kind == "leads":
+    if event.kind == EventKind.LEADER_ELECTED:
         return LEADING
-    if event.kind == "leader lost":  # it may have lost that by going down
+    if event.kind == EventKind.LEADER_LOST:  # it may have lost that by going down
         return UP if before == LEADING else before
-    said = str(event.detail.get("state", UP))
-    return UP if said == "resumed" else said
+    state = str(event.detail.get("state", UP))
+    return UP if state == "resumed" else state

@@ -1,20 +1,20 @@
-"""Stretches of time in a run, and how they are put together from their two ends."""
+"""Spans of time in a run, and how they are joined from their two ends."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
 from typing import Generic, NamedTuple, TypeVar
 
-from model.trace import Event
+from watchkeeper.model.trace.trace import Event
 
 K = TypeVar("K", bound=Hashable)
 
 
 class Span(NamedTuple):
-    """A stretch of a run, from one event of its trace to another.
+    """A span of a run, from one event of its trace to another.
 
-    `last_seq` is the event that ended it, or the last of the trace. Events that happen at
-    one moment still have an order, so a span of no duration is possible.
+    `last_seq` is the event that ended it, or the last of the trace. Events of one moment are
+    still ordered, so a span may have no duration.
     """
 
     what: str
@@ -29,30 +29,30 @@ class Span(NamedTuple):
         return self.end_us - self.start_us
 
     def covers(self, other: Span) -> bool:
-        """Whether the other one lies within this one."""
+        """Whether the other span lies within this one."""
         return self.first_seq <= other.first_seq and other.last_seq <= self.last_seq
 
 
 class SpanMaker(Generic[K]):
-    """Spans that are found while a trace is read; each key has at most one open at a time."""
+    """Builds spans while a trace is read; each key has at most one open span."""
 
     def __init__(self) -> None:
         self.done: dict[K, list[Span]] = {}
         self._open: dict[K, tuple[str, Event]] = {}
 
     def begin(self, key: K, what: str, event: Event) -> None:
-        """A span begins, unless one of its key is open already."""
+        """Open a span, unless one of its key is open."""
         self._open.setdefault(key, (what, event))
 
     def end(self, key: K, event: Event) -> None:
-        """The open span of this key ends, if there is one."""
+        """Close the open span of this key, if there is one."""
         if key in self._open:
             what, began = self._open.pop(key)
             span = Span(what, began.t_us, event.t_us, began.seq, event.seq)
             self.done.setdefault(key, []).append(span)
 
     def change(self, key: K, what: str, event: Event) -> None:
-        """What is the case for this key is something else from now on, or the same still."""
+        """Close the span of this key and open another, unless its value is unchanged."""
         if key in self._open and self._open[key][0] != what:
             self.end(key, event)
         self.begin(key, what, event)

@@ -1,45 +1,51 @@
-"""How many messages, and bytes, passed each point of their way, a second.
+"""The throughput of messages and bytes at each point of their way, per second.
 
-The points are these. An application gives messages to its producer (*produced*); it is told
-that they are accepted (*acknowledged*: a broker of 0.7 says nothing, so nobody knows more); a
-broker appends them (*stored*); an application is handed them (*consumed*).
+The points: an application gives messages to its producer (*produced*); the producer
+acknowledges them (*acknowledged*: a broker of 0.7 sends no response, so nothing more is known);
+a broker appends them (*stored*); an application receives them (*consumed*).
 
-A message has as many bytes as it takes in a log. Of one that came into no log that is not
-known; it counts as much as the others of its topic do on average.
+The size of a message is its size in a log. A message that reached no log counts with the
+average of its topic.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from model.delivery import Lot
-from model.trace import Event, Trace
-from reports.numbered import Numbered
+from watchkeeper.model.delivery.ledger import MessageRange
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import Event, Trace
+from watchkeeper.reports.facts.message_ranges import Numbered
 
 POINTS = ("produced", "acknowledged", "stored", "consumed")
 
 
 class Flow(NamedTuple):
-    """What passed one point in each stretch of time."""
+    """The throughput at one point, in each time slot."""
 
     messages: tuple[int, ...]
     size_bytes: tuple[int, ...]
 
 
 class _Sizes:
-    """How many bytes messages take."""
+    """The sizes of messages in bytes."""
 
     def __init__(self, trace: Trace) -> None:
         self.of: Numbered[float] = Numbered()
         self._sums: dict[str, tuple[int, int]] = {}
-        for event in trace.of_kind("stored"):
-            for lot in (Lot(*one) for one in event.detail["lots"]):
-                self.of.add(lot.producer, lot.first, lot.end, (lot.to - lot.at) / lot.size)
+        for event in trace.of_kind(EventKind.STORED):
+            for stored in (MessageRange(*row) for row in event.detail["ranges"]):
+                self.of.add(
+                    stored.producer,
+                    stored.first,
+                    stored.end,
+                    (stored.to - stored.at) / stored.size,
+                )
                 count, size = self._sums.get(event.topic, (0, 0))
-                self._sums[event.topic] = (count + lot.size, size + lot.to - lot.at)
+                self._sums[event.topic] = (count + stored.size, size + stored.to - stored.at)
 
     def of_sent(self, event: Event) -> int:
-        """What messages take that were sent."""
+        """The size of sent messages."""
         detail = event.detail
         unknown: int = detail["end"] - detail["first"]
         size = 0.0
@@ -51,24 +57,28 @@ class _Sizes:
 
 
 def flows(trace: Trace, width_us: int) -> dict[str, Flow]:
-    """Point -> what passed it, in each stretch of so many microseconds."""
-    stretches = trace.end_us // width_us + 1
-    sums = {point: ([0] * stretches, [0] * stretches) for point in POINTS}
+    """Point -> its throughput, in time slots of so many microseconds."""
+    slots = trace.end_us // width_us + 1
+    sums = {point: ([0] * slots, [0] * slots) for point in POINTS}
     sizes = _Sizes(trace)
-    for event in trace.of_kind("sent", "stored", "consumed"):
+    for event in trace.of_kind(EventKind.SENT, EventKind.STORED, EventKind.CONSUMED):
         at = event.t_us // width_us
         for point, count, size in _passed(event, sizes):
             messages, size_bytes = sums[point]
             messages[at] += count
             size_bytes[at] += size
-    return {point: Flow(tuple(one), tuple(other)) for point, (one, other) in sums.items()}
+    return {
+        point: Flow(tuple(counts), tuple(sizes_bytes))
+        for point, (counts, sizes_bytes) in sums.items()
+    }
 
 
 def _passed(event: Event, sizes: _Sizes) -> list[tuple[str, int, int]]:
-    """Which points how much passed by an event."""
-    if event.kind != "sent":
-        lots = [Lot(*one) for one in event.detail["lots"]]
-        count, size = sum(lot.size for lot in lots), sum(lot.to - lot.at for lot in lots)
+    """Return the points that messages passed with an event, with their number and bytes."""
+    if event.kind != EventKind.SENT:
+        ranges = [MessageRange(*row) for row in event.detail["ranges"]]
+        count = sum(stored.size for stored in ranges)
+        size = sum(stored.to - stored.at for stored in ranges)
         return [(event.kind, count, size)]
     count = event.detail["end"] - event.detail["first"]
     size = sizes.of_sent(event)

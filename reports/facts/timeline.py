@@ -1,15 +1,16 @@
-"""What the timeline of a scenario did in a run: faults, changes and load."""
+"""The entries of a timeline that took place in a run: faults, changes and load."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from model.trace import Event, Trace
-from reports.intervals import last_event
-from reports.spans import Span, SpanMaker
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import Event, Trace
+from watchkeeper.reports.facts.intervals import last_event
+from watchkeeper.reports.facts.spans import Span, SpanMaker
 
-BEGINNINGS = ("fault", "change", "load")
-ENDS = ("fault ends", "load ends")
+BEGINNINGS = (EventKind.FAULT, EventKind.CHANGE, EventKind.LOAD)
+ENDS = (EventKind.FAULT_ENDED, EventKind.LOAD_ENDED)
 
 
 class Entry(NamedTuple):
@@ -21,15 +22,17 @@ class Entry(NamedTuple):
     target: str
     lasts: bool
     span: Span
+    found_target: bool = True
 
     @property
     def label(self) -> str:
-        """What it is in two words."""
-        return f"{self.verb} {self.target}".replace("_", " ")
+        """The entry in a few words."""
+        label = f"{self.verb} {self.target}".replace("_", " ")
+        return label if self.found_target else f"{label}: no target"
 
 
 def entries(trace: Trace) -> list[Entry]:
-    """What took place, in order. What is not undone lasts until the end of the trace."""
+    """The entries in order. One that is not undone lasts until the end of the trace."""
     making: SpanMaker[int] = SpanMaker()
     begun: dict[int, Event] = {}
     for event in trace.of_kind(*BEGINNINGS, *ENDS):
@@ -48,4 +51,7 @@ def entries(trace: Trace) -> list[Entry]:
 
 def _entry(event: Event, span: Span) -> Entry:
     verb = str(event.detail.get("verb", event.kind))
-    return Entry(event.kind, verb, event.node, bool(event.detail.get("lasts")), span)
+    found_target = "missed" not in event.detail
+    return Entry(
+        event.kind, verb, event.node, bool(event.detail.get("lasts")), span, found_target
+    )

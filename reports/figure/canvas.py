@@ -1,7 +1,7 @@
-"""A sheet of paper, measured in inches from its top left corner, on which pictures are drawn.
+"""A canvas for pictures, measured in inches from its top left corner.
 
-Pictures here are laid out row by row, so that their height follows from what is in them.
-With inches as the unit, text and rows fit each other whatever the size of the picture.
+Pictures are laid out row by row, so that the height follows from the content. With inches as
+the unit, text and rows match at every size.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 
-from model.trace import Header
-from reports import headings, palette
-from reports.labels import wrapped
-from reports.paper import (
+from watchkeeper.model.trace.trace import Header
+from watchkeeper.reports.figure import palette, title
+from watchkeeper.reports.figure.labels import wrapped
+from watchkeeper.reports.figure.page_size import (
     DPI,
     FAMILY,
     HEADING_SIZE,
@@ -50,7 +50,7 @@ def text_width(text: str, size: float, weight: str = "normal") -> float:
 
 
 class Sheet:
-    """An empty sheet, so many inches high."""
+    """An empty canvas of a height in inches."""
 
     def __init__(self, height: float) -> None:
         self.figure = Figure(figsize=(WIDTH, height), dpi=DPI, facecolor=palette.PAPER)
@@ -61,7 +61,7 @@ class Sheet:
         self.axes.set_axis_off()
 
     def text(self, x: float, y: float, text: str, **style: Any) -> None:
-        """Write a text whose left end, on its base line, is here; `$` has no meaning in it."""
+        """Write a text, left-aligned on its base line; `$` has no special meaning."""
         settings: dict[str, Any] = {
             "fontsize": 9,
             "va": "baseline",
@@ -102,14 +102,14 @@ class Sheet:
         self.axes.add_collection(LineCollection(list(lines), **settings), autolim=False)
 
     def heading(self, header: Header, lines: Sequence[str], *, left: float = MARGIN) -> None:
-        """Write of which run the picture is, and what is to be said of it."""
-        name = headings.title(header)
+        """Write the heading: the run, and the lines of text under it."""
+        name = title.title(header)
         self.text(left, 0.38, name, fontsize=TITLE_SIZE, fontweight="bold")
         beside = left + text_width(name, TITLE_SIZE, "bold") + 0.16
         self.text(
             beside,
             0.38,
-            headings.subtitle(header),
+            title.subtitle(header),
             fontsize=SUBTITLE_SIZE,
             color=palette.SOFT_INK,
         )
@@ -124,7 +124,7 @@ class Sheet:
 
 
 def in_lines(text: str, width: float = WIDTH - 2 * MARGIN) -> list[str]:
-    """What is said in a heading, in lines that fit on a sheet; none for no words."""
+    """A text in lines that fit on the canvas; empty for an empty text."""
     lines = wrapped(text, width, lambda some: text_width(some, HEADING_SIZE))
     return [line for line in lines if line]
 

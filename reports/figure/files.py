@@ -7,10 +7,10 @@ from pathlib import Path
 
 
 def write(path: Path, content: bytes) -> str:
-    """Write a file, and its name back.
+    """Write a file atomically, and return its name.
 
-    It is written under another name and renamed when it is whole, so that nobody who looks
-    into the folder meanwhile finds half a picture.
+    It is written under another name and then renamed, so that a reader never finds half a
+    picture.
     """
     unfinished = path.with_name(f".{path.name}-{os.getpid()}")
     try:

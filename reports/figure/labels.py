@@ -1,33 +1,24 @@
-"""Words in pictures: their order, their length, and how they keep out of each other's way."""
+"""Labels in pictures: their length, their lines, and where they do not overlap."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
 
-_DIGITS = re.compile(r"(\d+)")
 _BEFORE_UNIT = re.compile(r"(?<=\d) (?=m?s\b)")
 
 
-def natural(text: str) -> tuple[tuple[int, int, str], ...]:
-    """A key that sorts names with numbers in them as people do: 2 before 10."""
-    parts = _DIGITS.split(text)
-    return tuple(
-        (0, int(part), part) if at % 2 else (1, 0, part) for at, part in enumerate(parts) if part
-    )
-
-
 def shortened(text: str, most: int) -> str:
-    """A text of at most so many characters; what is cut shows as an ellipsis."""
+    """A text of at most so many characters; an ellipsis marks the cut."""
     return text if len(text) <= most else text[: max(most - 1, 0)] + "…"
 
 
 def levels(places: Sequence[tuple[float, float]], most: int) -> list[int | None]:
-    """Put flags on levels, so that neither cloths nor poles get in each other's way.
+    """Put flags on levels so that they do not overlap.
 
-    A flag's pole stands where its place begins and reaches from below up to its level; its
-    cloth reaches from there to where the place ends. So a flag has to fly above all whose
-    poles stand under its cloth. One that would have to fly too high gets no level (None).
+    A flag's pole stands at the start of its place and reaches up to its level; its cloth reaches
+    from there to the end of the place. So a flag flies above every flag whose pole stands under
+    its cloth. One that would fly too high gets no level (None).
     """
     found: list[int | None] = [None] * len(places)
     for at in sorted(range(len(places)), key=lambda at: (places[at][0], at), reverse=True):
@@ -42,17 +33,12 @@ def levels(places: Sequence[tuple[float, float]], most: int) -> list[int | None]
     return found
 
 
-def listed(words: Sequence[str]) -> str:
-    """Words as a sentence has them: a, b and c."""
-    return " and ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
-
-
 def free_place(
     begins: float, ends: float, width: float, taken: Sequence[tuple[float, float]]
 ) -> float | None:
-    """Where in a stretch a text of this width stands clear of what is taken, if anywhere.
+    """A free position for a text of this width within an interval; None if there is none.
 
-    What is taken comes in ascending order; a line is a stretch that ends where it begins.
+    Taken intervals come in ascending order; a line is an interval of no length.
     """
     at = begins
     for first, last in taken:

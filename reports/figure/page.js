@@ -1,7 +1,7 @@
 "use strict";
 
-// What all pages share: reading the data, making elements, showing what the pointer is on.
-// Whatever comes from the trace is put on the page as text, never as markup.
+// Shared by all pages: the data, making elements, and the tip of the mark under the pointer.
+// Everything from the trace is put on the page as text, never as markup.
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const stage = document.getElementById("stage");
@@ -44,14 +44,14 @@ function button(parent, text, does, title = "") {
   return made;
 }
 
-// --- what the pointer is on --------------------------------------------------------------
+// --- the tip of a mark -------------------------------------------------------------------
 
-// A mark says what it is by a function that gives [title, line, line, ...].
-const told = new WeakMap();
+// The tip of each mark is a function that returns [title, line, line, ...].
+const tips = new WeakMap();
 
-function tell(mark, lines) {
+function describe(mark, lines) {
   mark.setAttribute("data-tip", "");
-  told.set(mark, lines);
+  tips.set(mark, lines);
   return mark;
 }
 
@@ -59,7 +59,7 @@ function showTip(event) {
   const mark = event.target.closest ? event.target.closest("[data-tip]") : null;
   tip.hidden = !mark;
   if (!mark) return;
-  const [title, ...lines] = told.get(mark)();
+  const [title, ...lines] = tips.get(mark)();
   tip.replaceChildren();
   make(tip, "b", {}, title);
   for (const line of lines) make(make(tip, "div"), line.startsWith("#") ? "i" : "span", {}, line);

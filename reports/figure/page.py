@@ -1,9 +1,8 @@
-"""HTML pages that need nothing but themselves: no network, no other file.
+"""HTML pages that need no network and no other file.
 
-Style and scripts stand in files of this package and are put into the page when it is
-written. What comes from the trace reaches a page in two ways only: as escaped text in its
-head, and as JSON that its script reads and puts on the page as text. A policy in the page
-forbids it to load anything, whatever it may hold.
+Styles and scripts are files of this package and are copied into the page. Content from the
+trace reaches a page in two ways only: as escaped text in its head, and as JSON that its script
+shows as text. A content security policy in the page forbids it to load anything.
 """
 
 from __future__ import annotations
@@ -60,34 +59,34 @@ def page(
     data: Any,
     styles: Sequence[str] = (),
 ) -> bytes:
-    """A page: a heading, a banner if something is left out, and the picture.
+    """Render a page: a heading, a banner if something is left out, and the picture.
 
-    `scripts` and `styles` are the names of the page's own files in this package, `data` what
-    they draw.
+    `scripts` and `styles` are the page's own files, by their paths in `watchkeeper.reports`; the
+    scripts draw `data`.
     """
     text = TEMPLATE.format(
         policy=POLICY,
         name=escape(title),
         subtitle=escape(subtitle),
         what=escape(what),
-        style="\n".join(_resource(name) for name in ("page.css", *styles)),
+        style="\n".join(_resource(name) for name in ("figure/page.css", *styles)),
         lines="\n".join(_paragraphs(lines, banner)),
         data=embedded(data),
-        script="\n".join(_resource(name) for name in ("page.js", *scripts)),
+        script="\n".join(_resource(name) for name in ("figure/page.js", *scripts)),
     )
     return text.encode()
 
 
 def embedded(data: Any) -> str:
-    """Data as JSON that can stand in a page and cannot end the element it stands in."""
+    """Data as JSON that cannot end the element that it stands in."""
     return _ENCODER.encode(data).decode().translate(_IN_SCRIPTS)
 
 
 def _paragraphs(lines: Sequence[str], banner: str) -> list[str]:
-    said = [f"<p>{escape(line)}</p>" for line in lines if line]
-    return said + ([f'<p class="banner">{escape(banner)}</p>'] if banner else [])
+    paragraphs = [f"<p>{escape(line)}</p>" for line in lines if line]
+    return paragraphs + ([f'<p class="banner">{escape(banner)}</p>'] if banner else [])
 
 
 @cache
 def _resource(name: str) -> str:
-    return files("reports").joinpath(name).read_text(encoding="utf-8")
+    return files("watchkeeper.reports").joinpath(name).read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The size of the paper that images are drawn on, in inches, and of what is written on it."""
+"""The size of the canvas for images, in inches, and of the text on it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ MARGIN = 0.3
 DPI = 160
 POINTS_AN_INCH = 72.0
 FAMILY = "DejaVu Sans"
-"""It comes with matplotlib, so a picture is the same on every machine."""
+"""It ships with matplotlib, so a picture is the same on every machine."""
 
 TITLE_SIZE = 14.0
 SUBTITLE_SIZE = 10.0

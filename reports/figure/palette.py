@@ -1,17 +1,16 @@
 """The colours of all pictures.
 
-A consumer has the same colour in every picture of a trace: members are put in their
-natural order and take the colours in turn. The seven hues, and the red of breaches, can
-be told apart by people who lack one kind of cone; a test measures it. Where there are
-more members than hues, darker and lighter shades follow, then the same colours with a
-stripe along the bar, and with two; labels have to help.
+A consumer has the same colour in every picture of a trace: members in natural order take the
+colours in turn. People who lack one kind of cone can distinguish the seven hues and the red of
+breaches; a test measures it. If there are more members than hues, darker and lighter shades
+follow, then the same colours with one stripe along the bar, and with two; labels help.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from reports.labels import natural
+from watchkeeper.reports.facts.names import natural
 
 HUES = ("#2f66b3", "#f8c574", "#2b8a66", "#7fd0f2", "#70407a", "#a8b52c", "#b397ea")
 
@@ -33,13 +32,13 @@ _SHADES = ((0.0, 0), (0.36, 0), (0.45, 255))
 """How far towards which grey each round of hues is moved."""
 COLOURS = len(HUES) * len(_SHADES)
 STRIPES_AT = (0.68, 0.2)
-"""Where along the height of a bar its first and its second stripe begin."""
+"""The position of the first and second stripe, as shares of a bar's height."""
 STRIPE = 0.12
 """How much of the height a stripe takes."""
 LOOKS = COLOURS * (len(STRIPES_AT) + 1)
-"""How many consumers look different from each other."""
+"""The number of consumers that look different from each other."""
 PALE = 0.32
-"""How much of its colour what stands still has left."""
+"""The share of colour that is left for a paused process."""
 
 
 def consumer_colours(names: Iterable[str]) -> dict[str, str]:
@@ -66,11 +65,11 @@ def channels(colour: str) -> tuple[int, int, int]:
 
 def blend(colour: str, grey: int, share: float) -> str:
     """A colour moved by this share towards a grey (0 black, 255 white)."""
-    mixed = (round(one + (grey - one) * share) for one in channels(colour))
-    return "#" + "".join(f"{one:02x}" for one in mixed)
+    mixed = (round(channel + (grey - channel) * share) for channel in channels(colour))
+    return "#" + "".join(f"{channel:02x}" for channel in mixed)
 
 
 def text_on(colour: str) -> str:
-    """The colour of text that can be read on this one."""
+    """The colour of readable text on this colour."""
     red, green, blue = channels(colour)
     return INK if red * 299 + green * 587 + blue * 114 > 140_000 else PAPER

@@ -1,20 +1,21 @@
-"""What every panel shows whatever is in it: seconds along the bottom, and the timeline."""
+"""The parts that every panel has: the axis of seconds, and the timeline."""
 
 from __future__ import annotations
 
-from reports import palette
-from reports.panels import LABEL_STEP, Label, Panel
-from reports.paper import LABEL_SIZE
-from reports.sheet import Line, Sheet, text_width
-from reports.ticks import tick_text, ticks_us
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.reports.figure import palette
+from watchkeeper.reports.figure.axis_ticks import tick_text, ticks_us
+from watchkeeper.reports.figure.canvas import Line, Sheet, text_width
+from watchkeeper.reports.figure.page_size import LABEL_SIZE
+from watchkeeper.reports.figure.panels import LABEL_STEP, Label, Panel
 
 INCHES_A_TICK = 0.5
 MOST_PLAIN_ENTRIES = 15
-"""With more entries in the timeline, their lines are thin and their ends have none."""
+"""With more entries in the timeline, their lines are thin and their ends unmarked."""
 
 
 def draw_seconds(sheet: Sheet, panel: Panel, top: float, bottom: float) -> None:
-    """Seconds along the bottom, and a thin line through everything at each number."""
+    """Draw seconds along the bottom, and a thin grid line at each number."""
     longest = text_width(tick_text(panel.to_us), LABEL_SIZE)
     most = int((panel.right - panel.left) / max(INCHES_A_TICK, 1.6 * longest))
     ticks = ticks_us(panel.to_us, most, panel.from_us)
@@ -29,7 +30,7 @@ def draw_seconds(sheet: Sheet, panel: Panel, top: float, bottom: float) -> None:
 
 
 def draw_entries(sheet: Sheet, panel: Panel, top: float, bottom: float) -> None:
-    """The timeline of a panel, through everything in it."""
+    """Draw the timeline of a panel across all its rows."""
     is_crowded = len(panel.labels) > MOST_PLAIN_ENTRIES
     for label in panel.labels:
         _entry(sheet, panel, label, (top, bottom), is_crowded)
@@ -38,12 +39,12 @@ def draw_entries(sheet: Sheet, panel: Panel, top: float, bottom: float) -> None:
 def _entry(
     sheet: Sheet, panel: Panel, label: Label, between: tuple[float, float], is_crowded: bool
 ) -> None:
-    """Faults and changes, through everything: a band for what lasts, a line for a moment."""
+    """Draw faults and changes across all rows: a band for a span, a line for a moment."""
     entry = label.entry
     top, bottom = between
     begins, ends = panel.extent(entry.span) or (panel.left, panel.left)
     above = top + 0.02 - LABEL_STEP * (label.level or 0)
-    is_fault = entry.kind == "fault"
+    is_fault = entry.kind == EventKind.FAULT
     edges: list[Line] = []
     if entry.span.start_us >= panel.from_us:
         edges.append(((begins, above), (begins, bottom)))
@@ -52,7 +53,7 @@ def _entry(
         sheet.boxes([band], palette.FAULT, alpha=0.13, zorder=5)
     if entry.lasts and not is_crowded and entry.span.end_us <= panel.to_us:
         edges.append(((ends, top), (ends, bottom)))
-    if not is_crowded:  # light around the lines, so that they can be seen on dark bars
+    if not is_crowded:  # a light outline keeps the lines visible on dark bars
         sheet.lines(edges, palette.PAPER, linewidths=2.0, alpha=0.6, zorder=6)
     colour = palette.FAULT if is_fault else palette.GAP
     dashes = (0, (4, 2)) if is_fault else (0, (1, 2))

@@ -9,20 +9,20 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from reports.labels import levels
-from reports.paper import WIDTH
-from reports.spans import Span
-from reports.timeline import Entry
+from watchkeeper.reports.facts.spans import Span
+from watchkeeper.reports.facts.timeline import Entry
+from watchkeeper.reports.figure.labels import levels
+from watchkeeper.reports.figure.page_size import WIDTH
 
 RIGHT = 0.35
 LATE = 0.86
-"""What begins later in a panel has its label in the right margin."""
+"""An entry that starts later in a panel has its label in the right margin."""
 LABEL_LEVELS = 7
 LABEL_STEP = 0.18
 
 
 class Label(NamedTuple):
-    """An entry of the timeline, and the level of its label; None where it has none."""
+    """An entry of the timeline, and the level of its label; None if it has no label."""
 
     entry: Entry
     level: int | None
@@ -30,7 +30,7 @@ class Label(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """The run, or a part of it, and where that stands between left and right."""
+    """The run, or a part of it, between a left and a right position."""
 
     left: float
     right: float
@@ -45,17 +45,17 @@ class Panel:
 
     @property
     def lines(self) -> list[float]:
-        """Where lines of the timeline go through everything."""
+        """The positions of the timeline's lines."""
         spans = [label.entry.span for label in self.labels]
-        moments = {at for one in spans for at in (one.start_us, one.end_us)}
+        moments = {at for span in spans for at in (span.start_us, span.end_us)}
         return sorted(self.x(at) for at in moments if self.from_us <= at <= self.to_us)
 
     def x(self, at_us: int) -> float:
-        """Where a moment of the run stands."""
+        """The position of a moment of the run."""
         return self.left + (at_us - self.from_us) * self.inches_a_us
 
     def extent(self, span: Span, thinnest: float = 0) -> tuple[float, float] | None:
-        """Where what is shown of a span begins and ends; None where nothing of it is shown."""
+        """The start and end of the visible part of a span; None if none of it is visible."""
         if span.end_us < self.from_us or span.start_us > self.to_us:
             return None
         begins = self.x(max(span.start_us, self.from_us))
@@ -65,34 +65,38 @@ class Panel:
 def right_end(
     entries: Iterable[Entry], from_us: int, to_us: int, width_of: Callable[[str], float]
 ) -> float:
-    """Where panels end, so that the labels of what begins late have room beside them."""
+    """The right end of panels that leaves room for labels in the margin."""
     late_us = from_us + LATE * (to_us - from_us)
-    late = [one.label for one in entries if late_us < one.span.start_us <= to_us]
+    late = [entry.label for entry in entries if late_us < entry.span.start_us <= to_us]
     return WIDTH - max([RIGHT, *(width_of(label) for label in late)])
 
 
 def highest(panels: Iterable[Panel]) -> float:
-    """What the labels of all panels take above them."""
-    used = [one.level + 1 for panel in panels for one in panel.labels if one.level is not None]
+    """The height of the labels above all panels."""
+    used = [
+        label.level + 1 for panel in panels for label in panel.labels if label.level is not None
+    ]
     return LABEL_STEP * max(used, default=0)
 
 
 def labelled(
     entries: Sequence[Entry], panels: Sequence[Panel], width_of: Callable[[str], float]
 ) -> tuple[tuple[Panel, ...], int]:
-    """Give panels the entries they show, and those that begin there a label; who has none.
+    """Give panels their entries and labels; also return the number of entries without a label.
 
-    Labels stand at the beginning of what they name, on as many levels as they need.
+    A label stands at the start of its entry, on as many levels as needed.
     """
-    shown = [(panel, one) for panel in panels for one in entries if panel.extent(one.span)]
-    beginning = [(panel, one) for panel, one in shown if one.span.start_us >= panel.from_us]
+    shown = [(panel, entry) for panel in panels for entry in entries if panel.extent(entry.span)]
+    beginning = [(panel, entry) for panel, entry in shown if entry.span.start_us >= panel.from_us]
     places = []
-    for panel, one in beginning:
-        begins = panel.x(one.span.start_us)
-        places.append((begins, begins + width_of(one.label) + 0.15))
+    for panel, entry in beginning:
+        begins = panel.x(entry.span.start_us)
+        places.append((begins, begins + width_of(entry.label) + 0.15))
     found = levels(places, LABEL_LEVELS)
     level_of = dict(zip(beginning, found, strict=True))
     labels: dict[Panel, list[Label]] = {panel: [] for panel in panels}
-    for panel, one in shown:
-        labels[panel].append(Label(one, level_of.get((panel, one))))
-    return tuple(replace(one, labels=tuple(labels[one])) for one in panels), found.count(None)
+    for panel, entry in shown:
+        labels[panel].append(Label(entry, level_of.get((panel, entry))))
+    return tuple(replace(panel, labels=tuple(labels[panel])) for panel in panels), found.count(
+        None
+    )

@@ -1,7 +1,7 @@
-"""What the picture of messages shows: charts, one below the other, over one axis of time.
+"""The charts of the picture of messages, one below the other over one axis of time.
 
-Nothing here is drawn. A chart knows its lines as points, its numbers along the side and what
-it is called; images and pages draw the same charts.
+Nothing is drawn here. A chart has its lines as points, its axis and its name; images and pages
+draw the same charts.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from itertools import pairwise
 from math import ceil, floor, log10
 from typing import NamedTuple, TypeVar
 
-from model.verdicts import duration
-from reports import palette
-from reports.gauges import at_risk, greatest_risk, hit_shares
-from reports.lags import greatest
-from reports.latencies import over_time, quantiles
-from reports.message_path import MessagePath, losses
-from reports.palette import consumer_colours
-from reports.ticks import step_us, tick_text
+from watchkeeper.model.properties.verdicts import duration
+from watchkeeper.reports.facts.lags import greatest
+from watchkeeper.reports.facts.latencies import over_time, quantiles
+from watchkeeper.reports.facts.metrics import at_risk, greatest_risk, hit_shares
+from watchkeeper.reports.figure import palette
+from watchkeeper.reports.figure.axis_ticks import step_us, tick_text
+from watchkeeper.reports.figure.palette import consumer_colours
+from watchkeeper.reports.messages.message_path import MessagePath, losses
 
 K = TypeVar("K")
 Point = tuple[int, float]
 """A moment and a value."""
 Piece = tuple[Point, ...]
-"""Points that are joined; what is the case from each of them on stays so until the next."""
+"""Points that are joined; the value of a point holds until the next one."""
 
 LOOKED_EVERY_US = 300_000
-"""In every stretch that is longer than this, brokers have told of their hosts, if they had to."""
+"""Brokers report metrics of their hosts at least this often, if they have changed."""
 MOST_LINES = 8
-"""How many lines a chart has at most; those that come highest are drawn."""
+"""The greatest number of lines in a chart; the highest ones are drawn."""
 MOST_TICKS = 4
 ROOM_ABOVE = 1.08
 FLOW_COLOURS = {
@@ -42,13 +42,13 @@ FLOW_COLOURS = {
 BYTES = ((1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB"), (1, "bytes"))
 TIMES = ((1_000_000, "s"), (1_000, "ms"), (1, "us"))
 CHANGES_A_STRETCH = 3
-"""A line that changes more often in those stretches in which it does would be a blot."""
+"""A line with more changes in a time slot would be illegible."""
 STEPS_A_UNIT = 1_000
 """How finely the numbers of an axis can be divided."""
 DASHES = ("solid", "dashed", "dotted")
 QUANTILE_NAMES = ("half", "99 of 100", "all")
 LEAST_LATENCY_US = 100
-"""What is quicker is drawn as if it took so long, on an axis that has no 0."""
+"""Smaller latencies are drawn as this one, on an axis without 0."""
 
 
 class Line(NamedTuple):
@@ -87,7 +87,7 @@ class Chart:
     """A value as words."""
 
     def share(self, value: float) -> float:
-        """How far up a value stands: 0 at the bottom, 1 at the top."""
+        """The height of a value: 0 at the bottom, 1 at the top."""
         if self.is_logarithmic:
             value = max(value, self.bottom)
             return log10(value / self.bottom) / log10(self.top / self.bottom)
@@ -97,7 +97,7 @@ class Chart:
 def charts(path: MessagePath, *, most_changes: int = CHANGES_A_STRETCH) -> list[Chart]:
     """Every chart of a run that has something to show.
 
-    What changes more often than that in a stretch of time is drawn as what it was at most.
+    A line that changes more often in a time slot is drawn as the maximum of each slot.
     """
     found = [
         _messages(path),
@@ -128,7 +128,7 @@ def _bytes(path: MessagePath) -> Chart:
 def _flow(
     title: str, path: MessagePath, values: Mapping[str, Sequence[int]], scale: int
 ) -> Chart:
-    """What passed each point a second; the last stretch may be shorter than the others."""
+    """The throughput at each point per second; the last time slot may be shorter."""
     lines = []
     for name, sums in values.items():
         stretches = []
@@ -145,7 +145,7 @@ def _flow(
 def _stepped(
     stretches: Iterable[tuple[int, float]], path: MessagePath, width_us: int = 0
 ) -> tuple[Piece, ...]:
-    """Values of stretches of time; those that follow one another are one piece."""
+    """The values of time slots; consecutive slots form one polyline."""
     width_us = width_us or path.width_us
     pieces: list[list[Point]] = []
     for at, value in stretches:
@@ -155,7 +155,7 @@ def _stepped(
         else:
             pieces.append([(begins, value)])
         pieces[-1].append((ends, value))
-    return tuple(tuple(piece) for piece in pieces)
+    return tuple(tuple(points) for points in pieces)
 
 
 # --- brokers ---------------------------------------------------------------------------
@@ -224,9 +224,10 @@ def _latencies(path: MessagePath) -> Chart:
     for group in kept:
         found = over_time(path.latencies[group], path.width_us)
         for at, name in enumerate(QUANTILE_NAMES):
-            values = [(stretch, max(some[at], LEAST_LATENCY_US)) for stretch, some in found]
-            said = f"{name} of {group}" if at == len(QUANTILE_NAMES) - 1 else name
-            lines.append(Line(said, colours[group], _stepped(values, path), DASHES[at]))
+            values = [(at_us, max(some[at], LEAST_LATENCY_US)) for at_us, some in found]
+            lines.append(
+                Line(f"{group}: {name}", colours[group], _stepped(values, path), DASHES[at])
+            )
     chart = _logarithmic("latency, sent to consumed", lines)
     return replace(chart, left_out=(len(path.latencies) - len(kept)) * len(QUANTILE_NAMES))
 
@@ -237,25 +238,25 @@ def _latencies(path: MessagePath) -> Chart:
 def _readable(
     pieces: Mapping[K, tuple[Piece, ...]], path: MessagePath, most_changes: int
 ) -> tuple[dict[K, tuple[Piece, ...]], str]:
-    """Lines as they are, or, where they change too often to be read, what each was at most."""
+    """The lines themselves, or their maxima if they change too often to be read."""
     if not any(_is_restless(some, path.width_us, most_changes) for some in pieces.values()):
         return dict(pieces), ""
     most = {
-        name: tuple(part for piece in some for part in _at_most(piece, path))
+        name: tuple(part for points in some for part in _at_most(points, path))
         for name, some in pieces.items()
     }
     return most, f" (most in {tick_text(path.width_us)} s)"
 
 
 def _is_restless(pieces: tuple[Piece, ...], width_us: int, most_changes: int) -> bool:
-    moments = [t_us for piece in pieces for t_us, _ in piece]
+    moments = [t_us for points in pieces for t_us, _ in points]
     return len(moments) > most_changes * len({at // width_us for at in moments})
 
 
-def _at_most(piece: Piece, path: MessagePath) -> tuple[Piece, ...]:
-    """The highest value in each stretch of time."""
+def _at_most(points: Piece, path: MessagePath) -> tuple[Piece, ...]:
+    """The maximum of each time slot."""
     highest: dict[int, float] = {}
-    for (begins, value), (ends, _) in pairwise((*piece, piece[-1])):
+    for (begins, value), (ends, _) in pairwise((*points, points[-1])):
         for at in range(begins // path.width_us, ends // path.width_us + 1):
             highest[at] = max(value, highest.get(at, value))
     return _stepped(sorted(highest.items()), path)
@@ -265,24 +266,24 @@ def _at_most(piece: Piece, path: MessagePath) -> tuple[Piece, ...]:
 
 
 def _highest(names: Iterable[K], height: Callable[[K], float], most: int = MOST_LINES) -> list[K]:
-    """Those that come highest, in the order in which they were."""
+    """The highest ones, in their order."""
     ordered = list(names)
     chosen = sorted(ordered, key=lambda name: -height(name))[:most]
     return [name for name in ordered if name in chosen]
 
 
 def _unit(most_bytes: int) -> tuple[int, str]:
-    """The unit in which so many bytes are told, and how many bytes it has."""
-    return next(one for one in BYTES if most_bytes >= one[0] or one[0] == 1)
+    """The unit for a number of bytes, and its size."""
+    return next(unit for unit in BYTES if most_bytes >= unit[0] or unit[0] == 1)
 
 
 def _linear(title: str, lines: Iterable[Line], scale: int, *, left_out: int = 0) -> Chart:
-    """A chart with an axis from 0 on, whose numbers are so many times less than the values."""
+    """A chart with an axis from 0, whose numbers are the values divided by `scale`."""
     drawn = tuple(line for line in lines if line.pieces)
     most = max(_values(drawn), default=0)
     step = step_us(max(round(most * STEPS_A_UNIT / scale), 1), MOST_TICKS) / STEPS_A_UNIT
     numbers = [step * at for at in range(max(floor(most / scale / step), 1) + 1)]
-    ticks = tuple((one * scale, f"{one:,.10g}") for one in numbers)
+    ticks = tuple((number * scale, f"{number:,.10g}") for number in numbers)
     top = max(most, step * scale) * ROOM_ABOVE
     return Chart(title, drawn, 0, top, ticks, left_out=left_out)
 
@@ -302,7 +303,7 @@ def _took(us: float) -> str:
 
 
 def _values(lines: Iterable[Line]) -> list[float]:
-    return [value for line in lines for piece in line.pieces for _, value in piece]
+    return [value for line in lines for points in line.pieces for _, value in points]
 
 
 def duration_text(us: int) -> str:

@@ -5,18 +5,19 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from model.trace import Trace
-from reports import headings, palette
-from reports.charts import Chart, Line, charts
-from reports.files import write
-from reports.message_path import MessagePath, message_path, numbers
-from reports.page import page
-from reports.timeline import Entry
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import Trace
+from watchkeeper.reports.facts.timeline import Entry
+from watchkeeper.reports.figure import palette, title
+from watchkeeper.reports.figure.files import write
+from watchkeeper.reports.figure.page import page
+from watchkeeper.reports.messages.charts import Chart, Line, charts
+from watchkeeper.reports.messages.message_path import MessagePath, message_path, numbers
 
 NAME = "messages.html"
 
 MOST_CHANGES = 50
-"""A page can be looked into, so its lines may change this often in a stretch of time."""
+"""A page can be zoomed, so its lines may change this often in a time slot."""
 DASHES = {"solid": "", "dashed": "5 3", "dotted": "1.5 2.5"}
 
 
@@ -24,12 +25,12 @@ def write_messages_html(trace: Trace, folder: Path) -> str:
     """Write the page; the name of the file."""
     path = message_path(trace)
     content = page(
-        headings.title(path.header),
-        headings.subtitle(path.header),
+        title.title(path.header),
+        title.subtitle(path.header),
         "messages",
         lines=[f"{what.capitalize()}: {figure}." for what, figure in numbers(path)],
         banner="",
-        scripts=("messages.js",),
+        scripts=("messages/messages.js",),
         data=page_data(path),
     )
     return write(folder / NAME, content)
@@ -41,18 +42,18 @@ def page_data(path: MessagePath) -> dict[str, Any]:
         "end": path.end_us,
         "breach": palette.BREACH,
         "charts": [_chart(chart) for chart in charts(path, most_changes=MOST_CHANGES)],
-        "entries": [_entry(entry) for entry in path.entries if entry.kind != "load"],
+        "entries": [_entry(entry) for entry in path.entries if entry.kind != EventKind.LOAD],
     }
 
 
 def _chart(chart: Chart) -> dict[str, Any]:
-    """A chart; heights are shares of it, so that the script needs no arithmetic of axes."""
+    """A chart; heights are shares of its own, so that the script needs no axis arithmetic."""
     return {
         "title": chart.title,
         "left_out": chart.left_out,
         "ticks": [[chart.share(value), text] for value, text in chart.ticks],
         "lines": [_line(chart, line) for line in chart.lines],
-        "marks": [[one.t_us, chart.share(one.value), one.text] for one in chart.marks],
+        "marks": [[mark.t_us, chart.share(mark.value), mark.text] for mark in chart.marks],
     }
 
 
@@ -64,8 +65,8 @@ def _line(chart: Chart, line: Line) -> dict[str, Any]:
         "filled": line.is_filled,
         "width": line.width,
         "pieces": [
-            [[t_us, chart.share(value), chart.said(value)] for t_us, value in piece]
-            for piece in line.pieces
+            [[t_us, chart.share(value), chart.said(value)] for t_us, value in points]
+            for points in line.pieces
         ],
     }
 

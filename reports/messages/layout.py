@@ -1,4 +1,4 @@
-"""Where everything stands in the picture of messages, in inches; pure arithmetic."""
+"""The layout of the picture of messages, in inches; pure arithmetic."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from reports.charts import Chart, Line, Mark, Piece
-from reports.message_path import MessagePath
-from reports.panels import Panel, highest, labelled, right_end
-from reports.paper import MARGIN
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.reports.figure.page_size import MARGIN
+from watchkeeper.reports.figure.panels import Panel, highest, labelled, right_end
+from watchkeeper.reports.messages.charts import Chart, Line, Mark, Piece
+from watchkeeper.reports.messages.message_path import MessagePath
 
 TITLE_HEIGHT = 0.36
 LEGEND_STEP = 0.2
@@ -25,7 +26,7 @@ UNIT = "seconds"
 
 
 class Word(NamedTuple):
-    """A word of a legend, and where its sample begins and its base line is."""
+    """A word of a legend, with the positions of its sample and base line."""
 
     x: float
     y: float
@@ -34,7 +35,7 @@ class Word(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A chart, and where it stands."""
+    """A chart and its position."""
 
     chart: Chart
     title_y: float
@@ -43,13 +44,13 @@ class Plot:
     bottom: float
 
     def y(self, value: float) -> float:
-        """Where a value stands."""
+        """The position of a value."""
         return self.bottom - self.chart.share(value) * (self.bottom - self.top)
 
-    def corners(self, piece: Piece, panel: Panel) -> list[tuple[float, float]]:
-        """A piece of a line as it is drawn: level, and then straight up or down."""
+    def corners(self, points: Piece, panel: Panel) -> list[tuple[float, float]]:
+        """A polyline as it is drawn: horizontal, then straight up or down."""
         found: list[tuple[float, float]] = []
-        for t_us, value in piece:
+        for t_us, value in points:
             x = panel.x(t_us)
             if found:
                 found.append((x, found[-1][1]))
@@ -59,7 +60,7 @@ class Plot:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where things stand."""
+    """The positions of all parts."""
 
     panel: Panel
     top: float
@@ -70,7 +71,7 @@ class Layout:
 
     @property
     def height(self) -> float:
-        """Of the whole sheet."""
+        """Of the whole canvas."""
         return self.bottom + AXIS_HEIGHT + (NOTE_HEIGHT if self.without_label else 0) + 0.1
 
 
@@ -83,10 +84,10 @@ def lay_out(
     title_width: Callable[[str], float],
     word_width: Callable[[str], float],
 ) -> Layout:
-    """Find a place for everything; how wide words are is for the caller to say."""
+    """Lay out everything; the caller measures the width of words."""
     numbers = [text for chart in charts for _, text in chart.ticks]
     left = MARGIN + 0.16 + max(width_of(text) for text in (UNIT, *numbers))
-    shown = [one for one in path.entries if one.kind != "load"]
+    shown = [entry for entry in path.entries if entry.kind != EventKind.LOAD]
     right = right_end(shown, 0, path.end_us, width_of)
     (panel,), without_label = labelled(shown, [Panel(left, right, 0, path.end_us)], width_of)
     top = y = 0.6 + 0.2 * heading_lines + highest([panel])
@@ -111,8 +112,8 @@ def _plot(
     x = begins = panel.left + title_width(chart.title) + BETWEEN
     explained: list[Line | Mark] = [*chart.lines, *chart.marks]
     for what in explained:
-        said = what.name if isinstance(what, Line) else what.text
-        wide = SAMPLE + BESIDE + word_width(said)
+        text = what.name if isinstance(what, Line) else what.text
+        wide = SAMPLE + BESIDE + word_width(text)
         if x + wide > panel.right and x > begins:
             x, word_y = begins, word_y + LEGEND_STEP
         words.append(Word(x, word_y, what))

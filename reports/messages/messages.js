@@ -1,5 +1,5 @@
-// The page of messages: charts below one another over one axis of time, with what is beneath
-// the pointer. A drag looks closer, a double click goes back.
+// The page of messages: charts over one axis of time, with the values under the pointer. A drag
+// zooms in, a double click shows the whole run.
 
 const LEFT = 90;
 const RIGHT = 24;
@@ -44,11 +44,13 @@ function drawPage() {
     draw(svg, "text", { x: place(us), y: bottom + 17, "text-anchor": "middle", class: "soft" }, String(us / 1e6));
   }
   draw(svg, "text", { x: LEFT - 14, y: bottom + 17, "text-anchor": "end", class: "soft" }, "seconds");
-  data.charts.forEach((chart, at) => drawChart(svg, chart, tops[at], legends[at]));
+  data.charts.forEach((chart, at) => drawChart(svg, chart, tops[at]));
   for (const flag of flags) drawEntry(svg, flag, bottom);
+  // The lines of the timeline must not cross out a name: the legends lie above them.
+  data.charts.forEach((chart, at) => drawLegend(svg, chart, legends[at], tops[at] - 9));
 }
 
-function drawChart(svg, chart, top, words) {
+function drawChart(svg, chart, top) {
   for (const [share, text] of chart.ticks) {
     const y = top + HIGH * (1 - share);
     draw(svg, "line", { x1: LEFT, x2: LEFT + inner(), y1: y, y2: y, stroke: "var(--grid)" });
@@ -61,16 +63,15 @@ function drawChart(svg, chart, top, words) {
     const cross = `M${place(us) - 5},${y - 5}l10,10m0,-10l-10,10`;
     draw(clipped, "path", { d: cross, stroke: data.breach, "stroke-width": 2.2 });
   }
-  drawLegend(svg, chart, words, top - 9);
 }
 
 function drawLine(parent, line, top) {
-  for (const piece of line.pieces) {
-    const steps = piece.map(([us, share], at) => {
+  for (const interval of line.pieces) {
+    const steps = interval.map(([us, share], at) => {
       const y = top + HIGH * (1 - share);
       return at ? `H${place(us)}V${y}` : `M${place(us)},${y}`;
     });
-    const floor = `V${top + HIGH}H${place(piece[0][0])}Z`;
+    const floor = `V${top + HIGH}H${place(interval[0][0])}Z`;
     const look = line.filled
       ? { d: steps.join("") + floor, fill: line.colour }
       : { d: steps.join(""), fill: "none", stroke: line.colour, "stroke-width": line.width + 0.3, "stroke-dasharray": line.dash };
@@ -78,7 +79,7 @@ function drawLine(parent, line, top) {
   }
 }
 
-// The words beside the title, on as many rows as they need; how wide they are is an estimate.
+// The legend beside the title, on as many rows as it needs; the widths of texts are estimates.
 function legendOf(chart) {
   const begins = LEFT + 7.6 * chart.title.length + 22;
   const more = chart.left_out ? [counted(chart.left_out, "line") + " not drawn"] : [];
@@ -95,7 +96,7 @@ function legendOf(chart) {
   return words;
 }
 
-// What each line is; a click on a name hides or shows its line.
+// The names of the lines; a click on a name hides or shows its line.
 function drawLegend(svg, chart, words, bottom) {
   const rows = Math.max(0, ...words.map((word) => word.row));
   const first = bottom - LABEL_STEP * rows;
@@ -114,7 +115,8 @@ function drawLegend(svg, chart, words, bottom) {
   }
 }
 
-// A flag flies above all whose poles stand under its cloth; one that would fly too high has none.
+// Each label of the timeline is put above those that begin within its width; one that would be
+// too high is left out (level -1).
 function flagsOf(entries) {
   const flags = entries.map((entry) => ({ entry, x: Math.max(place(entry[0]), LEFT), wide: 7.2 * entry[3].length + 14 }));
   for (let at = flags.length - 1; at >= 0; at--) {
@@ -138,14 +140,14 @@ function drawEntry(svg, { entry, x, level }, bottom) {
   if (level >= 0) draw(svg, "text", { x: x + 4, y, fill: colour, class: isFault ? "title halo" : "soft halo" }, label);
 }
 
-// --- looking into it -----------------------------------------------------------------------
+// --- values and zoom -----------------------------------------------------------------------
 
 function valueAt(line, us) {
-  for (const piece of line.pieces) {
-    if (us < piece[0][0] || us > piece[piece.length - 1][0]) continue;
+  for (const interval of line.pieces) {
+    if (us < interval[0][0] || us > interval[interval.length - 1][0]) continue;
     let at = 0;
-    while (at + 1 < piece.length && piece[at + 1][0] <= us) at++;
-    return piece[at][2];
+    while (at + 1 < interval.length && interval[at + 1][0] <= us) at++;
+    return interval[at][2];
   }
   return "-";
 }
@@ -180,10 +182,10 @@ pane.addEventListener("pointerdown", (event) => { dragged = event.clientX - pane
 addEventListener("pointerup", (event) => {
   const x = event.clientX - pane.getBoundingClientRect().left;
   const edges = dragged === null ? [] : [moment(Math.min(x, dragged)), moment(Math.max(x, dragged))];
-  const isCloser = dragged !== null && Math.abs(x - dragged) >= 4 && edges[1] - edges[0] >= 1000;
+  const isZoom = dragged !== null && Math.abs(x - dragged) >= 4 && edges[1] - edges[0] >= 1000;
   dragged = null;
   chosen.hidden = true;
-  if (isCloser) look(Math.max(edges[0], 0), Math.min(edges[1], data.end));
+  if (isZoom) look(Math.max(edges[0], 0), Math.min(edges[1], data.end));
 });
 pane.addEventListener("dblclick", () => look(0, Math.max(data.end, 1)));
 pane.addEventListener("pointerleave", () => { hair.hidden = tip.hidden = true; });
@@ -194,6 +196,6 @@ function look(from, to) {
 }
 
 button(make(document.getElementById("controls"), "span", { class: "set" }), "whole run", () => look(0, Math.max(data.end, 1)));
-make(document.getElementById("legend"), "span", {}, "Drag to look closer, double click for the whole run; a click on a name hides its line.");
+make(document.getElementById("legend"), "span", {}, "Drag to zoom in, double click for the whole run; a click on a name hides its line.");
 addEventListener("resize", drawPage);
 drawPage();

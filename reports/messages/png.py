@@ -1,30 +1,30 @@
-"""The picture of messages: what passed, what was at risk, who was behind, how long it took."""
+"""The picture of messages: throughput, bytes at risk, lag, latency."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from model.trace import Trace
-from model.verdicts import counted
-from reports import palette
-from reports.charts import Chart, Line, Mark, charts
-from reports.files import write
-from reports.message_path import MessagePath, message_path, numbers
-from reports.messages_layout import BESIDE, SAMPLE, UNIT, Layout, Plot, lay_out
-from reports.panel_drawing import draw_entries, draw_seconds
-from reports.panels import Panel
-from reports.paper import HEADING_SIZE, LABEL_SIZE, LEGEND_SIZE, MARGIN
-from reports.sheet import Sheet, in_lines, styled, text_width
+from watchkeeper.model.properties.verdicts import counted
+from watchkeeper.model.trace.trace import Trace
+from watchkeeper.reports.figure import palette
+from watchkeeper.reports.figure.canvas import Sheet, in_lines, styled, text_width
+from watchkeeper.reports.figure.files import write
+from watchkeeper.reports.figure.page_size import HEADING_SIZE, LABEL_SIZE, LEGEND_SIZE, MARGIN
+from watchkeeper.reports.figure.panel_drawing import draw_entries, draw_seconds
+from watchkeeper.reports.figure.panels import Panel
+from watchkeeper.reports.messages.charts import Chart, Line, Mark, charts
+from watchkeeper.reports.messages.layout import BESIDE, SAMPLE, UNIT, Layout, Plot, lay_out
+from watchkeeper.reports.messages.message_path import MessagePath, message_path, numbers
 
 NAME = "messages.png"
 
 CROSS = 0.06
 ON_PAPER = {"facecolor": palette.PAPER, "edgecolor": "none", "pad": 1.0, "alpha": 0.85}
-"""Behind words that stand where lines go through."""
+"""A background for words that lines cross."""
 
 
 def write_messages_png(trace: Trace, folder: Path) -> str:
-    """Draw the way of the messages; the name of the file."""
+    """Draw the way of messages; return the name of the file."""
     path = message_path(trace)
     with styled():
         return write(folder / NAME, draw(path, charts(path)).png())
@@ -32,8 +32,8 @@ def write_messages_png(trace: Trace, folder: Path) -> str:
 
 def draw(path: MessagePath, shown: list[Chart]) -> Sheet:
     """Draw charts on a sheet."""
-    said = [f"{what}: {figure}." for what, figure in numbers(path)]
-    lines = [line for text in said for line in in_lines(text[:1].upper() + text[1:])]
+    sentences = [f"{what}: {figure}." for what, figure in numbers(path)]
+    lines = [line for text in sentences for line in in_lines(text[:1].upper() + text[1:])]
     layout = lay_out(
         path,
         shown,
@@ -70,7 +70,7 @@ def _axis(sheet: Sheet, plot: Plot, panel: Panel) -> None:
 
 def _lines(sheet: Sheet, plot: Plot, panel: Panel) -> None:
     for line in plot.chart.lines:
-        drawn = [plot.corners(piece, panel) for piece in line.pieces]
+        drawn = [plot.corners(points, panel) for points in line.pieces]
         if line.is_filled:
             areas = [
                 ((some[0][0], plot.bottom), *some, (some[-1][0], plot.bottom)) for some in drawn
@@ -87,7 +87,7 @@ def _cross(sheet: Sheet, x: float, y: float) -> None:
 
 
 def _title(sheet: Sheet, plot: Plot, panel: Panel) -> None:
-    """What a chart is of, and which line is what."""
+    """Draw the title of a chart, and its legend."""
     style = {"bbox": ON_PAPER, "zorder": 8}
     title = plot.chart.title
     sheet.text(panel.left, plot.title_y, title, fontsize=HEADING_SIZE, fontweight="bold", **style)
@@ -109,15 +109,15 @@ def _sample(sheet: Sheet, x: float, y: float, what: Line | Mark) -> None:
 
 
 def _foot(sheet: Sheet, layout: Layout) -> None:
-    """The unit of time, and what there was no room for."""
+    """Draw the unit of time, and the sentence on what is left out."""
     soft = {"color": palette.SOFT_INK}
     y = layout.bottom + 0.17
     sheet.text(layout.panel.left - 0.12, y, UNIT, ha="right", fontsize=LABEL_SIZE, **soft)
-    said = []
+    sentences = []
     if layout.without_label:
         entries = counted(layout.without_label, "entry", "entries")
-        said.append(f"There is no room for the labels of {entries} of the timeline.")
+        sentences.append(f"There is no room for the labels of {entries} of the timeline.")
     left_out = sum(plot.chart.left_out for plot in layout.plots)
     if left_out:
-        said.append(f"{counted(left_out, 'line')} that come less high are not drawn.")
-    sheet.text(MARGIN, y + 0.27, " ".join(said), fontsize=LEGEND_SIZE, **soft)
+        sentences.append(f"{counted(left_out, 'line')} that come less high are not drawn.")
+    sheet.text(MARGIN, y + 0.27, " ".join(sentences), fontsize=LEGEND_SIZE, **soft)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from model.trace import Trace
-from reports import headings, palette
-from reports.files import write
-from reports.ownership import Board, Row, board, shortened_board
-from reports.page import page
-from reports.spans import Span
-from reports.timeline import Entry
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import Trace
+from watchkeeper.reports.facts.spans import Span
+from watchkeeper.reports.facts.timeline import Entry
+from watchkeeper.reports.figure import palette, title
+from watchkeeper.reports.figure.files import write
+from watchkeeper.reports.figure.page import page
+from watchkeeper.reports.ownership.ownership import Board, Row, board, shortened_board
 
 NAME = "ownership.html"
 
@@ -26,12 +27,12 @@ def write_ownership_html(trace: Trace, folder: Path) -> str:
         board(trace), most_rows=MOST_ROWS, most_marks=MOST_MARKS, most_strips=MOST_STRIPS
     )
     content = page(
-        headings.title(shown.header),
-        headings.subtitle(shown.header),
+        title.title(shown.header),
+        title.subtitle(shown.header),
         "ownership",
         lines=[shown.summary],
         banner=shown.banner,
-        scripts=("ownership-draw.js", "ownership.js"),
+        scripts=("ownership/ownership-draw.js", "ownership/ownership.js"),
         data=board_data(shown),
     )
     return write(folder / NAME, content)
@@ -54,7 +55,7 @@ def board_data(shown: Board) -> dict[str, Any]:
             [number[name], [_span(span, span.what) for span in spans]]
             for name, spans in shown.strips.items()
         ],
-        "entries": [_entry(entry) for entry in shown.entries if entry.kind != "load"],
+        "entries": [_entry(entry) for entry in shown.entries if entry.kind != EventKind.LOAD],
     }
 
 
@@ -65,18 +66,18 @@ def _row(row: Row, number: dict[str, int]) -> dict[str, Any]:
         "held": [_span(span, number[span.what]) for span in row.held],
         "breaches": [
             _span(
-                one.span,
-                [number[name] for name in one.members],
-                [number[name] for name in one.zombies],
+                breach.span,
+                [number[name] for name in breach.members],
+                [number[name] for name in breach.zombies],
             )
-            for one in row.breaches
+            for breach in row.breaches
         ],
         "gaps": [_span(gap) for gap in row.gaps],
     }
 
 
 def _span(span: Span, *what: Any) -> list[Any]:
-    """A span: from, to, its first and its last event, and what it is of."""
+    """A span: from, to, its first and its last event, and its values."""
     return [span.start_us, span.end_us, span.first_seq, span.last_seq, *what]
 
 

@@ -1,17 +1,17 @@
-"""Which part of a run is worth a closer look: where two had a partition, or all that happens.
+"""The inset: the part of a run that is shown closer, a split or the busiest part.
 
-A split lasts milliseconds in a run of a minute, and a herd that starts together is done in
-a tenth of a second. In a picture of the whole run neither can be seen.
+A split lasts milliseconds in a run of a minute, and a herd that starts together is done in a
+tenth of a second. Neither is visible in a picture of the whole run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from reports.spans import Span
+from watchkeeper.reports.facts.spans import Span
 
 TOO_SHORT = 1 / 300
-"""Of the run: what is shorter than this cannot be seen for what it is."""
+"""Share of the run; a shorter span is not visible."""
 NARROW = 1 / 20
 """Of the run: a part that is longer than this can be seen well enough as it is."""
 NEARLY_ALL = 0.9
@@ -24,7 +24,7 @@ Part = tuple[int, int]
 
 
 def worth_a_look(breaches: Sequence[Span], moments: Sequence[int], end_us: int) -> Part | None:
-    """The part to be shown closer, if there is one; `moments` are all times of changes."""
+    """The part to be shown closer, if any; `moments` are the times of all changes."""
     found, around = _short_breaches(breaches, end_us), AROUND_BREACH
     if found is None:
         found, around = _busy(sorted(moments), end_us), AROUND_BUSY
@@ -43,22 +43,22 @@ def round_step(most_us: int) -> int:
 
 
 def _short_breaches(breaches: Sequence[Span], end_us: int) -> Part | None:
-    """The first breach that is too short, with what goes before it and after without a break."""
-    short = [one for one in breaches if one.duration_us < end_us * TOO_SHORT]
+    """The first breach that is too short, with its adjacent spans."""
+    short = [breach for breach in breaches if breach.duration_us < end_us * TOO_SHORT]
     if not short:
         return None
-    first = min(short, key=lambda one: one.first_seq)
+    first = min(short, key=lambda breach: breach.first_seq)
     begins, ends = first.start_us, first.end_us
-    for one in sorted(breaches, key=lambda one: one.first_seq):
-        touches = one.start_us <= ends and one.end_us >= begins
-        longer = max(ends, one.end_us) - min(begins, one.start_us)
+    for breach in sorted(breaches, key=lambda breach: breach.first_seq):
+        touches = breach.start_us <= ends and breach.end_us >= begins
+        longer = max(ends, breach.end_us) - min(begins, breach.start_us)
         if touches and longer <= end_us * NARROW:
-            begins, ends = min(begins, one.start_us), max(ends, one.end_us)
+            begins, ends = min(begins, breach.start_us), max(ends, breach.end_us)
     return begins, ends
 
 
 def _busy(moments: Sequence[int], end_us: int) -> Part | None:
-    """The shortest part in which nearly everything happens, and what happens near it."""
+    """The shortest part that contains nearly all changes, and its surroundings."""
     number = round(len(moments) * NEARLY_ALL)
     if number < 2:
         return None

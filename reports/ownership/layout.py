@@ -1,4 +1,4 @@
-"""Where everything stands in the picture of ownership, in inches; pure arithmetic."""
+"""The layout of the picture of ownership, in inches; pure arithmetic."""
 
 from __future__ import annotations
 
@@ -7,18 +7,19 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import NamedTuple
 
-from reports.labels import shortened
-from reports.ownership import Board, Row
-from reports.panels import Panel, highest, labelled, right_end
-from reports.paper import MARGIN, WIDTH
-from reports.timeline import Entry
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.reports.facts.timeline import Entry
+from watchkeeper.reports.figure.labels import shortened
+from watchkeeper.reports.figure.page_size import MARGIN, WIDTH
+from watchkeeper.reports.figure.panels import Panel, highest, labelled, right_end
+from watchkeeper.reports.ownership.ownership import Board, Row
 
 TALLEST_ROW = 0.26
 SHORTEST_ROW = 0.1
 MOST_INCHES = 8.0
-"""What all rows take together at most, unless they would be thinner than the shortest."""
+"""The greatest height of all rows, unless they would be thinner than the minimum."""
 GROUP_HEIGHT = 0.34
-"""What the name of a group and its topic takes."""
+"""The height of a group's name and its topic."""
 TALLEST_STRIP = 0.23
 SHORTEST_STRIP = 0.13
 MOST_STRIP_INCHES = 5.0
@@ -28,7 +29,7 @@ NOTE_HEIGHT = 0.2
 LEGEND_STEP = 0.22
 UNIT = "seconds"
 WHOLE = 0.46
-"""How much of the width the whole run takes beside a part of it."""
+"""The share of the width for the whole run if there is an inset."""
 BETWEEN_PANELS = 0.3
 
 
@@ -40,7 +41,7 @@ class Heading(NamedTuple):
 
 
 class Word(NamedTuple):
-    """What the legend says of a look; nothing looks like a mere remark."""
+    """A text of the legend and its look; a remark has no look."""
 
     look: str
     text: str
@@ -48,10 +49,10 @@ class Word(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where things stand; `y` is the top of a thing."""
+    """The positions of all parts; `y` is a top edge."""
 
     panels: tuple[Panel, ...]
-    """The whole run, and beside it the part that is shown closer, if there is one."""
+    """The whole run, and the inset, if there is one."""
     top: float
     row_height: float
     strip_height: float
@@ -62,21 +63,21 @@ class Layout:
     without_label: int
     """How many entries of the timeline have no label for want of room."""
     legend: tuple[tuple[tuple[float, Word], ...], ...]
-    """Its lines: where each word stands, and which."""
+    """The lines of the legend: position and word."""
 
     @property
     def left(self) -> float:
-        """Where names end and time begins."""
+        """The right end of names, where time starts."""
         return self.panels[0].left
 
     @property
     def legend_top(self) -> float:
-        """Where the legend begins."""
+        """The top of the legend."""
         return self.bottom + AXIS_HEIGHT + (NOTE_HEIGHT if self.without_label else 0)
 
     @property
     def height(self) -> float:
-        """Of the whole sheet."""
+        """Of the whole canvas."""
         return self.legend_top + LEGEND_STEP * len(self.legend) + 0.12
 
 
@@ -88,10 +89,10 @@ def lay_out(
     words: Callable[[Sequence[Panel]], Sequence[Word]],
     word_width: Callable[[Word], float],
 ) -> Layout:
-    """Find a place for everything on a board, and for the words of its legend.
+    """Lay out a board and the words of its legend.
 
-    How wide a label and a word of the legend are is for the caller to say, and so is which
-    words there are: what is explained depends on what can be seen.
+    The caller measures the width of labels and words, and chooses the words: the legend explains
+    only what is visible.
     """
     names = {row.place.partition for row in board.rows} | set(board.strips) | {UNIT}
     left = MARGIN + 0.12 + max(width_of(shortened(name, LONGEST_NAME)) for name in names)
@@ -119,7 +120,7 @@ def lay_out(
 
 
 def _share(inches: float, number: int, least: float, most: float) -> float:
-    """How high each of so many rows is that share some room."""
+    """The height of each of several rows that share some room."""
     return min(most, max(least, inches / max(number, 1)))
 
 
@@ -143,7 +144,7 @@ def _rows(
 
 
 def _panels(board: Board, left: float, width_of: Callable[[str], float]) -> list[Panel]:
-    """The whole run, and the part of it that is shown closer; yet without labels."""
+    """The panel of the whole run, and of the inset; without labels."""
     from_us, to_us = board.closer or (0, board.end_us)
     right = right_end(_entries(board), from_us, to_us, width_of)
     if board.closer is None:
@@ -156,7 +157,7 @@ def _panels(board: Board, left: float, width_of: Callable[[str], float]) -> list
 
 
 def _entries(board: Board) -> list[Entry]:
-    return [one for one in board.entries if one.kind != "load"]
+    return [entry for entry in board.entries if entry.kind != EventKind.LOAD]
 
 
 # --- the legend ------------------------------------------------------------------------
@@ -165,7 +166,7 @@ def _entries(board: Board) -> list[Entry]:
 def _legend(
     words: Sequence[Word], word_width: Callable[[Word], float]
 ) -> list[tuple[tuple[float, Word], ...]]:
-    """Words one after the other, on as many lines as they need."""
+    """Put words one after the other, on as many lines as needed."""
     lines: list[list[tuple[float, Word]]] = [[]]
     x = MARGIN
     for word in words:

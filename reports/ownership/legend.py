@@ -1,21 +1,22 @@
-"""How each thing looks in the picture of ownership: in its place, and in the legend."""
+"""The look of everything in the picture of ownership, in place and in the legend."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from model.verdicts import counted
-from reports import palette, sessions
-from reports.ownership import Board
-from reports.ownership_layout import Word
-from reports.panels import Panel
-from reports.paper import LEGEND_SIZE
-from reports.sheet import Box, Sheet, text_width
-from reports.spans import Span
+from watchkeeper.model.properties.verdicts import counted
+from watchkeeper.reports.facts import sessions
+from watchkeeper.reports.facts.spans import Span
+from watchkeeper.reports.figure import palette
+from watchkeeper.reports.figure.canvas import Box, Sheet, text_width
+from watchkeeper.reports.figure.page_size import LEGEND_SIZE
+from watchkeeper.reports.figure.panels import Panel
+from watchkeeper.reports.ownership.layout import Word
+from watchkeeper.reports.ownership.ownership import Board
 
 SPLIT = "split ownership: two live members fetch"
 ZOMBIE_OWNER = "zombie owner: fetches with a dead session"
-GAP = "gap: served, fetched by nobody"
+GAP = "gap: served, fetched by no member"
 STRIPED = "striped: the colours are used once more"
 WIDER = "what is red or black and very short is drawn wider than it lasted"
 
@@ -23,17 +24,17 @@ TEXTS = {
     sessions.CONNECTED: "connected, in the consumer's colour",
     sessions.PAUSED: "paused, fetches nothing",
 }
-"""What the legend says of states that their names do not say."""
+"""The legend's text for states whose names do not explain themselves."""
 
 WIDE = 0.28
 """Of a sample in the legend."""
 BETWEEN = 0.26
 THINNEST = 0.03
-"""How wide a breach, or a dead session, is drawn at least, so that none can be missed."""
+"""The least width of a breach or a dead session, so that none is overlooked."""
 VISIBLE = 0.006
-"""How wide a gap has to be in order to be seen."""
+"""The least width at which a gap is visible."""
 SHORTEST = 0.02
-"""How wide a state has to be in order to need an explanation."""
+"""The least width at which a state needs an explanation."""
 
 STATES = (
     sessions.CONNECTED,
@@ -51,39 +52,41 @@ STATES = (
 
 
 def words(shown: Board, panels: Sequence[Panel]) -> list[Word]:
-    """What the legend explains: whatever can be seen in the picture, and nothing else."""
-    found = [one for row in shown.rows for one in row.breaches]
+    """The words of the legend: exactly what is visible in the picture."""
+    found = [breach for row in shown.rows for breach in row.breaches]
     gaps = [gap for row in shown.rows for gap in row.gaps]
     unseen = sum(1 for gap in gaps if widest(gap, panels) < VISIBLE)
     states = states_seen(shown, panels)
     seen = {
-        SPLIT: any(one.is_split for one in found),
-        ZOMBIE_OWNER: any(not one.is_split for one in found),
+        SPLIT: any(breach.is_split for breach in found),
+        ZOMBIE_OWNER: any(not breach.is_split for breach in found),
         GAP: len(gaps) > unseen,
         **{state: state in states for state in STATES},
         STRIPED: any(shown.stripes.values()),
     }
-    said = [Word(look, TEXTS.get(look, look)) for look, is_seen in seen.items() if is_seen]
-    widened = [one.span for one in found] + zombies(shown)
-    if any(one.duration_us * panels[0].inches_a_us < THINNEST for one in widened):
-        said.append(Word("", WIDER))
+    found_words = [Word(look, TEXTS.get(look, look)) for look, is_seen in seen.items() if is_seen]
+    widened = [breach.span for breach in found] + zombies(shown)
+    if any(span.duration_us * panels[0].inches_a_us < THINNEST for span in widened):
+        found_words.append(Word("", WIDER))
     if len(shown.colours) > palette.LOOKS:
-        said.append(Word("", f"looks repeat after {palette.LOOKS} consumers: go by the names"))
+        found_words.append(
+            Word("", f"looks repeat after {palette.LOOKS} consumers: go by the names")
+        )
     if unseen:
-        said.append(Word("", f"{counted(unseen, 'gap')} too short to be seen here"))
-    return said
+        found_words.append(Word("", f"{counted(unseen, 'gap')} too short to be seen here"))
+    return found_words
 
 
 def widest(span: Span, panels: Iterable[Panel]) -> float:
     """How wide a span is in the panel that shows it best."""
     extents = (panel.extent(span) for panel in panels)
-    return max((one[1] - one[0] for one in extents if one is not None), default=0)
+    return max((extent[1] - extent[0] for extent in extents if extent is not None), default=0)
 
 
 def zombies(shown: Board) -> list[Span]:
-    """When processes ran whose sessions were dead."""
+    """The spans in which processes ran with a dead session."""
     return [
-        one for strip in shown.strips.values() for one in strip if one.what == sessions.ZOMBIE
+        span for strip in shown.strips.values() for span in strip if span.what == sessions.ZOMBIE
     ]
 
 
@@ -98,17 +101,17 @@ def states_seen(shown: Board, panels: Sequence[Panel]) -> set[str]:
 
 
 def indent(word: Word) -> float:
-    """How far from its beginning the text of a word stands."""
+    """The indent of a word's text."""
     return WIDE + 0.07 if word.look else 0
 
 
 def word_width(word: Word) -> float:
-    """What a sample and its text take in the legend."""
+    """The width of a sample and its text."""
     return indent(word) + text_width(word.text, LEGEND_SIZE) + BETWEEN
 
 
 def sample(sheet: Sheet, box: Box, look: str, shown: Board) -> None:
-    """Draw a sample of a look: what is in the colour of a consumer, in those of two."""
+    """Draw a sample of a look, in the colour of one or two consumers."""
     x, y, wide, tall = box
     if look == GAP:
         gaps(sheet, [box])
@@ -161,12 +164,12 @@ def name(sheet: Sheet, at: tuple[float, float], who: str, size: float, shown: Bo
 
 
 def held(sheet: Sheet, box: Box, colour: str) -> None:
-    """Draw what a consumer has and does not fetch, since it stands still."""
+    """Draw a partition that a paused consumer has and does not fetch."""
     sheet.boxes([box], colour, alpha=palette.PALE, zorder=1.5)
 
 
 def state(sheet: Sheet, box: Box, word: str, colour: str, stripes: int = 0) -> None:
-    """Draw a stretch of a strip: a state, for a consumer of this colour."""
+    """Draw a part of a strip: a state, for a consumer of this colour."""
     x, y, wide, tall = box
     if word == sessions.CONNECTED:
         bars(sheet, [box], colour, stripes)

@@ -1,4 +1,4 @@
-// Drawing the page of ownership: rows, breaches, gaps, strips and the timeline.
+// The picture of the page of ownership: rows, breaches, gaps, strips and the timeline.
 
 const LEFT = 170;
 const RIGHT = 24;
@@ -102,7 +102,7 @@ function linked(mark, span) {
 
 function mark(made, span, lines) {
   if (!made) return null;
-  tell(made, () => [...lines(), ...spanLines(span)]);
+  describe(made, () => [...lines(), ...spanLines(span)]);
   linked(made, span);
   return made;
 }
@@ -114,14 +114,14 @@ function drawRow(parent, line) {
     if (x(gap[1]) - x(gap[0]) < THINNEST_GAP) continue;
     mark(box(parent, line, gap[0], gap[1], { fill: "url(#gap)" }), gap, () => [
       place(row),
-      "gap: a broker serves it and nobody fetches it",
+      "gap: a broker serves it and no member fetches it",
     ]);
   }
   for (const span of row.held) {
     const [name, fill] = data.members[span[4]];
     mark(box(parent, line, span[0], span[1], { fill, "fill-opacity": PALE }), span, () => [
       place(row),
-      name + " has it, stands still and fetches nothing",
+      name + " owns it, is paused and fetches nothing",
     ]);
   }
   for (const span of row.fetched) drawFetched(parent, line, span);
@@ -153,16 +153,16 @@ function drawStripes(parent, bar, number) {
   }
 }
 
-// Where in a row no name can stand: on the lines of the timeline, and on breaches.
+// The places of a row that no name may cover: the lines of the timeline, and breaches.
 function taken(row) {
   const found = row.breaches.map((span) => [x(span[0]), Math.max(x(span[1]), x(span[0]) + THINNEST_BREACH)]);
   for (const [from, to] of data.entries) found.push([x(from), x(from)], [x(to), x(to)]);
   return found.sort((one, other) => one[0] - other[0]);
 }
 
-function free(left, right, wide, stretches) {
+function free(left, right, wide, intervals) {
   let at = left;
-  for (const [first, last] of stretches) if (last > at && first < at + wide) at = last;
+  for (const [first, last] of intervals) if (last > at && first < at + wide) at = last;
   return at + wide <= right ? at : null;
 }
 
@@ -172,8 +172,8 @@ function drawBreach(parent, line, span) {
   const look = isSplit(span) ? { fill: "#d8121b" } : { fill: "url(#zombie)", stroke: "#d8121b", "stroke-width": 0.7 };
   mark(box(parent, line, span[0], span[1], look, THINNEST_BREACH), span, () => [
     place(line.row),
-    isSplit(span) ? "split ownership: " + members.map(member).join(" and ") + " have it at once" : "zombie owner",
-    ...zombies.map((one) => member(one) + " fetches and has no live session"),
+    isSplit(span) ? "split ownership: " + members.map(member).join(" and ") + " own it at the same time" : "zombie owner",
+    ...zombies.map((number) => member(number) + " fetches and has no live session"),
   ]);
 }
 
@@ -184,7 +184,7 @@ function isSplit([, , , , members, zombies]) {
 function drawStrip(parent, line) {
   const [name, colour] = data.members[line.number];
   draw(parent, "text", { x: LEFT - 10, y: line.top + line.height / 2 + 4, "text-anchor": "end" }, name);
-  // A state that is drawn wider than it lasted comes last, so that the next does not hide it.
+  // A state that is drawn wider than it lasted is drawn last: otherwise the next one would hide it.
   const later = (span) => (STATES[span[4]].thinnest ? 1 : 0);
   for (const span of [...line.states].sort((one, other) => later(one) - later(other))) {
     const made = drawState(parent, line, span, colour);
@@ -236,7 +236,7 @@ function drawMoment(parent, at, top, bottom, kind) {
   draw(parent, "line", { ...line, stroke: isFault ? "#33393f" : "#8c959f", "stroke-dasharray": dashes });
 }
 
-// The flags of the timeline: one flies above all whose poles stand under its cloth.
+// The labels of the timeline: each is put above those that begin within its width.
 function flags() {
   const shown = data.entries
     .filter(([from, to]) => to >= view.from && from <= view.to)
@@ -276,7 +276,7 @@ function drawAxis() {
     draw(svg, "text", { x: x(us), y: high - 7, "text-anchor": "middle", class: "soft halo" }, tickText(us));
   }
   const hidden = shown.length - flying.length;
-  notes.textContent = [
+  remarks.textContent = [
     hidden ? "No room for " + counted(hidden, "label") + " of the timeline; zoom in." : "",
     widened(),
     shortGaps(),
@@ -291,12 +291,12 @@ function inView([from, to]) {
   return to >= view.from && from <= view.to;
 }
 
-// So many microseconds are as wide as so many pixels.
+// The duration that is as wide as a number of pixels.
 function timeOf(px) {
   return ((view.to - view.from) / (width - LEFT - RIGHT)) * px;
 }
 
-// What is drawn wider than it lasted, so that it can be seen at all, is said to be.
+// The remark on marks that are drawn wider than they lasted, so that they are visible at all.
 function widened() {
   const us = timeOf(THINNEST_BREACH);
   const isShort = (span) => span[1] - span[0] < us && inView(span);
@@ -305,7 +305,7 @@ function widened() {
   return number ? counted(number, "mark") + " in red or black, shorter than " + duration(Math.round(us)) + ", drawn wider than " + (number === 1 ? "it" : "they") + " lasted." : "";
 }
 
-// What is too short to be seen is said to be there.
+// The remark on gaps that are too short to be visible.
 function shortGaps() {
   const us = timeOf(THINNEST_GAP);
   const isShort = (gap) => gap[1] - gap[0] < us && inView(gap);

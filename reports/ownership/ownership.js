@@ -188,7 +188,7 @@ const everyBreach = data.rows.flatMap((row) => row.breaches);
 const whole = { width: 26, height: 13 };
 if (everyBreach.some(isSplit)) sample("split ownership: two live members fetch", (svg) => draw(svg, "rect", { ...whole, fill: "#d8121b" }));
 if (!everyBreach.every(isSplit)) sample("zombie owner: fetches with a dead session", (svg) => draw(svg, "rect", { ...whole, fill: "url(#zombie)", stroke: "#d8121b" }));
-if (data.rows.some((row) => row.gaps.length)) sample("gap: served, fetched by nobody", (svg) => draw(svg, "rect", { ...whole, fill: "url(#gap)", stroke: "#8c959f" }));
+if (data.rows.some((row) => row.gaps.length)) sample("gap: served, fetched by no member", (svg) => draw(svg, "rect", { ...whole, fill: "url(#gap)", stroke: "#8c959f" }));
 // A state that never lasts longer than this cannot be seen and needs no explanation.
 const isSeen = ([from, to, , , state]) => to - from >= data.end * 0.002 || STATES[state].thinnest;
 const seen = new Set(data.strips.flatMap(([, states]) => states.filter(isSeen).map((span) => span[4])));
@@ -213,7 +213,7 @@ function paintState(svg, { share, look: looks, over, line }) {
   });
 }
 
-const notes = make(legend, "span", { id: "notes" });
+const remarks = make(legend, "span", { id: "remarks" });
 
 drawAll();
 if (location.hash === "#first-breach" || location.hash === "#first-gap" || location.hash === "#longest-gap") {

@@ -1,8 +1,8 @@
-"""What the pictures of ownership show, worked out from a trace and nothing else.
+"""The content of the pictures of ownership, derived from a trace alone.
 
-A *board* is the whole picture as values: rows of partitions with who fetched them, the
-breaches and gaps among them, a strip for each consumer, and the entries of the timeline.
-`ownership_png` draws it as an image, `ownership_html` as a page.
+A *board* is the whole picture as values: rows of partitions with their fetchers, the breaches
+and gaps among them, a strip for each consumer, and the entries of the timeline. `png` draws it
+as an image, `html` as a page.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from model.asks import Partition
-from model.trace import Header, Trace
-from model.verdicts import counted, duration
-from reports.intervals import (
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.properties.verdicts import counted, duration
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import Header, Trace
+from watchkeeper.reports.facts.intervals import (
     Breach,
     Place,
     breaches,
@@ -26,13 +27,13 @@ from reports.intervals import (
     within,
     zombie_windows,
 )
-from reports.labels import natural
-from reports.palette import consumer_colours, consumer_stripes
-from reports.selection import Weight, choose_rows
-from reports.sessions import paused, process_states, without_session
-from reports.spans import Span
-from reports.timeline import Entry, entries
-from reports.zoom import Part, worth_a_look
+from watchkeeper.reports.facts.names import natural
+from watchkeeper.reports.facts.selection import Weight, choose_rows
+from watchkeeper.reports.facts.sessions import paused, process_states, without_session
+from watchkeeper.reports.facts.spans import Span
+from watchkeeper.reports.facts.timeline import Entry, entries
+from watchkeeper.reports.figure.palette import consumer_colours, consumer_stripes
+from watchkeeper.reports.ownership.inset import Part, worth_a_look
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +43,14 @@ class Row:
     place: Place
     fetched: tuple[Span, ...]
     held: tuple[Span, ...]
-    """While a member that had begun to fetch it stood still."""
+    """The spans in which its fetcher was paused."""
     breaches: tuple[Breach, ...]
     gaps: tuple[Span, ...]
 
     @property
     def longest_gap_us(self) -> int:
-        """How long nobody fetched it, at the worst."""
-        return max((one.duration_us for one in self.gaps), default=0)
+        """The longest time without a fetcher."""
+        return max((gap.duration_us for gap in self.gaps), default=0)
 
     @property
     def weight(self) -> Weight:
@@ -71,15 +72,15 @@ class Board:
     colours: Mapping[str, str]
     stripes: Mapping[str, int]
     closer: Part | None
-    """The part of the run that is worth a closer look, if there is one."""
+    """The inset, if there is one."""
     summary: str
-    """What there is to see, in a sentence or two; of all partitions."""
+    """A summary of all partitions, in one or two sentences."""
     banner: str = ""
-    """What is not drawn; empty when everything is."""
+    """The sentence on what is not drawn; empty if everything is."""
 
 
 def board(trace: Trace) -> Board:
-    """Work out the whole picture."""
+    """Derive the whole picture."""
     states = process_states(trace)
     rows = tuple(_rows(trace))
     names = consumers(trace)
@@ -98,16 +99,20 @@ def board(trace: Trace) -> Board:
 
 
 def _closer(rows: Iterable[Row], strips: Iterable[Sequence[Span]], end_us: int) -> Part | None:
-    """The part of a run that is worth a closer look: what its changes are is known here."""
+    """The inset, by the changes of rows and strips."""
     spans = [span for row in rows for span in (*row.fetched, *row.gaps)]
     spans += [span for strip in strips for span in strip]
     moments = [at for span in spans for at in (span.start_us, span.end_us) if at < end_us]
-    return worth_a_look([one.span for row in rows for one in row.breaches], moments, end_us)
+    return worth_a_look([breach.span for row in rows for breach in row.breaches], moments, end_us)
 
 
 def consumers(trace: Trace) -> list[str]:
-    """Everybody who belongs to a group: who started in it, and who fetched for it."""
-    names = {event.node for event in trace.of_kind("starts", "fetching") if event.group}
+    """The members of all groups: those that started, and those that fetched."""
+    names = {
+        event.node
+        for event in trace.of_kind(EventKind.STARTED, EventKind.FETCHING)
+        if event.group
+    }
     return sorted(names, key=natural)
 
 
@@ -132,7 +137,7 @@ def _places(
 ) -> list[Place]:
     """Every partition of every topic that a group fetched from, or computed shares of."""
     wanted = {(place.group, place.topic) for place in spans}
-    for event in trace.of_kind("assigned"):
+    for event in trace.of_kind(EventKind.ASSIGNED):
         wanted.update((event.group, topic) for topic in event.detail.get("plans", ()))
     places = set(spans)
     home = clusters(trace)
@@ -150,38 +155,38 @@ def _expected(trace: Trace, spans: Mapping[Place, Sequence[Span]]) -> dict[str, 
     last = last_event(trace)
     first: dict[str, Span] = {}
     for place, own in spans.items():
-        for one in own[:1]:
+        for span in own[:1]:
             before = first.get(place.group)
-            if before is None or one.first_seq < before.first_seq:
-                first[place.group] = one
+            if before is None or span.first_seq < before.first_seq:
+                first[place.group] = span
     if last is None:
         return {}
     return {
-        group: one._replace(end_us=last.t_us, last_seq=last.seq) for group, one in first.items()
+        group: span._replace(end_us=last.t_us, last_seq=last.seq) for group, span in first.items()
     }
 
 
 def summarised(rows: Sequence[Row]) -> str:
-    """What there is to see, in two sentences."""
+    """A summary in two sentences."""
     if not any(row.fetched for row in rows):
-        return "Nobody fetched anything."
+        return "No member fetched anything."
     return f"{_breach_sentence(rows)} {_gap_sentence(rows)}"
 
 
 def _breach_sentence(rows: Sequence[Row]) -> str:
-    found = [one for row in rows for one in row.breaches]
+    found = [breach for row in rows for breach in row.breaches]
     sorts = (
-        ("split ownership", [one.span for one in found if one.is_split]),
+        ("split ownership", [breach.span for breach in found if breach.is_split]),
         ("zombie owner", zombie_windows(found)),
     )
-    said = [f"{name} {_times(some)}" for name, some in sorts if some]
-    if all(len(one.members) == 1 for one in found):
-        said.insert(0, "no partition was ever fetched by two members at once")
-    return "; ".join(said).capitalize() + "."
+    parts = [f"{name} {_times(some)}" for name, some in sorts if some]
+    if all(len(breach.members) == 1 for breach in found):
+        parts.insert(0, "no partition was ever fetched by two members at once")
+    return "; ".join(parts).capitalize() + "."
 
 
 def _times(spans: Sequence[Span]) -> str:
-    longest = duration(max(one.duration_us for one in spans))
+    longest = duration(max(span.duration_us for span in spans))
     return (
         f"once, for {longest}" if len(spans) == 1 else f"{len(spans):,} times, longest {longest}"
     )
@@ -197,20 +202,20 @@ def _gap_sentence(rows: Sequence[Row]) -> str:
     return f"{number_said}, the longest {duration(worst.longest_gap_us)} on {place}."
 
 
-def shortened_board(whole: Board, *, most_rows: int, most_marks: int, most_strips: int) -> Board:
-    """The same picture with fewer rows where there are too many, and a banner that says so."""
-    weights = [row.weight for row in whole.rows]
+def shortened_board(board: Board, *, most_rows: int, most_marks: int, most_strips: int) -> Board:
+    """The same picture with fewer rows if there are too many, and the banner for the rest."""
+    weights = [row.weight for row in board.rows]
     kept = set(choose_rows(weights, most_rows=most_rows, most_marks=most_marks))
-    left_out = [row for at, row in enumerate(whole.rows) if at not in kept]
-    names = list(whole.strips)
-    lives = [Weight((len(whole.strips[name]),), 1) for name in names]
+    left_out = [row for at, row in enumerate(board.rows) if at not in kept]
+    names = list(board.strips)
+    lives = [Weight((len(board.strips[name]),), 1) for name in names]
     shown = choose_rows(lives, most_rows=most_strips, most_marks=most_strips)
-    said = (_rows_banner(len(kept), left_out), _strips_banner(len(shown), len(names)))
+    banners = (_rows_banner(len(kept), left_out), _strips_banner(len(shown), len(names)))
     return replace(
-        whole,
-        rows=tuple(row for at, row in enumerate(whole.rows) if at in kept),
-        strips={names[at]: whole.strips[names[at]] for at in shown},
-        banner=" ".join(filter(None, said)),
+        board,
+        rows=tuple(row for at, row in enumerate(board.rows) if at in kept),
+        strips={names[at]: board.strips[names[at]] for at in shown},
+        banner=" ".join(filter(None, banners)),
     )
 
 
@@ -219,12 +224,12 @@ def _rows_banner(drawn: int, left_out: Sequence[Row]) -> str:
         return ""
     breached = sum(1 for row in left_out if row.breaches)
     longest = max(row.longest_gap_us for row in left_out)
-    said = f"{breached:,} of them with such owners" if breached else "none with such owners"
-    said += f", no gap longer than {duration(longest)}" if longest else " or a gap"
+    text = f"{breached:,} of them with such owners" if breached else "none with such owners"
+    text += f", no gap longer than {duration(longest)}" if longest else " or a gap"
     return (
         f"{drawn:,} of {counted(drawn + len(left_out), 'partition')} are drawn: first those with "
         "two owners or a zombie, then those with the longest gaps. "
-        f"Not drawn: {len(left_out):,}, {said}."
+        f"Not drawn: {len(left_out):,}, {text}."
     )
 
 

@@ -1,19 +1,20 @@
-"""What the picture of ownership shows in one panel: time, bars, strips and the timeline."""
+"""One panel of the picture of ownership: time, bars, strips and the timeline."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from reports import palette, samples
-from reports.labels import free_place
-from reports.ownership import Board, Row
-from reports.ownership_layout import Layout
-from reports.panel_drawing import draw_entries, draw_seconds
-from reports.panels import Panel
-from reports.paper import LABEL_SIZE, POINTS_AN_INCH
-from reports.sessions import ZOMBIE
-from reports.sheet import Box, Sheet, text_width
-from reports.spans import Span
+from watchkeeper.reports.facts.sessions import ZOMBIE
+from watchkeeper.reports.facts.spans import Span
+from watchkeeper.reports.figure import palette
+from watchkeeper.reports.figure.canvas import Box, Sheet, text_width
+from watchkeeper.reports.figure.labels import free_place
+from watchkeeper.reports.figure.page_size import LABEL_SIZE, POINTS_AN_INCH
+from watchkeeper.reports.figure.panel_drawing import draw_entries, draw_seconds
+from watchkeeper.reports.figure.panels import Panel
+from watchkeeper.reports.ownership import legend
+from watchkeeper.reports.ownership.layout import Layout
+from watchkeeper.reports.ownership.ownership import Board, Row
 
 NARROWEST_HATCH = 0.05
 SMALLEST_TEXT = 5.5
@@ -46,7 +47,7 @@ def text_size(height: float) -> float:
 def _box(
     panel: Panel, y: float, span: Span, height: float, *, share: float = BAR, thinnest: float = 0
 ) -> Box | None:
-    """Where a span stands in a row of that height, if it does in this panel."""
+    """The box of a span in a row at a height; None if it is not visible in this panel."""
     extent = panel.extent(span, thinnest)
     if extent is None:
         return None
@@ -57,38 +58,36 @@ def _box(
 def _boxes(
     layout: Layout, panel: Panel, spans: Iterable[tuple[float, Span]], thinnest: float = 0
 ) -> list[Box]:
-    """Where spans stand, each in the row at that height."""
+    """The boxes of spans, each in the row at its height."""
     high = layout.row_height
     found = (_box(panel, y, span, high, thinnest=thinnest) for y, span in spans)
     return [box for box in found if box is not None]
 
 
 def _bars(sheet: Sheet, layout: Layout, panel: Panel, shown: Board) -> None:
-    """Who fetches: a bar in the looks of the member, with its name where it fits."""
+    """Draw the fetchers: a bar in the look of each member, with its name where it fits."""
     for y, row in layout.rows:
         for span in row.held:
             for box in _boxes(layout, panel, [(y, span)]):
-                samples.held(sheet, box, shown.colours[span.what])
+                legend.held(sheet, box, shown.colours[span.what])
     by_look: dict[tuple[str, int], list[Box]] = {}
     for y, row in layout.rows:
         for span in row.fetched:
             look = (shown.colours[span.what], shown.stripes[span.what])
             by_look.setdefault(look, []).extend(_boxes(layout, panel, [(y, span)]))
     for (colour, stripes), boxes in by_look.items():
-        samples.bars(sheet, boxes, colour, stripes)
+        legend.bars(sheet, boxes, colour, stripes)
     size = text_size(layout.row_height)
     if size >= SMALLEST_TEXT:
         for y, row in layout.rows:
             for at, span in _owner_names(panel, row, size * 0.94):
-                samples.name(
-                    sheet, (at, y + layout.row_height / 2), span.what, size * 0.94, shown
-                )
+                legend.name(sheet, (at, y + layout.row_height / 2), span.what, size * 0.94, shown)
 
 
 def _owner_names(panel: Panel, row: Row, size: float) -> Iterator[tuple[float, Span]]:
-    """Where the names of owners stand in their bars, clear of the lines of the timeline.
+    """The positions of owners' names in their bars, clear of the lines of the timeline.
 
-    A name is not written again for each of many bars of one owner that follow each other.
+    A name is not repeated for consecutive bars of one owner.
     """
     named, named_at = "", float("-inf")
     taken = _taken(panel, row)
@@ -104,10 +103,10 @@ def _owner_names(panel: Panel, row: Row, size: float) -> Iterator[tuple[float, S
 
 
 def _taken(panel: Panel, row: Row) -> list[tuple[float, float]]:
-    """Where in a row no name can stand: at the lines of the timeline, and on breaches."""
+    """The intervals of a row in which no name can stand: timeline lines and breaches."""
     found = [(x, x) for x in panel.lines]
-    for one in row.breaches:
-        extent = panel.extent(one.span, samples.THINNEST)
+    for breach in row.breaches:
+        extent = panel.extent(breach.span, legend.THINNEST)
         if extent is not None:
             found.append(extent)
     return sorted(found)
@@ -116,19 +115,19 @@ def _taken(panel: Panel, row: Row) -> list[tuple[float, float]]:
 def _gaps(sheet: Sheet, layout: Layout, panel: Panel) -> None:
     """Hatched where there is room for a hatch, which takes long to draw; else just grey."""
     boxes = _boxes(layout, panel, [(y, gap) for y, row in layout.rows for gap in row.gaps])
-    samples.gaps(sheet, [box for box in boxes if box[2] >= NARROWEST_HATCH])
+    legend.gaps(sheet, [box for box in boxes if box[2] >= NARROWEST_HATCH])
     sheet.boxes([box for box in boxes if box[2] < NARROWEST_HATCH], palette.FAINT, zorder=1)
 
 
 def _breaches(sheet: Sheet, layout: Layout, panel: Panel) -> None:
     """Split ownership in plain red, a zombie owner in hatched red, both above the bars."""
-    found = [(y, one) for y, row in layout.rows for one in row.breaches]
-    split = [(y, one.span) for y, one in found if one.is_split]
-    zombie = [(y, one.span) for y, one in found if not one.is_split]
-    samples.breaches(
+    found = [(y, breach) for y, row in layout.rows for breach in row.breaches]
+    split = [(y, breach.span) for y, breach in found if breach.is_split]
+    zombie = [(y, breach.span) for y, breach in found if not breach.is_split]
+    legend.breaches(
         sheet,
-        _boxes(layout, panel, split, samples.THINNEST),
-        _boxes(layout, panel, zombie, samples.THINNEST),
+        _boxes(layout, panel, split, legend.THINNEST),
+        _boxes(layout, panel, zombie, legend.THINNEST),
     )
 
 
@@ -139,7 +138,7 @@ def _strips(sheet: Sheet, layout: Layout, panel: Panel, shown: Board) -> None:
     high = layout.strip_height
     for y, name in layout.strips:
         for span in shown.strips[name]:
-            thinnest = samples.THINNEST if span.what == ZOMBIE else 0
+            thinnest = legend.THINNEST if span.what == ZOMBIE else 0
             box = _box(panel, y, span, high, share=STRIP, thinnest=thinnest)
             if box is not None:
-                samples.state(sheet, box, span.what, shown.colours[name], shown.stripes[name])
+                legend.state(sheet, box, span.what, shown.colours[name], shown.stripes[name])

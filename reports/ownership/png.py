@@ -1,16 +1,19 @@
-"""The picture of ownership: who fetched each partition, and what went wrong meanwhile."""
+"""The picture of ownership: who fetched each partition, with splits, zombies and gaps."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from model.trace import Trace
-from model.verdicts import counted
-from reports import palette, samples
-from reports.files import write
-from reports.labels import shortened
-from reports.ownership import Board, board, shortened_board
-from reports.ownership_layout import (
+from watchkeeper.model.properties.verdicts import counted
+from watchkeeper.model.trace.trace import Trace
+from watchkeeper.reports.figure import palette
+from watchkeeper.reports.figure.axis_ticks import tick_text
+from watchkeeper.reports.figure.canvas import Sheet, in_lines, styled, text_width
+from watchkeeper.reports.figure.files import write
+from watchkeeper.reports.figure.labels import shortened
+from watchkeeper.reports.figure.page_size import LABEL_SIZE, LEGEND_SIZE, MARGIN
+from watchkeeper.reports.ownership import legend
+from watchkeeper.reports.ownership.layout import (
     GROUP_HEIGHT,
     LEGEND_STEP,
     LONGEST_NAME,
@@ -18,10 +21,8 @@ from reports.ownership_layout import (
     Layout,
     lay_out,
 )
-from reports.ownership_panel import SMALLEST_TEXT, draw_panel, text_size
-from reports.paper import LABEL_SIZE, LEGEND_SIZE, MARGIN
-from reports.sheet import Sheet, in_lines, styled, text_width
-from reports.ticks import tick_text
+from watchkeeper.reports.ownership.ownership import Board, board, shortened_board
+from watchkeeper.reports.ownership.panel import SMALLEST_TEXT, draw_panel, text_size
 
 NAME = "ownership.png"
 
@@ -29,11 +30,11 @@ MOST_ROWS = 60
 MOST_STRIPS = 40
 MOST_MARKS = 20_000
 ON_PAPER = {"facecolor": palette.PAPER, "edgecolor": "none", "pad": 1.5}
-"""Behind words that stand where lines go through."""
+"""A background for words that lines cross."""
 
 
 def write_ownership_png(trace: Trace, folder: Path) -> str:
-    """Draw who fetched what; the name of the file."""
+    """Draw the ownership of partitions; return the name of the file."""
     shown = shortened_board(
         board(trace), most_rows=MOST_ROWS, most_marks=MOST_MARKS, most_strips=MOST_STRIPS
     )
@@ -48,8 +49,8 @@ def draw(shown: Board) -> Sheet:
         shown,
         heading_lines=len(lines),
         width_of=lambda text: text_width(text, LABEL_SIZE, "bold"),
-        words=lambda panels: samples.words(shown, panels),
-        word_width=samples.word_width,
+        words=lambda panels: legend.words(shown, panels),
+        word_width=legend.word_width,
     )
     sheet = Sheet(layout.height)
     sheet.heading(shown.header, lines)
@@ -63,7 +64,7 @@ def draw(shown: Board) -> Sheet:
 
 
 def _names(sheet: Sheet, layout: Layout) -> None:
-    """What each row is of, and the unit of time."""
+    """Draw the name of each row, and the unit of time."""
     named = [(y, row.place.partition, layout.row_height) for y, row in layout.rows]
     named += [(y, name, layout.strip_height) for y, name in layout.strips]
     for y, name, high in named:
@@ -76,16 +77,16 @@ def _names(sheet: Sheet, layout: Layout) -> None:
     soft = {"color": palette.SOFT_INK}
     sheet.text(layout.left - 0.12, y, UNIT, ha="right", fontsize=8.5, **soft)
     if layout.without_label:
-        said = counted(layout.without_label, "entry", "entries")
-        text = f"There is no room for the labels of {said} of the timeline."
+        unlabelled = counted(layout.without_label, "entry", "entries")
+        text = f"There is no room for the labels of {unlabelled} of the timeline."
         sheet.text(MARGIN, y + 0.27, text, fontsize=LEGEND_SIZE, **soft)
 
 
 def _closer(sheet: Sheet, layout: Layout) -> None:
     """Show which part of the run the second panel is, and where that is in the first."""
     top, high = layout.top, layout.bottom - layout.top
-    for whole, part in zip(layout.panels, layout.panels[1:], strict=False):
-        begins, ends = whole.x(part.from_us) - 0.02, whole.x(part.to_us) + 0.02
+    for outer, part in zip(layout.panels, layout.panels[1:], strict=False):
+        begins, ends = outer.x(part.from_us) - 0.02, outer.x(part.to_us) + 0.02
         boxes = [
             (begins, top, ends - begins, GROUP_HEIGHT - 0.06),
             (part.left, top, part.right - part.left, high),
@@ -93,9 +94,9 @@ def _closer(sheet: Sheet, layout: Layout) -> None:
         style = {"edgecolors": palette.CLOSER, "linewidths": 0.9, "zorder": 7}
         sheet.boxes(boxes, "none", **style)
         sheet.lines([((ends, top), (part.left, top))], palette.CLOSER, zorder=7)
-        said = f"closer: {tick_text(part.from_us)} s to {tick_text(part.to_us)} s"
+        title = f"closer: {tick_text(part.from_us)} s to {tick_text(part.to_us)} s"
         style = {"fontsize": LABEL_SIZE, "fontweight": "bold", "color": palette.CLOSER}
-        sheet.text(part.left + 0.1, top + 0.23, said, bbox=ON_PAPER, zorder=8, **style)
+        sheet.text(part.left + 0.1, top + 0.23, title, bbox=ON_PAPER, zorder=8, **style)
 
 
 def _headings(sheet: Sheet, layout: Layout) -> None:
@@ -114,6 +115,6 @@ def _legend(sheet: Sheet, layout: Layout, shown: Board) -> None:
     for at, line in enumerate(layout.legend):
         for x, word in line:
             y = layout.legend_top + 0.1 + at * LEGEND_STEP
-            samples.sample(sheet, (x, y - 0.1, samples.WIDE, 0.14), word.look, shown)
-            text_x = x + samples.indent(word)
+            legend.sample(sheet, (x, y - 0.1, legend.WIDE, 0.14), word.look, shown)
+            text_x = x + legend.indent(word)
             sheet.text(text_x, y, word.text, fontsize=LEGEND_SIZE)

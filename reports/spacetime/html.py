@@ -1,8 +1,8 @@
-"""The page of space and time: who asked ZooKeeper for what and when, and which watch told whom.
+"""The space-time page: every request to ZooKeeper, and which watch notified which process.
 
-Time runs down, since the labels of operations are words and words run across. It does not
-run evenly: a rebalance takes milliseconds and the rest before it seconds, so pauses are
-folded and what happens closely together is spread out.
+Time runs down, since labels are words and words run across. It is not linear: a rebalance
+takes milliseconds and the rest before it seconds, so pauses are folded and dense parts are
+stretched.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import Any
 
 import msgspec
 
-from model.trace import Event, Trace
-from model.verdicts import counted, seconds
-from reports import headings
-from reports.files import write
-from reports.items import Item, items
-from reports.lanes import Lane, lanes
-from reports.operations import TOGETHER_US
-from reports.ownership import consumers
-from reports.page import page
-from reports.palette import consumer_colours
-from reports.selection import first_items
+from watchkeeper.model.properties.verdicts import counted, seconds
+from watchkeeper.model.trace.trace import Event, Trace
+from watchkeeper.reports.facts.operations import TOGETHER_US
+from watchkeeper.reports.facts.selection import first_items
+from watchkeeper.reports.figure import title
+from watchkeeper.reports.figure.files import write
+from watchkeeper.reports.figure.page import page
+from watchkeeper.reports.figure.palette import consumer_colours
+from watchkeeper.reports.ownership.ownership import consumers
+from watchkeeper.reports.spacetime.items import Item, items
+from watchkeeper.reports.spacetime.swimlanes import Lane, lanes
 
 NAME = "spacetime.html"
 MOST_ITEMS = 10_000
@@ -34,27 +34,31 @@ _ENCODER = msgspec.json.Encoder(order="deterministic")
 def write_spacetime_html(
     trace: Trace, folder: Path, *, from_us: int = 0, most: int = MOST_ITEMS
 ) -> str:
-    """Write the page; the name of the file.
+    """Write the page; return the name of the file.
 
-    A long run has more than a page can hold: the page then shows the first `most` items
-    that begin at `from_us` or later, and says what it does not show.
+    A long run has more than a page can hold: the page then shows the first `most` items from
+    `from_us` on, and a sentence on the rest.
     """
     everything = items(trace)
-    later = [one for one in everything if one.start_us >= from_us]
+    later = [item for item in everything if item.start_us >= from_us]
     shown, cut = first_items(
-        later, most, noun=lambda one: one.noun, at_us=lambda one: one.start_us
+        later, most, noun=lambda item: item.noun, at_us=lambda item: item.start_us
     )
-    said = [cut]
+    notes = [cut]
     if len(later) < len(everything):
         missing = counted(len(everything) - len(later), "item")
-        said.insert(0, f"{missing} before {seconds(from_us)} are not drawn.")
+        notes.insert(0, f"{missing} before {seconds(from_us)} are not drawn.")
     content = page(
-        headings.title(trace.header),
-        headings.subtitle(trace.header),
+        title.title(trace.header),
+        title.subtitle(trace.header),
         "space and time",
         lines=[f"{counted(len(everything), 'item')} of {counted(len(trace), 'event')}."],
-        banner=" ".join(filter(None, said)),
-        scripts=("spacetime-layout.js", "spacetime-draw.js", "spacetime.js"),
+        banner=" ".join(filter(None, notes)),
+        scripts=(
+            "spacetime/spacetime-layout.js",
+            "spacetime/spacetime-draw.js",
+            "spacetime/spacetime.js",
+        ),
         data=diagram_data(trace, shown),
     )
     return write(folder / NAME, content)
@@ -77,7 +81,7 @@ def diagram_data(trace: Trace, shown: Sequence[Item]) -> dict[str, Any]:
 
 
 class Table:
-    """The events that items are made of, each once; and their details, equal ones once."""
+    """The events of all items, each once, and their details, equal ones once."""
 
     def __init__(self) -> None:
         self.events: dict[str, list[Any]] = {}
@@ -94,7 +98,7 @@ class Table:
 
 
 def _lane(lane: Lane, colour: str) -> dict[str, Any]:
-    states = [[one.start_us, one.end_us, one.what] for one in lane.states]
+    states = [[state.start_us, state.end_us, state.what] for state in lane.states]
     return {"name": lane.name, "kind": lane.kind, "colour": colour, "states": states}
 
 

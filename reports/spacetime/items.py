@@ -1,8 +1,7 @@
-"""Everything that a space-time diagram draws, as one flat list of items.
+"""The items of a space-time diagram, as one flat list.
 
-An item stands on the lane of a process, or on that of a server, or on both, or goes across
-all of them; it has a moment at which it begins and perhaps one at which it ends, and it
-names the events of the trace that it is made of.
+An item is on the lane of a process, or of a server, or on both, or spans all lanes; it has a
+start and may have an end, and it names the events of the trace that it is made of.
 """
 
 from __future__ import annotations
@@ -11,12 +10,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from model.trace import Event, Trace
-from model.verdicts import counted, duration
-from reports.intervals import last_event
-from reports.labels import shortened
-from reports.operations import Asked, Firing, attach_effects, firings, operations
-from reports.timeline import BEGINNINGS, ENDS
+from watchkeeper.model.properties.verdicts import counted, duration
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import Event, Trace
+from watchkeeper.reports.facts.intervals import last_event
+from watchkeeper.reports.facts.operations import (
+    Asked,
+    Firing,
+    attach_effects,
+    firings,
+    operations,
+)
+from watchkeeper.reports.facts.timeline import BEGINNINGS, ENDS
+from watchkeeper.reports.figure.labels import shortened
 
 Kind = Literal["operation", "firing", "rebalance", "mark", "across"]
 
@@ -39,45 +45,56 @@ NOUNS = {
 }
 """How items of a category are called when they are counted, where its name is no plural."""
 
-CATEGORIES = {
-    "starts": PROCESSES,
-    "ends": PROCESSES,
-    "turn fails": PROCESSES,
-    "sleeps": PROCESSES,
-    "connected": SESSIONS,
-    "suspended": SESSIONS,
-    "expired": SESSIONS,
-    "session opened": SESSIONS,
-    "session moved": SESSIONS,
-    "session expired": SESSIONS,
-    "session closed": SESSIONS,
-    "leads": SERVERS,
-    "leader lost": SERVERS,
-    "server": SERVERS,
-    "rebalance fails": REBALANCES,
-    "rebalance given up": REBALANCES,
-    "conflict": REBALANCES,
-    "claimed what was freed": REBALANCES,
-    "fetch fails": FETCHING,
-} | dict.fromkeys((*BEGINNINGS, *ENDS), TIMELINE)
-"""What single events are filed under; kinds that are not here are other events."""
+CATEGORIES: dict[str, str] = {
+    EventKind.STARTED: PROCESSES,
+    EventKind.ENDED: PROCESSES,
+    EventKind.TURN_FAILED: PROCESSES,
+    EventKind.SLEEPING: PROCESSES,
+    EventKind.CONNECTED: SESSIONS,
+    EventKind.SUSPENDED: SESSIONS,
+    EventKind.EXPIRED: SESSIONS,
+    EventKind.SESSION_OPENED: SESSIONS,
+    EventKind.SESSION_MOVED: SESSIONS,
+    EventKind.SESSION_EXPIRED: SESSIONS,
+    EventKind.SESSION_CLOSED: SESSIONS,
+    EventKind.LEADER_ELECTED: SERVERS,
+    EventKind.LEADER_LOST: SERVERS,
+    EventKind.SERVER_STATE: SERVERS,
+    EventKind.REBALANCE_FAILED: REBALANCES,
+    EventKind.REBALANCE_ABANDONED: REBALANCES,
+    EventKind.CLAIM_CONFLICT: REBALANCES,
+    EventKind.FREED_CLAIMS_ACQUIRED: REBALANCES,
+    EventKind.FETCH_FAILED: FETCHING,
+    **dict.fromkeys((*BEGINNINGS, *ENDS), TIMELINE),
+}
+"""Kind of event -> category; a kind that is missing is an other event."""
 
 DRAWN_OTHERWISE = frozenset(
     {
-        "asks",
-        "answers",
-        "applied",
-        "refused",
-        "fires",
-        "hears",
-        "fetching",
-        "rebalance begins",
-        "rebalance ends",
-        "assigned",
+        EventKind.REQUEST,
+        EventKind.RESPONSE,
+        EventKind.APPLIED,
+        EventKind.REFUSED,
+        EventKind.WATCH_FIRED,
+        EventKind.NOTIFIED,
+        EventKind.FETCHING,
+        EventKind.REBALANCE_STARTED,
+        EventKind.REBALANCE_COMPLETED,
+        EventKind.ASSIGNED,
     }
 )
-NOT_DRAWN = frozenset({"waits", "wakes", "fetched", "hosting", "produces", "gauges", "run ends"})
-"""Kinds that would hide the others: messages delivered, programs at rest."""
+NOT_DRAWN = frozenset(
+    {
+        EventKind.WAITING,
+        EventKind.WOKEN,
+        EventKind.FETCHED,
+        EventKind.HOSTING,
+        EventKind.TOPIC_LOAD,
+        EventKind.HOST_METRICS,
+        EventKind.RUN_ENDED,
+    }
+)
+"""Kinds that would hide the others: delivered messages, idle programs."""
 
 LONGEST_PATH = 26
 LONGEST_LABEL = 44
@@ -85,7 +102,7 @@ LONGEST_LABEL = 44
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One thing to draw."""
+    """One item to draw."""
 
     kind: Kind
     category: str
@@ -94,24 +111,24 @@ class Item:
     server: str
     start_us: int
     end_us: int | None
-    """None for what never ended."""
+    """None for an item that never ended."""
     at_server_us: int | None
     tone: str
-    """What its colour says: ok, error, lost, or nothing in particular."""
+    """The meaning of its colour: ok, error, lost, or neutral."""
     events: tuple[Event, ...]
 
     @property
     def noun(self) -> str:
-        """What it counts as when it is not drawn."""
+        """The noun under which it is counted if it is not drawn."""
         return OPERATIONS if self.kind == "operation" else NOUNS.get(self.category, self.category)
 
 
 def items(trace: Trace) -> list[Item]:
-    """Everything there is to draw, in order."""
+    """Every item, in order."""
     asked = operations(trace)
-    left_over = attach_effects(asked, trace.of_kind("applied", "refused"))
-    found = [_operation(one) for one in asked]
-    found += [_firing(one) for one in firings(trace)]
+    left_over = attach_effects(asked, trace.of_kind(EventKind.APPLIED, EventKind.REFUSED))
+    found = [_operation(operation) for operation in asked]
+    found += [_firing(firing) for firing in firings(trace)]
     found += _rebalances(trace)
     found += _fetching(trace)
     found += [_mark(event) for event in left_over]
@@ -126,77 +143,88 @@ def _is_single(event: Event) -> bool:
 # --- operations and watches ------------------------------------------------------------
 
 
-def _operation(one: Asked) -> Item:
-    answer = (one.answer,) if one.answer is not None else ()
-    number = one.ask.detail.get("number", 1)
-    label = one.purpose or one.word
+def _operation(operation: Asked) -> Item:
+    answer = (operation.answer,) if operation.answer is not None else ()
+    number = operation.ask.detail.get("number", 1)
+    label = operation.purpose or operation.word
     if number != 1:
         label += f" ×{number}"
     return Item(
         kind="operation",
-        category=one.purpose,
-        label=label + _trouble(one),
-        node=one.ask.node,
-        server=one.server,
-        start_us=one.ask.t_us,
-        end_us=one.answer.t_us if one.answer is not None else None,
-        at_server_us=one.effects[0].t_us if one.effects else None,
-        tone=one.outcome,
-        events=(one.ask, *one.effects, *answer),
+        category=operation.purpose,
+        label=label + _trouble(operation),
+        node=operation.ask.node,
+        server=operation.server,
+        start_us=operation.ask.t_us,
+        end_us=operation.answer.t_us if operation.answer is not None else None,
+        at_server_us=operation.effects[0].t_us if operation.effects else None,
+        tone=operation.outcome,
+        events=(operation.ask, *operation.effects, *answer),
     )
 
 
-def _trouble(one: Asked) -> str:
-    """What went wrong with an operation, for its label."""
-    if not one.server and one.outcome == "lost":
+def _trouble(operation: Asked) -> str:
+    """The trouble of an operation, for its label."""
+    if not operation.server and operation.outcome == "lost":
         return ": not sent"
-    if one.answer is None:
+    if operation.answer is None:
         return ": no answer"
-    return f": {one.error}" if one.error else ""
+    return f": {operation.error}" if operation.error else ""
 
 
-def _firing(one: Firing) -> Item:
-    first = one.fired[0]
-    number = f" ×{len(one.fired)}" if len(one.fired) > 1 else ""
+def _firing(firing: Firing) -> Item:
+    first = firing.fired[0]
+    number = f" ×{len(firing.fired)}" if len(firing.fired) > 1 else ""
     path = str(first.detail.get("path", ""))
     return Item(
         kind="firing",
         category=FIRINGS,
-        label=f"{first.detail.get('what', 'fires')} {_end_of(path)}{number}",
+        label=f"{first.detail.get('what', EventKind.WATCH_FIRED)} {_end_of(path)}{number}",
         node=first.node,
-        server=one.server,
+        server=firing.server,
         start_us=first.t_us,
-        end_us=one.heard[0].t_us if one.heard else None,
+        end_us=firing.heard[0].t_us if firing.heard else None,
         at_server_us=None,
-        tone="ok" if one.heard else "lost",
-        events=(*one.fired, *one.heard),
+        tone="ok" if firing.heard else "lost",
+        events=(*firing.fired, *firing.heard),
     )
 
 
 def _end_of(path: str) -> str:
-    """The end of a path, which tells the most."""
+    """The last part of a path, the most informative one."""
     last = path.rpartition("/")[2]
     return shortened(last, LONGEST_PATH)
 
 
 # --- rebalances ------------------------------------------------------------------------
 
-ENDS_OF_REBALANCES = ("rebalance ends", "rebalance fails", "rebalance given up", "starts", "ends")
+ENDS_OF_REBALANCES = (
+    EventKind.REBALANCE_COMPLETED,
+    EventKind.REBALANCE_FAILED,
+    EventKind.REBALANCE_ABANDONED,
+    EventKind.STARTED,
+    EventKind.ENDED,
+)
 
 
 def _rebalances(trace: Trace) -> Iterator[Item]:
     """Each attempt at a rebalance, from its beginning until it succeeds or fails."""
-    kinds = ("rebalance begins", *ENDS_OF_REBALANCES, "assigned", "turn fails")
+    kinds = (
+        EventKind.REBALANCE_STARTED,
+        *ENDS_OF_REBALANCES,
+        EventKind.ASSIGNED,
+        EventKind.TURN_FAILED,
+    )
     under_way: dict[str, list[Event]] = {}
     for event in trace.of_kind(*kinds):
         parts = under_way.get(event.node)
-        if event.kind == "rebalance begins":
+        if event.kind == EventKind.REBALANCE_STARTED:
             if parts is not None:
                 yield _rebalance(parts, event)
             under_way[event.node] = [event]
         elif parts is not None:
             parts.append(event)
-            if event.kind != "assigned":
+            if event.kind != EventKind.ASSIGNED:
                 yield _rebalance(under_way.pop(event.node), event)
     last = last_event(trace)
     for parts in under_way.values():
@@ -206,7 +234,7 @@ def _rebalances(trace: Trace) -> Iterator[Item]:
 
 def _rebalance(parts: list[Event], end: Event) -> Item:
     first = parts[0]
-    is_done = end.kind == "rebalance ends"
+    is_done = end.kind == EventKind.REBALANCE_COMPLETED
     attempt = first.detail.get("attempt", 1)
     return Item(
         kind="rebalance",
@@ -226,26 +254,26 @@ def _rebalance(parts: list[Event], end: Event) -> Item:
 
 TROUBLE = frozenset(
     {
-        "suspended",
-        "expired",
-        "session expired",
-        "turn fails",
-        "rebalance fails",
-        "rebalance given up",
-        "conflict",
-        "commit refused",
-        "leader lost",
-        "fetch fails",
+        EventKind.SUSPENDED,
+        EventKind.EXPIRED,
+        EventKind.SESSION_EXPIRED,
+        EventKind.TURN_FAILED,
+        EventKind.REBALANCE_FAILED,
+        EventKind.REBALANCE_ABANDONED,
+        EventKind.CLAIM_CONFLICT,
+        EventKind.COMMIT_REFUSED,
+        EventKind.LEADER_LOST,
+        EventKind.FETCH_FAILED,
     }
 )
 TELLING = ("why", "error", "state", "by", "ms", "at", "from")
-"""Of these details the first that an event has goes into its label."""
+"""The first of these details that an event has is part of its label."""
 
 
 def _fetching(trace: Trace) -> Iterator[Item]:
-    """What a member begins or ceases to fetch in one moment is one item."""
+    """One item for everything that a member starts or stops fetching in one moment."""
     together: dict[tuple[str, int, str], list[Event]] = {}
-    for event in trace.of_kind("fetching"):
+    for event in trace.of_kind(EventKind.FETCHING):
         key = (event.node, event.t_us, str(event.detail.get("does")))
         together.setdefault(key, []).append(event)
     for (node, t_us, does), events in together.items():
@@ -255,7 +283,7 @@ def _fetching(trace: Trace) -> Iterator[Item]:
 
 
 def _mark(event: Event) -> Item:
-    """One event by itself."""
+    """A single event."""
     is_entry = event.kind in BEGINNINGS or event.kind in ENDS
     return Item(
         kind="across" if is_entry else "mark",
@@ -266,7 +294,7 @@ def _mark(event: Event) -> Item:
         start_us=event.t_us,
         end_us=None,
         at_server_us=None,
-        tone="error" if event.kind in TROUBLE or event.kind == "fault" else "",
+        tone="error" if event.kind in TROUBLE or event.kind == EventKind.FAULT else "",
         events=(event,),
     )
 

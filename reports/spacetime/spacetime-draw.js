@@ -1,4 +1,4 @@
-// Drawing the page of space and time: lanes, operations, watches, rebalances, marks.
+// The picture of the page of space and time: lanes, operations, watches, rebalances, marks.
 
 // --- the head: names of lanes --------------------------------------------------------------
 
@@ -8,12 +8,12 @@ function drawHead() {
   for (const lane of lanes) {
     const x = xOf(lane.at);
     const group = draw(svg, "g", { "data-tip": "" });
-    tell(group, () => [lane.name, lane.kind === "server" ? "a ZooKeeper server" : "a process", "click to see what it takes part in, and again for all"]);
+    describe(group, () => [lane.name, lane.kind === "server" ? "a ZooKeeper server" : "a process", "click to see only its items, and again to see all"]);
     if (lane.colour) draw(group, "rect", { x: x - 36, y: 34, width: 72, height: 5, fill: lane.colour });
     const name = draw(group, "text", { x, y: 24, "text-anchor": "middle", class: "title" }, lane.name);
     const most = apart - 8;
     if (name.getComputedTextLength() > most) name.setAttribute("textLength", most), name.setAttribute("lengthAdjust", "spacingAndGlyphs");
-    group.addEventListener("click", () => { choose(wanted.node === lane.at ? "" : lane.at); });
+    group.addEventListener("click", () => { choose(selection.node === lane.at ? "" : lane.at); });
   }
 }
 
@@ -42,7 +42,7 @@ function drawLane(svg, lane, above, below) {
     const [top, bottom] = [Math.max(yOf(from), above), Math.min(isLast && to >= data.end ? height : yOf(to), below)];
     if (!look || bottom < top) return;
     const line = draw(svg, "line", { x1: x, x2: x, y1: top, y2: bottom, stroke: lane.colour || "#8c959f", ...look });
-    tell(line, () => [lane.name, state, seconds(from) + " to " + seconds(to) + ", " + duration(to - from)]);
+    describe(line, () => [lane.name, state, seconds(from) + " to " + seconds(to) + ", " + duration(to - from)]);
   });
 }
 
@@ -53,7 +53,7 @@ function extent(item) {
   return [Math.min(...ends) - 14, Math.max(...ends) + 14];
 }
 
-const MOST_TOLD = 8;
+const MOST_LISTED = 8;
 
 function itemLines(item, most) {
   const took = item.to === null ? "" : ", took " + duration(item.to - item.from);
@@ -62,8 +62,8 @@ function itemLines(item, most) {
     const parts = ["#" + seq, seconds(us), node, kind, place];
     if (session) parts.push("session " + session);
     if (zxid) parts.push("zxid 0x" + zxid.toString(16));
-    const told = detailLines(data.details[detail]);
-    return [parts.filter(Boolean).join("  "), ...told].join("\n");
+    const details = detailLines(data.details[detail]);
+    return [parts.filter(Boolean).join("  "), ...details].join("\n");
   });
   const more = item.events.length - most;
   if (more > 0) lines.push("and " + counted(more, "event") + " more; click to see all");
@@ -75,12 +75,12 @@ function detailLines(text) {
 }
 
 function itemTip(mark, item, at) {
-  tell(mark, () => itemLines(item, MOST_TOLD));
+  describe(mark, () => itemLines(item, MOST_LISTED));
   mark.addEventListener("click", (event) => { pin(itemLines(item, Infinity)); marked = at; drawPane(); });
   return mark;
 }
 
-// A line that can be pointed at: a wide one that cannot be seen below the thin one that can.
+// A line that the pointer can find: a wide invisible one below the thin visible one.
 function stroke(group, d, colour, dashes = "", wide = 1.4) {
   draw(group, "path", { d, stroke: "#fff", "stroke-opacity": 0, "stroke-width": 9, fill: "none", "pointer-events": "stroke" });
   draw(group, "path", { d, stroke: colour, "stroke-width": wide, "stroke-dasharray": dashes, fill: "none" });
@@ -97,23 +97,23 @@ function cross(group, x, y, colour) {
   draw(group, "path", { d: `M${x - 4},${y - 4} l8,8 M${x - 4},${y + 4} l8,-8`, stroke: colour, "stroke-width": 2 });
 }
 
-// Words stand above all lines, and none on others.
-let words = null;
+// Labels lie above all lines and never overlap one another.
+let labels = null;
 let taken = [];
 
 function isFree(left, right, y) {
   return !taken.some((other) => left < other.right && other.left < right && Math.abs(other.y - y) < 11);
 }
 
-// Words go to the first of some places, each [x, y, anchor], that is free; where there is none,
-// the pointer still finds what they are of.
+// Write a label at the first free place of some, each [x, y, anchor]. Without a free place it is
+// left out: the tip of the item still shows it.
 function put(item, at, colour, places) {
   const long = lengthOf(item.label);
   for (const [x, y, anchor] of places) {
     const left = anchor === "start" ? x : anchor === "end" ? x - long : x - long / 2;
     if (!isFree(left, left + long, y)) continue;
     taken.push({ left, right: left + long, y });
-    itemTip(draw(words, "text", { x, y, "text-anchor": anchor, class: "halo item", style: "fill:" + colour }, item.label), item, at);
+    itemTip(draw(labels, "text", { x, y, "text-anchor": anchor, class: "halo item", style: "fill:" + colour }, item.label), item, at);
     return;
   }
 }
@@ -126,28 +126,28 @@ function drawOperation(svg, item, at) {
   const colour = COLOURS[item.tone];
   const group = itemTip(draw(svg, "g"), item, at);
   const serverX = item.server < 0 ? null : xOf(item.server);
-  const asked = yOf(item.from);
-  const answered = item.to === null ? asked + 26 : yOf(item.to);
+  const sent = yOf(item.from);
+  const received = item.to === null ? sent + 26 : yOf(item.to);
   const side = serverX === null || serverX > x ? 1 : -1;
   const anchor = side > 0 ? "start" : "end";
   if (serverX === null) {
-    put(item, at, colour, [[x + side * 7, asked - 3, anchor]]);
-    cross(group, x + side * 2, asked + 3, colour);
+    put(item, at, colour, [[x + side * 7, sent - 3, anchor]]);
+    cross(group, x + side * 2, sent + 3, colour);
     return;
   }
-  const middle = item.at === null ? (asked + answered) / 2 : yOf(item.at);
+  const middle = item.at === null ? (sent + received) / 2 : yOf(item.at);
   const dashes = item.tone === "lost" ? "5 3" : "";
-  const place = (share) => [x + side * 7 + (serverX - x) * share, asked + (middle - asked) * share - 3, anchor];
+  const place = (share) => [x + side * 7 + (serverX - x) * share, sent + (middle - sent) * share - 3, anchor];
   put(item, at, colour, SHARES.map(place));
-  stroke(group, `M${x},${asked} L${serverX},${middle}`, colour, dashes);
-  arrow(group, x, asked, serverX, middle, colour);
+  stroke(group, `M${x},${sent} L${serverX},${middle}`, colour, dashes);
+  arrow(group, x, sent, serverX, middle, colour);
   if (item.to === null) {
     cross(group, serverX - side * 12, middle - 2, colour);
     return;
   }
-  stroke(group, `M${serverX},${middle} L${x},${answered}`, colour, dashes);
-  if (item.tone === "lost") cross(group, x, answered, colour);
-  else arrow(group, serverX, middle, x, answered, colour);
+  stroke(group, `M${serverX},${middle} L${x},${received}`, colour, dashes);
+  if (item.tone === "lost") cross(group, x, received, colour);
+  else arrow(group, serverX, middle, x, received, colour);
 }
 
 function drawFiring(svg, item, at) {
@@ -155,15 +155,15 @@ function drawFiring(svg, item, at) {
   if (x === null || serverX === null) return;
   const group = itemTip(draw(svg, "g"), item, at);
   const colour = item.tone === "lost" ? COLOURS.lost : COLOURS.firing;
-  const [fired, heard] = [yOf(item.from), item.to === null ? yOf(item.from) + 16 : yOf(item.to)];
+  const [fired, arrived] = [yOf(item.from), item.to === null ? yOf(item.from) + 16 : yOf(item.to)];
   const end = item.to === null ? (x + serverX) / 2 : x;
-  stroke(group, `M${serverX},${fired} L${end},${heard}`, colour, "2 3", 1.6);
-  if (item.to === null) cross(group, end, heard, colour);
-  else arrow(group, serverX, fired, x, heard, colour);
-  firingLabel(item, at, colour, serverX, fired, end, heard);
+  stroke(group, `M${serverX},${fired} L${end},${arrived}`, colour, "2 3", 1.6);
+  if (item.to === null) cross(group, end, arrived, colour);
+  else arrow(group, serverX, fired, x, arrived, colour);
+  firingLabel(item, at, colour, serverX, fired, end, arrived);
 }
 
-// The words of a firing stand on its line near the server, or nearer the process.
+// The label of a firing is on its line near the server or, without room there, nearer the process.
 function firingLabel(item, at, colour, fromX, fromY, toX, toY) {
   const near = (lengthOf(item.label) / 2 + 14) / Math.max(Math.abs(toX - fromX), 1);
   const place = (share) => [fromX + (toX - fromX) * share, fromY + (toY - fromY) * share - 4, "middle"];
@@ -193,27 +193,27 @@ function drawTogether(together) {
   const y = yOf(item.from);
   const side = sideOf(item.node);
   const isServer = data.lanes[item.node].kind === "server";
-  const colourOf = (one) => (one.item.tone === "error" ? COLOURS.lost : isServer ? COLOURS.soft : COLOURS.ink);
+  const colourOf = (mark) => (mark.item.tone === "error" ? COLOURS.lost : isServer ? COLOURS.soft : COLOURS.ink);
   for (const one of together) {
     if (one.item.kind !== "mark") continue;
-    itemTip(draw(words, "circle", { cx: x, cy: y, r: 3.6, fill: "#fff", stroke: colourOf(one), "stroke-width": 1.8 }), one.item, one.at);
+    itemTip(draw(labels, "circle", { cx: x, cy: y, r: 3.6, fill: "#fff", stroke: colourOf(one), "stroke-width": 1.8 }), one.item, one.at);
   }
   const written = fitting(together);
-  const long = lengthOf(wordsOf(written));
+  const long = lengthOf(labelOf(written));
   const left = side > 0 ? x + 11 : x - 11 - long;
   const base = [y + 4, y + 14, y - 6].find((one) => isFree(left, left + long, one));
   if (base === undefined) return;
   taken.push({ left, right: left + long, y: base });
-  const row = draw(words, "text", { x: x + side * 11, y: base, "text-anchor": side > 0 ? "start" : "end", class: "halo item" });
+  const row = draw(labels, "text", { x: x + side * 11, y: base, "text-anchor": side > 0 ? "start" : "end", class: "halo item" });
   written.forEach((one, at) => {
     itemTip(draw(row, "tspan", { style: "fill:" + colourOf(one) }, (at ? ", " : "") + one.item.label), one.item, one.at);
   });
 }
 
-// As many of these as there is room for; the last says how many more there are, and which.
+// As many marks as there is room for; the last one stands for those left out.
 function fitting(together) {
   let number = together.length;
-  while (number > 1 && lengthOf(wordsOf(together.slice(0, number))) > LONGEST_WORDS) number--;
+  while (number > 1 && lengthOf(labelOf(together.slice(0, number))) > LONGEST_LABEL) number--;
   const more = together.slice(number);
   if (!more.length) return together;
   const events = more.flatMap(({ item }) => item.events);
@@ -227,7 +227,7 @@ function drawAcross(svg, item, at) {
   const colour = isFault ? "#33393f" : COLOURS.soft;
   stroke(group, `M${GUTTER - 6},${y} L${width},${y}`, colour, isFault ? "6 3" : "1.5 3", 1.2);
   const left = pane.scrollLeft + GUTTER;
-  const text = draw(words, "text", { x: left, y: y - 7, class: "title halo", style: "fill:" + colour }, item.label);
+  const text = draw(labels, "text", { x: left, y: y - 7, class: "title halo", style: "fill:" + colour }, item.label);
   taken.push({ left, right: left + 1.25 * lengthOf(item.label), y: y - 7 });
   itemTip(text, item, at);
 }
@@ -258,7 +258,7 @@ function drawTime(svg, below) {
     const isFirst = isFold || us - burst > LONGEST_BURST_US;
     if (isFirst) burst = us;
     if (y < ceiling + (isFirst ? 4 : 12) || y > below) return;
-    if (!before && !isFirst) { // what the first numbers in sight count from stands above them
+    if (!before && !isFirst) { // above the first visible offsets, the time that they count from
       before = seconds(burst);
       written = ceiling + 12;
       draw(svg, "text", { x: right, y: written + 4, "text-anchor": "end", class: "title" }, before);
@@ -274,7 +274,7 @@ function drawTime(svg, below) {
   });
 }
 
-// A duration with as many digits as it needs to differ from the one that stands before it.
+// A duration with as many digits as it needs to differ from the one before it.
 function since(us, before) {
   for (let digits = 1; us >= 1000 && digits < 3; digits++) {
     const text = (us / 1000).toFixed(digits) + " ms";
@@ -293,7 +293,7 @@ function drawPane() {
     const [top, bottom] = extent(item);
     return bottom >= above && top <= below;
   });
-  words = draw(canvas, "g");
+  labels = draw(canvas, "g");
   taken = [];
   const of = (kind) => inSight.filter(({ item }) => item.kind === kind);
   if (marked >= 0) drawMarked(items[marked]);
@@ -304,7 +304,7 @@ function drawPane() {
   drawMarks(inSight);
   for (const { item, at } of of("operation")) drawOperation(canvas, item, at);
   for (const { item, at } of of("firing")) drawFiring(canvas, item, at);
-  canvas.append(words); // to the end of what is drawn, so that it lies on top
+  canvas.append(labels); // last, so that the labels lie on top
   drawTime(canvas, below);
   [pane.scrollLeft, pane.scrollTop] = place;
 }

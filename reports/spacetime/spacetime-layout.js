@@ -1,9 +1,9 @@
-// What of the page of space and time is shown, and where. The moments of what is shown are put
-// one below the other, at distances that grow slowly with the time between them.
+// Selection and layout of the page of space and time. The moments of the shown items are put one
+// below the other, at distances that grow slowly with the time between them.
 
 const GUTTER = 112;
 const LEAST_MARGIN = 60;
-const LONGEST_WORDS = 250;
+const LONGEST_LABEL = 250;
 const NARROWEST = 88;
 const WIDEST = 240;
 const HEAD = 44;
@@ -18,7 +18,7 @@ const eventNumbers = Object.keys(data.events).map(Number).sort((one, other) => o
 const itemOf = new Map();
 items.forEach((item, at) => { for (const seq of item.events) if (!itemOf.has(seq)) itemOf.set(seq, at); });
 
-const wanted = { node: "", purposes: new Set(), text: "" };
+const selection = { node: "", purposes: new Set(), text: "" };
 let shown = [];
 let lanes = [];
 let moments = [];
@@ -30,26 +30,26 @@ let lead = 0;
 let servers = 0;
 let marked = -1;
 
-// --- what is shown -------------------------------------------------------------------------
+// --- selection -----------------------------------------------------------------------------
 
-function eventWords(seq) {
+function eventText(seq) {
   const [, node, kind, , , place, detail] = data.events[seq];
   return node + " " + kind + " " + place + " " + data.details[detail];
 }
 
 function matches(item) {
-  if (wanted.purposes.size && !wanted.purposes.has(item.for)) return false;
-  if (wanted.node !== "" && item.kind !== "across" && item.node !== wanted.node && item.server !== wanted.node) return false;
-  if (!wanted.text) return true;
-  if (item.label.toLowerCase().includes(wanted.text)) return true;
-  return item.events.some((seq) => eventWords(seq).toLowerCase().includes(wanted.text));
+  if (selection.purposes.size && !selection.purposes.has(item.for)) return false;
+  if (selection.node !== "" && item.kind !== "across" && item.node !== selection.node && item.server !== selection.node) return false;
+  if (!selection.text) return true;
+  if (item.label.toLowerCase().includes(selection.text)) return true;
+  return item.events.some((seq) => eventText(seq).toLowerCase().includes(selection.text));
 }
 
 function filter() {
   shown = items.map((item, at) => ({ item, at })).filter(({ item }) => matches(item));
   const onLanes = shown.filter(({ item }) => item.kind !== "across");
   const used = new Set(onLanes.flatMap(({ item }) => [item.node, item.server]));
-  const isFiltered = wanted.node !== "" || wanted.purposes.size || wanted.text;
+  const isFiltered = selection.node !== "" || selection.purposes.size || selection.text;
   lanes = data.lanes.map((lane, at) => ({ ...lane, at })).filter(({ at }) => !isFiltered || used.has(at));
   lay();
   status.textContent = isFiltered ? shown.length.toLocaleString("en") + " of " + counted(items.length, "item") : "";
@@ -84,7 +84,7 @@ function step(us) {
   return Math.min(8 + 5 * Math.log2(1 + us / 60), TALLEST_STEP);
 }
 
-// Where a moment stands that need not be one of those shown.
+// The place of any moment, also between those shown.
 function yOf(us) {
   if (tops.has(us)) return tops.get(us);
   let low = 0;
@@ -106,7 +106,7 @@ function xOf(number) {
   return at < 0 ? null : GUTTER + lead + (at + 0.5) * apart;
 }
 
-// --- words ---------------------------------------------------------------------------------
+// --- labels --------------------------------------------------------------------------------
 
 const ruler = document.createElement("canvas").getContext("2d");
 ruler.font = "11px " + getComputedStyle(document.body).fontFamily;
@@ -117,7 +117,7 @@ function lengthOf(text) {
   return lengths.get(text);
 }
 
-// On which side of its lane a mark has its words: away from the servers.
+// The side of its lane on which a mark has its label: away from the servers.
 function sideOf(number) {
   const at = lanes.findIndex((lane) => lane.at === number);
   return servers >= 0 && at < servers ? -1 : 1;
@@ -135,14 +135,14 @@ function markGroups(some) {
   return [...groups.values()];
 }
 
-function wordsOf(together) {
+function labelOf(together) {
   return together.map(({ item }) => item.label).join(", ");
 }
 
-// How much room the outermost lane needs beside it for the words of its marks.
+// The room beside the outermost lane for the labels of its marks.
 function margin(lane, side) {
   if (!lane || sideOf(lane.at) !== side) return LEAST_MARGIN;
   const own = markGroups(shown.filter(({ item }) => item.node === lane.at));
-  const longest = Math.max(0, ...own.map((together) => lengthOf(wordsOf(together))));
-  return Math.max(LEAST_MARGIN, Math.min(longest, LONGEST_WORDS) + 24);
+  const longest = Math.max(0, ...own.map((together) => lengthOf(labelOf(together))));
+  return Math.max(LEAST_MARGIN, Math.min(longest, LONGEST_LABEL) + 24);
 }

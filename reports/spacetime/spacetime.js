@@ -42,7 +42,7 @@ function jumps(noun, kinds) {
 }
 
 function choose(node) {
-  wanted.node = node;
+  selection.node = node;
   nodes.value = String(node);
   filter();
 }
@@ -51,20 +51,19 @@ function fromHash() {
   const found = /^#seq=(\d+)$/.exec(location.hash);
   if (!found) return false;
   const seq = Number(found[1]);
-  const near = itemOf.has(seq) ? seq : eventNumbers.findLast((one) => one <= seq && itemOf.has(one));
+  const near = itemOf.has(seq) ? seq : eventNumbers.findLast((number) => number <= seq && itemOf.has(number));
   if (near !== undefined) show(itemOf.get(near));
   return near !== undefined;
 }
 
-// A page opens at the first rebalance, with the servers in sight, since whatever is said is
-// said to one of them.
+// A page opens at the first rebalance, with the servers in sight: every request goes to one.
 function openAtFirst() {
   const first = items.find((item) => item.kind === "rebalance");
   if (first) pane.scrollTop = Math.max(yOf(first.from) - 90, 0);
   const right = GUTTER + lead + (servers + 3) * apart;
   if (servers >= 0 && right > pane.clientWidth) pane.scrollLeft = right - pane.clientWidth / 2;
   head.scrollLeft = pane.scrollLeft;
-  if (pane.scrollTop) status.textContent = "Opened at the first rebalance; what came before is above.";
+  if (pane.scrollTop) status.textContent = "Opened at the first rebalance; earlier events are above.";
   drawPane();
 }
 
@@ -86,16 +85,16 @@ data.lanes.forEach((lane, at) => make(nodes, "option", { value: at }, lane.name)
 nodes.addEventListener("change", () => choose(nodes.value === "" ? "" : Number(nodes.value)));
 
 const search = make(make(controls, "label", { class: "set" }, "text "), "input", { type: "search", id: "text", placeholder: "path, error, word, …" });
-search.addEventListener("input", () => { wanted.text = search.value.trim().toLowerCase(); filter(); });
+search.addEventListener("input", () => { selection.text = search.value.trim().toLowerCase(); filter(); });
 
 const status = make(controls, "span", { class: "soft" });
 
-const chips = make(make(controls, "div", { class: "set top" }, "for "), "span", { class: "set chips" });
+const chips = make(make(controls, "div", { class: "set top" }, "show "), "span", { class: "set chips" });
 const numbers = new Map();
 for (const item of items) numbers.set(item.for, (numbers.get(item.for) || 0) + 1);
 for (const purpose of [...numbers.keys()].sort()) {
   const chip = button(chips, purpose || "(no purpose)", () => {
-    if (!wanted.purposes.delete(purpose)) wanted.purposes.add(purpose);
+    if (!selection.purposes.delete(purpose)) selection.purposes.add(purpose);
     chip.classList.toggle("on");
     filter();
   }, counted(numbers.get(purpose), "item"));
@@ -103,10 +102,10 @@ for (const purpose of [...numbers.keys()].sort()) {
 
 const legend = document.getElementById("legend");
 
-function sample(word, paint) {
+function sample(text, paint) {
   const item = make(legend, "span");
   paint(draw(item, "svg", { width: 34, height: 13 }));
-  item.append(word);
+  item.append(text);
 }
 
 function line(colour, dashes, ends) {
@@ -117,19 +116,19 @@ function line(colour, dashes, ends) {
   };
 }
 
-sample("operation, answered", line(COLOURS.ok, "", "arrow"));
-sample("answered with an error", line(COLOURS.error, "", "arrow"));
-sample("lost: nobody knows whether it happened", line(COLOURS.lost, "5 3", "cross"));
-sample("a watch fires, a process hears; those within " + duration(data.together) + " as one", line(COLOURS.firing, "2 3", "arrow"));
+sample("operation with its reply", line(COLOURS.ok, "", "arrow"));
+sample("reply with an error", line(COLOURS.error, "", "arrow"));
+sample("lost: unknown whether it was executed", line(COLOURS.lost, "5 3", "cross"));
+sample("notification of a watch; those within " + duration(data.together) + " as one", line(COLOURS.firing, "2 3", "arrow"));
 sample("rebalance", (svg) => draw(svg, "rect", { x: 10, y: 0, width: 12, height: 13, rx: 3, fill: "#54aeff", "fill-opacity": 0.3 }));
 sample("rebalance that failed", (svg) => draw(svg, "rect", { x: 10, y: 0, width: 12, height: 13, rx: 3, fill: "#e36209", "fill-opacity": 0.3 }));
-for (const state of new Set(data.lanes.flatMap((lane) => lane.states.map((one) => one[2])))) {
+for (const state of new Set(data.lanes.flatMap((lane) => lane.states.map((span) => span[2])))) {
   if (STATES[state]) sample(state, (svg) => paintState(svg, state));
 }
 
-// A state that is shown in the colour of its lane is explained in the colours of two.
+// A state that takes the colour of its lane is shown in the colours of two lanes.
 function paintState(svg, state) {
-  const found = data.lanes.filter((lane) => lane.states.some((one) => one[2] === state));
+  const found = data.lanes.filter((lane) => lane.states.some((span) => span[2] === state));
   const colours = [...new Set(found.map((lane) => lane.colour || "#8c959f"))].slice(0, 2);
   const wide = 30 / colours.length;
   colours.forEach((stroke, at) => draw(svg, "line", { x1: 2 + at * wide, x2: 2 + (at + 1) * wide, y1: 6.5, y2: 6.5, stroke, ...STATES[state] }));

@@ -1,4 +1,4 @@
-"""The lanes of a space-time diagram: who has one, in which order, and in what state it is."""
+"""The swimlanes of a space-time diagram: their owners, order and states."""
 
 from __future__ import annotations
 
@@ -6,19 +6,20 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from model.trace import Trace
-from reports.intervals import last_event
-from reports.labels import natural
-from reports.ownership import consumers
-from reports.sessions import UP, process_states, server_states
-from reports.spans import Span
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import Trace
+from watchkeeper.reports.facts.intervals import last_event
+from watchkeeper.reports.facts.names import natural
+from watchkeeper.reports.facts.sessions import UP, process_states, server_states
+from watchkeeper.reports.facts.spans import Span
+from watchkeeper.reports.ownership.ownership import consumers
 
 LaneKind = Literal["consumer", "server", "process"]
 
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """The line of one process, or of one ZooKeeper server."""
+    """The lane of one process, or of one ZooKeeper server."""
 
     name: str
     kind: LaneKind
@@ -26,11 +27,11 @@ class Lane:
 
 
 def lanes(trace: Trace) -> list[Lane]:
-    """Consumers on one side, brokers and others on the other, the servers in between.
+    """Consumers on one side, brokers and others on the other, servers between them.
 
-    So what a consumer and its server say to each other crosses as few lanes as can be. The
-    side with fewer lanes is on the left: whatever is said is said to a server, and where
-    there are many consumers the servers must not be far off to the right of them.
+    So messages between a consumer and its server cross few lanes. The side with fewer lanes is on
+    the left: every message goes to or from a server, and with many consumers the servers must not
+    be far to the right of them.
     """
     processes = process_states(trace)
     servers = server_states(trace)
@@ -50,14 +51,23 @@ def lanes(trace: Trace) -> list[Lane]:
 
 def server_names(trace: Trace, processes: Iterable[str]) -> list[str]:
     """Every server that a client was connected to, or that wrote an event itself."""
-    names = {str(event.detail.get("at", "")) for event in trace.of_kind("connected", "fires")}
-    own = ("leads", "leader lost", "server", "session opened", "session moved")
+    names = {
+        str(event.detail.get("at", ""))
+        for event in trace.of_kind(EventKind.CONNECTED, EventKind.WATCH_FIRED)
+    }
+    own = (
+        EventKind.LEADER_ELECTED,
+        EventKind.LEADER_LOST,
+        EventKind.SERVER_STATE,
+        EventKind.SESSION_OPENED,
+        EventKind.SESSION_MOVED,
+    )
     names.update(event.node for event in trace.of_kind(*own))
     return sorted(names.difference(processes, {""}), key=natural)
 
 
 def _whole(states: Sequence[Span], trace: Trace) -> tuple[Span, ...]:
-    """The states of a server, which was up before anything was said of it."""
+    """The states of a server, which was up before its first event."""
     last = last_event(trace)
     if last is None:
         return tuple(states)

@@ -1,5 +1,5 @@
-// Drawing a sweep: maps of two axes, a map for each choice of the others; and a row a cell,
-// with how often it fails, within which interval, and how soon it rests.
+// The pictures of a sweep: maps of two axes, one for each choice of the other axes; and a row for
+// each cell with its rate of failures, the interval of that rate, and its time to rest.
 
 const BREACH = [216, 18, 27];
 const BLUE = [47, 102, 179];
@@ -19,7 +19,7 @@ function round(value) {
 
 function mixed(to, share) {
   const part = 0.12 + 0.88 * share;
-  return "rgb(" + to.map((one) => Math.round(255 + (one - 255) * part)).join(",") + ")";
+  return "rgb(" + to.map((channel) => Math.round(255 + (channel - 255) * part)).join(",") + ")";
 }
 
 function scaleOf(measure) {
@@ -43,7 +43,7 @@ function widthOf(text) {
   return 7.2 * text.length;
 }
 
-function cellWords(cell) {
+function cellText(cell) {
   return data.axes.map(([name], at) => name + " " + cell.at[at]);
 }
 
@@ -52,7 +52,7 @@ function tipOf(cell) {
   const counts = Object.entries(cell.verdicts).map(([verdict, number]) => number.toLocaleString("en") + " " + verdict);
   const rest = cell.time_to_rest_us;
   return [
-    cellWords(cell).join(", "),
+    cellText(cell).join(", "),
     counts.join(", ") + " of " + counted(cell.runs, "run"),
     "violated in " + round(cell.violated.per_1000) + " of 1,000; 95 % interval " + round(low) + " to " + round(high),
     rest ? "at rest after " + duration(rest.median) + " (median), " + duration(rest.p90) + " (90 %), " + duration(rest.most) + " (longest)" : "never at rest for good",
@@ -89,7 +89,7 @@ function drawMap(parent, cells, across, down, measure, choose) {
     const x = left + column * wide;
     const y = top + row * BOX.high;
     const box = draw(svg, "rect", { x: x + 1, y: y + 1, width: wide - 2, height: BOX.high - 2, rx: 3, fill: colour, class: "cell" });
-    tell(box, () => tipOf(cell));
+    describe(box, () => tipOf(cell));
     box.addEventListener("click", () => choose(cell, box));
     draw(svg, "text", { x: x + wide / 2, y: y + 21, class: "number", fill: inkOn(colour), style: "fill:" + inkOn(colour) }, value === null ? "-" : measure.show(value));
   }
@@ -141,5 +141,5 @@ function drawRow(svg, cell, edges, y, often, late) {
     draw(svg, "text", { x: late(0), y: y + 4, class: "soft" }, "never at rest for good");
   }
   const box = draw(svg, "rect", { x: 0, y: y - ROW / 2, width: late(0) + PLOT, height: ROW, fill: "transparent" });
-  tell(box, () => tipOf(cell));
+  describe(box, () => tipOf(cell));
 }

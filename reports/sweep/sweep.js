@@ -1,4 +1,4 @@
-// The page of a sweep: which axes the maps have, which cell was chosen, the ways of failing.
+// The page of a sweep: which axes the maps have, which cell is chosen, and the failure signatures.
 
 stage.classList.add("sweep");
 
@@ -52,7 +52,7 @@ function drawControls() {
   picker("down", mapped, shown.down, (axis) => swap("down", "across", axis));
 }
 
-// The maps of one variant stand beside each other.
+// The maps of one variant are beside one another.
 function drawMaps() {
   maps.replaceChildren();
   const isFree = (axis) => axis !== shown.across && axis !== shown.down;
@@ -95,7 +95,7 @@ function drawLegend() {
 }
 
 function choose(cell, box) {
-  for (const one of maps.querySelectorAll(".cell.on")) one.classList.remove("on");
+  for (const before of maps.querySelectorAll(".cell.on")) before.classList.remove("on");
   box.classList.add("on");
   chosen.hidden = false;
   chosen.replaceChildren();
@@ -103,36 +103,36 @@ function choose(cell, box) {
   make(chosen, "h3", {}, title);
   for (const line of lines) make(chosen, "p", {}, line);
   const at = data.cells.indexOf(cell);
-  for (const way of data.failures) {
-    if (way.cells.includes(at)) make(chosen, "p", { class: "said" }, "fails: " + way.signature);
+  for (const failure of data.failures) {
+    if (failure.cells.includes(at)) make(chosen, "p", { class: "signature" }, "fails: " + failure.signature);
   }
   command(chosen, "one run", cell.command);
 }
 
-// --- ways of failing -----------------------------------------------------------------------
+// --- failure signatures --------------------------------------------------------------------
 
-function drawWays(title, ways, kind) {
-  if (!ways.length) return;
+function drawSignatures(title, signatures, kind) {
+  if (!signatures.length) return;
   const made = section(title);
-  for (const way of ways) {
-    const box = make(made, "div", { class: "way " + kind });
-    const [low, high] = way.interval;
-    const often = counted(way.number, "run") + ": " + round(way.per_1000) + " of 1,000 (" + round(low) + " to " + round(high) + ")";
-    make(box, "b", {}, way.properties.join(", ") || "nothing can be said");
-    make(box, "span", { class: "soft" }, "  " + often + ", in " + counted(way.cells.length, "cell"));
-    make(box, "p", { class: "said" }, way.signature);
-    command(box, "first", way.first.command);
-    if (way.smallest) command(box, "smallest", way.smallest.command);
+  for (const failure of signatures) {
+    const box = make(made, "div", { class: "failure " + kind });
+    const [low, high] = failure.interval;
+    const often = counted(failure.number, "run") + ": " + round(failure.per_1000) + " in 1,000 runs (95 % interval " + round(low) + " to " + round(high) + ")";
+    make(box, "b", {}, failure.signature);
+    make(box, "p", { class: "soft" }, often + ", in " + counted(failure.cells.length, "cell"));
+    for (const [variant, limit] of Object.entries(failure.known_limits)) make(box, "p", {}, "Known limit of " + variant + ": " + limit);
+    command(box, "first", failure.first.command);
+    if (failure.smallest) command(box, "smallest", failure.smallest.command);
   }
 }
 
 drawControls();
 drawMaps();
-drawWays("Ways of failing", data.failures, "");
-drawWays("Left open", data.unknown, "open");
+drawSignatures("Failure signatures", data.failures, "");
+drawSignatures("Unknown", data.unknown, "open");
 drawRows(make(section("How often, how soon"), "div", { class: "wide" }), data.cells);
 const whole = section("The sweep");
-command(whole, "again", data.command);
-command(whole, "canary", data.canary + ", which was made to fail, has failed");
-command(whole, "twice", counted(data.determinism.repeated, "run") + " of " + data.runs.toLocaleString("en") + " were run twice; " + (data.determinism.differing.length || "none") + " came out differently");
-for (const one of data.determinism.differing.slice(0, 20)) command(whole, "differs", one.command + " --check-determinism");
+command(whole, "reproduce", data.command);
+command(whole, "self-test", data.self_test + ": violated, as expected");
+command(whole, "determinism", counted(data.determinism.repeated, "run") + " of " + data.runs.toLocaleString("en") + " were repeated; " + (data.determinism.differing.length || "none") + " had another result");
+for (const run of data.determinism.differing.slice(0, 20)) command(whole, "differs", run.command + " --check-determinism");

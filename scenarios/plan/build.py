@@ -1,25 +1,25 @@
-"""Makes a plan of a scenario, for one variant: names every process, settles every default."""
+"""Builds the plan of a scenario for one variant: names every process, fills every default."""
 
 from __future__ import annotations
 
-from model.faults import VERBS
-from model.messages import message_claims
-from model.plan import ClusterPlan, GroupPlan, Happening, Plan
-from model.program import Program
-from model.properties import PROPERTIES
-from model.trace import KINDS
-from model.variants import VARIANTS
-from model.zoo import variant_named
-from scenarios.clusters import cluster
-from scenarios.context import Context
-from scenarios.groups import MOST_CONSUMERS, group
-from scenarios.messages import producers
-from scenarios.mirrors import expand
-from scenarios.naming import Names
-from scenarios.problems import ScenarioError, expected
-from scenarios.reading import Document, Path
-from scenarios.schema import MOST_PARTITIONS, HappeningModel, ScenarioModel
-from scenarios.timeline import actions
+from watchkeeper.model.actor.program import Program
+from watchkeeper.model.group.variants import VARIANTS
+from watchkeeper.model.mutants.catalogue import variant_named
+from watchkeeper.model.plan.faults import VERBS
+from watchkeeper.model.plan.plan import ClusterPlan, GroupPlan, Plan, Sometimes
+from watchkeeper.model.properties.judge import PROPERTIES
+from watchkeeper.model.properties.messages import message_claims
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.scenarios.plan.clusters import cluster
+from watchkeeper.scenarios.plan.context import Context
+from watchkeeper.scenarios.plan.groups import MOST_CONSUMERS, group
+from watchkeeper.scenarios.plan.messages import producers
+from watchkeeper.scenarios.plan.mirrors import expand
+from watchkeeper.scenarios.plan.names import Names
+from watchkeeper.scenarios.plan.timeline import actions
+from watchkeeper.scenarios.schema.schema import MOST_PARTITIONS, ScenarioModel, SometimesModel
+from watchkeeper.scenarios.text.document import Document, Path
+from watchkeeper.scenarios.text.errors import ScenarioError, expected
 
 RESERVED = frozenset({"broker", "zookeeper", "administrator"})
 
@@ -27,18 +27,18 @@ RESERVED = frozenset({"broker", "zookeeper", "administrator"})
 def build(
     document: Document, scenario: ScenarioModel, variant: str, program: Program | None
 ) -> Plan:
-    """The plan of a scenario for a variant; ScenarioError lists what does not go together."""
+    """Build the plan of a scenario for a variant; ScenarioError lists every conflict."""
     chosen = variant_named(variant)
     if chosen is None:
         problem = document.problem(("variant",), expected(variant, "a variant", VARIANTS))
         raise ScenarioError(document.name, [problem])
     if not scenario.clusters:
-        said = "is empty; expected at least one cluster"
-        raise ScenarioError(document.name, [document.problem(("clusters",), said)])
+        message = "is empty; expected at least one cluster"
+        raise ScenarioError(document.name, [document.problem(("clusters",), message)])
     context = Context(document, scenario, chosen)
     expand(context)
     clusters = tuple(cluster(context, name) for name in scenario.clusters)
-    context.addresses = {one.name: _addresses(one) for one in clusters}
+    context.addresses = {cluster.name: _addresses(cluster) for cluster in clusters}
     groups = tuple(group(context, name, program) for name in context.scenario.groups)
     senders = producers(context)
     names = Names(clusters, groups, senders, scenario.timeline)
@@ -55,8 +55,8 @@ def build(
         timeline=actions(document, names, clusters, groups),
         settle_us=scenario.settle,
         producers=senders,
-        sometimes=tuple(map(_happening, scenario.sometimes)),
-        never=tuple(map(_happening, scenario.never)),
+        sometimes=tuple(map(_sometimes, scenario.sometimes)),
+        never=tuple(map(_sometimes, scenario.never)),
         strict_ownership=scenario.strict,
         progress_within_us=scenario.progress_within,
         work_factor=scenario.work_factor,
@@ -64,11 +64,13 @@ def build(
 
 
 def _addresses(cluster: ClusterPlan) -> str:
-    return ",".join(f"{one.broker_id}:{one.host}:{one.port}" for one in cluster.brokers)
+    return ",".join(
+        f"{broker.broker_id}:{broker.host}:{broker.port}" for broker in cluster.brokers
+    )
 
 
-def _happening(model: HappeningModel) -> Happening:
-    return Happening(
+def _sometimes(model: SometimesModel) -> Sometimes:
+    return Sometimes(
         model.event,
         model.node or "",
         model.after or "",
@@ -81,28 +83,28 @@ def _happening(model: HappeningModel) -> Happening:
 
 
 def _check_sizes(context: Context, names: Names, groups: tuple[GroupPlan, ...]) -> None:
-    """Refuse what no machine could run."""
+    """Refuse sizes that no machine can run."""
     partitions = names.partitions()
     if partitions > MOST_PARTITIONS:
-        said = f"there are {partitions} partitions in all; expected at most {MOST_PARTITIONS}"
-        context.problem(("clusters",), said)
-    consumers = sum(len(one.consumers) for one in groups)
+        message = f"there are {partitions} partitions in all; expected at most {MOST_PARTITIONS}"
+        context.problem(("clusters",), message)
+    consumers = sum(len(group.consumers) for group in groups)
     if consumers > MOST_CONSUMERS:
-        said = f"there are {consumers} consumers in all; expected at most {MOST_CONSUMERS}"
-        context.problem(("groups",), said)
+        message = f"there are {consumers} consumers in all; expected at most {MOST_CONSUMERS}"
+        context.problem(("groups",), message)
 
 
 def _check_names(
     context: Context, clusters: tuple[ClusterPlan, ...], groups: tuple[GroupPlan, ...]
 ) -> None:
-    """No two processes of one name, and no group named as the brokers are."""
-    for one in clusters:
+    """Each process has its own name, and no group has the name of a reserved role."""
+    for plan in clusters:
         seen: set[str] = set()
-        for at, broker in enumerate(one.brokers):
+        for at, broker in enumerate(plan.brokers):
             if broker.node in seen:
-                path: Path = ("clusters", one.name, "brokers", at)
-                said = f"{broker.node} is there already; give one of the two a `name`"
-                context.problem(path, said)
+                path: Path = ("clusters", plan.name, "brokers", at)
+                message = f"{broker.node} is there already; give one of the two a `name`"
+                context.problem(path, message)
             seen.add(broker.node)
     for name in RESERVED.intersection(member.name for member in groups):
         context.problem(("groups", name), "is a reserved word; choose another name")
@@ -113,28 +115,32 @@ def _check_names(
 
 
 def _check_words(context: Context, names: Names) -> None:
-    """The words in `sometimes`, `never` and `expect` have to exist."""
+    """Check that every word in `sometimes`, `never` and `expect` exists."""
     nodes = names.nodes
     for field in ("sometimes", "never"):
-        for at, one in enumerate(getattr(context.scenario, field)):
-            _check_happening(context, (field, at), one, nodes)
+        for at, entry in enumerate(getattr(context.scenario, field)):
+            _check_sometimes(context, (field, at), entry, nodes)
     claims = [claim.name for claim in PROPERTIES]
     claims += message_claims(list(context.scenario.groups))
     for name, expectation in context.scenario.expect.items():
         context.variant_named(name, ("expect", name))
         for key in () if isinstance(expectation, str) else ("violated", "may"):
-            for at, said in enumerate(getattr(expectation, key)):
-                if said not in claims:
+            for at, message in enumerate(getattr(expectation, key)):
+                if message not in claims:
                     path: Path = ("expect", name, key, at)
-                    context.problem(path, expected(said, "a property", claims))
+                    context.problem(path, expected(message, "a property", claims))
 
 
-def _check_happening(context: Context, path: Path, one: HappeningModel, nodes: list[str]) -> None:
-    if one.event not in KINDS:
-        context.problem((*path, "event"), expected(one.event, "a kind of event", KINDS))
-    if one.node is not None and one.node not in nodes:
-        said = expected(one.node, "a node of this scenario", nodes)
-        context.problem((*path, "node"), said)
-    for word, verb in (("after", one.after), ("before", one.before)):
+def _check_sometimes(
+    context: Context, path: Path, sometimes: SometimesModel, nodes: list[str]
+) -> None:
+    if sometimes.event not in set(EventKind):
+        context.problem(
+            (*path, "event"), expected(sometimes.event, "a kind of event", map(str, EventKind))
+        )
+    if sometimes.node is not None and sometimes.node not in nodes:
+        message = expected(sometimes.node, "a node of this scenario", nodes)
+        context.problem((*path, "node"), message)
+    for word, verb in (("after", sometimes.after), ("before", sometimes.before)):
         if verb is not None and verb not in VERBS:
             context.problem((*path, word), expected(verb, "a verb", VERBS))

@@ -1,24 +1,29 @@
-"""Makes the clusters of a plan: brokers, topics, and the layout that everybody can read."""
+"""Builds the clusters of a plan: brokers, topics, and a layout that all members support."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from model.plan import BrokerPlan, ClusterPlan, TopicPlan, ZooKeeperPlan
-from model.registry import Layout
-from model.variants import Variant
-from scenarios.context import Context
-from scenarios.messages import storage
-from scenarios.problems import expected, not_just_one
-from scenarios.reading import Path
-from scenarios.schema import MOST_PARTITIONS, ClusterModel, TopicModel, ZooKeeperModel
+from watchkeeper.model.group.variants import Variant
+from watchkeeper.model.plan.plan import BrokerPlan, ClusterPlan, TopicPlan, ZooKeeperPlan
+from watchkeeper.model.registry.paths import Layout
+from watchkeeper.scenarios.plan.context import Context
+from watchkeeper.scenarios.plan.messages import storage
+from watchkeeper.scenarios.schema.schema import (
+    MOST_PARTITIONS,
+    ClusterModel,
+    TopicModel,
+    ZooKeeperModel,
+)
+from watchkeeper.scenarios.text.document import Path
+from watchkeeper.scenarios.text.errors import expected, not_just_one
 
 MOST_BROKERS = 1_000
 PORT = 9092
 
 
 def cluster(context: Context, name: str) -> ClusterPlan:
-    """One cluster."""
+    """Build one cluster."""
     model = context.scenario.clusters[name]
     variant = context.variant_named(model.variant, ("clusters", name, "variant"))
     brokers = _brokers(context, name)
@@ -46,21 +51,24 @@ def _ensemble(model: ZooKeeperModel) -> ZooKeeperPlan:
 
 
 def _layout(context: Context, name: str, brokers: Variant) -> Layout:
-    """The layout that is given, or the first that everybody in the cluster allows."""
-    everybody = [brokers, *_variants_in(context, name)]
+    """The layout that the scenario names, or the first that every variant in
+    the cluster allows."""
+    variants = [brokers, *_variants_in(context, name)]
     given = context.scenario.clusters[name].layout
     if given is not None:
-        for variant in everybody:
+        for variant in variants:
             if given not in variant.layouts:
                 allowed = " and ".join(variant.layouts)
-                said = f"{variant.name} does not run on the {given} layout (it allows {allowed})"
+                message = (
+                    f"{variant.name} does not run on the {given} layout (it allows {allowed})"
+                )
                 again = "choose another variant or another layout"
-                context.problem(("clusters", name, "layout"), f"{said}; {again}")
+                context.problem(("clusters", name, "layout"), f"{message}; {again}")
         return given
     for layout in context.variant.layouts:
-        if all(layout in variant.layouts for variant in everybody):
+        if all(layout in variant.layouts for variant in variants):
             return layout
-    names = sorted({variant.name for variant in everybody})
+    names = sorted({variant.name for variant in variants})
     context.problem(("clusters", name), f"no layout is allowed by all of {', '.join(names)}")
     return brokers.layout
 
@@ -72,9 +80,11 @@ def _variants_in(context: Context, cluster: str) -> Iterator[Variant]:
             continue
         path: Path = ("groups", name)
         yield context.variant_named(group.variant, (*path, "variant"))
-        for at, one in enumerate(group.consumers if isinstance(group.consumers, list) else ()):
-            if one.variant is not None:
-                yield context.variant_named(one.variant, (*path, "consumers", at, "variant"))
+        for at, consumer in enumerate(
+            group.consumers if isinstance(group.consumers, list) else ()
+        ):
+            if consumer.variant is not None:
+                yield context.variant_named(consumer.variant, (*path, "consumers", at, "variant"))
 
 
 # --- brokers ---------------------------------------------------------------------------
@@ -86,22 +96,22 @@ def _brokers(context: Context, cluster: str) -> tuple[BrokerPlan, ...]:
     prefix = context.prefix(cluster)
     if isinstance(listed, int):
         if not 0 <= listed <= MOST_BROKERS:
-            said = f"{listed} is not a number of brokers, 0 to {MOST_BROKERS}"
-            context.problem(("clusters", cluster, "brokers"), said)
+            message = f"{listed} is not a number of brokers, 0 to {MOST_BROKERS}"
+            context.problem(("clusters", cluster, "brokers"), message)
             return ()
         return tuple(
-            BrokerPlan(f"{prefix}broker/{one}", one, f"{cluster}-b{one}.example", PORT)
-            for one in range(listed)
+            BrokerPlan(f"{prefix}broker/{number}", number, f"{cluster}-b{number}.example", PORT)
+            for number in range(listed)
         )
     return tuple(
         BrokerPlan(
-            f"{prefix}broker/{one.name or one.id}",
-            one.id,
-            one.host or f"{cluster}-{one.name or f'b{one.id}'}.example",
-            one.port,
-            None if one.starts == "never" else one.starts,
+            f"{prefix}broker/{model.name or model.id}",
+            model.id,
+            model.host or f"{cluster}-{model.name or f'b{model.id}'}.example",
+            model.port,
+            None if model.starts == "never" else model.starts,
         )
-        for one in listed
+        for model in listed
     )
 
 
@@ -109,7 +119,7 @@ def _brokers(context: Context, cluster: str) -> tuple[BrokerPlan, ...]:
 
 
 def _topic(context: Context, cluster: str, name: str) -> TopicPlan:
-    """One topic, dealt out to the brokers in turn."""
+    """Build one topic; its partitions go to the brokers in turn."""
     model = context.scenario.clusters[cluster]
     topic = model.topics[name]
     path: Path = ("clusters", cluster, "topics", name)
@@ -121,12 +131,12 @@ def _topic(context: Context, cluster: str, name: str) -> TopicPlan:
         context.problem(path, wrong)
         return TopicPlan(name, (), ())
     if topic.replicas > len(brokers):
-        said = f"{topic.replicas} is more than there are brokers, {len(brokers)}"
-        context.problem((*path, "replicas"), said)
+        message = f"{topic.replicas} is more than there are brokers, {len(brokers)}"
+        context.problem((*path, "replicas"), message)
     counts = {**_counts(topic, brokers), **_own_counts(context, cluster, name)}
     if sum(counts.values()) > MOST_PARTITIONS:
-        said = f"has {sum(counts.values())} partitions; expected at most {MOST_PARTITIONS}"
-        context.problem(path, said)
+        message = f"has {sum(counts.values())} partitions; expected at most {MOST_PARTITIONS}"
+        context.problem(path, message)
         return TopicPlan(name, (), ())
     homes = tuple(
         (index, tuple(brokers[(index + copy) % len(brokers)] for copy in range(topic.replicas)))
@@ -138,7 +148,7 @@ def _topic(context: Context, cluster: str, name: str) -> TopicPlan:
 def _ids(model: ClusterModel) -> list[int]:
     if isinstance(model.brokers, int):
         return list(range(model.brokers))
-    return sorted({one.id for one in model.brokers})
+    return sorted({broker.id for broker in model.brokers})
 
 
 def _counts(topic: TopicModel, brokers: list[int]) -> dict[int, int]:
@@ -151,7 +161,7 @@ def _counts(topic: TopicModel, brokers: list[int]) -> dict[int, int]:
 
 
 def _own_counts(context: Context, cluster: str, topic: str) -> dict[int, int]:
-    """What single brokers say of how many partitions of a topic they hold."""
+    """The numbers of partitions that single brokers state for a topic."""
     model = context.scenario.clusters[cluster]
     found = {}
     for at, broker in enumerate(model.brokers if isinstance(model.brokers, list) else ()):
@@ -160,7 +170,7 @@ def _own_counts(context: Context, cluster: str, topic: str) -> dict[int, int]:
             context.problem((*path, unknown), expected(unknown, "a topic here", model.topics))
         if topic in broker.partitions:
             if not 1 <= broker.partitions[topic] <= MOST_PARTITIONS:
-                said = f"is not a number of partitions, 1 to {MOST_PARTITIONS}"
-                context.problem((*path, topic), said)
+                message = f"is not a number of partitions, 1 to {MOST_PARTITIONS}"
+                context.problem((*path, topic), message)
             found[broker.id] = broker.partitions[topic]
     return found

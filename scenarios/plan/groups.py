@@ -1,46 +1,59 @@
-"""Makes the groups of a plan: who is in them, with which settings, and what they want."""
+"""Builds the groups of a plan: members, settings and subscriptions."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from model.filters import BadFilter, compiled, normalise
-from model.plan import ConsumerPlan, GroupPlan
-from model.program import Program
-from model.settings import KEYS, ConsumerSettings, consumer_settings
-from model.subscriptions import Subscription
-from model.variants import Variant
-from scenarios.context import Context
-from scenarios.messages import handling, promise
-from scenarios.mirrors import forwarding
-from scenarios.problems import expected, nearest, not_just_one
-from scenarios.reading import Path
-from scenarios.schema import ConsumerModel, FilterModel, GroupModel
+from watchkeeper.model.actor.program import Program
+from watchkeeper.model.group.settings import KEYS, ConsumerSettings, consumer_settings
+from watchkeeper.model.group.variants import Variant
+from watchkeeper.model.plan.plan import ConsumerPlan, GroupPlan
+from watchkeeper.model.registry.subscription import Subscription
+from watchkeeper.model.registry.topic_filter import BadFilter, compiled, normalise
+from watchkeeper.scenarios.plan.context import Context
+from watchkeeper.scenarios.plan.messages import guarantee, handling
+from watchkeeper.scenarios.plan.mirrors import forwarding
+from watchkeeper.scenarios.schema.entries import NOT_A_NAME, is_name
+from watchkeeper.scenarios.schema.schema import ConsumerModel, FilterModel, GroupModel
+from watchkeeper.scenarios.text.document import Path
+from watchkeeper.scenarios.text.errors import expected, nearest, not_just_one, shown
 
 MOST_CONSUMERS = 5_000
 MOST_STREAMS = 1_000
 
+OF_MESSAGES = (
+    *("fetch_bytes", "fetch_backoff_ms", "queued_chunks"),
+    *("socket_timeout_ms", "consumer_timeout_ms"),
+)
+"""Settings of consumers that have an effect only where brokers store messages."""
+OF_INTERNAL_TOPICS = "exclude_internal_topics"
+IDS = ("consumer.id", "consumerid")
+"""The names of the setting by which several members may have one id, in 0.8 and in 0.7."""
 PLAIN = ConsumerModel.model_validate({})
-"""A consumer of whom nothing is said."""
+"""A consumer with every field at its default."""
 
 
 def group(context: Context, name: str, program: Program | None) -> GroupPlan:
-    """One group."""
+    """Build one group."""
     model = context.scenario.groups[name]
     listed = _listed(context, name, model)
     digits = len(str(max(len(listed) - 1, 0)))
     numbers = [f"{at:0{digits}d}" for at in range(len(listed))]
     consumers = tuple(
-        _consumer(context, name, at, numbers[at], one, program) for at, one in enumerate(listed)
+        _consumer(context, name, at, numbers[at], model, program)
+        for at, model in enumerate(listed)
     )
-    _check_ids(context, name, consumers)
+    _check_ids(context, name, listed, consumers)
+    if "fetch_every" in model.model_fields_set and _has_storage(context, name):
+        message = "has no effect where brokers store messages; leave it out"
+        context.problem(("groups", name, "fetch_every"), message)
     return GroupPlan(
         name,
         context.cluster_of(name),
         consumers,
         model.fetch_every,
-        promise(context, name),
+        guarantee(context, name),
         handling(context, name),
         forwarding(context, name),
         _followed(context, name),
@@ -48,18 +61,18 @@ def group(context: Context, name: str, program: Program | None) -> GroupPlan:
 
 
 def _followed(context: Context, name: str) -> str:
-    """The group whose work this one goes on with; empty if it begins its own."""
+    """The group whose work this one takes over; empty if it starts its own."""
     followed = context.scenario.groups[name].follows
     if followed is None:
         return ""
     path: Path = ("groups", name, "follows")
-    others = [one for one in context.scenario.groups if one != name]
+    others = [group for group in context.scenario.groups if group != name]
     if followed not in others:
         context.problem(path, expected(followed, "another group", others))
         return ""
     if context.cluster_of(followed) == context.cluster_of(name):
-        said = f"{followed} reads the same cluster; a group goes on there by its own offsets"
-        context.problem(path, said)
+        message = f"{followed} reads the same cluster; a group goes on there by its own offsets"
+        context.problem(path, message)
     return followed
 
 
@@ -67,8 +80,8 @@ def _listed(context: Context, name: str, model: GroupModel) -> list[ConsumerMode
     if isinstance(model.consumers, list):
         return model.consumers
     if not 0 <= model.consumers <= MOST_CONSUMERS:
-        said = f"{model.consumers} is not a number of consumers, 0 to {MOST_CONSUMERS}"
-        context.problem(("groups", name, "consumers"), said)
+        message = f"{model.consumers} is not a number of consumers, 0 to {MOST_CONSUMERS}"
+        context.problem(("groups", name, "consumers"), message)
         return []
     return [PLAIN] * model.consumers
 
@@ -81,34 +94,85 @@ def _consumer(
     model: ConsumerModel,
     program: Program | None,
 ) -> ConsumerPlan:
-    """One consumer: what is said of it, and of its group where nothing is."""
+    """Build one consumer from its own fields and, where those are absent, its group's."""
     shared = context.scenario.groups[group]
     path: Path = ("groups", group) if model is PLAIN else ("groups", group, "consumers", at)
     variant = context.variant_named(model.variant or shared.variant, (*path, "variant"))
-    numbered = "" if shared.ids == "drawn" else f"c{number}"
+    settings = _merged(context, path, shared, model)
     starts: int | None = shared.starts + at * shared.apart
     if model.starts is not None:
         starts = None if model.starts == "never" else model.starts
     return ConsumerPlan(
         node=f"{group}/{at}",
         host=model.host or f"{group}-{number}.example",
-        configured_id=model.id or numbered,
+        configured_id=_configured_id(context, path, shared, model, settings)
+        or ("" if shared.ids == "drawn" else f"c{number}"),
         subscription=_subscription(context, path, shared, model),
         variant=variant,
-        settings=_settings(context, path, variant, _merged(context, path, shared, model)),
+        settings=_settings(context, path, variant, settings),
         starts_us=starts,
         program=program,
     )
 
 
-def _check_ids(context: Context, group: str, consumers: tuple[ConsumerPlan, ...]) -> None:
-    """Two consumers of one id would take each other's registration for their own."""
+def _configured_id(
+    context: Context,
+    path: Path,
+    shared: GroupModel,
+    model: ConsumerModel,
+    settings: dict[str, Any],
+) -> str:
+    """The id that a consumer is given: its `id`, or the setting; empty for neither.
+
+    The setting is taken out of the settings.
+    """
+    found = ""
+    for key in IDS:
+        if key not in settings:
+            continue
+        value = settings.pop(key)
+        place = _place_of(context, path, key)
+        if not isinstance(value, str) or not is_name(value):
+            context.problem(place, f"{shown(value)} {NOT_A_NAME}")
+            continue
+        found = value
+        if model.id is not None and key in model.config:
+            context.problem(place, "is another name of `id`; expected only one of the two")
+    return model.id or found
+
+
+def _check_ids(
+    context: Context,
+    group: str,
+    models: Sequence[ConsumerModel],
+    consumers: tuple[ConsumerPlan, ...],
+) -> None:
+    """Refuse two consumers with one id, unless the setting gives it to both of them.
+
+    Two processes with one file of settings have one id. Two equal `id`s are a slip.
+    """
     nodes: dict[str, str] = {}
-    for at, one in enumerate(consumers):
-        first = nodes.setdefault(one.configured_id, one.node) if one.configured_id else one.node
-        if first != one.node:
-            said = f"{one.configured_id!r} is the id of {first}; expected an id of its own"
-            context.problem(("groups", group, "consumers", at, "id"), said)
+    by_setting = {
+        consumer.node
+        for consumer, model in zip(consumers, models, strict=True)
+        if model.id is None and any(_has_setting(context, group, model, key) for key in IDS)
+    }
+    for at, consumer in enumerate(consumers):
+        first = (
+            nodes.setdefault(consumer.configured_id, consumer.node)
+            if consumer.configured_id
+            else consumer.node
+        )
+        if first != consumer.node and not {first, consumer.node} <= by_setting:
+            message = (
+                f"{consumer.configured_id!r} is the id of {first}; expected an id of its own; "
+                "to give one id to several members, set `consumer.id` in their `config`"
+            )
+            context.problem(("groups", group, "consumers", at, "id"), message)
+
+
+def _has_setting(context: Context, group: str, model: ConsumerModel, key: str) -> bool:
+    return key in model.config or key in context.scenario.groups[group].config
 
 
 # --- settings --------------------------------------------------------------------------
@@ -117,7 +181,7 @@ def _check_ids(context: Context, group: str, consumers: tuple[ConsumerPlan, ...]
 def _merged(
     context: Context, own: Path, shared: GroupModel, model: ConsumerModel
 ) -> dict[str, Any]:
-    """The settings that are given: a consumer's own stand in for its group's."""
+    """The settings of a consumer: its own override those of its group."""
     _check_names(context, (*own, "config"), model.config)
     _check_names(context, (*own[:2], "config"), shared.config)
     mine = {_field(key) for key in model.config}
@@ -126,17 +190,19 @@ def _merged(
 
 
 def _check_names(context: Context, path: Path, config: Mapping[str, Any]) -> None:
-    """A setting has a name in each release of Kafka; a file may use one of them."""
+    """Refuse two spellings of one setting: each release of Kafka has its own name for it."""
     names: dict[str, str] = {}
     for key in config:
         first = names.setdefault(_field(key), key)
         if first != key:
-            said = f"is another name of {first}; expected only one of the two"
-            context.problem((*path, key), said)
+            message = f"is another name of {first}; expected only one of the two"
+            context.problem((*path, key), message)
 
 
 def _field(key: str) -> str:
-    """What a setting sets; the key itself if there is none of this name."""
+    """The field that a setting's name stands for; the name itself if it is unknown."""
+    if key in IDS:
+        return IDS[0]
     return KEYS[key].field if key in KEYS else key
 
 
@@ -148,12 +214,33 @@ def _settings(
         try:
             consumer_settings(variant.release, {key: value})
         except ValueError as error:
-            place: Path = (*path, "config", key)
-            if place not in context.document.lines:
-                place = (*path[:2], "config", key)
-            context.problem(place, str(error))
+            context.problem(_place_of(context, path, key), str(error))
             return consumer_settings(variant.release)
+    _check_effects(context, path, config)
     return consumer_settings(variant.release, config)
+
+
+def _check_effects(context: Context, path: Path, config: Mapping[str, Any]) -> None:
+    """Refuse settings without an effect: those of the message path where a log is only a rate."""
+    cluster, has_storage = context.cluster_of(str(path[1])), _has_storage(context, str(path[1]))
+    for key in config:
+        if _field(key) in OF_MESSAGES and not has_storage:
+            message = f"is about messages, and cluster {cluster} has no `storage` for any"
+            context.problem(_place_of(context, path, key), message)
+        if _field(key) == OF_INTERNAL_TOPICS:
+            message = "has no effect: no topic of a scenario is internal; leave it out"
+            context.problem(_place_of(context, path, key), message)
+
+
+def _has_storage(context: Context, group: str) -> bool:
+    """Whether the brokers that a group reads from store messages."""
+    return context.scenario.clusters[context.cluster_of(group)].storage is not None
+
+
+def _place_of(context: Context, path: Path, key: str) -> Path:
+    """Where a setting of a consumer stands: with the consumer, or with its group."""
+    place: Path = (*path, "config", key)
+    return place if place in context.document.lines else (*path[:2], "config", key)
 
 
 # --- what it wants ---------------------------------------------------------------------
@@ -162,7 +249,7 @@ def _settings(
 def _subscription(
     context: Context, own: Path, shared: GroupModel, model: ConsumerModel
 ) -> Subscription:
-    """What a consumer wants: what it says itself, or what its group says."""
+    """The subscription of a consumer: its own, or its group's."""
     says_itself = model.streams is not None or model.filter is not None
     path, source = (own, model) if says_itself else (own[:2], shared)
     wrong = not_just_one(streams=source.streams, filter=source.filter)
@@ -174,14 +261,14 @@ def _subscription(
     assert source.streams is not None, "one of the two is given"
     for topic, count in source.streams.items():
         if not 1 <= count <= MOST_STREAMS:
-            said = f"{count} is not a number of streams, 1 to {MOST_STREAMS}"
-            context.problem((*path, "streams", topic), said)
+            message = f"{count} is not a number of streams, 1 to {MOST_STREAMS}"
+            context.problem((*path, "streams", topic), message)
         _check_topic(context, str(own[1]), (*path, "streams", topic), topic)
     return Subscription(tuple(source.streams.items()))
 
 
 def _check_topic(context: Context, group: str, path: Path, topic: str) -> None:
-    """A topic has to be in the group's cluster, or to come there by the timeline."""
+    """Check that a topic is in the group's cluster, or is created there by the timeline."""
     cluster = context.cluster_of(group)
     known = context.topics_of(cluster)
     if topic in known:
@@ -190,8 +277,8 @@ def _check_topic(context: Context, group: str, path: Path, topic: str) -> None:
         other for other in context.scenario.clusters if topic in context.topics_of(other)
     ]
     if elsewhere:
-        said = f"is a topic of the cluster {elsewhere[0]}, and the group reads from {cluster}"
-        context.problem(path, said)
+        message = f"is a topic of the cluster {elsewhere[0]}, and the group reads from {cluster}"
+        context.problem(path, message)
         return
     context.problem(path, f"there is no such topic{nearest(topic, sorted(known))}")
 

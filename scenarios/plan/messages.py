@@ -1,49 +1,72 @@
-"""Makes what a plan says of messages: storage, producers, promises and handling."""
+"""Builds the message part of a plan: storage, producers, delivery guarantees, handling."""
 
 from __future__ import annotations
 
-from model.clients.errors import InvalidConfig
-from model.clients.producer_settings import ProducerSettings, producer_settings
-from model.log.settings import log_settings
-from model.plan import Handling, ProducerPlan, StoragePlan, balancer
-from model.promise import Promise
-from model.registry import Layout
-from scenarios.context import Context
-from scenarios.message_schema import ProducerModel, PromiseModel
-from scenarios.problems import expected
-from scenarios.reading import Path
+from collections.abc import Iterable
+
+from watchkeeper.model.clients.errors import InvalidConfig
+from watchkeeper.model.clients.producer.settings import ProducerSettings, producer_settings
+from watchkeeper.model.log.settings import log_settings
+from watchkeeper.model.plan.delivery_guarantee import DeliveryGuarantee
+from watchkeeper.model.plan.plan import Handling, ProducerPlan, StoragePlan, balancer
+from watchkeeper.model.registry.paths import Layout
+from watchkeeper.scenarios.plan.context import Context
+from watchkeeper.scenarios.schema.message_schema import DeliveryGuaranteeModel, ProducerModel
+from watchkeeper.scenarios.text.document import Path
+from watchkeeper.scenarios.text.errors import expected
 
 ONLY = "producer"
-"""The name of the producer of a scenario that names none."""
+"""The name of the producer in a scenario that names none."""
+COUNTS = "topic.partition.count.map"
+NOT_OF_SCENARIOS = {
+    "zk.connect": "is the ZooKeeper of the producer's `cluster`; leave it out",
+    "serializer.class": "has no effect: the messages of a run are bytes; leave it out",
+}
+"""Settings of producers that the scenario itself decides."""
 
 
 def storage(context: Context, cluster: str, layout: Layout) -> StoragePlan | None:
-    """The machines of a cluster's brokers; None where logs hold no messages."""
+    """The machines of a cluster's brokers; None if its logs hold no messages."""
     model = context.scenario.clusters[cluster].storage
     if model is None:
         return None
     path: Path = ("clusters", cluster, "storage")
     if layout != "0.7":
-        said = (
+        message = (
             f"needs the 0.7 layout, since its brokers speak the protocol of 0.7; "
             f"{context.variant.name} runs on {layout}"
         )
-        context.problem(path, said)
+        context.problem(path, message)
     try:
         settings = log_settings(model.config)
     except ValueError as error:
         context.problem((*path, "config"), str(error))
         settings = log_settings()
+    if COUNTS in model.config:
+        message = "is set by `partitions_per_broker` of each topic; leave it out"
+        context.problem((*path, "config", COUNTS), message)
+    else:
+        _check_topics(context, cluster, (*path, "config"), [name for name, _ in settings.topics])
     return StoragePlan(model.machine, model.memory or 0, model.sendfile, settings)
+
+
+def _check_topics(context: Context, cluster: str, path: Path, topics: Iterable[str]) -> None:
+    """Refuse settings of topics that the cluster does not have: they would have no effect."""
+    known = context.topics_of(cluster)
+    for topic in topics:
+        if topic not in known:
+            context.problem(path, expected(topic, "a topic of the cluster", sorted(known)))
 
 
 # --- producers -------------------------------------------------------------------------
 
 
 def producers(context: Context) -> tuple[ProducerPlan, ...]:
-    """Every producer: those that are named, or one for each cluster that stores messages."""
+    """The producers that the scenario names, or one for each cluster that stores messages."""
     named = context.scenario.producers
-    storing = [name for name, one in context.scenario.clusters.items() if one.storage is not None]
+    storing = [
+        name for name, cluster in context.scenario.clusters.items() if cluster.storage is not None
+    ]
     if not named:
         only = ProducerModel.model_validate({})
         several = len(storing) > 1
@@ -69,11 +92,11 @@ def _cluster_of(
         return model.cluster
     path: Path = ("producers", name)
     if model.cluster is not None:
-        said = expected(model.cluster, "a cluster that stores messages", storing)
-        context.problem((*path, "cluster"), said)
+        message = expected(model.cluster, "a cluster that stores messages", storing)
+        context.problem((*path, "cluster"), message)
     elif storing:
-        said = f"needs `cluster`, since several store messages: {', '.join(storing)}"
-        context.problem(path, said)
+        message = f"needs `cluster`, since several store messages: {', '.join(storing)}"
+        context.problem(path, message)
     else:
         context.problem(path, "has nothing to send to: no cluster has `storage`")
     return None
@@ -83,55 +106,66 @@ def _producer(
     context: Context, name: str, at: int, model: ProducerModel, cluster: str
 ) -> ProducerPlan:
     settings = _settings(context, name, model, cluster)
-    return ProducerPlan(f"{name}/{at}", cluster, settings, model.keys, model.balanced)
+    path: Path = ("clusters", cluster, "variant")
+    variant = context.variant_named(context.scenario.clusters[cluster].variant, path)
+    return ProducerPlan(f"{name}/{at}", cluster, settings, variant, model.keys, model.balanced)
 
 
 def _settings(
     context: Context, name: str, model: ProducerModel, cluster: str
 ) -> ProducerSettings:
     """The settings; brokers are found in the cluster's ZooKeeper unless they are listed."""
-    given = dict(model.config)
+    path: Path = ("producers", name, "config")
+    for key, message in NOT_OF_SCENARIOS.items():
+        if key in model.config:
+            context.problem((*path, key), message)
+    given = {key: value for key, value in model.config.items() if key not in NOT_OF_SCENARIOS}
     if model.balanced:
         given.setdefault("broker.list", f"0:{balancer(cluster)}")
     elif "broker.list" not in given:
         given.setdefault("zk.connect", cluster)
     try:
-        return producer_settings(given)
+        settings = producer_settings(given)
     except InvalidConfig as error:
-        context.problem(("producers", name, "config"), str(error))
+        context.problem(path, str(error))
         return producer_settings({"zk.connect": cluster})
+
+    _check_topics(context, cluster, path, settings.compressed_topics)
+    return settings
 
 
 # --- groups ----------------------------------------------------------------------------
 
 
-def promise(context: Context, group: str) -> Promise | None:
-    """What is promised of the messages to a group, if anything is."""
+def guarantee(context: Context, group: str) -> DeliveryGuarantee | None:
+    """The delivery guarantee of a group; None if it has none."""
     model = context.scenario.groups[group]
-    if model.promise is None:
+    if model.guarantee is None:
         return None
-    _need_storage(context, group, "promise")
+    _need_storage(context, group, "guarantee")
     topics = tuple(sorted(context.scenario.clusters[context.cluster_of(group)].topics))
-    if isinstance(model.promise, PromiseModel):
-        said = model.promise
-        return Promise(said.semantics, topics, said.most_lost, said.most_repeated)
-    return Promise(model.promise, topics)
+    if isinstance(model.guarantee, DeliveryGuaranteeModel):
+        limits = model.guarantee
+        return DeliveryGuarantee(limits.semantics, topics, limits.most_lost, limits.most_repeated)
+    return DeliveryGuarantee(model.guarantee, topics)
 
 
 def handling(context: Context, group: str) -> Handling:
-    """What the application of each member does with its messages."""
+    """How the application of each member handles messages."""
     model = context.scenario.groups[group].handling
     if model is None:
         return Handling()
     _need_storage(context, group, "handling")
     if model.store is not None and model.commits != "with the result":
-        said = "is about results that are stored with places; expected `commits: with the result`"
-        context.problem(("groups", group, "handling", "store"), said)
+        message = (
+            "is about results that are stored with places; expected `commits: with the result`"
+        )
+        context.problem(("groups", group, "handling", "store"), message)
     return Handling(model.each, model.commits, model.store or "database")
 
 
 def _need_storage(context: Context, group: str, field: str) -> None:
     cluster = context.cluster_of(group)
     if context.scenario.clusters[cluster].storage is None:
-        said = f"is about messages, and cluster {cluster} has no `storage` for any"
-        context.problem(("groups", group, field), said)
+        message = f"is about messages, and cluster {cluster} has no `storage` for any"
+        context.problem(("groups", group, field), message)

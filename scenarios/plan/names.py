@@ -1,15 +1,16 @@
-"""The names of a scenario: who and what there is, and what an entry may therefore name."""
+"""The names of a scenario, and the check of the names in timeline entries."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from model.faults import MEMBERS, VERBS, Target, Verb
-from model.plan import ClusterPlan, GroupPlan, ProducerPlan, StoragePlan
-from scenarios.entries import verbs_of
-from scenarios.problems import Problem, either, expected, shown
-from scenarios.reading import Document, Path
+from watchkeeper.model.plan.faults import MEMBERS, VERBS, Target, Verb
+from watchkeeper.model.plan.plan import ClusterPlan, GroupPlan, ProducerPlan, StoragePlan
+from watchkeeper.model.plan.roles import FOLLOWER, NO_ROLES, ROLES, role_of
+from watchkeeper.scenarios.schema.entries import verbs_of
+from watchkeeper.scenarios.text.document import Document, Path
+from watchkeeper.scenarios.text.errors import Problem, either, expected, shown
 
 NEED_DISKS = frozenset({"disk_slow", "disk_full"})
 MOST_CREATED = 5_000
@@ -17,7 +18,7 @@ MOST_CREATED = 5_000
 
 
 class Names:
-    """Who and what there is, by its name."""
+    """The processes, topics and clusters of a scenario, by name."""
 
     def __init__(
         self,
@@ -34,9 +35,9 @@ class Names:
         topics = [topic for cluster in clusters for topic in cluster.topics]
         created = [entry.create_topic for entry in entries if entry.create_topic is not None]
         self.known: dict[Target, list[str]] = {
-            "consumer": [one.node for group in groups for one in group.consumers],
-            "broker": [one.node for cluster in clusters for one in cluster.brokers],
-            "producer": [one.node for one in producers],
+            "consumer": [consumer.node for group in groups for consumer in group.consumers],
+            "broker": [broker.node for cluster in clusters for broker in cluster.brokers],
+            "producer": [producer.node for producer in producers],
             "server": [
                 f"{prefixes[cluster.name]}zookeeper/{number + 1}"
                 for cluster in clusters
@@ -49,9 +50,16 @@ class Names:
             ],
             "request": ["request", "reply"],
         }
+        self.roles: dict[Target, list[str]] = {}
+        """Kind of target -> the roles that a process of that kind has in this scenario."""
+        for cluster in clusters:
+            for role in ROLES.values():
+                if role is not FOLLOWER or cluster.zookeeper.servers > 1:
+                    name = f"{prefixes[cluster.name]}{role.name}"
+                    self.roles.setdefault(role.target, []).append(name)
         self.administrators = [f"{prefix}administrator" for prefix in prefixes.values()]
         self.broker_ids = {
-            one.node: one.broker_id for cluster in clusters for one in cluster.brokers
+            broker.node: broker.broker_id for cluster in clusters for broker in cluster.brokers
         }
         self.layouts = {cluster.layout for cluster in clusters}
 
@@ -61,19 +69,25 @@ class Names:
 
     def storage_of(self, broker: str) -> StoragePlan | None:
         """The storage of a broker's cluster."""
-        having = (one for one in self.clusters if broker in {each.node for each in one.brokers})
+        having = (
+            cluster
+            for cluster in self.clusters
+            if broker in {each.node for each in cluster.brokers}
+        )
         return next(having).storage
 
     @property
     def nodes(self) -> list[str]:
-        """Whatever an event of a trace may be about."""
+        """Every name that may stand in the `node` column of a trace."""
         known = [name for names in self.known.values() for name in names]
         return [*known, *self.administrators]
 
     def cluster_of(self, topic: str) -> ClusterPlan:
-        """The cluster that has a topic; the first one for a topic that is new."""
+        """The cluster that has a topic; the first cluster for a topic that is new."""
         having = (
-            cluster for cluster in self.clusters if topic in {one.name for one in cluster.topics}
+            cluster
+            for cluster in self.clusters
+            if topic in {topic.name for topic in cluster.topics}
         )
         return next(having, self.clusters[0])
 
@@ -82,11 +96,11 @@ class Names:
         if entry.partitions_per_broker is None:
             return int(entry.partitions or 0)
         cluster = self.cluster_of(entry.create_topic or entry.add_partitions)
-        ids = {one.broker_id for one in cluster.brokers}
+        ids = {broker.broker_id for broker in cluster.brokers}
         return int(entry.partitions_per_broker) * len(ids)
 
     def partitions(self) -> int:
-        """How many partitions there are once everything in the timeline has happened."""
+        """The number of partitions after every entry of the timeline."""
         sizes = {
             (cluster.name, topic.name): len(topic.replicas)
             for cluster in self.clusters
@@ -101,31 +115,35 @@ class Names:
 
 
 def entry_names(document: Document, names: Names, at: int, entry: Any) -> Iterator[Problem]:
-    """What is wrong with the names in an entry, whose form is right."""
+    """The problems with the names in an entry whose form is valid."""
     verb = VERBS[verbs_of(entry)[0]]
     path: Path = ("timeline", at)
     if not verb.worlds:
         yield document.problem((*path, verb.name), f"cannot be done: {verb.lacking}")
         return
-    for field, said in _wrong(names, verb, entry):
-        yield document.problem((*path, *field), said)
+    for field, message in _wrong(names, verb, entry):
+        yield document.problem((*path, *field), message)
 
 
 def _wrong(names: Names, verb: Verb, entry: Any) -> Iterator[tuple[tuple[str, ...], str]]:
-    """Fields, and what is wrong with them."""
+    """The fields with problems, and each problem."""
     target = getattr(entry, verb.name)
     kinds = names.kinds_of(verb.targets)
     allowed = [name for kind in kinds for name in names.known[kind]]
-    if target not in allowed and verb.name != "create_topic":
-        yield (verb.name,), expected(target, f"a {' or '.join(kinds)}", allowed)
+    roles = [name for kind in kinds for name in names.roles.get(kind, [])]
+    refused = _refused_role(target, verb, roles)
+    if refused:
+        yield (verb.name,), refused
+    elif target not in allowed + roles and verb.name != "create_topic":
+        yield (verb.name,), expected(target, f"a {' or '.join(kinds)}", allowed + roles)
     elif verb.name in NEED_DISKS and names.storage_of(target) is None:
-        said = "has no disk: its cluster has no `storage`"
-        yield (verb.name,), f"{target} {said}"
+        message = "has no disk: its cluster has no `storage`"
+        yield (verb.name,), f"{target} {message}"
     elif verb.name == "move_leader":
         yield from _wrong_leader(names, target, entry.to)
     if verb.name == "create_topic" and names.partitions_of(entry) > MOST_CREATED:
-        said = f"{target} gets {names.partitions_of(entry)} partitions"
-        yield (verb.name,), f"{said}; expected at most {MOST_CREATED}"
+        message = f"{target} gets {names.partitions_of(entry)} partitions"
+        yield (verb.name,), f"{message}; expected at most {MOST_CREATED}"
     if entry.on is not None:
         kinds = names.kinds_of(MEMBERS)
         members = [name for kind in kinds for name in names.known[kind]]
@@ -137,13 +155,25 @@ def _wrong(names: Names, verb: Verb, entry: Any) -> Iterator[tuple[tuple[str, ..
         yield from _wrong_side(names, target, entry.from_)
 
 
+def _refused_role(target: str, verb: Verb, roles: list[str]) -> str:
+    """Why a role cannot be the target of a verb; empty if it can, or if it names no role."""
+    if target in NO_ROLES and "server" in verb.targets:
+        return f"{shown(target)} {NO_ROLES[target]}; expected a process by its name"
+    role = role_of(target)
+    if role is None or role.target not in verb.targets:
+        return ""
+    if role is FOLLOWER and target not in roles:
+        return f"{shown(target)} names no process: a single server has no follower"
+    return dict(role.refused).get(verb.name, "")
+
+
 def _wrong_leader(names: Names, partition: str, to: str) -> Iterator[tuple[tuple[str, ...], str]]:
     cluster = names.cluster_of(partition.rpartition("/")[0])
     if cluster.layout == "0.7":
-        said = "the 0.7 layout has no leaders; partitions live where their name says"
-        yield ("move_leader",), said
+        message = "the 0.7 layout has no leaders; partitions live where their name says"
+        yield ("move_leader",), message
         return
-    brokers = [one.node for one in cluster.brokers]
+    brokers = [broker.node for broker in cluster.brokers]
     if to not in brokers:
         yield ("to",), expected(to, f"a broker of the cluster {cluster.name}", brokers)
 
@@ -155,7 +185,8 @@ def _wrong_sender(names: Names, sender: str | None) -> Iterator[tuple[tuple[str,
 
 
 def _wrong_side(names: Names, target: str, other: str) -> Iterator[tuple[tuple[str, ...], str]]:
-    sides = ["zookeeper", "brokers", *names.known["server"], *names.known["broker"]]
+    servers = [*names.known["server"], *names.roles.get("server", [])]
+    sides = ["zookeeper", "brokers", *servers, *names.known["broker"]]
     if other == target:
         yield ("from",), f"{shown(other)} is {target} itself; expected the other side"
     elif other not in sides:

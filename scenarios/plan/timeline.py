@@ -1,17 +1,18 @@
-"""Makes actions of a timeline's entries, and refuses those that contradict one another."""
+"""Builds the actions of a timeline, and refuses entries that contradict one another."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any
 
-from model.faults import VERBS, Action, Trigger
-from model.plan import BrokerPlan, ClusterPlan, ConsumerPlan, GroupPlan
-from scenarios.entries import entry_problems, options_of, verbs_of
-from scenarios.naming import Names, entry_names
-from scenarios.problems import Problem, ScenarioError
-from scenarios.reading import Document, Path
-from scenarios.units import duration_text
+from watchkeeper.model.plan.faults import VERBS, Action, Trigger
+from watchkeeper.model.plan.plan import BrokerPlan, ClusterPlan, ConsumerPlan, GroupPlan
+from watchkeeper.model.plan.roles import LEADER, role_of
+from watchkeeper.scenarios.plan.names import Names, entry_names
+from watchkeeper.scenarios.schema.entries import entry_problems, options_of, verbs_of
+from watchkeeper.scenarios.text.document import Document, Path
+from watchkeeper.scenarios.text.errors import Problem, ScenarioError
+from watchkeeper.scenarios.text.units import duration_text
 
 FOREVER = 1 << 62
 
@@ -46,9 +47,9 @@ def _action(names: Names, at: int, entry: Any) -> Action:
     verb = VERBS[verbs_of(entry)[0]]
     trigger = None
     if entry.on is not None:
-        trigger = Trigger(entry.on.node, entry.on.asks, entry.on.nth, entry.on.when)
+        trigger = Trigger(entry.on.node, entry.on.purpose, entry.on.nth, entry.on.when)
     given = options_of(entry)
-    if verb.name == "move_leader":  # leaders are ids, whatever their processes are called
+    if verb.name == "move_leader":  # leaders are broker ids, not names
         given["to"] = f"broker/{names.broker_ids[given['to']]}"
     options: Any = tuple(given.items())
     return Action(at, verb, getattr(entry, verb.name), entry.at, trigger, options)
@@ -69,11 +70,11 @@ def _contradictions(
     clusters: tuple[ClusterPlan, ...],
     groups: tuple[GroupPlan, ...],
 ) -> Iterator[Problem]:
-    """What cannot be true at once: two of a kind at one time, a crash of what is dead."""
+    """Contradictions: two actions of a kind at one time, a crash of a process that is down."""
     starts: dict[str, int] = {}
     members: list[BrokerPlan | ConsumerPlan] = [
-        *(one for cluster in clusters for one in cluster.brokers),
-        *(one for group in groups for one in group.consumers),
+        *(broker for cluster in clusters for broker in cluster.brokers),
+        *(consumer for group in groups for consumer in group.consumers),
     ]
     for member in members:
         starts[member.node] = FOREVER if member.starts_us is None else member.starts_us
@@ -86,7 +87,7 @@ def _contradictions(
     uncertain |= {action.trigger.node for action in timeline if action.trigger is not None}
     yield from _overlaps(document, timed)
     for node in dict.fromkeys(action.target for action in timed):
-        if node not in uncertain:
+        if node not in uncertain and role_of(node) is None:
             own = [action for action in timed if action.target == node]
             yield from _lives(document, own, starts.get(node, 0))
 
@@ -96,20 +97,23 @@ def _overlaps(document: Document, timed: list[Action]) -> Iterator[Problem]:
     for action in timed:
         if not action.for_us or action.verb.kind != "fault":
             continue
+        if role_of(action.target) is LEADER:  # the next leader is another server
+            continue
         key = (action.verb.name, action.target)
         before = last.get(key)
         if before is not None and (before.at_us or 0) + before.for_us > (action.at_us or 0):
-            said = (
+            message = (
                 f"begins at {duration_text(action.at_us or 0)}, while the same fault of "
                 f"timeline[{before.number}] lasts until "
                 f"{duration_text((before.at_us or 0) + before.for_us)}; let one end first"
             )
-            yield document.problem(("timeline", action.number), said)
+            yield document.problem(("timeline", action.number), message)
         last[key] = action
 
 
 def _lives(document: Document, own: list[Action], starts_us: int) -> Iterator[Problem]:
-    """Follow one process through its actions: what is dead cannot crash, nor what runs start."""
+    """Follow one process through its actions: a process that is down cannot crash, nor a running
+    one start."""
     runs_from = starts_us
     ended: Action | None = None
     paused_until = 0
@@ -128,8 +132,8 @@ def _lives(document: Document, own: list[Action], starts_us: int) -> Iterator[Pr
         elif name in STARTS_PROCESS and runs:
             yield document.problem(path, f"{action.target} runs already at that time")
         elif name in ("disconnect", "expire", "leave") and at < paused_until:
-            said = f"{action.target} is paused until {duration_text(paused_until)}"
-            yield document.problem(path, said)
+            message = f"{action.target} is paused until {duration_text(paused_until)}"
+            yield document.problem(path, message)
         if name in ENDS_PROCESS:
             ended = action
         elif name in STARTS_PROCESS:

@@ -1,4 +1,4 @@
-"""The part of a profile file that says how long a disk takes, and the way to it."""
+"""The disk section of a profile file: how long a disk and the way to it take."""
 
 from __future__ import annotations
 
@@ -6,8 +6,13 @@ from typing import Annotated, Any
 
 from pydantic import Field, model_validator
 
-from scenarios.fields import Model, Word
-from scenarios.quantiles import DistributionModel, Duration, Quantiles, check_defaults
+from watchkeeper.scenarios.profiles.quantiles import (
+    DistributionModel,
+    Duration,
+    Quantiles,
+    check_defaults,
+)
+from watchkeeper.scenarios.schema.fields import Model, Word
 
 Rate = Annotated[int, Field(ge=1, le=10**15)]
 """Bytes a second."""
@@ -17,7 +22,7 @@ Nanoseconds = Annotated[int, Field(ge=0, le=10**9)]
 
 
 class MeasuredDiskModel(Model):
-    """What was measured of a disk, where and when."""
+    """The measurements of a disk, with place and time."""
 
     at: Word = Field(description="when, in UTC")
     folder: Word = Field(description="where the file was")
@@ -38,7 +43,7 @@ class MeasuredDiskModel(Model):
 
 
 class DiskSimulationModel(Model):
-    """A simulated machine with its disk, as far as it differs from one of today."""
+    """A simulated machine with its disk, as differences from the default machine."""
 
     read_bytes_per_s: Rate | None = Field(None, description="of the disk in line")
     write_bytes_per_s: Rate | None = Field(None, description="of the disk in line")
@@ -66,7 +71,7 @@ class DiskSimulationModel(Model):
         None, description="how much of the memory may be dirty before writing back begins"
     )
     dirty_percent: Percent | None = Field(
-        None, description="how much may be dirty before whoever writes has to wait"
+        None, description="how much may be dirty before a writer has to wait"
     )
     expire_us: Duration | None = Field(None, description="how old a dirty page may be")
     wake_us: Annotated[int, Field(ge=1)] | None = Field(
@@ -76,7 +81,7 @@ class DiskSimulationModel(Model):
 
     @property
     def given(self) -> dict[str, Any]:
-        """What differs."""
+        """The fields that differ from the default."""
         return {
             name: getattr(self, name)
             for name in sorted(self.model_fields_set)
@@ -85,7 +90,7 @@ class DiskSimulationModel(Model):
 
 
 class DiskProfileModel(Model):
-    """How long a disk takes, and the way to it."""
+    """The disk section of a profile file."""
 
     measured: MeasuredDiskModel | None = Field(None, description="what was measured")
     simulation: DiskSimulationModel = Field(description="what the simulation is to take for it")

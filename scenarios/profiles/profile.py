@@ -1,15 +1,16 @@
-"""Profile files: how long things take somewhere, measured or written by hand.
+"""Profile files: latencies of a ZooKeeper and a disk, and what codecs do; measured or by hand.
 
     watchkeeper_profile: 1
     zookeeper:
-      measured: {...}       # what was measured, for people and for later comparison
-      simulation: {...}     # what the simulation is to take for it
-      defaults: [...]       # what was not measured, and stays as it is
+      measured: {...}       # the measurements, for people and for later comparison
+      simulation: {...}     # the values that the simulation uses
+      defaults: [...]       # what was not measured, and keeps its default
     disk:                   # the same for a disk and the way to it
+    codecs: {gzip: {...}}   # how large compressed message sets are, and how fast codecs work
 
-Either part may be absent. A file may say no more than what is to differ from the default. All
-times are microseconds, but where a name ends in `_ns`. Between two quantiles, values are
-equally likely.
+Each section may be absent. A file may state only what differs from the default. All times
+are in microseconds, except where a name ends in `_ns`. Between two quantiles, values are
+distributed uniformly.
 """
 
 from __future__ import annotations
@@ -22,27 +23,28 @@ from typing import Annotated, Any, Literal
 import yaml
 from pydantic import BeforeValidator, Field, model_validator
 
-from scenarios.checking import checked
-from scenarios.disk_profiles import DiskProfileModel
-from scenarios.fields import Model, Word
-from scenarios.problems import Problem, ScenarioError
-from scenarios.quantiles import (
+from watchkeeper.scenarios.profiles.codecs import CodecsModel
+from watchkeeper.scenarios.profiles.disk import DiskProfileModel
+from watchkeeper.scenarios.profiles.quantiles import (
     DistributionModel,
     Duration,
     Quantiles,
     check_defaults,
     quantile_name,
 )
-from scenarios.reading import LARGEST_FILE, Kind, read_document
+from watchkeeper.scenarios.schema.fields import Model, Word
+from watchkeeper.scenarios.schema.validation import checked
+from watchkeeper.scenarios.text.document import LARGEST_FILE, Kind, read_document
+from watchkeeper.scenarios.text.errors import Problem, ScenarioError
 
 VERSION: Literal[1] = 1
 PROFILE = Kind(
-    "profile", "watchkeeper_profile, zookeeper, disk", "watchkeeper_profile and zookeeper"
+    "profile", "watchkeeper_profile, zookeeper, disk, codecs", "watchkeeper_profile and zookeeper"
 )
 
 
 class MeasuredModel(Model):
-    """What was measured, where and when."""
+    """The measurements, with place and time."""
 
     at: Word = Field(description="when, in UTC")
     where: Word = Field(description="`embedded`, or the addresses")
@@ -56,7 +58,7 @@ class MeasuredModel(Model):
     round_trips: dict[Word, DistributionModel] = Field(description="one at a time")
     batches: dict[Word, DistributionModel] = Field(description="many at once")
     watch: DistributionModel = Field(description="from the answer of a write to the event")
-    write_to_watch: DistributionModel = Field(description="from asking for it to the event")
+    write_to_watch: DistributionModel = Field(description="from its request to the event")
     expiry: DistributionModel = Field(description="from the end of the timeout")
     after_tick: DistributionModel = Field(description="from the end of the tick after that")
 
@@ -93,7 +95,7 @@ class SimulationModel(Model):
 
     @property
     def given(self) -> dict[str, Any]:
-        """What differs from the default."""
+        """The fields that differ from the default."""
         return {name: getattr(self, name) for name in self.model_fields_set}
 
 
@@ -126,17 +128,18 @@ class ProfileModel(Model):
     )
     zookeeper: ZooKeeperProfileModel | None = Field(None, description="how long ZooKeeper takes")
     disk: DiskProfileModel | None = Field(None, description="how long a disk takes")
+    codecs: CodecsModel | None = Field(None, description="what codecs make of message sets")
 
 
 def load_profile(name: str | os.PathLike[str]) -> ProfileModel:
-    """Read a profile file; ScenarioError names the line of whatever is wrong."""
+    """Read a profile file; ScenarioError names the line of each mistake."""
     name = os.fspath(name)
     try:
         with open(name, "rb") as file:
             raw = file.read(LARGEST_FILE + 1)
     except (OSError, ValueError) as error:
-        said = f"cannot be read: {getattr(error, 'strerror', None) or error}"
-        raise ScenarioError(name or "the name of a profile", [Problem("", said)]) from None
+        message = f"cannot be read: {getattr(error, 'strerror', None) or error}"
+        raise ScenarioError(name or "the name of a profile", [Problem("", message)]) from None
     return checked(read_document(name, raw, PROFILE), ProfileModel)
 
 
@@ -151,12 +154,12 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
         return {quantile_name(level): us for level, us in value}
     if isinstance(value, Mapping):
-        return {key: _plain(one) for key, one in value.items()}
+        return {key: _plain(item) for key, item in value.items()}
     return value
 
 
 def save_profile(model: ProfileModel, path: Path) -> None:
-    """Write a profile file, whole or not at all; OSError where that cannot be."""
+    """Write a profile file atomically; OSError if that fails."""
     fresh = path.with_name(f".{path.name}-{os.getpid()}")
     try:
         fresh.write_text(profile_text(model), encoding="utf-8")

@@ -1,7 +1,7 @@
-"""Durations in files, and how they are spread: as quantiles.
+"""Distributions of durations in files, as quantiles.
 
-A spread is a mapping from `p0`, the least, to `p100`, the most, with whatever is known in
-between. All values are whole microseconds.
+A distribution is a mapping from `p0`, the minimum, to `p100`, the maximum, with any
+quantiles between them. All values are whole microseconds.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field, WithJsonSchema
 
-from scenarios.fields import Model
-from scenarios.problems import shown
+from watchkeeper.scenarios.schema.fields import Model
+from watchkeeper.scenarios.text.errors import shown
 
 LONGEST_US = 3_600_000_000
 MOST_ANCHORS = 257
@@ -82,7 +82,7 @@ class DistributionModel(Model):
 
 
 def check_defaults(defaults: Iterable[str], simulation: Model, what: str) -> None:
-    """See to it that what stays as it is can be given, and is not; ValueError otherwise."""
+    """Check that each name in `defaults` is a field, and absent; ValueError otherwise."""
     for name in defaults:
         if name not in type(simulation).model_fields:
             raise ValueError(f"has {shown(name)} among its defaults, which is no {what}")

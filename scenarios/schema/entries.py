@@ -1,4 +1,4 @@
-"""The form of one entry of the timeline: its verb, its moment, its options."""
+"""The form of a timeline entry: its verb, its moment, its options."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from model.faults import VERBS, Verb
-from scenarios.problems import Problem, either, not_just_one, shown
-from scenarios.reading import Document, Path
-from scenarios.schema import HOST, LONGEST_NAME, NAME, OPTION_FIELDS, Entry
+from watchkeeper.model.plan.faults import VERBS, Verb
+from watchkeeper.scenarios.schema.schema import HOST, LONGEST_NAME, NAME, OPTION_FIELDS, Entry
+from watchkeeper.scenarios.text.document import Document, Path
+from watchkeeper.scenarios.text.errors import Problem, either, not_just_one, shown
 
 NOT_A_NAME = (
     "is not a name; expected letters, digits, '.', '_' and '-', no sign at its beginning, at "
@@ -18,7 +18,7 @@ NOT_A_NAME = (
 
 
 def entry_problems(document: Document, at: int, entry: Any) -> Iterator[Problem]:
-    """What is wrong with the form of one entry: its verb, its moment, its options."""
+    """The problems with the form of one entry: its verb, its moment, its options."""
     path: Path = ("timeline", at)
     verbs = verbs_of(entry)
     if len(verbs) != 1:
@@ -32,33 +32,33 @@ def entry_problems(document: Document, at: int, entry: Any) -> Iterator[Problem]
             yield document.problem((*path, option), _not_an_option(option, verb))
     for required in verb.required:
         if required not in given:
-            said = f"`{verb.name}` needs `{required}`: {OPTION_FIELDS[required][2]}"
-            yield document.problem(path, said)
+            message = f"`{verb.name}` needs `{required}`: {OPTION_FIELDS[required][2]}"
+            yield document.problem(path, message)
         elif given[required] == 0:
             written = shown(document.data["timeline"][at][required])
-            said = f"{written} is no time at all; expected more"
-            yield document.problem((*path, required), said)
+            message = f"{written} is no time at all; expected more"
+            yield document.problem((*path, required), message)
     yield from _own_problems(document, path, entry, verb)
 
 
 def _own_problems(document: Document, path: Path, entry: Any, verb: Verb) -> Iterator[Problem]:
-    """What is wrong with what only one or two verbs have."""
+    """The problems with options that belong to one or two verbs only."""
     if "partitions" in verb.options:
-        said = not_just_one(
+        message = not_just_one(
             partitions=entry.partitions, partitions_per_broker=entry.partitions_per_broker
         )
-        if said:
-            yield document.problem(path, said)
+        if message:
+            yield document.problem(path, message)
     if verb.name == "create_topic" and not is_name(entry.create_topic):
-        said = f"{shown(entry.create_topic)} {NOT_A_NAME}"
-        yield document.problem((*path, verb.name), said)
+        message = f"{shown(entry.create_topic)} {NOT_A_NAME}"
+        yield document.problem((*path, verb.name), message)
     if verb.name == "move" and entry.to is not None and not _is_address(entry.to):
-        said = f"{shown(entry.to)} is not an address; expected a host, or host:port"
-        yield document.problem((*path, "to"), said)
+        message = f"{shown(entry.to)} is not an address; expected a host, or host:port"
+        yield document.problem((*path, "to"), message)
 
 
 def is_name(text: str) -> bool:
-    """Whether something may be called so."""
+    """Whether a text is a valid name."""
     return len(text) <= LONGEST_NAME and re.fullmatch(NAME, text) is not None
 
 
@@ -69,13 +69,13 @@ def _is_address(text: str) -> bool:
 
 def _one_verb(document: Document, path: Path, verbs: list[str]) -> Problem:
     if verbs:
-        said = f"has {len(verbs)} verbs, {' and '.join(verbs)}; make an entry of each"
-        return document.problem(path, said)
+        message = f"has {len(verbs)} verbs, {' and '.join(verbs)}; make an entry of each"
+        return document.problem(path, message)
     written = document.data["timeline"][path[-1]]
     for name, verb in VERBS.items():
         if name in written:
-            said = f"is empty; expected the name of a {either(verb.targets)}"
-            return document.problem((*path, name), said)
+            message = f"is empty; expected the name of a {either(verb.targets)}"
+            return document.problem((*path, name), message)
     doable = ", ".join(name for name, verb in VERBS.items() if verb.worlds)
     return document.problem(path, f"has no verb; expected one of: {doable}")
 
@@ -93,17 +93,21 @@ def _moment_problems(document: Document, path: Path, entry: Any, verb: Verb) -> 
 
 def _not_an_option(option: str, verb: Verb) -> str:
     others = [f"`{other.name}`" for other in VERBS.values() if option in other.options]
-    has = f"has {', '.join(f'`{one}`' for one in verb.options)}" if verb.options else "has none"
+    has = (
+        f"has {', '.join(f'`{option}`' for option in verb.options)}"
+        if verb.options
+        else "has none"
+    )
     return f"is an option of {', '.join(others)}, not of `{verb.name}`, which {has}"
 
 
 def verbs_of(entry: Any) -> list[str]:
-    """The verbs that stand in an entry."""
+    """The verbs in an entry."""
     return [name for name in VERBS if getattr(entry, name) is not None]
 
 
 def options_of(entry: Any) -> dict[str, Any]:
-    """The options that stand in an entry, by the name they are written with."""
+    """The options in an entry, by the name they are written with."""
     return {
         field.alias: getattr(entry, name)
         for name, field in Entry.model_fields.items()

@@ -1,6 +1,6 @@
-"""What a scenario file may hold, as pydantic models; its JSON Schema is made from them.
+"""The schema of a scenario file, as pydantic models; its JSON Schema is made from them.
 
-The entries of a timeline are made from the alphabet of `model.faults`, so that a verb is
+The verbs of timeline entries come from `watchkeeper.model.plan.faults`, so that each is
 written down once.
 """
 
@@ -9,27 +9,22 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated, Any, Literal, get_args
 
-from pydantic import (
-    BeforeValidator,
-    Field,
-    StringConstraints,
-    WithJsonSchema,
-    create_model,
-)
+from pydantic import BeforeValidator, Field, StringConstraints, WithJsonSchema, create_model
 
-from model.faults import VERBS, Option
-from model.operations import Purpose
-from model.registry import Layout
-from scenarios import units
-from scenarios.fields import Model, Word
-from scenarios.message_schema import (
+from watchkeeper.model.actor.operations import Purpose
+from watchkeeper.model.plan.faults import VERBS, Option, Verb
+from watchkeeper.model.plan.roles import roles_for
+from watchkeeper.model.registry.paths import Layout
+from watchkeeper.scenarios.schema.fields import Model, Seeds, Word
+from watchkeeper.scenarios.schema.message_schema import (
+    Guaranteed,
     HandlingModel,
     MirrorModel,
     ProducerModel,
-    Promised,
     StorageModel,
 )
-from scenarios.search_schema import BoundsModel, ScheduleModel
+from watchkeeper.scenarios.schema.search_schema import BoundsModel, ScheduleModel
+from watchkeeper.scenarios.text import units
 
 
 def _written(pattern: str, example: str) -> WithJsonSchema:
@@ -69,10 +64,10 @@ VariantName = Annotated[str, StringConstraints(min_length=1, max_length=60)]
 class ZooKeeperModel(Model):
     """An ensemble."""
 
-    servers: int = Field(3, ge=1, le=9, description="how many servers")
+    servers: int = Field(3, ge=1, le=9, description="the number of servers")
     tick: Tick = Field("500ms", validate_default=True, description="ZooKeeper's tickTime")
     lists_ephemerals: bool = Field(
-        True, description="whether its servers know getEphemerals, as those before 3.6 did not"
+        True, description="whether its servers have getEphemerals (since 3.6)"
     )
 
 
@@ -80,26 +75,32 @@ class BrokerModel(Model):
     """A broker."""
 
     id: int = Field(ge=0, le=2_147_483_647, description="its logical id")
-    name: Name | None = Field(None, description="the process's name, if the id is not enough")
+    name: Name | None = Field(
+        None, description="the name of the process, if two have the same id"
+    )
     host: Host | None = Field(None, description="its machine")
-    port: int = Field(9092, ge=1, le=65_535, description="where it listens")
+    port: int = Field(9092, ge=1, le=65_535, description="the port on which it listens")
     starts: Duration | Literal["never"] = Field(
-        "0s", validate_default=True, description="when; `never` leaves it to the timeline"
+        "0s", validate_default=True, description="its start; `never` leaves it to the timeline"
     )
     partitions: dict[Name, int] = Field(
         default_factory=dict,
-        description="0.7: topic: how many it holds, if not as many as the others",
+        description="0.7: by topic: its number of partitions, if it differs from the others",
     )
 
 
 class TopicModel(Model):
     """A topic."""
 
-    partitions: int | None = Field(None, ge=1, le=MOST_PARTITIONS, description="how many in all")
-    partitions_per_broker: int | None = Field(
-        None, ge=1, le=MOST_PARTITIONS, description="on each"
+    partitions: int | None = Field(
+        None, ge=1, le=MOST_PARTITIONS, description="the number in all"
     )
-    replicas: int = Field(1, ge=1, le=10, description="0.8: brokers that hold each partition")
+    partitions_per_broker: int | None = Field(
+        None, ge=1, le=MOST_PARTITIONS, description="the number on each broker"
+    )
+    replicas: int = Field(
+        1, ge=1, le=10, description="0.8: the number of brokers with each partition"
+    )
 
 
 class ClusterModel(Model):
@@ -109,17 +110,20 @@ class ClusterModel(Model):
         default_factory=lambda: ZooKeeperModel.model_validate({}),
         description="the ensemble of this cluster",
     )
-    brokers: int | list[BrokerModel] = Field(3, description="how many, or which")
+    brokers: int | list[BrokerModel] = Field(3, description="their number, or a list")
     layout: Layout | None = Field(
-        None, description="of the registry; the variant's own unless given"
+        None, description="the layout of the registry; default: that of the variant"
     )
     variant: VariantName | None = Field(
-        None, description="how its brokers register; the run's variant unless given"
+        None, description="the variant of its brokers; default: that of the run"
     )
-    session_timeout: Lasting = Field("2s", validate_default=True, description="of its brokers")
-    topics: dict[Name, TopicModel] = Field(description="by name")
+    session_timeout: Lasting = Field(
+        "2s", validate_default=True, description="that of its brokers"
+    )
+    topics: dict[Name, TopicModel] = Field(description="its topics, by name")
     storage: StorageModel | None = Field(
-        None, description="of the messages; unless given, logs hold none and only grow"
+        None,
+        description="how messages are stored; default: they are not, and logs only have a length",
     )
 
 
@@ -129,42 +133,65 @@ class ClusterModel(Model):
 class FilterModel(Model):
     """A topic filter: a white list or a black list, and streams for all it allows."""
 
-    white_list: Word | None = Field(None, description="a regular expression of topics to take")
-    black_list: Word | None = Field(None, description="a regular expression of topics to leave")
-    streams: int = Field(1, ge=1, le=1_000, description="how many, for all topics together")
+    white_list: Word | None = Field(
+        None, description="a regular expression of the topics to read"
+    )
+    black_list: Word | None = Field(
+        None, description="a regular expression of the topics not to read"
+    )
+    streams: int = Field(
+        1, ge=1, le=1_000, description="the number of streams for all topics together"
+    )
 
 
 class ConsumerModel(Model):
     """A consumer that differs from the others of its group."""
 
-    id: Name | None = Field(None, description="consumer.id; numbered ones unless given")
+    id: Name | None = Field(None, description="consumer.id; default: a number")
     host: Host | None = Field(None, description="its machine")
-    starts: Duration | Literal["never"] | None = Field(None, description="when")
-    streams: dict[Name, int] | None = Field(None, description="topic: number of streams")
-    filter: FilterModel | None = Field(None, description="in place of streams")
-    variant: VariantName | None = Field(None, description="if not the run's")
-    config: dict[str, Any] = Field(default_factory=dict, description="by Kafka's names")
+    starts: Duration | Literal["never"] | None = Field(None, description="its start")
+    streams: dict[Name, int] | None = Field(None, description="by topic: its number of streams")
+    filter: FilterModel | None = Field(None, description="a topic filter, instead of `streams`")
+    variant: VariantName | None = Field(None, description="default: that of the run")
+    config: dict[str, Any] = Field(
+        default_factory=dict, description="settings, with Kafka's names"
+    )
 
 
 class GroupModel(Model):
     """A group of consumers."""
 
-    cluster: Name | None = Field(None, description="which, if there are several")
-    consumers: int | list[ConsumerModel] = Field(description="how many, or which")
+    cluster: Name | None = Field(None, description="the cluster; needed if there are several")
+    consumers: int | list[ConsumerModel] = Field(description="their number, or a list")
     ids: Literal["numbered", "drawn"] = Field(
-        "numbered", description="whether consumers have configured ids or draw their own"
+        "numbered", description="whether consumers have configured ids or random ones"
     )
-    streams: dict[Name, int] | None = Field(None, description="topic: streams of each consumer")
-    filter: FilterModel | None = Field(None, description="in place of streams")
-    variant: VariantName | None = Field(None, description="if not the run's")
-    config: dict[str, Any] = Field(default_factory=dict, description="settings by Kafka's names")
-    starts: Duration = Field("1s", validate_default=True, description="when the first starts")
-    apart: Duration = Field("100ms", validate_default=True, description="until the next")
-    fetch_every: Lasting = Field("1s", validate_default=True, description="of each consumer")
-    promise: Promised | None = Field(None, description="of the messages, to be kept or broken")
-    handling: HandlingModel | None = Field(None, description="of the messages, by each member")
+    streams: dict[Name, int] | None = Field(
+        None, description="by topic: the streams of each consumer"
+    )
+    filter: FilterModel | None = Field(None, description="a topic filter, instead of `streams`")
+    variant: VariantName | None = Field(None, description="default: that of the run")
+    config: dict[str, Any] = Field(
+        default_factory=dict,
+        description="settings, with Kafka's names; `consumer.id` gives one id to all members",
+    )
+    starts: Duration = Field(
+        "1s", validate_default=True, description="the start of the first consumer"
+    )
+    apart: Duration = Field(
+        "100ms", validate_default=True, description="the time from one start to the next"
+    )
+    fetch_every: Lasting = Field(
+        "1s", validate_default=True, description="the fetch interval of each consumer"
+    )
+    guarantee: Guaranteed | None = Field(
+        None, description="its delivery guarantee, which is judged"
+    )
+    handling: HandlingModel | None = Field(
+        None, description="how each member handles its messages"
+    )
     follows: Name | None = Field(
-        None, description="the group of another cluster whose work it goes on with"
+        None, description="the group of another cluster from which it takes over"
     )
 
 
@@ -174,55 +201,65 @@ class GroupModel(Model):
 class TriggerModel(Model):
     """A step of a member."""
 
-    node: Word = Field(description="whose")
-    asks: Purpose = Field(description="what it asks ZooKeeper for")
-    nth: int = Field(1, ge=1, le=100_000, description="which time")
-    when: Literal["before", "after_reply"] = Field("after_reply", description="the moment")
+    node: Word = Field(description="the process")
+    purpose: Purpose = Field(description="the purpose of the request")
+    nth: int = Field(
+        1, ge=1, le=100_000, description="the number of the request among those with this purpose"
+    )
+    when: Literal["before", "after_reply"] = Field(
+        "after_reply", description="whether before the request or after its reply"
+    )
 
 
 class EntryBase(Model):
-    """An entry of the timeline: when, what, to whom."""
+    """An entry of the timeline: moment, verb, target."""
 
-    at: Duration | None = Field(None, description="so long after the beginning")
-    on: TriggerModel | None = Field(None, description="at a step of a member, instead")
+    at: Duration | None = Field(None, description="the time since the start of the run")
+    on: TriggerModel | None = Field(None, description="a step of a member, instead of a time")
 
 
 OPTION_FIELDS: dict[Option, tuple[str, Any, str]] = {
-    "for": ("for_", Duration, "how long"),
-    "as": ("as_", Literal["same id", "new id"], "under which id it starts"),
-    "unknown": ("unknown", Duration, "for how long the client is not told"),
-    "lands_after": ("lands_after", Duration, "when a lost request lands after all"),
-    "from": ("from_", Word, "the other side: zookeeper, brokers, or a node"),
+    "for": ("for_", Duration, "the duration"),
+    "as": ("as_", Literal["same id", "new id"], "the id under which it starts"),
+    "unknown": ("unknown", Duration, "the time until the client learns of it"),
+    "lands_after": ("lands_after", Duration, "the time after which a lost request takes effect"),
+    "from": ("from_", Word, "the other side: zookeeper, brokers, a node, or a role"),
     "direction": (
         "direction",
         Literal["both", "to", "from"],
-        "what does not pass: both ways, only to the other side, or only from it",
+        "the direction that is cut: both, only to the other side, or only from it",
     ),
-    "by": ("by", Duration, "by how much"),
-    "each": ("each", Duration, "how long each is down, and the pause after"),
-    "to": ("to", Word, "where to"),
+    "by": ("by", Duration, "the amount"),
+    "each": ("each", Duration, "the time that each server is down, and the pause after it"),
+    "to": ("to", Word, "the target"),
     "partitions": (
         "partitions",
         Annotated[int, Field(ge=1, le=MOST_PARTITIONS)],
-        "how many in all",
+        "the number in all",
     ),
     "partitions_per_broker": (
         "partitions_per_broker",
         Annotated[int, Field(ge=1, le=MOST_PARTITIONS)],
-        "how many on each broker",
+        "the number on each broker",
     ),
-    "rate": ("rate", Rate, "messages in a time"),
-    "size": ("size", Size, "of a message"),
-    "times": ("times", Annotated[int, Field(ge=2, le=10_000)], "so many times as long"),
+    "rate": ("rate", Rate, "messages in a unit of time"),
+    "size": ("size", Size, "the size of a message"),
+    "times": ("times", Annotated[int, Field(ge=2, le=10_000)], "the factor"),
 }
 
 assert set(OPTION_FIELDS) == set(get_args(Option))
 
 
+def _about(verb: Verb) -> str:
+    """What a verb does, and the roles that it may name."""
+    roles = [role.name for role in roles_for(verb)]
+    return f"{verb.about}; also by role: {', '.join(roles)}" if roles else verb.about
+
+
 def _entry_model() -> type[EntryBase]:
     fields: dict[str, Any] = {}
     for verb in VERBS.values():
-        fields[verb.name] = (Word | None, Field(None, description=verb.about))
+        fields[verb.name] = (Word | None, Field(None, description=_about(verb)))
     for option, (name, kind, about) in OPTION_FIELDS.items():
         fields[name] = (kind | None, Field(None, alias=option, description=about))
     return create_model("Entry", __base__=EntryBase, **fields)
@@ -234,98 +271,112 @@ Entry = _entry_model()
 # --- the whole -------------------------------------------------------------------------
 
 
-class HappeningModel(Model):
+class SometimesModel(Model):
     """Something that is looked for in the trace."""
 
     event: Word = Field(description="a kind of event of the trace")
-    node: Word | None = Field(None, description="whose")
+    node: Word | None = Field(None, description="the process")
     after: Word | None = Field(None, description="only after an action with this verb")
     before: Word | None = Field(None, description="only before the next action with this verb")
-    detail: dict[str, Any] = Field(default_factory=dict, description="what its detail holds")
+    detail: dict[str, Any] = Field(default_factory=dict, description="values in its detail")
 
 
 class ViolatedModel(Model):
     """Which properties are expected to be violated."""
 
-    violated: list[str] = Field(description="these are")
-    may: list[str] = Field(default_factory=list, description="these may be, by chance")
+    violated: list[str] = Field(description="violated in every run")
+    may: list[str] = Field(default_factory=list, description="violated in some runs")
+    limit: Word | None = Field(
+        None,
+        description="why no client can avoid it, as a sentence; a run that meets this "
+        "expectation is then reported as a known limit",
+    )
 
 
 Expectation = Literal["holds"] | ViolatedModel
 
 
 class LiveModel(Model):
-    """What is to be said of its live runs."""
+    """Notes on live runs of this scenario."""
 
     differs: Word | None = Field(
-        None, description="why their verdict may be another than the simulated one"
+        None, description="why their verdict may differ from the simulated one"
     )
 
 
 class WorldsModel(Model):
-    """What is to be said of single worlds."""
+    """Notes on single worlds."""
 
     live: LiveModel = Field(
-        default_factory=lambda: LiveModel(differs=None), description="of live runs"
+        default_factory=lambda: LiveModel(differs=None), description="for live runs"
     )
 
 
 class SweepModel(Model):
-    """What a sweep of it runs, unless the command says otherwise."""
+    """The seeds, variants and values of a sweep, unless the command states others."""
 
-    seeds: Word | None = Field(None, description="which, such as 0:100")
+    seeds: Seeds | None = Field(None, description="their number, such as 100, or a range: 5..20")
     variants: list[VariantName] = Field(
-        default_factory=list, description="which; the scenario's own unless given"
+        default_factory=list, description="the variants; default: that of the scenario"
     )
     set: dict[Word, Annotated[list[Any], Field(min_length=1)]] = Field(
-        default_factory=dict, description="path in this file: the values it is given in turn"
+        default_factory=dict,
+        description="by path in this file: the values that the field gets in turn",
     )
 
 
 class ScenarioModel(Model):
     """A scenario."""
 
-    name: Name = Field(description="as the file is called")
-    about: Word = Field(description="what it shows")
-    variant: VariantName = Field("hardened", description="which runs unless another is asked for")
-    clusters: dict[Name, ClusterModel] = Field(description="by name")
-    groups: dict[Name, GroupModel] = Field(default_factory=dict, description="by name")
+    name: Name = Field(description="the name of the file")
+    about: Word = Field(description="a description")
+    variant: VariantName = Field("hardened", description="the default variant")
+    clusters: dict[Name, ClusterModel] = Field(description="the clusters, by name")
+    groups: dict[Name, GroupModel] = Field(
+        default_factory=dict, description="the groups, by name"
+    )
     producers: dict[Name, ProducerModel] = Field(
-        default_factory=dict, description="by name; one, unless given, where messages are stored"
+        default_factory=dict,
+        description="the producers, by name; default: one if messages are stored",
     )
     mirrors: dict[Name, MirrorModel] = Field(
-        default_factory=dict, description="by name; each reads clusters and sends to another"
+        default_factory=dict,
+        description="the mirrors, by name; each reads clusters and sends to another",
     )
     timeline: list[Entry] = Field(  # type: ignore[valid-type]
-        default_factory=list, description="what happens, in any order"
+        default_factory=list, description="the entries, in any order"
     )
     settle: Duration = Field(
-        "10s", validate_default=True, description="how long the run goes on after the timeline"
+        "10s",
+        validate_default=True,
+        description="the time that the run continues after the timeline",
     )
-    sometimes: list[HappeningModel] = Field(
-        default_factory=list, description="what must have happened, or the run shows nothing"
+    sometimes: list[SometimesModel] = Field(
+        default_factory=list, description="events that have to occur, or the run is unknown"
     )
-    never: list[HappeningModel] = Field(
-        default_factory=list, description="what must not have happened"
+    never: list[SometimesModel] = Field(
+        default_factory=list, description="events that must not occur"
     )
     expect: dict[VariantName, Expectation] = Field(
-        default_factory=dict, description="by variant: holds, or what is violated"
+        default_factory=dict, description="by variant: holds, or the violated properties"
     )
     strict: bool = Field(
         False, description="whether the strict form of single ownership counts for the verdict"
     )
     progress_within: Duration | None = Field(
-        None, description="the bound of progress, if not the computed one"
+        None, description="the bound of progress; default: a computed one"
     )
     work_factor: int = Field(4, ge=1, le=1_000, description="the factor of the work bound")
     bounds: BoundsModel | None = Field(  # type: ignore[valid-type]
-        None, description="of a search of every interleaving"
+        None, description="the bounds of a search of every interleaving"
     )
     schedule: ScheduleModel | None = Field(
         None, description="the steps of a counterexample, to be replayed"
     )
-    sweep: SweepModel | None = Field(None, description="of runs by the hundred")
-    worlds: WorldsModel = Field(WorldsModel(), description="where worlds cannot agree, and why")
+    sweep: SweepModel | None = Field(None, description="the sweep of this scenario")
+    worlds: WorldsModel = Field(
+        WorldsModel(), description="the worlds whose verdicts may differ, and why"
+    )
 
 
 def json_schema() -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Turns what pydantic found into sentences."""
+"""Validates a file with pydantic and turns its errors into sentences."""
 
 from __future__ import annotations
 
@@ -8,10 +8,17 @@ from typing import Any, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from model.faults import VERBS
-from scenarios.problems import Problem, ScenarioError, did_you_mean, either, nearest, shown
-from scenarios.reading import Document, Path
-from scenarios.schema import ScenarioModel
+from watchkeeper.model.plan.faults import VERBS
+from watchkeeper.scenarios.schema.schema import ScenarioModel
+from watchkeeper.scenarios.text.document import Document, Path
+from watchkeeper.scenarios.text.errors import (
+    Problem,
+    ScenarioError,
+    did_you_mean,
+    either,
+    nearest,
+    shown,
+)
 
 Form = TypeVar("Form", bound=BaseModel)
 
@@ -20,29 +27,29 @@ MOST_SPELLED = 6
 
 
 def validated(document: Document) -> ScenarioModel:
-    """The scenario a document holds; ScenarioError lists what is wrong with its form."""
+    """The scenario in a document; ScenarioError lists the mistakes of its form."""
     return checked(document, ScenarioModel)
 
 
 def checked(document: Document, form: type[Form]) -> Form:
-    """What a document holds, in this form; ScenarioError lists what is wrong with it."""
+    """The content of a document in this form; ScenarioError lists the mistakes."""
     try:
         return form.model_validate(document.data)
     except ValidationError as error:
         found = error.errors(include_url=False)[:MOST_ERRORS]
         raise ScenarioError(document.name, _problems(document, form, found)) from None
     except RecursionError:
-        said = "is nested too deep"
-        raise ScenarioError(document.name, [Problem("", said, 1)]) from None
+        message = "is nested too deep"
+        raise ScenarioError(document.name, [Problem("", message, 1)]) from None
 
 
 def _problems(
     document: Document, form: type[BaseModel], errors: Sequence[Any]
 ) -> Iterator[Problem]:
-    """A sentence for each error; one for all the forms that a value might have had.
+    """One sentence an error; one sentence for all the forms that a value may have.
 
-    Where a value may have several forms, each that does not fit is an error. If one form
-    fits so far that something *inside* it is wrong, only that is of interest.
+    If a value may have several forms, pydantic reports an error for each that does not fit. If
+    one form fits up to an error *inside* it, only that error is of interest.
     """
     misfits: dict[tuple[Path, bool], list[Any]] = {}
     inside: set[Path] = set()
@@ -68,7 +75,7 @@ def _about_field(document: Document, form: type[BaseModel], path: Path, error: A
 
 
 def _fields_of_entry(document: Document, path: Path) -> list[str]:
-    """What may stand in an entry of the timeline, if its verb is clear."""
+    """The fields that a timeline entry may have, if its verb is clear."""
     if len(path) != 2 or path[0] != "timeline":
         return []
     entry = document.data["timeline"][path[1]]
@@ -77,32 +84,32 @@ def _fields_of_entry(document: Document, path: Path) -> list[str]:
 
 
 def _about_value(form: type[BaseModel], path: Path, errors: Sequence[Any]) -> str:
-    """What is wrong with a value, in each of the forms that it might have had."""
+    """The problems of a value in each of the forms that it may have."""
     value = errors[0]["input"]
-    said = [_misfit(form, path, error) for error in errors]
-    for one in said:
-        if not one.startswith("is not "):
-            return f"{shown(value)} {one}"
+    misfits = [_misfit(form, path, error) for error in errors]
+    for misfit in misfits:
+        if not misfit.startswith("is not "):
+            return f"{shown(value)} {misfit}"
     if value is None:
-        return f"is empty; expected {either(_form(one)[0] for one in said)}"
+        return f"is empty; expected {either(_form(misfit)[0] for misfit in misfits)}"
     words = [word for error in errors for word in _words(error)]
     if not isinstance(value, str) and str(value) in words:
         return f"{shown(value)} is a number; put it in quotes: {str(value)!r}"
-    hints = [hint for _, hint in map(_form, said) if len(said) == 1 or "expected" in hint]
+    hints = [hint for _, hint in map(_form, misfits) if len(misfits) == 1 or "expected" in hint]
     hint = "".join(hints)
     if words:
         hint = (nearest if len(words) > MOST_SPELLED else did_you_mean)(value, words) or hint
-    return f"{shown(value)} is not {either(form for form, _ in map(_form, said))}{hint}"
+    return f"{shown(value)} is not {either(form for form, _ in map(_form, misfits))}{hint}"
 
 
-def _form(said: str) -> tuple[str, str]:
-    """What a value is not, and what is said beside, of a sentence that says both."""
-    form, semicolon, hint = said.removeprefix("is not ").partition(";")
+def _form(message: str) -> tuple[str, str]:
+    """Split a sentence into what the value is not and the rest."""
+    form, semicolon, hint = message.removeprefix("is not ").partition(";")
     return form, semicolon + hint
 
 
 def _misfit(form: type[BaseModel], path: Path, error: Any) -> str:
-    """What a value is not, or what it is that it should not be."""
+    """The mismatch between a value and its form, as a sentence."""
     kind, limits = error["type"], error.get("ctx", {})
     match kind:
         case "value_error":
@@ -138,11 +145,11 @@ _NOUNS = {
     "list_type": "a list; put a dash before each entry",
     "dict_type": "a mapping; expected names with their values",
 }
-"""What was expected, by pydantic's word for what is wrong."""
+"""pydantic's type of error -> what was expected."""
 
 
 def _words(error: Any) -> list[str]:
-    """The words that may stand where another does."""
+    """The words that are allowed in place of a wrong one."""
     if error["type"] != "literal_error":
         return []
     listed = error["ctx"]["expected"].replace(" or ", ",").split(",")
@@ -194,7 +201,7 @@ def _inside(kind: Any, part: str | int) -> list[Any]:
 
 
 def _forms(annotation: Any) -> list[Any]:
-    """The types of a union, or the one that there is."""
+    """The types of a union, or the one type there is."""
     if get_origin(annotation) in (Union, UnionType):
         return [form for part in get_args(annotation) for form in _forms(part)]
     return [annotation]

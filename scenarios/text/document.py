@@ -1,7 +1,7 @@
 """Reads YAML and keeps the line of every value.
 
-YAML is read as its version 1.2 has it: `on` and `no` are words, not truth values, and a
-key stands once. What could make a small file large, or endless, is refused.
+YAML is read as version 1.2 defines it: `on` and `no` are words, not truth values, and a key
+may stand once. Constructs that make a small file large or endless are refused.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import Any
 
 import yaml
 
-from scenarios.glancing import DEEPEST, MOST_VALUES, glance
-from scenarios.problems import Problem, ScenarioError, shown
+from watchkeeper.scenarios.text.errors import Problem, ScenarioError, shown
+from watchkeeper.scenarios.text.size_check import DEEPEST, MOST_VALUES, glance
 
 Path = tuple[str | int, ...]
 
@@ -26,11 +26,11 @@ _WORDS: dict[str, Any] = {"true": True, "false": False, "null": None, "~": None,
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """What a file is meant to be, for sentences about one that is not."""
+    """The kind of a file, for error sentences."""
 
     what: str
     fields: str
-    """Those that it begins with."""
+    """The first fields of such a file."""
     such_as: str
 
 
@@ -39,7 +39,7 @@ SCENARIO = Kind("scenario", "name, about, clusters, groups, timeline", "name and
 
 @dataclass(slots=True)
 class Document:
-    """What a file holds, and where."""
+    """The content of a file, with the line of each value."""
 
     name: str
     data: Any
@@ -47,18 +47,18 @@ class Document:
     kind: Kind = SCENARIO
 
     def line_of(self, path: Path) -> int:
-        """The line of a value, or of the nearest thing around it that has one."""
+        """The line of a value, or of the nearest enclosing value that has one."""
         while path and path not in self.lines:
             path = path[:-1]
         return self.lines.get(path, 1)
 
-    def problem(self, path: Path, said: str) -> Problem:
+    def problem(self, path: Path, message: str) -> Problem:
         """A problem at a place of this file."""
-        return Problem(field_name(path), said, self.line_of(path))
+        return Problem(field_name(path), message, self.line_of(path))
 
 
 def field_name(path: Path) -> str:
-    """A path as one writes it: `timeline[2].at`."""
+    """A path as it is written: `timeline[2].at`."""
     name = ""
     for part in path:
         name += f"[{part}]" if isinstance(part, int) else (f".{part}" if name else part)
@@ -66,34 +66,34 @@ def field_name(path: Path) -> str:
 
 
 def read_document(name: str, raw: bytes, kind: Kind = SCENARIO) -> Document:
-    """Read a file's bytes; ScenarioError says what cannot be read, and where."""
+    """Read the bytes of a file; ScenarioError names what cannot be read, and where."""
     if len(raw) > LARGEST_FILE:
         raise ScenarioError(name, [Problem("", f"is larger than 1 MiB; no {kind.what} is")])
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw[: error.start].count(b"\n") + 1
-        said = f"byte {error.start} is not UTF-8 text; expected a {kind.what} in YAML"
-        raise ScenarioError(name, [Problem("", said, line)]) from None
+        message = f"byte {error.start} is not UTF-8 text; expected a {kind.what} in YAML"
+        raise ScenarioError(name, [Problem("", message, line)]) from None
     glance(name, text)
     try:
         node = yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as error:
         raise ScenarioError(name, [_yaml_problem(error, text)]) from None
     except (ValueError, OverflowError):  # an escape such as "\UFFFFFFFF"
-        said = "is not YAML: an escape in double quotes names no character"
-        raise ScenarioError(name, [Problem("", said, 1)]) from None
+        message = "is not YAML: an escape in double quotes names no character"
+        raise ScenarioError(name, [Problem("", message, 1)]) from None
     except RecursionError:
-        said = f"is nested more than {DEEPEST} deep"
-        raise ScenarioError(name, [Problem("", said, 1)]) from None
+        message = f"is nested more than {DEEPEST} deep"
+        raise ScenarioError(name, [Problem("", message, 1)]) from None
     if node is None:
-        said = f"is empty; expected a {kind.what}: {kind.fields}"
-        raise ScenarioError(name, [Problem("", said, 1)])
+        message = f"is empty; expected a {kind.what}: {kind.fields}"
+        raise ScenarioError(name, [Problem("", message, 1)])
     document = Document(name, None, kind=kind)
     document.data = _Builder(document).build(node, (), ())
     if not isinstance(document.data, dict):
-        said = f"holds {shown(document.data)}; expected fields such as {kind.such_as}"
-        raise ScenarioError(name, [Problem("", said, 1)])
+        message = f"holds {shown(document.data)}; expected fields such as {kind.such_as}"
+        raise ScenarioError(name, [Problem("", message, 1)])
     return document
 
 
@@ -111,26 +111,26 @@ _SENTENCES = (
     ("expected ':'", "a line has no colon after its key", "context_mark"),
     ("cannot start any token", "a word begins with a sign that needs quotes", "problem_mark"),
 )
-"""What the reader of YAML says, what we say instead, and which of its places is meant."""
+"""The YAML reader's message, ours, and which of its positions is meant."""
 
 
 def _yaml_problem(error: yaml.YAMLError, text: str) -> Problem:
     if isinstance(error, yaml.reader.ReaderError):
         line = text[: error.position].count("\n") + 1
-        said = f"holds the character U+{ord(text[error.position]):04X}; expected plain text"
-        return Problem("", said, line)
+        message = f"holds the character U+{ord(text[error.position]):04X}; expected plain text"
+        return Problem("", message, line)
     heard = " ".join(str(getattr(error, part, None) or "") for part in ("problem", "context"))
-    said, place = heard.strip(), "problem_mark"
+    message, place = heard.strip(), "problem_mark"
     for words, sentence, mark in _SENTENCES:
         if words in heard:
-            said, place = sentence, mark
+            message, place = sentence, mark
             break
     where = getattr(error, place, None)
-    return Problem("", f"is not YAML: {said}", where.line + 1 if where is not None else 1)
+    return Problem("", f"is not YAML: {message}", where.line + 1 if where is not None else 1)
 
 
 class _Builder:
-    """Makes plain values of YAML's nodes, and notes their lines."""
+    """Builds plain values from YAML nodes and records their lines."""
 
     def __init__(self, document: Document) -> None:
         self.document = document
@@ -148,8 +148,8 @@ class _Builder:
         if len(above) > DEEPEST:
             self.refuse(path[:1], line, f"is nested more than {DEEPEST} deep")
         if self.values > MOST_VALUES:
-            said = f"holds more than {MOST_VALUES} values, counting what aliases repeat"
-            self.refuse((), line, said)
+            message = f"holds more than {MOST_VALUES} values, counting what aliases repeat"
+            self.refuse((), line, message)
         if node.tag not in _TAGS:
             tag = node.tag.replace("tag:yaml.org,2002:", "!!")
             self.refuse(path, line, f"has the tag {shown(tag)}; expected a plain value")
@@ -157,7 +157,7 @@ class _Builder:
         if isinstance(node, yaml.MappingNode):
             return self._mapping(node, path, inside)
         if isinstance(node, yaml.SequenceNode):
-            return [self.build(one, (*path, at), inside) for at, one in enumerate(node.value)]
+            return [self.build(item, (*path, at), inside) for at, item in enumerate(node.value)]
         assert isinstance(node, yaml.ScalarNode), node
         self._check_text(node, path)
         return _scalar(node)
@@ -178,14 +178,14 @@ class _Builder:
         return values
 
     def _check_text(self, node: yaml.Node, path: Path) -> None:
-        """An escape such as `\\ud800` makes half a character, which no file can hold."""
+        """Refuse an escape of one surrogate alone: half a character, which no file can hold."""
         if any("\ud800" <= character <= "\udfff" for character in node.value):
-            said = "holds half a character; expected plain text"
-            self.refuse(path, node.start_mark.line + 1, said)
+            message = "holds half a character; expected plain text"
+            self.refuse(path, node.start_mark.line + 1, message)
 
-    def refuse(self, path: Path, line: int, said: str) -> None:
+    def refuse(self, path: Path, line: int, message: str) -> None:
         """Give up on the file."""
-        raise ScenarioError(self.document.name, [Problem(field_name(path), said, line)])
+        raise ScenarioError(self.document.name, [Problem(field_name(path), message, line)])
 
 
 def _scalar(node: yaml.ScalarNode) -> Any:

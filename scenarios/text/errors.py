@@ -1,4 +1,4 @@
-"""What is wrong with a scenario file, said so that its author can mend it."""
+"""Problems of a scenario file, as sentences from which its author can fix them."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ MOST_LISTED = 12
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong: where, what stands there, and what was expected."""
+    """One problem: where it is, what stands there, and what was expected."""
 
     field: str
-    said: str
+    message: str
     line: int = 0
 
     def __str__(self) -> str:
-        return f"{self.field}: {self.said}" if self.field else self.said
+        return f"{self.field}: {self.message}" if self.field else self.message
 
 
 class ScenarioError(ValueError):
@@ -43,7 +43,7 @@ class ScenarioError(ValueError):
 
 
 def shown(value: Any) -> str:
-    """A value as it can stand in a sentence."""
+    """A value as it stands in a sentence."""
     if value is None or isinstance(value, bool):
         return {None: "nothing", True: "true", False: "false"}[value]
     text = repr(value[:LONGEST_VALUE]) if isinstance(value, str) else reprlib.repr(value)
@@ -51,12 +51,12 @@ def shown(value: Any) -> str:
 
 
 def expected(value: Any, what: str, words: Iterable[str] = ()) -> str:
-    """The sentence for a value that is not what it should be, with the nearest word."""
+    """The sentence for a wrong value, with the nearest valid word."""
     return f"{shown(value)} is not {what}{nearest(value, words)}"
 
 
 def not_just_one(**given: Any) -> str:
-    """What is wrong unless just one of two fields is given; nothing if it is."""
+    """The problem unless exactly one of two fields is given; empty if there is none."""
     one, other = (f"`{name}`" for name in given)
     number = sum(value is not None for value in given.values())
     if number == 2:
@@ -65,7 +65,7 @@ def not_just_one(**given: Any) -> str:
 
 
 def either(words: Iterable[str]) -> str:
-    """Words as one says them: this, that or the other."""
+    """Words as a sentence lists alternatives: this, that or the other."""
     *others, last = words
     return f"{', '.join(others)} or {last}" if others else last
 
@@ -81,6 +81,6 @@ def nearest(value: Any, words: Iterable[str]) -> str:
 
 
 def did_you_mean(value: Any, words: Iterable[str]) -> str:
-    """A hint at the word that was probably meant, if one is like it."""
+    """A hint at the nearest valid word, if one is close."""
     near = get_close_matches(str(value)[:LONGEST_VALUE], words, n=1, cutoff=0.5)
     return f"; did you mean {near[0]!r}?" if near else ""

@@ -1,7 +1,7 @@
-"""A look at a file before it is read: what would take long is refused at once.
+"""A check of a file's size before it is parsed: input that would take long is refused at once.
 
-The fast reader of YAML is not as strict as the one that reads a scenario, so nothing else
-is judged by it.
+It uses the fast reader of YAML, which is less strict than the one that reads a scenario, so
+it judges nothing else.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 
-from scenarios.problems import Problem, ScenarioError
+from watchkeeper.scenarios.text.errors import Problem, ScenarioError
 
 MOST_ENTRIES = 2_000
 MOST_VALUES = 200_000
@@ -21,26 +21,26 @@ _FAR_TOO_DEEP = 10 * DEEPEST
 
 
 def glance(name: str, text: str) -> None:
-    """Refuse a text whose timeline, or the whole of it, is too long or far too deep."""
+    """Refuse a text that is too long or too deep, or has too long a timeline."""
     seen = _Seen()
     try:
         for event in yaml.parse(text, Loader=_FAST):
             seen.add(event)
             if seen.depth > _FAR_TOO_DEEP:
-                said = f"is nested more than {DEEPEST} deep"
-                raise ScenarioError(name, [Problem("", said, _line(event))])
+                message = f"is nested more than {DEEPEST} deep"
+                raise ScenarioError(name, [Problem("", message, _line(event))])
     except yaml.YAMLError:
-        return  # whoever reads it says what is wrong
+        return  # the strict reader reports what is wrong
     except (ValueError, OverflowError) as error:  # an escape such as "\UFFFFFFFF"
         if isinstance(error, ScenarioError):
             raise
         return
     if seen.entries > MOST_ENTRIES:
-        said = f"has {seen.entries} entries; at most {MOST_ENTRIES}"
-        raise ScenarioError(name, [Problem("timeline", said, seen.timeline_line)])
+        message = f"has {seen.entries} entries; at most {MOST_ENTRIES}"
+        raise ScenarioError(name, [Problem("timeline", message, seen.timeline_line)])
     if seen.values > MOST_VALUES:
-        said = f"holds more than {MOST_VALUES} values, counting what aliases repeat"
-        raise ScenarioError(name, [Problem("", said, 1)])
+        message = f"holds more than {MOST_VALUES} values, counting what aliases repeat"
+        raise ScenarioError(name, [Problem("", message, 1)])
 
 
 def _line(event: yaml.Event) -> int:
@@ -48,7 +48,7 @@ def _line(event: yaml.Event) -> int:
 
 
 class _Seen:
-    """What has been seen of a text so far."""
+    """The counts of a text so far."""
 
     def __init__(self) -> None:
         self.depth = 0
@@ -56,11 +56,11 @@ class _Seen:
         self.entries = 0
         self.timeline_line = 1
         self._key: str | None = None
-        """The key at the outermost level whose value comes next, or is being read."""
+        """The key at the outermost level whose value is being read."""
         self._is_key_next = True
 
     def add(self, event: yaml.Event) -> None:
-        """One more piece of the text."""
+        """Count one more event of the reader."""
         if isinstance(event, yaml.NodeEvent):
             self.values += 1
             if self.depth == 1:

@@ -14,16 +14,17 @@ LARGEST_BYTES = 1 << 30
 _NUMBER = r"([0-9]{1,12})(?:\.([0-9]{1,6}))?"
 
 
-def _scaled(whole: str, fraction: str | None, unit: int) -> int:
+def _scaled(digits: str, fraction: str | None, unit: int) -> int:
     """A decimal number times a unit, by integer arithmetic."""
-    value = int(whole) * unit
+    value = int(digits) * unit
     if fraction:
         value += int(fraction) * unit // 10 ** len(fraction)
     return value
 
 
 def parse_duration(text: object, least_us: int = 0) -> int:
-    """Read a duration such as `5s`, `1.5s` or `200ms`: microseconds; ValueError otherwise."""
+    """Parse a duration such as `5s`, `1.5s` or `200ms` into microseconds;
+    ValueError otherwise."""
     found = re.fullmatch(rf"{_NUMBER}(us|ms|s|m|h)", text) if isinstance(text, str) else None
     if found is None:
         if str(text).startswith("-"):
@@ -45,12 +46,15 @@ def _meant(text: object) -> str:
     number, unit = found[1], found[4].lower().replace("µ", "u")
     if not unit:
         return f", such as {number}s or {number}ms"
-    near = next((one for one in ("us", "ms", "s", "m", "h") if unit.startswith(one)), "s")
+    near = next(
+        (suffix for suffix in ("us", "ms", "s", "m", "h") if unit.startswith(suffix)), "s"
+    )
     return f": us, ms, s, m or h, such as {number}{near}"
 
 
 def parse_rate(text: object) -> int:
-    """Read a rate such as `200/s`: thousandths of a message a second; ValueError otherwise."""
+    """Parse a rate such as `200/s` into thousandths of a message a second;
+    ValueError otherwise."""
     found = re.fullmatch(rf"{_NUMBER}/(s|m|h)", text) if isinstance(text, str) else None
     if found is None:
         such = f"{text}/s" if type(text) is int and text > 0 else "200/s or 5/m"
@@ -62,7 +66,7 @@ def parse_rate(text: object) -> int:
 
 
 def parse_size(text: object) -> int:
-    """Read a size such as `100B` or `2kB`: bytes; ValueError otherwise."""
+    """Parse a size such as `100B` or `2kB` into bytes; ValueError otherwise."""
     found = re.fullmatch(rf"{_NUMBER}(B|kB|KiB|MB|MiB)", text) if isinstance(text, str) else None
     if found is None:
         such = f"{text}B" if type(text) is int and text > 0 else "100B or 2kB"
@@ -75,7 +79,7 @@ def parse_size(text: object) -> int:
 
 
 def parse_memory(text: object) -> int:
-    """Read a size of memory such as `512MiB` or `14GiB`: bytes; ValueError otherwise."""
+    """Parse a size of memory such as `512MiB` or `14GiB` into bytes; ValueError otherwise."""
     found = re.fullmatch(rf"{_NUMBER}(MiB|GiB|MB|GB)", text) if isinstance(text, str) else None
     if found is None:
         raise ValueError("is not a size of memory; expected MiB or GiB, such as 512MiB")
@@ -95,5 +99,5 @@ def duration_text(us: int) -> str:
 
 def rate_text(thousandths: int) -> str:
     """A rate as a scenario file writes it."""
-    whole, rest = divmod(thousandths, 1000)
-    return f"{whole}.{rest:03d}/s".replace(".000/s", "/s")
+    integer, rest = divmod(thousandths, 1000)
+    return f"{integer}.{rest:03d}/s".replace(".000/s", "/s")

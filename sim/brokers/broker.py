@@ -1,37 +1,52 @@
 """A simulated broker: a process that serves requests from the logs on its host's disk.
 
 The host outlives the process: what was written is in its pagecache or on its disk when the
-process starts again. Each connection has a thread of its own, which reads a request, serves
-it through `model.serving`, and sends what it is answered with before it reads the next one.
+process starts again. Each connection has a task of its own, which reads a request, serves
+it through `watchkeeper.model.broker.request_handler`, and sends the response before it reads
+the next one.
+
+A broker that leaves in good order accepts no further request, finishes those under way and
+the periodic work under way, and closes its logs only then: a log has one writer at a time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
-from model.asks import Partition, sleep
-from model.clients.identities import lots_in
-from model.log.contents import Contents
-from model.log.errors import LogError
-from model.log.folders import partition_of
-from model.log.log import Appended, View
-from model.log.logs import Logs, Started
-from model.log.requests import encode_response
-from model.log.settings import FIRST_CLEANUP_MS, BrokerLogSettings
-from model.log.storage import Send, StorageError
-from model.plan import StoragePlan
-from model.registry import partition_07
-from model.serving import Reply, Serving
-from sim.calls import Calls, Link
-from sim.crashing import Lost
-from sim.gauges import Gauges
-from sim.machine import MACHINES, Connection
-from sim.node import Node
-from sim.storage import Storage
-from sim.threads import Threads
-from sim.work import Receive, Transmit
+from watchkeeper.model.actor.effects import Partition, sleep
+from watchkeeper.model.broker.request_handler import Reply, Serving
+from watchkeeper.model.delivery.message_id import ranges_in
+from watchkeeper.model.log.folder_names import partition_of
+from watchkeeper.model.log.format.contents import Contents
+from watchkeeper.model.log.format.errors import LogError
+from watchkeeper.model.log.format.requests import (
+    FetchResponse,
+    MultiFetchResponse,
+    encode_response,
+)
+from watchkeeper.model.log.log import AppendResult, FileView
+from watchkeeper.model.log.log_manager import LogManager, StartReport
+from watchkeeper.model.log.settings import FIRST_CLEANUP_MS, BrokerLogSettings
+from watchkeeper.model.log.storage import NoSuchFile, Send, StorageError
+from watchkeeper.model.plan.plan import StoragePlan
+from watchkeeper.model.registry.paths import partition_07
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.sim.brokers.metrics import HostMetrics
+from watchkeeper.sim.disk.host_costs import MACHINES, Connection
+from watchkeeper.sim.process.process import Node
+from watchkeeper.sim.process.rpc import Calls, Link
+from watchkeeper.sim.process.tasks import Tasks
+from watchkeeper.sim.storage.crash import Lost
+from watchkeeper.sim.storage.host_effects import Receive, Transmit
+from watchkeeper.sim.storage.storage import Storage
+
+T = TypeVar("T")
+
+
+class Gone(Exception):
+    """A file was deleted while a part of it was sent: the peer would wait for the rest."""
 
 
 class BrokerHost:
@@ -56,7 +71,7 @@ class BrokerHost:
 
 @dataclass(frozen=True, slots=True)
 class Announced:
-    """What a broker's process is told to be."""
+    """The identity and settings of a broker's process."""
 
     broker_id: int
     address: str
@@ -71,16 +86,23 @@ class Broker:
         self.client_node = node
         self.host = host
         self.announced = announced
-        self.logs = Logs(announced.settings)
-        self.serving = Serving(self.logs, self._stored)
-        self.threads = Threads(node, host.calls, host.storage)
-        self.gauges = Gauges(node.kernel, node.name, host.storage.files)
+        self.logs = LogManager(announced.settings)
+        self.serving = Serving(self.logs, self._stored, self._deleted)
+        self.tasks = Tasks(node, host.calls, host.storage)
+        self.metrics = HostMetrics(node.kernel, node.name, host.storage.files)
         self.on_ready: Callable[[], object] | None = None
         """Called when it has recovered its logs and listens."""
         self.on_failed: Callable[[str], object] | None = None
         """Called when it cannot go on, with the reason."""
         self.on_topic: Callable[[str], None] | None = None
         """Called when something is stored of a topic for the first time."""
+        self.deleted: dict[str, None] = {}
+        """The deleted topics whose logs are still on the disk."""
+        self._is_open = False
+        self._closed: Callable[[], None] | None = None
+        """What to call when the logs are closed; None until the broker has a command to end."""
+        self._under_way = 0
+        """How many requests and periodic jobs use the logs."""
         host.broker = self
 
     @property
@@ -92,27 +114,31 @@ class Broker:
 
     def start(self) -> None:
         """Open the logs, and listen when that is done."""
-        self.threads.start("open", self._open())
+        self.tasks.start("open", self._open())
 
     async def _open(self) -> None:
         try:
-            started = await self.logs.start()
+            started = await self.logs.start(tuple(self.deleted))
         except (LogError, StorageError) as error:
             self._fail(error)
             return
+        self.deleted.clear()
+        self._is_open = True
         self._write_opened(started)
         self.host.calls.listen(self.announced.address, self)
-        self.threads.start("flush", self._flush_from_time_to_time())
-        self.threads.start("clean", self._clean_from_time_to_time())
-        self.threads.start("tell", self.gauges.tell_from_time_to_time())
+        self.tasks.start("flush", self._flush_from_time_to_time())
+        self.tasks.start("clean", self._clean_from_time_to_time())
+        self.tasks.start("tell", self.metrics.sample_regularly())
         if self.on_ready is not None:
             self.on_ready()
 
     async def _flush_from_time_to_time(self) -> None:
         while True:
             await sleep(self.announced.settings.flush_check_ms)
+            if self._closed is not None:
+                return
             try:
-                await self.serving.flush_due()
+                await self._work(self.serving.flush_due())
             except StorageError as error:
                 self._fail(error)
                 return
@@ -121,37 +147,76 @@ class Broker:
         pause_ms = FIRST_CLEANUP_MS
         while True:
             await sleep(pause_ms)
+            if self._closed is not None:
+                return
             pause_ms = self.announced.settings.cleanup_ms
             try:
-                deleted = await self.serving.delete_old()
+                deleted = await self._work(self.serving.delete_old())
             except StorageError as error:
                 self._fail(error)
                 return
             for segment in deleted:
-                self._write("segment deleted", {"path": segment.path, "size": segment.size_bytes})
+                self._write(
+                    EventKind.SEGMENT_DELETED, {"path": segment.path, "size": segment.size_bytes}
+                )
+
+    def delete_topic(self, topic: str) -> None:
+        """Delete the logs of a topic; a process that does not serve leaves it to the next."""
+        if self._is_open and self._closed is None:
+            self.tasks.start(f"delete {topic}", self._delete_topic(topic))
+
+    async def _delete_topic(self, topic: str) -> None:
+        try:
+            await self._work(self.serving.delete_topic(topic))
+        except LogError as error:
+            self._write(EventKind.REQUEST_REFUSED, {"of": "delete_topic", "why": str(error)})
+        except StorageError as error:
+            self._fail(error)
+        else:
+            self.deleted.pop(topic, None)
+
+    async def _work(self, work: Awaitable[T]) -> T:
+        """Do work that uses the logs: they are closed only when none is under way."""
+        self._under_way += 1
+        try:
+            done = await work
+        except Exception:  # not where the process ends: its logs stay as they are
+            self._end_work()
+            raise
+        self._end_work()
+        return done
+
+    def _end_work(self) -> None:
+        self._under_way -= 1
+        self._close_when_idle()
 
     def close(self, then: Callable[[], None]) -> None:
-        """Stop listening, flush everything, say on the disk that this was done; and then?"""
+        """Accept no request, finish those under way, close the logs, and call `then`."""
         self.host.calls.close(self.announced.address, is_host_lost=False)
-        self.threads.start("close", self._close(then))
+        self._closed = then
+        self._close_when_idle()
+
+    def _close_when_idle(self) -> None:
+        if self._closed is not None and not self._under_way:
+            self.tasks.start("close", self._close(self._closed))
 
     async def _close(self, then: Callable[[], None]) -> None:
         try:
             await self.logs.close()
         except (LogError, StorageError) as error:
-            self._write("broker fails", {"why": str(error)})
+            self._write(EventKind.BROKER_FAILED, {"why": str(error)})
         then()
 
     def end(self, *, is_host_lost: bool = False) -> None:
         """The process is gone."""
         self.host.calls.close(self.announced.address, is_host_lost=is_host_lost)
         self.host.broker = None
-        self.gauges.tell()
-        self.threads.end()
+        self.metrics.sample()
+        self.tasks.end()
 
     def _fail(self, error: Exception) -> None:
-        """What a disk has done wrong is not survived: nobody knows what it holds."""
-        self._write("broker fails", {"why": str(error)})
+        """A disk error ends the process: what the disk holds is unknown."""
+        self._write(EventKind.BROKER_FAILED, {"why": str(error)})
         if self.on_failed is not None:
             self.on_failed(str(error))
 
@@ -161,7 +226,7 @@ class Broker:
         """A request has come over a connection: serve what it has sent, in order."""
         if not link.is_served:
             link.is_served = True
-            self.threads.start(f"serve {link.client}", self._serve(link))
+            self.tasks.start(f"serve {link.client}", self._serve(link))
 
     async def _serve(self, link: Link) -> None:
         to = Connection(self.host.storage.machine)
@@ -169,10 +234,15 @@ class Broker:
             request, size = link.inbox.popleft()
             await Receive(size)
             link.read(size)
+            if self._closed is not None:
+                return
             try:
-                response = await self._respond(request, to)
+                response = await self._work(self._respond(request, to))
+            except Gone:
+                link.reset()
+                return
             except LogError as error:
-                self._write("request refused", {"of": link.client, "why": str(error)})
+                self._write(EventKind.REQUEST_REFUSED, {"of": link.client, "why": str(error)})
                 link.reset()
                 return
             except StorageError as error:
@@ -188,7 +258,7 @@ class Broker:
             if served is not None:
                 await Transmit(encode_response(served), to)
             return served
-        response = served.response(self._peek)
+        response = self._values_of(served)
         for part in served.wire():
             if isinstance(part, bytes):
                 await Transmit(part, to)
@@ -196,28 +266,42 @@ class Broker:
                 await _send(part, to)
         return response
 
-    def _peek(self, view: View) -> Contents:
-        """What is in a part of a file; what it costs to send it is asked for separately."""
+    def _values_of(self, served: Reply) -> FetchResponse | MultiFetchResponse:
+        """Look into the files; Gone where the deletion of their topic is under way."""
+        try:
+            return served.response(self._peek)
+        except NoSuchFile as error:
+            raise Gone(str(error)) from error
+
+    def _peek(self, view: FileView) -> Contents:
+        """What is in a part of a file; what it costs to send it is a separate question."""
         file = self.host.storage.files.tree.file(view.path)
         return file.read(view.at, view.size_bytes)
 
     # --- the trace ---------------------------------------------------------------------
 
-    def _stored(self, topic: str, index: int, contents: Contents, appended: Appended) -> None:
-        if self.on_topic is not None:
+    def _stored(self, topic: str, index: int, contents: Contents, appended: AppendResult) -> None:
+        if self.on_topic is not None and not self.serving.is_retired(topic, index):
             self.on_topic(topic)
         partition = partition_07(topic, self.announced.broker_id, index)
-        lots = [list(lot) for lot in lots_in(contents, appended.offset)]
-        self._write("stored", {"lots": lots}, partition)
+        ranges = [list(message_range) for message_range in ranges_in(contents, appended.offset)]
+        self._write(EventKind.STORED, {"ranges": ranges}, partition)
 
-    def _write_opened(self, started: Started) -> None:
+    def _deleted(self, topic: str, index: int) -> None:
+        """Say of a deleted log that it ends at 0."""
+        partition = partition_07(topic, self.announced.broker_id, index)
+        self._write(EventKind.LOG_OPENED, {"start": 0, "end": 0, "clean": True}, partition)
+
+    def _write_opened(self, started: StartReport) -> None:
         """Say of each log where it ends: the end of the host may have cut it."""
+        for topic, index in started.deleted:
+            self._deleted(topic, index)
         for log in self.logs.all():
             key = partition_of(log.folder)
             assert key is not None, "a log has the folder of its partition"
             partition = partition_07(key[0], self.announced.broker_id, key[1])
             detail = {"start": log.start, "end": log.end, "clean": started.was_clean}
-            self._write("opened", detail, partition)
+            self._write(EventKind.LOG_OPENED, detail, partition)
 
     def _write(
         self, kind: str, detail: dict[str, Any], partition: Partition | None = None
@@ -231,7 +315,10 @@ class Broker:
         )
 
 
-async def _send(view: View, to: Connection) -> None:
+async def _send(view: FileView, to: Connection) -> None:
     sent = 0
-    while sent < view.size_bytes:
-        sent += await Send(view.path, view.at + sent, view.size_bytes - sent, to)
+    try:
+        while sent < view.size_bytes:
+            sent += await Send(view.path, view.at + sent, view.size_bytes - sent, to)
+    except NoSuchFile as error:
+        raise Gone(view.path) from error

@@ -8,20 +8,23 @@ from typing import Any
 
 from simpy.events import Event
 
-from model.asks import Fetch, Partition, Positions
-from model.clients.connector import Connector
-from model.clients.handling import Application, streams_of
-from model.clients.journals import TraceJournal
-from model.clients.mirror import Mirror
-from model.clients.results import PlaceOf, StoreResult
-from model.clients.taking import fetch_with_results
-from model.clients.versions import clients_of
-from model.member import Consumer
-from model.plan import GroupPlan
-from model.variants import Variant
-from sim.node import Node
-from sim.results import MemberResults, Results
-from sim.threads import Threads
+from watchkeeper.model.actor.effects import Fetch, Partition, Positions
+from watchkeeper.model.clients.compositions.application import Application, streams_of
+from watchkeeper.model.clients.compositions.kafka_07 import clients_of
+from watchkeeper.model.clients.compositions.mirror import Mirror
+from watchkeeper.model.clients.consumer.connector import Connector
+from watchkeeper.model.clients.consumer.result_store import (
+    ReadPosition,
+    StoreResult,
+    fetch_with_results,
+)
+from watchkeeper.model.clients.consumer.trace_events import TraceListener
+from watchkeeper.model.group.state import Consumer
+from watchkeeper.model.group.variants import Variant
+from watchkeeper.model.plan.plan import GroupPlan
+from watchkeeper.sim.brokers.result_stores import MemberResults, Results
+from watchkeeper.sim.process.process import Node
+from watchkeeper.sim.process.tasks import Tasks
 
 
 class StreamFetcher:
@@ -30,43 +33,43 @@ class StreamFetcher:
     def __init__(
         self,
         connector: Connector,
-        threads: Threads,
+        tasks: Tasks,
         application: Application | Mirror,
         results: MemberResults | None,
     ) -> None:
         self.connector = connector
         self.application = application
-        self.node = threads.node
-        self.threads = threads
+        self.node = tasks.node
+        self.tasks = tasks
         self.results = results
 
     def fetch_exactly(self, fetches: Iterable[Fetch]) -> Event | None:
         """Fetch these and no others; an event that happens when nothing else is handed on."""
-        done = Event(self.threads.kernel)
+        done = Event(self.tasks.kernel)
 
         async def work() -> None:
-            fetching, group = self.connector.fetching, self.connector.me.group
+            fetching, group = self.connector.fetcher, self.connector.me.group
             if self.results is None:
                 await fetching.fetch_exactly(fetches)
             else:
                 await fetch_with_results(fetching, self.results, group, fetches)
             done.succeed()
 
-        self.threads.start("fetch exactly", work())
+        self.tasks.start("fetch exactly", work())
         return done
 
     def known_positions(self) -> Positions:
         """Where I stand, as far as I know."""
-        return self.connector.fetching.known_positions()
+        return self.connector.fetcher.known_positions()
 
     def forget(self, partitions: Iterable[Partition] | None) -> None:
         """Forget where I stood."""
-        self.connector.fetching.forget(partitions)
+        self.connector.fetcher.forget(partitions)
 
     def close(self, then: Callable[[], None]) -> None:
         """The program is over: a mirror sends what waits in its producer, and then?"""
         if isinstance(self.application, Mirror):
-            self.threads.start("close", self._close(self.application, then))
+            self.tasks.start("close", self._close(self.application, then))
         else:
             then()
 
@@ -76,33 +79,33 @@ class StreamFetcher:
 
     def stop(self) -> None:
         """The process is gone, or its program is over."""
-        self.connector.fetching.end()
-        self.threads.end()
+        self.connector.fetcher.stop()
+        self.tasks.end()
         if self.results is not None:
             self.results.keep_only(())
 
 
 def stream_fetcher(
-    me: Consumer, variant: Variant, group: GroupPlan, threads: Threads, results: Results
+    me: Consumer, variant: Variant, group: GroupPlan, tasks: Tasks, results: Results
 ) -> StreamFetcher:
-    """A consumer's fetching side with its streams and the threads of its application."""
-    journal = TraceJournal(partial(_write, threads.node))
+    """A consumer's fetching side with its streams and the tasks of its application."""
+    journal = TraceListener(partial(_write, tasks.node))
     connector = clients_of(variant).connector(me, journal)
     application: Application | Mirror
     if group.forwards is not None:
-        application = Mirror(connector, group.forwards, threads.node.name)
+        application = Mirror(connector, group.forwards, tasks.node.name)
         streams = application.streams(group.forwards.expression)
     else:
         application = Application(connector, me.group, group.handling)
         streams = streams_of(connector, me.subscription)
     for stream in streams:
-        threads.start(f"handle {stream.queue}", application.handle_all(stream))
+        tasks.start(f"handle {stream.queue}", application.handle_all(stream))
     if group.handling.commits != "with the result":
-        return StreamFetcher(connector, threads, application, None)
+        return StreamFetcher(connector, tasks, application, None)
     mine = MemberResults(results, me.group, is_alone=group.handling.store == "segments")
-    threads.answer_too(PlaceOf, mine.place_of)
-    threads.answer_too(StoreResult, mine.store)
-    return StreamFetcher(connector, threads, application, mine)
+    tasks.answer_too(ReadPosition, mine.position_of)
+    tasks.answer_too(StoreResult, mine.store)
+    return StreamFetcher(connector, tasks, application, mine)
 
 
 def _write(node: Node, kind: str, detail: dict[str, Any], partition: Partition | None) -> None:

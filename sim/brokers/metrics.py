@@ -1,37 +1,38 @@
-"""What is looked at from time to time on a broker's host, for the trace.
+"""Samples of a broker's host for the trace.
 
-How the pagecache and the disk stand is a matter of every message; to tell of each would cost
-more than to handle it. So the host counts, and the trace is told four times a second, and when
-the broker's process ends; nothing where nothing has changed.
+Every message changes the pagecache and the disk; an event for each change would cost more
+than the message. So the host counts, and a sample is written four times a second, and when
+the process of the broker ends; none if nothing has changed.
 """
 
 from __future__ import annotations
 
-from model.asks import sleep
-from sim.filesystem import FileSystem
-from sim.kernel import Kernel
-from sim.pagecache import PAGE_BYTES
+from watchkeeper.model.actor.effects import sleep
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.sim.engine.kernel import Kernel
+from watchkeeper.sim.storage.filesystem import FileSystem
+from watchkeeper.sim.storage.pagecache import PAGE_BYTES
 
 EVERY_MS = 250
 
 
-class Gauges:
-    """Tells of the files of one host while a broker runs there."""
+class HostMetrics:
+    """The metrics of one host while a broker runs there."""
 
     def __init__(self, kernel: Kernel, node: str, files: FileSystem) -> None:
         self.kernel = kernel
         self.node = node
         self.files = files
-        self._told: dict[str, int] = {}
+        self._last: dict[str, int] = {}
 
-    async def tell_from_time_to_time(self) -> None:
-        """Look again and again."""
+    async def sample_regularly(self) -> None:
+        """Take a sample at regular intervals."""
         while True:
-            self.tell()
+            self.sample()
             await sleep(EVERY_MS)
 
-    def tell(self) -> None:
-        """Tell how all stands, unless it stands as it did."""
+    def sample(self) -> None:
+        """Write a sample into the trace, unless it equals the last one."""
         files = self.files
         seen = {
             "unflushed": files.unflushed_bytes,
@@ -42,6 +43,6 @@ class Gauges:
             "missed": files.reader.miss_bytes,
         }
         files.most_unflushed_bytes = files.unflushed_bytes
-        if seen != self._told:
-            self._told = seen
-            self.kernel.write(self.node, "gauges", seen)
+        if seen != self._last:
+            self._last = seen
+            self.kernel.write(self.node, EventKind.HOST_METRICS, seen)

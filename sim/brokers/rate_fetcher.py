@@ -6,11 +6,12 @@ from collections.abc import Iterable
 
 from simpy.events import Event
 
-from model.asks import Fetch, Partition, Positions
-from model.offsets import EARLIEST
-from sim.kernel import Network
-from sim.logs import Logs
-from sim.node import Node
+from watchkeeper.model.actor.effects import Fetch, Partition, Positions
+from watchkeeper.model.group.offsets import EARLIEST
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.sim.brokers.rate_log import Logs
+from watchkeeper.sim.process.process import Node
+from watchkeeper.sim.zookeeper.network import Network
 
 MOST_MESSAGES = 10_000
 """What one fetch brings at most, of one partition."""
@@ -37,11 +38,11 @@ class Fetcher:
         self._failures: dict[str, int] = {}
         self._is_running = False
         self._runs = 0
-        """Tells this run of fetches from those that were stopped."""
+        """Distinguishes this run of fetches from those that were stopped."""
         self._asked_us = 0
         self._last_bytes = 0
 
-    # --- what a program asks -----------------------------------------------------------
+    # --- for the program ---------------------------------------------------------------
 
     def fetch_exactly(self, fetches: Iterable[Fetch]) -> Event | None:
         """Fetch these and no others; an event that happens when the others are quiet."""
@@ -89,7 +90,7 @@ class Fetcher:
 
     def known_positions(self) -> Positions:
         """Where I stand, as far as I know; a place that only a broker knows is not known."""
-        return tuple((one, at) for one, at in self._positions.items() if at >= 0)
+        return tuple((partition, at) for partition, at in self._positions.items() if at >= 0)
 
     def forget(self, partitions: Iterable[Partition] | None) -> None:
         """Forget where I stood."""
@@ -101,7 +102,8 @@ class Fetcher:
         before = max(self._positions.get(partition, 0), 0)
         self._positions[partition] = before + 1
         self._say(
-            "fetched", {"moved": {f"{partition.topic}/{partition.name}": (before, before + 1)}}
+            EventKind.FETCHED,
+            {"moved": {f"{partition.topic}/{partition.name}": (before, before + 1)}},
         )
 
     def learn_places(self) -> None:
@@ -134,7 +136,7 @@ class Fetcher:
         return self._is_running and self._asked_us <= self.kernel.now_us
 
     def _arrive(self, runs: int) -> None:
-        """The answers are there; whoever has stopped falls quiet, and the next round follows."""
+        """Take the answers; what was to stop has stopped, and the next round follows."""
         if runs != self._runs or not self.node.is_alive:
             return
         if self.node.is_paused:
@@ -177,7 +179,7 @@ class Fetcher:
                 size += (after - before) * log.size_bytes
         self._last_bytes = size
         if moved:
-            self._say("fetched", {"moved": moved})
+            self._say(EventKind.FETCHED, {"moved": moved})
         if failed or self._failures:
             self._note_failures(failed)
 
@@ -193,7 +195,7 @@ class Fetcher:
         self._failures = {name: self._failures.get(name, 0) + 1 for name in failed}
         for name, fetches in failed.items():
             times = self._failures[name]
-            self._say("fetch fails", {"from": name, "times": times})
+            self._say(EventKind.FETCH_FAILED, {"from": name, "times": times})
             if self.ends_on_error and times > 1:
                 for fetch in fetches:
                     del self.current[fetch.partition]
@@ -211,7 +213,7 @@ class Fetcher:
 
     def _write(self, partition: Partition, does: str, stream: int) -> None:
         detail = {"does": does, "at": self._positions.get(partition, -1), "stream": stream}
-        self._say("fetching", detail, partition)
+        self._say(EventKind.FETCHING, detail, partition)
 
     def _say(
         self, kind: str, detail: dict[str, object], partition: Partition | None = None

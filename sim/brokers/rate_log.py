@@ -3,22 +3,23 @@
 In this slice a log is a rate. Messages are written at so many a second, and the end of a
 log follows from the time; nothing is stored. Which broker serves a partition is the truth
 of the world, not what the registry says: in the 0.7 layout the broker in the partition's
-name, in the 0.8 layout the leader that the brokers have been told.
+name, in the 0.8 layout the leader that the registry names.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from model import registry
-from model.asks import Partition
-from model.load import Load
-from model.payloads import PartitionState
-from model.plan import BrokerPlan
-from model.registry import BadPayload, Layout
-from sim.ensemble import Ensemble
-from sim.kernel import Kernel
-from sim.node import Node
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.nemesis.load import Load
+from watchkeeper.model.plan.plan import BrokerPlan
+from watchkeeper.model.registry import paths
+from watchkeeper.model.registry.paths import BadPayload, Layout
+from watchkeeper.model.registry.payloads import PartitionState
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.sim.engine.kernel import Kernel
+from watchkeeper.sim.process.process import Node
+from watchkeeper.sim.zookeeper.ensemble import Ensemble
 
 
 class Log:
@@ -68,22 +69,29 @@ class Logs:
             self._host(node, partition)
         self._spread_all(partitions)
 
-    def add(self, node: Node, partitions: list[Partition]) -> None:
-        """A broker that is up gets more partitions."""
-        if node in self._serving:
-            new = [one for one in partitions if one not in self._serving[node][1]]
+    def add(self, broker: str, partitions: list[Partition]) -> None:
+        """Let a broker that is up serve more partitions."""
+        node = self._node_of(broker)
+        if node is not None:
+            new = [
+                partition for partition in partitions if partition not in self._serving[node][1]
+            ]
             for partition in new:
                 self._host(node, partition)
             self._spread_all(new)
+
+    def _node_of(self, broker: str) -> Node | None:
+        return next((node for node in self._serving if node.name == broker), None)
 
     def _host(self, node: Node, partition: Partition) -> None:
         self.logs.setdefault(partition, Log())
         self._serving[node][1][partition] = None
         self._write(node, partition, "begins")
 
-    def remove(self, node: Node, partition: Partition) -> None:
-        """A partition is deleted from the disk of a broker that is up."""
-        if node in self._serving and partition in self._serving[node][1]:
+    def remove(self, broker: str, partition: Partition) -> None:
+        """Delete a partition from the disk of a broker that is up."""
+        node = self._node_of(broker)
+        if node is not None and partition in self._serving[node][1]:
             del self._serving[node][1][partition]
             self._write(node, partition, "ceases")
             self._spread(partition.topic)
@@ -102,7 +110,7 @@ class Logs:
     def _write(self, node: Node, partition: Partition, does: str) -> None:
         self.kernel.write(
             node.name,
-            "hosting",
+            EventKind.HOSTING,
             {"does": does},
             topic=partition.topic,
             partition=partition.name,
@@ -140,7 +148,7 @@ class Logs:
                 log.size_bytes = max((load.size_bytes for load in loads), default=0)
 
     def partitions_up(self, topic: str) -> dict[Partition, None]:
-        """The partitions of a topic that somebody serves."""
+        """Return the partitions of a topic that a broker serves."""
         return {
             partition: None
             for _, partitions in self._serving.values()
@@ -166,7 +174,7 @@ class Logs:
         return None
 
     def _leader(self, partition: Partition) -> int:
-        path = registry.partition_state(partition)
+        path = paths.partition_state(partition)
         znode = self.ensemble.committed.nodes.get(path)
         if znode is None:
             return -1

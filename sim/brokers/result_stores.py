@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from model.asks import Partition
-from model.clients.results import PlaceOf, StoreResult
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.clients.consumer.result_store import ReadPosition, StoreResult
 
 Key = tuple[str, Partition]
 
@@ -47,16 +47,16 @@ class MemberResults:
             if key[1] not in partitions:
                 del holders[key]
 
-    def place_of(self, ask: PlaceOf) -> int | None:
+    def position_of(self, effect: ReadPosition) -> int | None:
         """Where a group stands in a partition, by its results."""
-        if not self.has(ask.partition):
+        if not self.has(effect.partition):
             return None
-        return self.results.places.get((ask.group, ask.partition))
+        return self.results.places.get((effect.group, effect.partition))
 
-    def store(self, ask: StoreResult) -> bool:
-        """Store a result with its place, unless somebody else has come further."""
-        key, places = (ask.group, ask.partition), self.results.places
-        if not self.has(ask.partition) or places.get(key) != ask.expected:
+    def store(self, effect: StoreResult) -> bool:
+        """Store a result with its place, unless another member has come further."""
+        key, places = (effect.group, effect.partition), self.results.places
+        if not self.has(effect.partition) or places.get(key) != effect.expected:
             return False
-        places[key] = ask.place
+        places[key] = effect.position
         return True

@@ -18,11 +18,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from model.measured import LEVELS
-from model.measured_disk import MIB, PAGE_BYTES, MeasuredDisk
-from sim.devices import NS, Device
-from sim.machine import MACHINES, MachineProfile
-from sim.streams import quantiles
+from watchkeeper.model.calibration.disk import MIB, PAGE_BYTES, MeasuredDisk
+from watchkeeper.model.calibration.latency import LEVELS
+from watchkeeper.sim.disk.host_costs import MACHINES, MachineProfile
+from watchkeeper.sim.disk.models import NS, Device
+from watchkeeper.sim.engine.random_streams import quantiles
 
 PAGES = MIB // PAGE_BYTES
 Anchors = tuple[tuple[float, int], ...]
@@ -104,8 +104,8 @@ def _left(took_ns: int, known_ns: int) -> int:
 
 
 NO_FIGURES = {"name", "about", "device", "arm", "members", "chunk_bytes"}
-OF_DEVICE = {one.name for one in fields(Device)} - NO_FIGURES
-OF_MACHINE = {one.name for one in fields(MachineProfile)} - NO_FIGURES
+OF_DEVICE = {field.name for field in fields(Device)} - NO_FIGURES
+OF_MACHINE = {field.name for field in fields(MachineProfile)} - NO_FIGURES
 """The figures that can be given."""
 
 

@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 
-from model.measured import (
+from watchkeeper.model.calibration.latency import (
     PIPELINED_READ,
     PIPELINED_WRITE,
     UNWATCHED,
@@ -29,8 +29,8 @@ from model.measured import (
     Measured,
     quantile,
 )
-from sim.profile import DEFAULT, Profile
-from sim.streams import Quantiles, Stream, quantiles
+from watchkeeper.sim.engine.latency_profile import DEFAULT, Profile
+from watchkeeper.sim.engine.random_streams import Quantiles, Stream, quantiles
 
 Anchors = tuple[tuple[float, int], ...]
 """Per cent and value, from 0 to 100, as `quantiles` takes them."""
@@ -70,10 +70,14 @@ class Fitted:
         )
 
 
+OF_CODECS = frozenset({"gzip", "snappy"})
+"""The fields of a profile that are no latencies; `bench/codec_sizes.py` measures them."""
 DEFAULTS = tuple(
-    field.name for field in fields(Profile) if field.name not in Fitted.__dataclass_fields__
+    field.name
+    for field in fields(Profile)
+    if field.name not in {*Fitted.__dataclass_fields__, *OF_CODECS}
 )
-"""What no measurement determines."""
+"""The latencies that no measurement determines."""
 
 
 def fit(measured: Measured) -> Fitted:
@@ -90,9 +94,9 @@ def fit(measured: Measured) -> Fitted:
     return Fitted(hop, sync, read_us, write_us, fire_us, late)
 
 
-def _server_us(many: Distribution, one: Distribution, in_flight: int) -> int:
+def _server_us(many: Distribution, single: Distribution, in_flight: int) -> int:
     """What each of many requests at once adds to the way there and back, seen from a read."""
-    return max((many.median - one.median) // max(in_flight - 1, 1), 1)
+    return max((many.median - single.median) // max(in_flight - 1, 1), 1)
 
 
 def _fire_us(measured: Measured) -> int:
@@ -113,7 +117,7 @@ def _fit_hop(targets: Sequence[int], read_us: int) -> Anchors:
         hop = Stream(1).sampler(table)
         return [hop() + read_us + hop() for _ in range(DRAWS)]
 
-    return _tried(targets, [max((one - read_us) // 2, 1) for one in targets], read, 2)
+    return _tried(targets, [max((target - read_us) // 2, 1) for target in targets], read, 2)
 
 
 def _fit_sync(targets: Sequence[int], hop: Anchors, write_us: int, servers: int) -> Anchors:
@@ -128,12 +132,12 @@ def _fit_sync(targets: Sequence[int], hop: Anchors, write_us: int, servers: int)
         ]
 
     ways = 2 if servers == 1 else 5
-    least = [max(one - ways * _median(hop), 1) for one in targets]
+    least = [max(target - ways * _median(hop), 1) for target in targets]
     return _tried(targets, least, write, 1 if servers == 1 else 2)
 
 
 def _fit_lateness(measured: Measured, hop: Quantiles, sync: Quantiles, fire_us: int) -> Anchors:
-    """How late the leader looks, when its observer is told of many ends one after the other.
+    """How late the leader looks, when its observer learns of many ends one after the other.
 
     Sessions that fell silent throughout a tick are due at the end of two of them: two
     thirds of them share it, as an average of theirs.
@@ -188,8 +192,8 @@ def _tried(
         found = _quantiles_of(outcome(quantiles(_anchors(values))))
         missing = [wanted - here for wanted, here in zip(targets, found, strict=True)]
         error = sum(
-            abs(one) * 1000 // max(wanted, 1)
-            for one, wanted in zip(missing, targets, strict=True)
+            abs(difference) * 1000 // max(wanted, 1)
+            for difference, wanted in zip(missing, targets, strict=True)
         )
         if least < 0 or error < least:
             best, least = values, error
@@ -211,7 +215,7 @@ def _shown_at(level: float, draws: int) -> float:
 
 def _at(level: float, values: Sequence[int]) -> float:
     """The value at a level, between two of them where it falls there."""
-    above = next(at for at, one in enumerate(LEVELS) if one >= level)
+    above = next(at for at, known in enumerate(LEVELS) if known >= level)
     if LEVELS[above] == level:
         return values[above]
     low, high = LEVELS[above - 1], LEVELS[above]

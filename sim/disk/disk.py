@@ -1,8 +1,8 @@
 """A disk on the simulation's calendar: requests wait, are served, and may go wrong.
 
-How long a request takes follows from the row of the disk in `sim.devices`. For a rotating
-disk the place of the arm and the angle of the platter are kept, so that writing what has
-just been read waits for a whole rotation without anybody having said so.
+How long a request takes follows from the row of the disk in `watchkeeper.sim.disk.models`.
+For a rotating disk the place of the arm and the angle of the platter are kept, so that
+writing what has just been read waits for a whole rotation, without a rule of its own.
 
 Faults are methods. Each takes an `Effect`, which counts what it has really done, and
 returns a function that undoes it.
@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from sim.devices import NS, SECTOR_BYTES, Arm, Device
-from sim.elevator import Done, Elevator, Landed, Part, Request, moved
-from sim.kernel import Kernel
+from watchkeeper.sim.disk.models import NS, SECTOR_BYTES, Arm, Device
+from watchkeeper.sim.disk.scheduler import DiskScheduler, Done, Landed, Part, Request, moved
+from watchkeeper.sim.engine.kernel import Kernel
 
 Undo = Callable[[], None]
 OWN_MEMORY_BYTES = 2 << 20
@@ -23,7 +23,7 @@ OWN_MEMORY_BYTES = 2 << 20
 
 
 class Counts(Protocol):
-    """Whatever counts what a fault has done; `model.faults.Effect` does."""
+    """Whatever counts what a fault has done; `watchkeeper.model.plan.faults.Effect` does."""
 
     def add(self, what: str, number: int = 1) -> None:
         """Count something."""
@@ -35,7 +35,7 @@ class Store(Protocol):
     def submit(
         self, address: int, size_bytes: int, done: Done, *, is_write: bool, landed: Landed | None
     ) -> None:
-        """Ask for a read or a write; `done` hears whether it was served.
+        """Request a read or a write; `done` hears whether it was served.
 
         `landed` hears of each part of a write that has come to the disk, also of one that
         was cut short by the end of the host.
@@ -54,7 +54,7 @@ class Store(Protocol):
         """At the end of the host, let sectors arrive out of order."""
 
     def lose_power(self) -> None:
-        """Stop where it is: some of what was being written has landed, nobody is answered."""
+        """Stop where it is: some of what was being written has landed, no request is answered."""
 
 
 class Together:
@@ -86,7 +86,7 @@ class Disk:
         self.written_bytes = 0
         self.requests = 0
         """How many were served, after those that were adjacent had become one."""
-        self._line = Elevator(device.most_bytes)
+        self._line = DiskScheduler(device.most_bytes)
         self._serving: dict[Request, tuple[int, int]] = {}
         """Request -> when its data begin to pass, and when they have."""
         self._head = 0
@@ -111,7 +111,7 @@ class Disk:
         is_write: bool,
         landed: Landed | None = None,
     ) -> None:
-        """Ask for a read or a write; `done` hears whether it was served."""
+        """Request a read or a write; `done` hears whether it was served."""
         most = self.device.most_bytes
         if size_bytes <= most:
             self._line.add(Request(Part(address, size_bytes, done, landed), is_write=is_write))

@@ -2,7 +2,7 @@
 
 Costs are nanoseconds, and a system call takes less than the microsecond that is the tick of
 the simulation. So whatever is shared keeps the moment until which it is taken in nanoseconds,
-and so does each caller; only when somebody is answered is the moment cut down to the tick.
+and so does each caller; only the moment of an answer is cut down to the tick.
 A million calls of 0.3 us take 0.3 s.
 """
 
@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from heapq import heapreplace
 
-from sim.devices import DEVICES, MIB, NS, Device
-from sim.kernel import Kernel
+from watchkeeper.sim.disk.models import DEVICES, MIB, NS, Device
+from watchkeeper.sim.engine.kernel import Kernel
 
 GIB = 1 << 30
 
@@ -47,7 +47,7 @@ class MachineProfile:
     background_percent: int = 10
     """How much of the memory may be dirty before writing back begins, and"""
     dirty_percent: int = 20
-    """before whoever writes has to wait."""
+    """before a writer has to wait."""
     expire_us: int = 30_000_000
     """How old a dirty page may be,"""
     wake_us: int = 5_000_000
@@ -114,7 +114,7 @@ class Lane:
 
 
 class Cores:
-    """The cores of a processor: whoever comes takes the one that is free first."""
+    """The cores of a processor: a caller takes the one that is free first."""
 
     __slots__ = ("_free_ns", "busy_ns")
 
@@ -199,7 +199,7 @@ class Machine:
 
 
 class Connection:
-    """A connection to somebody else, who takes no more than so much a second."""
+    """A connection to a peer that takes no more than so much a second."""
 
     def __init__(self, machine: Machine, *, takes_bytes_per_s: int | None = None) -> None:
         self.machine = machine

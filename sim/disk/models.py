@@ -14,7 +14,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import isqrt
 
-from sim.streams import Quantiles, quantiles
+from watchkeeper.sim.engine.random_streams import Quantiles, quantiles
 
 NS = 1_000_000_000
 MIB = 1 << 20

@@ -8,11 +8,11 @@ the rest as long as the array has anything else to write, though not for ever.
 
 from __future__ import annotations
 
-from sim.devices import Device
-from sim.disk import Counts, Disk, Together, Undo
-from sim.elevator import Done, Landed, moved
-from sim.kernel import Kernel
-from sim.ranges import Ranges
+from watchkeeper.model.delivery.interval_set import IntervalSet
+from watchkeeper.sim.disk.disk import Counts, Disk, Together, Undo
+from watchkeeper.sim.disk.models import Device
+from watchkeeper.sim.disk.scheduler import Done, Landed, moved
+from watchkeeper.sim.engine.kernel import Kernel
 
 PATIENCE_US = 50_000
 """How long a part of a row waits for the rest."""
@@ -24,7 +24,7 @@ class Row:
     __slots__ = ("calls", "covered", "landed")
 
     def __init__(self) -> None:
-        self.covered = Ranges()
+        self.covered = IntervalSet()
         self.calls: list[Done] = []
         self.landed: list[tuple[int, int, Landed]] = []
         """Who is to hear at which of its bytes have come to the disk."""
@@ -64,13 +64,13 @@ class Raid5:
     def _parity(self, row: int) -> int:
         return len(self.members) - 1 - row % len(self.members)
 
-    def _pieces(self, begin: int, end: int) -> dict[int, Ranges]:
+    def _pieces(self, begin: int, end: int) -> dict[int, IntervalSet]:
         """Member -> what of it belongs to an interval of the array."""
-        pieces: dict[int, Ranges] = {}
+        pieces: dict[int, IntervalSet] = {}
         while begin < end:
             member, there, goes_on = self._place(begin)
             size = min(goes_on, end - begin)
-            pieces.setdefault(member, Ranges()).add(there, there + size)
+            pieces.setdefault(member, IntervalSet()).add(there, there + size)
             begin += size
         return pieces
 
@@ -88,7 +88,7 @@ class Raid5:
         is_write: bool,
         landed: Landed | None = None,
     ) -> None:
-        """Ask for a read or a write; `done` hears whether it was served."""
+        """Request a read or a write; `done` hears whether it was served."""
         if is_write:
             self._write(address, address + size_bytes, done, landed)
         else:
@@ -104,12 +104,12 @@ class Raid5:
             pieces = self._pieces(begin, first * self.row_bytes)
             for member, more in self._pieces(last * self.row_bytes, end).items():
                 for left, right in more:
-                    pieces.setdefault(member, Ranges()).add(left, right)
+                    pieces.setdefault(member, IntervalSet()).add(left, right)
             for member in range(len(self.members)):
-                pieces.setdefault(member, Ranges()).add(first * chunk, last * chunk)
+                pieces.setdefault(member, IntervalSet()).add(first * chunk, last * chunk)
         self._ask(pieces, done)
 
-    def _ask(self, pieces: dict[int, Ranges], done: Done) -> None:
+    def _ask(self, pieces: dict[int, IntervalSet], done: Done) -> None:
         """Read pieces of members, and hear when all of them are there."""
         asked = _flat(pieces)
         together = Together(len(asked), done)
@@ -222,12 +222,12 @@ class Raid5:
     def _change_row(self, number: int, row: Row, done: Done, landed: Landed) -> None:
         """Read old data and old parity, and write both anew."""
         base, chunk = number * self.row_bytes, self.device.chunk_bytes
-        pieces: dict[int, Ranges] = {}
-        parity = pieces[self._parity(number)] = Ranges()
+        pieces: dict[int, IntervalSet] = {}
+        parity = pieces[self._parity(number)] = IntervalSet()
         for left, right in row.covered:
             for member, there in self._pieces(base + left, base + right).items():
                 for begin, end in there:
-                    pieces.setdefault(member, Ranges()).add(begin, end)
+                    pieces.setdefault(member, IntervalSet()).add(begin, end)
                     parity.add(begin, end)
         written = self._counted(done)
 
@@ -282,5 +282,5 @@ def _all(undoes: list[Undo]) -> None:
         undo()
 
 
-def _flat(pieces: dict[int, Ranges]) -> list[tuple[int, int, int]]:
+def _flat(pieces: dict[int, IntervalSet]) -> list[tuple[int, int, int]]:
     return [(member, left, right) for member, ranges in pieces.items() for left, right in ranges]

@@ -2,8 +2,8 @@
 
 Requests wait in the order of their addresses. One that goes on where another of the same
 kind ends becomes part of it. They are served in batches of one kind: the first of a batch is
-the one that has waited longest, so that nobody waits for ever, and from there the arm goes in
-one direction. Reads go before writes, since somebody waits for each of them.
+the one that has waited longest, so that no request waits for ever, and from there the arm goes in
+one direction. Reads go before writes, since a caller waits for each of them.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _NUMBER = attrgetter("number")
 
 
 class Part:
-    """What somebody has asked a disk for, or as much of it as goes in one request."""
+    """A request to a disk, or as much of it as fits into one."""
 
     __slots__ = ("address", "done", "landed", "size_bytes")
 
@@ -63,14 +63,14 @@ class Request:
         return self.address + self.size_bytes
 
     def join(self, other: Request) -> None:
-        """Take over what another one asks for, before or behind."""
+        """Take over the sectors of another request, before or behind."""
         self.number = min(self.number, other.number)
         self.address = min(self.address, other.address)
         self.size_bytes += other.size_bytes
         self.parts += other.parts
 
 
-class Elevator:
+class DiskScheduler:
     """The requests that wait for a disk."""
 
     def __init__(self, most_bytes: int) -> None:
@@ -122,7 +122,7 @@ class Elevator:
         return oldest
 
     def _begin_batch(self) -> None:
-        """Decide whether to write now: if nobody reads, or reads have gone first for long."""
+        """Decide whether to write now: if no read waits, or reads have gone first for long."""
         reads, writes = self._waiting[False], self._waiting[True]
         self._is_writing = not reads or (bool(writes) and self._passed >= READ_BATCHES)
         self._passed = self._passed + 1 if writes and not self._is_writing else 0

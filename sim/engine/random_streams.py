@@ -46,7 +46,7 @@ class Stream:
         self.bits = self._random.getrandbits
 
     def begin_anew(self, seed: int) -> None:
-        """Draw other bits from now on, also for whoever has taken hold of `bits`."""
+        """Draw other bits from now on, also through references to `bits` that exist already."""
         self._random.seed(seed)
 
     def below(self, bound: int) -> int:

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from model.trace import Row
+from watchkeeper.model.trace.trace import Row
 
 if TYPE_CHECKING:
-    from sim.kernel import Kernel
+    from watchkeeper.sim.engine.kernel import Kernel
 
 
 class Branch(NamedTuple):
@@ -41,7 +41,7 @@ class _Rows(list[Row]):
 
 def branch_off(kernel: Kernel, branch: Branch) -> None:
     """Let a run that is about to begin leave its way at an event."""
-    assert not kernel.rows, "a run that has begun cannot be told where to branch off"
+    assert not kernel.rows, "a run that has begun cannot branch off any more"
     if branch.events == 0:
         kernel.streams.begin_anew(branch.seed)
     else:

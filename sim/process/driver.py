@@ -1,115 +1,122 @@
-"""Runs a program as a SimPy process: takes its asks, and sends the answers back.
+"""Runs a program as a SimPy process: takes its effects and sends the answers back.
 
-One loop does it. A coroutine is sent an answer and yields its next ask; most asks are
-answered on the spot, the others with an event that the process waits for. A turn that
-ends gives the memory of the next; one that raises leaves the memory as it was.
+One loop does it. A coroutine is sent an answer and yields its next effect; most effects are
+answered at once, the others with an event that the process waits for. A turn that ends
+returns the state for the next one; a turn that raises leaves the state as it was.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Generator, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 
 from simpy.events import Event
 
-from model.answers import is_quiet
-from model.asks import (
+from watchkeeper.model.actor.effects import (
     CloseSession,
     Connected,
+    Emit,
+    Fetch,
     FetchExactly,
     Forget,
     FreshId,
     KnownPositions,
     NewSession,
-    NextNote,
+    NextEvent,
     Now,
     Sleep,
-    Tell,
 )
-from model.describe import described_answer, described_operation
-from model.errors import ZooKeeperError
-from model.inbox import without_older_notes
-from model.operations import Operation, Pipelined, ZooKeeper
-from model.program import Ended
-from model.trace import NOTHING
-from sim.client import Client
-from sim.fetching import Fetching
-from sim.kernel import Kernel
-from sim.machine import Caller
-from sim.mistakes import NotAnAsk, ProgramLoops
-from sim.node import Node
+from watchkeeper.model.actor.errors import ZooKeeperError
+from watchkeeper.model.actor.events import is_quiet
+from watchkeeper.model.actor.inbox import without_superseded
+from watchkeeper.model.actor.operations import QUIET_PURPOSES, Operation, Pipelined, ZooKeeper
+from watchkeeper.model.actor.program import Ended
+from watchkeeper.model.actor.program import Fetching as AnyFetching
+from watchkeeper.model.actor.program_errors import NotAnEffect, ProgramLoops
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.text import described_answer, described_operation
+from watchkeeper.model.trace.trace import NOTHING
+from watchkeeper.sim.disk.host_costs import Caller
+from watchkeeper.sim.engine.kernel import Kernel
+from watchkeeper.sim.process.process import Node
+from watchkeeper.sim.zookeeper.client import Client
 
 if TYPE_CHECKING:
-    from sim.threads import Threads
+    from watchkeeper.sim.process.tasks import Tasks
 
 Steps = Generator[Event, Any, Any]
 ZOOKEEPER = ZooKeeper()
 REQUESTS = (Operation, Pipelined)
-QUIET_PURPOSES = frozenset({"commit"})
-"""What a member may ask for in the middle of its rest."""
+
+
+class Fetching(AnyFetching, Protocol):
+    """The fetching side of a simulated member."""
+
+    def fetch_exactly(self, fetches: Iterable[Fetch]) -> Event | None:
+        """Fetch these and no others; an event that triggers when the others have stopped."""
 
 
 class Driver:
-    """One program at work."""
+    """The driver of one program."""
 
     def __init__(self, kernel: Kernel, node: Node, fetcher: Fetching | None) -> None:
         self.kernel = kernel
         self.node = node
         self.fetcher = fetcher
         self.before: Callable[[str], None] | None = None
-        """Called with the purpose of what is about to be asked: a fault may strike."""
+        """Called with the purpose of a request before it is sent: a fault may strike."""
         self.after: Callable[[str], None] | None = None
-        """Called when the answer has come and the program has not seen it yet."""
+        """Called when the reply has come and the program has not seen it yet."""
         self.on_end: Callable[[Ended], None] | None = None
         self.caller = Caller()
-        """The program, as one of the threads of its process."""
+        """The program, as a caller of RPCs beside the tasks of its process."""
         self._is_idle = False
         self._steps = 0
-        """Asks and turns since it was last seen that time passes."""
+        """Effects and turns since the clock was last seen to advance."""
         self._seen_us = -1
         self._at_once: dict[type[Any], Callable[[Any], Any]] = {
-            Now: lambda ask: node.clock_ms(),
-            FreshId: lambda ask: kernel.streams(f"names/{node.name}").hexadecimal(32),
-            KnownPositions: lambda ask: fetcher.known_positions() if fetcher else (),
+            Now: lambda effect: node.clock_ms(),
+            FreshId: lambda effect: kernel.streams(f"names/{node.name}").hexadecimal(32),
+            KnownPositions: lambda effect: fetcher.known_positions() if fetcher else (),
             Forget: self._forget,
-            Tell: self._tell,
+            Emit: self._emit,
         }
-        """Asks that are answered on the spot."""
+        """Effects that are answered at once."""
         self._later: dict[type[Any], Callable[[Any], Event | None]] = {
-            NextNote: self._next_note,
+            NextEvent: self._next_event,
             Sleep: self._sleep,
             NewSession: self._new_session,
             CloseSession: self._close_session,
             Connected: self._connected,
             FetchExactly: self._fetch_exactly,
         }
-        """Asks whose answer is the value of an event; None where it is there already."""
+        """Effects whose answer is the value of an event; None where it is there already."""
 
-    def join(self, threads: Threads) -> None:
-        """Let the program ask what threads ask, and threads what only a program can."""
-        self._at_once = {**threads.at_once, **self._at_once}
-        for kind in threads.kinds:
-            self._later.setdefault(kind, lambda ask: self._as_event(threads, ask))
-        threads.operate = self._operate_for
+    def join(self, tasks: Tasks) -> None:
+        """Answer the effects of tasks for the program too, and operations for tasks."""
+        self._at_once = {**tasks.at_once, **self._at_once}
+        for kind in tasks.kinds:
+            self._later.setdefault(kind, lambda effect: self._as_event(tasks, effect))
+        tasks.operate = self._operate_for
 
-    def _as_event(self, threads: Threads, ask: Any) -> Event:
+    def _as_event(self, tasks: Tasks, effect: Any) -> Event:
         event = Event(self.kernel)
-        threads.answer(self.caller, ask, lambda answer: self.kernel.settle(event, answer))
+        tasks.answer(self.caller, effect, lambda answer: self.kernel.settle(event, answer))
         return event
 
     def run(self) -> Steps:
-        """The life of the process: turn after turn until the program is over."""
+        """Take turn after turn until the program ends or its process is killed."""
         program = self.node.program
-        memory = program.first_memory
+        state = program.initial_state
         failures = 0
         while True:
             self._count_step()
-            coroutine: Any = program.turn(ZOOKEEPER, program.me, memory)
+            coroutine: Any = program.turn(ZOOKEEPER, program.me, state)
             started_us = self.kernel.now_us
             try:
                 outcome = yield from self._turn(coroutine)
             except ZooKeeperError as error:
-                self._write("turn fails", {"error": str(error)})
+                self._write(EventKind.TURN_FAILED, {"error": str(error)})
                 failures = failures + 1 if self.kernel.now_us == started_us else 0
                 if failures > MOST_FAILURES_AT_ONCE:
                     why = f"failed {failures} times at one moment, last with: {error}"
@@ -124,46 +131,49 @@ class Driver:
             if isinstance(outcome, Ended):
                 self._end(outcome)
                 return
-            memory = outcome
+            state = outcome
 
     def _turn(self, coroutine: Any) -> Steps:
-        """Take one turn; its outcome, or KILLED."""
+        """Take one turn; return its outcome, or KILLED."""
         node = self.node
         at_once, later = self._at_once, self._later
         answer: Any = None
         while True:
             try:
-                ask = coroutine.send(answer)
+                effect = coroutine.send(answer)
             except StopIteration as done:
                 return done.value
-            kind = type(ask)
+            kind = type(effect)
             self._count_step()
             if kind in at_once:
-                answer = at_once[kind](ask)
+                answer = at_once[kind](effect)
                 continue
-            if self.before is not None and isinstance(ask, REQUESTS):
-                for purpose in _purposes(ask):
+            if self.before is not None and isinstance(effect, REQUESTS):
+                # A fault that strikes here may pause or kill this very process.
+                for purpose in _purposes(effect):
                     self.before(purpose)
                 yield from self._stand_still()
                 if not node.is_alive:
                     return KILLED
-            event = later[kind](ask) if kind in later else self._operate(ask)
+            event = later[kind](effect) if kind in later else self._operate(effect)
             answer = None if event is None else (yield event)
             if node.is_paused or not node.is_alive:
                 yield from self._stand_still()
                 if not node.is_alive:
                     return KILLED
-            if kind is NextNote:
+            if kind is NextEvent:
+                # Taken only now: a pause may have lain between the wake-up and this point,
+                # and a new session may have emptied the inbox meanwhile.
                 answer = self._take()
 
     def _count_step(self) -> None:
-        """Find out whether the program goes on and on while no time passes."""
+        """Raise ProgramLoops if the program continues without end at one moment."""
         self._steps += 1
         if self._steps < MOST_STEPS_AT_ONCE:
             return
         if self._seen_us == self.kernel.now_us:
-            said = f"has gone on for {MOST_STEPS_AT_ONCE:,} steps at one moment"
-            raise ProgramLoops(self.node.name, said)
+            reason = f"has gone on for {MOST_STEPS_AT_ONCE:,} steps at one moment"
+            raise ProgramLoops(self.node.name, reason)
         self._steps, self._seen_us = 0, self.kernel.now_us
 
     def _stand_still(self) -> Steps:
@@ -173,76 +183,76 @@ class Driver:
 
     # --- ZooKeeper ---------------------------------------------------------------------
 
-    def _operate(self, ask: Any) -> Event:
+    def _operate(self, effect: Any) -> Event:
         """Send an operation; the event that its answer has come."""
-        if not isinstance(ask, REQUESTS):
-            raise NotAnAsk(self.node.name, ask)
-        if self._is_idle and ask.purpose not in QUIET_PURPOSES:
+        if not isinstance(effect, REQUESTS):
+            raise NotAnEffect(self.node.name, effect)
+        if self._is_idle and effect.purpose not in QUIET_PURPOSES:
             self._is_idle = False
-            self._write("wakes")
+            self._write(EventKind.WOKEN)
         client = self.node.client
         assert client is not None, "a process that asks ZooKeeper has a client"
-        described = described_operation(ask)
-        self._write("asks", described)
+        described = described_operation(effect)
+        self._write(EventKind.REQUEST, described)
         event = Event(self.kernel)
         known = len(self.node.inbox)
 
         def answered(answer: Any, zxid: int) -> None:
             if self.node.inbox:
-                self.node.inbox = without_older_notes(self.node.inbox, ask, answer, known)
-            self._note_answer(ask, described["op"], answer, zxid)
+                self.node.inbox = without_superseded(self.node.inbox, effect, answer, known)
+            self._note_answer(effect, described["op"], answer, zxid)
             self.kernel.settle(event, answer)
 
-        client.request(ask, answered)
+        client.request(effect, answered)
         return event
 
     def _operate_for(
-        self, ask: Operation[Any] | Pipelined, reply: Callable[[Any], object]
+        self, effect: Operation[Any] | Pipelined, reply: Callable[[Any], object]
     ) -> None:
-        """Send an operation for a thread."""
-        described = described_operation(ask)
-        self._write("asks", described)
+        """Send an operation for a task."""
+        described = described_operation(effect)
+        self._write(EventKind.REQUEST, described)
 
         def answered(answer: Any, zxid: int) -> None:
-            self._note_answer(ask, described["op"], answer, zxid)
+            self._note_answer(effect, described["op"], answer, zxid)
             reply(answer)
 
-        self._client.request(ask, answered)
+        self._client.request(effect, answered)
 
     def _note_answer(
-        self, ask: Operation[Any] | Pipelined, word: str, answer: Any, zxid: int
+        self, effect: Operation[Any] | Pipelined, word: str, answer: Any, zxid: int
     ) -> None:
         node = self.node
         if not node.is_alive:
             return
-        self.kernel.operations += len(ask.operations) if type(ask) is Pipelined else 1
+        self.kernel.operations += len(effect.operations) if type(effect) is Pipelined else 1
         client = node.client
-        assert client is not None, "whoever has an answer has asked through a client"
+        assert client is not None, "a reply comes through a client"
         self.kernel.write(
             node.name,
-            "answers",
-            {"op": word, "for": ask.purpose, "answer": described_answer(answer)},
+            EventKind.RESPONSE,
+            {"op": word, "purpose": effect.purpose, "answer": described_answer(answer)},
             session=client.session,
             group=node.group,
             zxid=zxid,
         )
         if self.after is not None:
-            for purpose in _purposes(ask):
+            for purpose in _purposes(effect):
                 self.after(purpose)
 
-    def _new_session(self, ask: NewSession) -> Event:
+    def _new_session(self, effect: NewSession) -> Event:
         self._busy()
         event = Event(self.kernel)
         self._client.new_session(event.succeed)
         return event
 
-    def _connected(self, ask: Connected) -> Event:
+    def _connected(self, effect: Connected) -> Event:
         self._busy()
         event = Event(self.kernel)
         self._client.wait_connected(event.succeed)
         return event
 
-    def _close_session(self, ask: CloseSession) -> Event:
+    def _close_session(self, effect: CloseSession) -> Event:
         event = Event(self.kernel)
         self._client.close(event.succeed)
         return event
@@ -252,18 +262,18 @@ class Driver:
         assert self.node.client is not None, "a process that has sessions has a client"
         return self.node.client
 
-    # --- notes and time ----------------------------------------------------------------
+    # --- notifications and time --------------------------------------------------------
 
-    def _next_note(self, ask: NextNote) -> Event | None:
-        """Wait for a note, or for the time to be up; `_take` takes it then."""
+    def _next_event(self, effect: NextEvent) -> Event | None:
+        """Wait for a notification or the timeout; `_take` takes the notification then."""
         node = self.node
-        if ask.timeout_ms is not None and ask.timeout_ms < 0:
-            raise ValueError(f"a program cannot wait for {ask.timeout_ms} ms")
-        if node.inbox or ask.timeout_ms == 0:
+        if effect.timeout_ms is not None and effect.timeout_ms < 0:
+            raise ValueError(f"a program cannot wait for {effect.timeout_ms} ms")
+        if node.inbox or effect.timeout_ms == 0:
             return None
         if not self._is_idle:
             self._is_idle = True
-            self._write("waits")
+            self._write(EventKind.WAITING)
         event = Event(self.kernel)
 
         def ring(_: Any = None) -> None:
@@ -271,53 +281,57 @@ class Driver:
                 event.succeed()
 
         node.when_note(ring)
-        if ask.timeout_ms is not None:
-            self.kernel.after(ask.timeout_ms * 1000, ring, None)
+        if effect.timeout_ms is not None:
+            self.kernel.after(effect.timeout_ms * 1000, ring, None)
         return event
 
     def _take(self) -> Any:
         self.node.when_note(None)
         if not self.node.inbox:
             return None
-        note = self.node.inbox.popleft()
-        if not is_quiet(note):
+        notification = self.node.inbox.popleft()
+        if not is_quiet(notification):
             self._busy()
-        return note
+        return notification
 
     def _busy(self) -> None:
         if self._is_idle:
             self._is_idle = False
-            self._write("wakes")
+            self._write(EventKind.WOKEN)
 
-    def _sleep(self, ask: Sleep) -> Event:
-        if ask.duration_ms < 0:
-            raise ValueError(f"a program cannot sleep for {ask.duration_ms} ms")
+    def _sleep(self, effect: Sleep) -> Event:
+        if effect.duration_ms < 0:
+            raise ValueError(f"a program cannot sleep for {effect.duration_ms} ms")
         self._busy()
-        self._write("sleeps", {"ms": ask.duration_ms})
+        self._write(EventKind.SLEEPING, {"ms": effect.duration_ms})
         event = Event(self.kernel)
-        self.kernel.after(ask.duration_ms * 1000, event.succeed, None)
+        self.kernel.after(effect.duration_ms * 1000, event.succeed, None)
         return event
 
     # --- fetching ----------------------------------------------------------------------
 
-    def _fetch_exactly(self, ask: FetchExactly) -> Event | None:
+    def _fetch_exactly(self, effect: FetchExactly) -> Event | None:
         if self.fetcher is None:
             return None
-        quiet = self.fetcher.fetch_exactly(ask.fetches)
+        quiet = self.fetcher.fetch_exactly(effect.fetches)
         if quiet is not None:
             self._busy()
         return quiet
 
-    def _forget(self, ask: Forget) -> None:
+    def _forget(self, effect: Forget) -> None:
         if self.fetcher is not None:
-            self.fetcher.forget(ask.partitions)
+            self.fetcher.forget(effect.partitions)
 
     # --- the trace ---------------------------------------------------------------------
 
-    def _tell(self, ask: Tell) -> None:
+    def _emit(self, effect: Emit) -> None:
         self._busy()
         self.kernel.write(
-            self.node.name, ask.kind, dict(ask.detail), group=self.node.group, topic=ask.topic
+            self.node.name,
+            effect.kind,
+            dict(effect.detail),
+            group=self.node.group,
+            topic=effect.topic,
         )
 
     def _write(self, kind: str, detail: Mapping[str, Any] = NOTHING) -> None:
@@ -331,13 +345,13 @@ class Driver:
         )
 
     def _end(self, ended: Ended) -> None:
-        self._write("ends", {"why": ended.reason, "failed": ended.failed})
+        self._write(EventKind.ENDED, {"why": ended.reason, "failed": ended.failed})
         if self.on_end is not None:
             self.on_end(ended)
 
 
-def _purposes(ask: Operation[Any] | Pipelined) -> tuple[str, ...]:
-    return ask.purposes if isinstance(ask, Pipelined) else (ask.purpose,)
+def _purposes(effect: Operation[Any] | Pipelined) -> tuple[str, ...]:
+    return effect.purposes if isinstance(effect, Pipelined) else (effect.purpose,)
 
 
 class _Killed:

@@ -7,15 +7,16 @@ from collections.abc import Callable
 
 from simpy.events import Event
 
-from model.answers import Fired, Note, SessionNote
-from model.faults import Effect
-from model.program import Program
-from sim.client import Client
-from sim.ensemble import Ensemble
-from sim.kernel import EPOCH_US, Kernel
+from watchkeeper.model.actor.events import Fired, Notification, SessionEvent
+from watchkeeper.model.actor.program import Program
+from watchkeeper.model.plan.faults import FaultEffect
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.sim.engine.kernel import EPOCH_US, Kernel
+from watchkeeper.sim.zookeeper.client import Client
+from watchkeeper.sim.zookeeper.ensemble import Ensemble
 
 LOOKS_FIRST_PERCENT = 25
-"""How often the client's thread, not the program's, is the first to run after a pause."""
+"""How often, after a pause, the client reads its socket before the program runs."""
 
 
 class Node:
@@ -32,8 +33,8 @@ class Node:
         """Paused, or just awake and not yet aware of what has arrived meanwhile."""
         self.is_alive = False
         self.skew_us = 0
-        self._skewed: Effect | None = None
-        self.inbox: deque[Note] = deque()
+        self._skewed: FaultEffect | None = None
+        self.inbox: deque[Notification] = deque()
         self._waiter: Callable[[], None] | None = None
         self._resumed: Event | None = None
         self._on_awake: list[Callable[[], None]] = []
@@ -49,36 +50,37 @@ class Node:
 
     # --- the inbox ---------------------------------------------------------------------
 
-    def deliver(self, note: Note) -> None:
-        """Put a note into the inbox and wake the program if it waits for one."""
-        self.inbox.append(note)
-        if isinstance(note, Fired):
-            detail = {"what": note.what.value, "path": note.path}
-        elif isinstance(note, SessionNote):
-            detail = {"what": note.value}
+    def deliver(self, notification: Notification) -> None:
+        """Put a notification into the inbox and wake the program if it waits for one."""
+        self.inbox.append(notification)
+        if isinstance(notification, Fired):
+            detail = {"what": notification.what.value, "path": notification.path}
+        elif isinstance(notification, SessionEvent):
+            detail = {"what": notification.value}
         else:
-            detail = {"what": note.order.value, "topic": note.topic}
-        self.kernel.write(self.name, "hears", detail, group=self.group)
+            detail = {"what": notification.kind.value, "topic": notification.topic}
+        self.kernel.write(self.name, EventKind.NOTIFIED, detail, group=self.group)
         if self._waiter is not None:
             waiter, self._waiter = self._waiter, None
             waiter()
 
     def empty_inbox(self) -> None:
-        """A new session begins: the notes of the old one never arrive.
-
-        What an operator has asked of the process stays.
-        """
-        kept = [note for note in self.inbox if not isinstance(note, Fired | SessionNote)]
+        """Drop the notifications of an old session; orders of the operator stay."""
+        kept = [
+            notification
+            for notification in self.inbox
+            if not isinstance(notification, Fired | SessionEvent)
+        ]
         self.inbox = deque(kept)
 
     def when_note(self, call: Callable[[], None] | None) -> None:
-        """Call this when the next note comes; None calls it off."""
+        """Call this when the next notification comes; None cancels the call."""
         self._waiter = call
 
-    # --- standing still ----------------------------------------------------------------
+    # --- pauses ------------------------------------------------------------------------
 
     def pause(self) -> None:
-        """Stand still: nothing runs, and what arrives waits in the socket."""
+        """Pause: nothing runs, and what arrives waits in the socket."""
         if self.client is not None:
             self.client.pulse.wake()
         self.is_paused = True
@@ -86,7 +88,7 @@ class Node:
         self._wakings += 1
 
     def resume(self) -> None:
-        """Go on. Mostly the program runs before the client has looked at its socket."""
+        """Resume. Usually the program runs before the client has read its socket."""
         self.is_paused = False
         chance = self.kernel.streams(f"wake/{self.name}")
         if chance.chance(LOOKS_FIRST_PERCENT):
@@ -125,7 +127,7 @@ class Node:
             self._skewed.add("clock readings")
         return (self.skew_us + EPOCH_US + self.kernel.now_us) // 1000
 
-    def skewed_by(self, by_us: int, effect: Effect) -> None:
+    def skewed_by(self, by_us: int, effect: FaultEffect) -> None:
         """From now on the clock is wrong by so much."""
         self.skew_us = by_us
         self._skewed = effect

@@ -1,4 +1,4 @@
-"""A queue between the threads of one process: bounded, and nobody in the line is overtaken."""
+"""A queue between the tasks of one process: bounded, and first come, first served."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from sim.kernel import Kernel
+from watchkeeper.sim.engine.kernel import Kernel
 
 Reply = Callable[[Any], object]
 
 
 class _Waiting:
-    """Somebody who waits in line."""
+    """A task that waits for room, or for an item."""
 
     __slots__ = ("is_over", "item", "reply", "size")
 
@@ -59,8 +59,8 @@ class Queue:
         self._give_up(waiting, timeout_ms, None)
 
     def drain(self) -> tuple[Any, ...]:
-        """Take all there is; whoever waits for room gets it then."""
-        items = tuple(one.item for one in self._held)
+        """Take all items; tasks that wait for room then get it."""
+        items = tuple(held.item for held in self._held)
         self._held.clear()
         self._size = 0
         self._let_in()
@@ -82,7 +82,7 @@ class Queue:
             self._kernel.after(timeout_ms * 1000, late, None)
 
     def _let_in(self) -> None:
-        """Let in whoever is first in the line, as long as there is room."""
+        """Let waiting items in, in order, as long as there is room."""
         while self._putters:
             first = self._putters[0]
             if not first.is_over:
@@ -105,5 +105,5 @@ class Queue:
                 self._answer(first, held.item)
 
     def _answer(self, waiting: _Waiting, answer: Any) -> None:
-        """Answer at this moment, but after whoever is at work now."""
+        """Answer at this moment, but after the task that runs now."""
         self._kernel.at(self._kernel.now_us, waiting.reply, answer)

@@ -1,13 +1,13 @@
 """Requests to simulated brokers: connections that are made, kept and broken, as TCP does it.
 
-A connection belongs to the thread that calls. What is sent over it arrives in order; while
+A connection belongs to the task that calls. What is sent over it arrives in order; while
 the link is cut it is held up, and arrives when the link heals. A broker's process that ends
 has its connections reset by its kernel. A host that is lost resets nothing: what is sent to
 it vanishes, until a host is there again which knows nothing of the connection and resets it.
 
 A produce request of 0.7 has no response: it is answered as soon as the connection has taken
 it. So one that was sent to a broker that has just died is lost without a word. A connection
-takes no more than a socket's buffer of what its broker has not read.
+takes no more of what its broker has not read than the buffers on both sides hold.
 """
 
 from __future__ import annotations
@@ -16,17 +16,28 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from model.calls import Call, CallError, CallFailure, Disconnected, TimedOut, Unreachable
-from model.log.requests import RESPONSES
-from model.log.wire import size_on_wire
-from sim.kernel import Kernel, Network, Wire
-from sim.machine import Caller
-from sim.node import Node
+from watchkeeper.model.actor.rpc import (
+    Call,
+    CallError,
+    CallFailure,
+    Disconnected,
+    TimedOut,
+    Unreachable,
+)
+from watchkeeper.model.log.format.frames import size_on_wire
+from watchkeeper.model.log.format.requests import RESPONSES
+from watchkeeper.sim.disk.host_costs import Caller
+from watchkeeper.sim.engine.kernel import Kernel
+from watchkeeper.sim.process.process import Node
+from watchkeeper.sim.zookeeper.network import Network, Wire
 
 Reply = Callable[[Any], object]
 CONNECT_WITHIN_MS = 5_000
 """`connect.timeout.ms` as it is shipped."""
-SOCKET_BUFFER_BYTES = 128 << 10
+SEND_BUFFER_BYTES = 100 << 10
+"""Of a connection whose client sets no other."""
+RECEIVE_BUFFER_BYTES = 28 << 10
+"""What a broker's side of a connection holds of what the broker has not read."""
 
 
 class Port(Protocol):
@@ -51,7 +62,7 @@ class _Pending:
         self.is_over = False
 
     def answer(self, answer: Any) -> None:
-        """Answer at this moment, but after whoever is at work now; only once."""
+        """Answer once, at this moment, but after the task that runs now."""
         if not self.is_over:
             self.is_over = True
             self._kernel.at(self._kernel.now_us, self._reply, answer)
@@ -60,7 +71,15 @@ class _Pending:
 class Link:
     """A connection, from its caller to a broker's process."""
 
-    def __init__(self, network: Network, client: str, address: str, port: Port) -> None:
+    def __init__(
+        self,
+        network: Network,
+        client: str,
+        address: str,
+        port: Port,
+        *,
+        send_buffer_bytes: int | None = None,
+    ) -> None:
         self.client = client
         self.address = address
         self.port: Port | None = port
@@ -74,6 +93,7 @@ class Link:
         self._down = Wire(network, port.node, client)
         self._pending: deque[_Pending] = deque()
         self._unread_bytes = 0
+        self._holds_bytes = RECEIVE_BUFFER_BYTES + (send_buffer_bytes or SEND_BUFFER_BYTES)
         self._waiting: deque[tuple[Any, int, _Pending]] = deque()
         """What the connection could not take yet."""
 
@@ -87,7 +107,7 @@ class Link:
     def _take(self) -> None:
         while self._waiting and self.is_open:
             request, size, pending = self._waiting[0]
-            if self._unread_bytes and self._unread_bytes + size > SOCKET_BUFFER_BYTES:
+            if self._unread_bytes and self._unread_bytes + size > self._holds_bytes:
                 return
             self._waiting.popleft()
             self._unread_bytes += size
@@ -98,7 +118,7 @@ class Link:
                 pending.answer(None)
 
     def end(self, kind: type[CallError]) -> None:
-        """It is over, as far as the caller is concerned; whoever waits is told."""
+        """End it for the caller: every pending request fails."""
         self.is_open = False
         waiting = [*self._pending, *(pending for _, _, pending in self._waiting)]
         self._pending.clear()
@@ -146,7 +166,7 @@ class Link:
             self._pending.popleft().answer(response)
 
     def reset(self) -> None:
-        """Tell the caller that nobody is at the other end any more."""
+        """Reset the connection: the process at the other end is gone."""
         self.port = None
         self.inbox.clear()
         self._down.send(self._was_reset, None)
@@ -166,7 +186,7 @@ class Calls:
         self._behind: dict[str, dict[str, None]] = {}
         """Address of a balancer -> those to which it deals out connections, in turn."""
         self._lost: dict[str, None] = {}
-        """Addresses of hosts that are gone: nobody there says so."""
+        """Addresses of lost hosts: no packet comes back from there."""
         self._links: dict[tuple[Caller, str], Link] = {}
 
     # --- who listens -------------------------------------------------------------------
@@ -176,13 +196,13 @@ class Calls:
         self._behind.setdefault(balancer, {})[address] = None
 
     def _dealt(self, address: str) -> str:
-        """Where a connection to an address goes: a balancer takes whoever listens, in turn."""
+        """Where a connection to an address goes: a balancer takes the next that listens."""
         behind = self._behind.get(address, {})
-        for one in list(behind):
-            del behind[one]
-            behind[one] = None
-            if one in self._ports:
-                return one
+        for port in list(behind):
+            del behind[port]
+            behind[port] = None
+            if port in self._ports:
+                return port
         return address
 
     def listen(self, address: str, port: Port) -> None:
@@ -192,7 +212,7 @@ class Calls:
         self._ports[address] = port
 
     def close(self, address: str, *, is_host_lost: bool) -> None:
-        """Nobody listens any more."""
+        """Let no process listen here any more."""
         self._ports.pop(address, None)
         if is_host_lost:
             self._lost[address] = None
@@ -209,45 +229,49 @@ class Calls:
 
     # --- calling -----------------------------------------------------------------------
 
-    def call(self, node: Node, caller: Caller, ask: Call, reply: Reply) -> None:
+    def call(self, node: Node, caller: Caller, effect: Call, reply: Reply) -> None:
         """Send a request, over the connection there is or over a new one."""
         pending = _Pending(self.kernel, reply)
-        link = self._links.get((caller, ask.address))
+        link = self._links.get((caller, effect.address))
         if link is not None and link.is_open:
-            self._send(link, ask, pending)
+            self._send(link, effect, pending)
         else:
-            self._connect(node, caller, ask, pending)
+            self._connect(node, caller, effect, pending)
 
-    def _send(self, link: Link, ask: Call, pending: _Pending) -> None:
-        link.send(ask.request, pending)
+    def _send(self, link: Link, effect: Call, pending: _Pending) -> None:
+        link.send(effect.request, pending)
         if not pending.is_over:
-            self.kernel.after(ask.timeout_ms * 1000, link.give_up, pending)
+            self.kernel.after(effect.timeout_ms * 1000, link.give_up, pending)
 
-    def _connect(self, node: Node, caller: Caller, ask: Call, pending: _Pending) -> None:
-        """One way there and one back; nobody answers from a host that cannot be reached."""
-        address = self._dealt(ask.address)
+    def _connect(self, node: Node, caller: Caller, effect: Call, pending: _Pending) -> None:
+        """Connect in one round trip; no answer comes from a host that cannot be reached."""
+        address = self._dealt(effect.address)
         port = self._ports.get(address)
         hidden = port is not None and self.network.stops_fetch(node.name, port.node)
         if hidden or (port is None and address in self._lost):
-            patience_ms = min(CONNECT_WITHIN_MS, ask.timeout_ms)
-            self.kernel.after(patience_ms * 1000, self._refuse, (ask, pending))
+            patience_ms = min(CONNECT_WITHIN_MS, effect.timeout_ms)
+            self.kernel.after(patience_ms * 1000, self._refuse, (effect, pending))
             return
         there_and_back = self.network.hop_us() + self.network.hop_us()
-        self.kernel.after(there_and_back, self._connected, (node, caller, ask, address, pending))
+        self.kernel.after(
+            there_and_back, self._connected, (node, caller, effect, address, pending)
+        )
 
     def _connected(self, made: tuple[Node, Caller, Call, str, _Pending]) -> None:
-        node, caller, ask, address, pending = made
+        node, caller, effect, address, pending = made
         port = self._ports.get(address)
         if port is None:
-            self._refuse((ask, pending))
+            self._refuse((effect, pending))
             return
-        link = Link(self.network, node.name, address, port)
-        self._links[caller, ask.address] = link
-        self._send(link, ask, pending)
+        link = Link(
+            self.network, node.name, address, port, send_buffer_bytes=effect.send_buffer_bytes
+        )
+        self._links[caller, effect.address] = link
+        self._send(link, effect, pending)
 
     def _refuse(self, refused: tuple[Call, _Pending]) -> None:
-        ask, pending = refused
-        pending.answer(CallFailure(Unreachable, ask.address))
+        effect, pending = refused
+        pending.answer(CallFailure(Unreachable, effect.address))
 
     # --- hanging up --------------------------------------------------------------------
 
@@ -258,7 +282,7 @@ class Calls:
             link.hang_up()
 
     def hang_up_all(self, caller: Caller) -> None:
-        """Close every connection of a thread that is over."""
-        for one, address in list(self._links):
-            if one is caller:
-                self.hang_up(one, address)
+        """Close every connection of a task that is over."""
+        for peer, address in list(self._links):
+            if peer is caller:
+                self.hang_up(peer, address)

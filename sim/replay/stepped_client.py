@@ -1,91 +1,93 @@
-"""A ZooKeeper client that is held back: it hears, and finds out, when it is told to."""
+"""A ZooKeeper client that holds back events and broken connections until their replay step."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from model.answers import Fired
-from sim.client import Client
-from sim.connection import Connection
+from watchkeeper.model.actor.events import Fired
+from watchkeeper.sim.zookeeper.client import Client
+from watchkeeper.sim.zookeeper.connection import Connection
 
 NEVER_US = 1 << 60
 
 
-class HeldClient(Client):
-    """A client whose events, and whose connection's end, wait until they are asked for."""
+class SteppedClient(Client):
+    """A client that withholds events, and the end of its connection, until a step comes."""
 
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self.is_free = False
+        """Whether it was released and behaves as any other client."""
         self.withheld: list[tuple[Connection, Fired, int]] = []
-        self.hung_up: Connection | None = None
-        """The connection that the server has closed, which is not known yet."""
-        self.is_deaf = False
-        """Whether its session is dead, so that what is still sent to it is lost."""
+        """The events that arrived and that no step has delivered yet, oldest first."""
+        self.closed: Connection | None = None
+        """The connection that the server has closed and that no step has reported yet."""
+        self.ignores_events = False
+        """Whether its session is dead, so that events still sent to it are lost."""
 
     def hear(self, message: tuple[Connection, Fired, int]) -> None:
-        """A watch has fired: keep it back."""
+        """Withhold the event of a watch that fired."""
         if self.is_free:
             super().hear(message)
-        elif message[0] is self.connection and not self.is_deaf:
+        elif message[0] is self.connection and not self.ignores_events:
             self.withheld.append(message)
 
-    def hear_first(self) -> Fired | None:
-        """Let the oldest event that was kept back be heard."""
+    def deliver_first(self) -> Fired | None:
+        """Deliver and return the oldest withheld event; None if there is none."""
         if not self.withheld:
             return None
         message = self.withheld.pop(0)
         super().hear(message)
         return message[1]
 
-    def hear_all(self) -> None:
-        """Let everything be heard."""
-        while self.hear_first() is not None:
+    def deliver_all(self) -> None:
+        """Deliver every withheld event."""
+        while self.deliver_first() is not None:
             pass
 
     def closed_by_server(self, connection: Connection) -> None:
-        """The server has hung up: keep that back."""
+        """Withhold that the server closed the connection."""
         if self.state != "connected" or self.is_free:
             super().closed_by_server(connection)
         elif connection is self.connection:
-            self.hung_up = connection
+            self.closed = connection
 
     def established(self, message: tuple[Connection, int, int]) -> None:
-        """A server has given us a session, or our session back."""
-        self.is_deaf = False
+        """A server has opened the session, or accepted it again."""
+        self.ignores_events = False
         super().established(message)
 
     def lose(self, why: str) -> None:
-        """The connection is gone, with whatever was kept back; no other is made for now."""
+        """Lose the connection with all withheld events; a later step reconnects."""
         if self.state == "connected" and not self.is_free:
             self.withheld.clear()
-            self.hung_up = None
+            self.closed = None
             self.blocked_until_us = NEVER_US
         super().lose(why)
 
     def break_off(self) -> None:
-        """The connection breaks."""
+        """Break the connection at both ends."""
         if self.connection is not None:
             self.connection.server.disconnect(self.connection)
             self.lose("disconnected")
 
-    def come_back(self) -> None:
-        """Connect again, or find out that there is nothing to come back to."""
+    def reconnect(self) -> None:
+        """Connect again, or learn that the session is dead."""
         self.blocked_until_us = 0
         if self.state == "connecting":
             self._connect_soon(0)
 
-    def be_told_expired(self) -> None:
-        """A server says on the open connection that the session is dead."""
-        self.hear_all()
-        connection, self.hung_up = self.connection, None
+    def expire(self) -> None:
+        """Receive the notice, on the open connection, that the session is dead."""
+        self.deliver_all()
+        connection, self.closed = self.connection, None
         if connection is not None:
             self.told_expired(connection)
 
-    def let_go(self) -> None:
-        """From now on, hear everything when it comes."""
+    def release(self) -> None:
+        """Deliver everything withheld, and from now on each event as it arrives."""
         self.is_free = True
-        self.hear_all()
-        if self.hung_up is not None:
-            super().closed_by_server(self.hung_up)
-        self.come_back()
+        self.deliver_all()
+        if self.closed is not None:
+            super().closed_by_server(self.closed)
+        self.reconnect()

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from heapq import heappop, heappush
 
-from sim.disk import Counts, Undo
-from sim.pagecache import PAGE_BYTES
-from sim.ranges import Interval
+from watchkeeper.model.delivery.interval_set import Interval
+from watchkeeper.sim.disk.disk import Counts, Undo
+from watchkeeper.sim.storage.pagecache import PAGE_BYTES
 
 REGION_BYTES = 8 << 20
 JOURNAL_BYTES = 128 << 20
@@ -78,7 +78,7 @@ class Volume:
         return min(size_bytes, room.size_bytes)
 
     def restore(self, room: Room, size_bytes: int) -> None:
-        """Give a file that is back the room that it had, whoever has it now."""
+        """Give a file that is back the room that it had, even if another file has it now."""
         if size_bytes > room.size_bytes:
             self._give(room, rounded(size_bytes) - room.size_bytes)
 
@@ -105,7 +105,7 @@ class Volume:
         return self._next - REGION_BYTES
 
     def fill_up(self, effect: Counts, *, left_bytes: int = 0) -> Undo:
-        """Let somebody else take all the room but so much."""
+        """Take all the room but so much, as other data would."""
         entry = (self.used_bytes + left_bytes, effect)
         self._full.append(entry)
         return lambda: self._full.remove(entry)

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sim.files import FileNode
-from sim.filesystem import FileSystem
-from sim.pagecache import PAGE_BYTES
-from sim.readahead import Readahead
-from sim.streams import Stream
+from watchkeeper.sim.engine.random_streams import Stream
+from watchkeeper.sim.storage.files import FileNode
+from watchkeeper.sim.storage.filesystem import FileSystem
+from watchkeeper.sim.storage.pagecache import PAGE_BYTES
+from watchkeeper.sim.storage.readahead import Readahead
 
 LENGTH_AHEAD_PERCENT = 25
 """How often the length of a file is ahead of its data."""
@@ -61,13 +61,13 @@ def lose_power(system: FileSystem) -> tuple[Lost, ...]:
 
 def survive(file: FileNode, chance: Stream) -> int:
     """Let a file be what is on the disk of it; how much of that reads as zeros."""
-    assert not file.durable.gaps(0, file.flushed_bytes), "what was flushed is on the disk"
+    assert not file.durable.missing(0, file.flushed_bytes), "what was flushed is on the disk"
     size = file.size_bytes
     length = min(file.durable.end, size)
     if length < size and chance.chance(LENGTH_AHEAD_PERCENT):
         length = chance.between(length + 1, size)
     file.cut(length)
-    gaps = file.durable.gaps(0, length)
+    gaps = file.durable.missing(0, length)
     for begin, end in gaps:
         file.blank(begin, end)
     file.durable.add(0, length)

@@ -1,21 +1,21 @@
 """What a file holds, byte for byte, or as series of messages of which only the sizes matter.
 
 Blocks of zeros, which a crash may leave, are a piece of a message that is too long to ever be
-whole. Whoever looks for whole entries finds none in it, as in a file of zeros.
+whole. A reader of whole entries finds none in it, as in a file of zeros.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 
-from model.log.contents import Contents, Piece, Series
+from watchkeeper.model.log.format.contents import Contents, Series, SeriesRange, Wrapper
 
 ZEROS = Series("", 0, 1, 1 << 60)
 
 
-def zeros(size_bytes: int) -> tuple[Piece, ...]:
+def zeros(size_bytes: int) -> tuple[SeriesRange, ...]:
     """So many bytes of zeros, among series."""
-    return (Piece(ZEROS, 0, size_bytes),) if size_bytes else ()
+    return (SeriesRange(ZEROS, 0, size_bytes),) if size_bytes else ()
 
 
 def first_bytes(contents: Contents, size_bytes: int) -> Contents:
@@ -64,7 +64,7 @@ class Pieces:
     __slots__ = ("_ends", "_pieces")
 
     def __init__(self) -> None:
-        self._pieces: list[Piece] = []
+        self._pieces: list[SeriesRange] = []
         self._ends: list[int] = []
         """Where in the file each piece ends."""
 
@@ -77,14 +77,14 @@ class Pieces:
         """Put something at the end."""
         assert not isinstance(contents, bytes), "a file holds real bytes or series, not both"
         pieces, ends = self._pieces, self._ends
-        for piece in contents:
-            size = piece.end - piece.begin
-            joined = _joined(pieces[-1], piece) if size and pieces else None
+        for part in contents:
+            size = part.end - part.begin
+            joined = _joined(pieces[-1], part) if size and pieces else None
             if joined is not None:
                 pieces[-1] = joined
                 ends[-1] += size
             elif size:
-                pieces.append(piece)
+                pieces.append(part)
                 ends.append(ends[-1] + size if ends else size)
 
     def read(self, at: int, size_bytes: int) -> Contents:
@@ -93,10 +93,10 @@ class Pieces:
         found = []
         number = bisect_right(self._ends, at)
         while at < until:
-            piece, end = self._pieces[number], self._ends[number]
+            part, end = self._pieces[number], self._ends[number]
             behind = end - min(end, until)
-            begin = piece.end - (end - at)
-            found.append(Piece(piece.series, begin, piece.end - behind))
+            begin = part.end - (end - at)
+            found.append(SeriesRange(part.series, begin, part.end - behind))
             at, number = end, number + 1
         return tuple(found)
 
@@ -104,9 +104,9 @@ class Pieces:
         """Forget what is behind."""
         number = bisect_left(self._ends, size_bytes)
         if number < len(self._ends):
-            piece, end = self._pieces[number], self._ends[number]
+            part, end = self._pieces[number], self._ends[number]
             del self._pieces[number:], self._ends[number:]
-            self.append((Piece(piece.series, piece.begin, piece.end - (end - size_bytes)),))
+            self.append((SeriesRange(part.series, part.begin, part.end - (end - size_bytes)),))
 
     def blank(self, begin: int, end: int) -> None:
         """Put zeros between two places."""
@@ -124,11 +124,13 @@ def holding_for(contents: Contents) -> Holding:
     return Bytes() if isinstance(contents, bytes) else Pieces()
 
 
-def _joined(left: Piece, right: Piece) -> Piece | None:
+def _joined(left: SeriesRange, right: SeriesRange) -> SeriesRange | None:
     """Both as one piece, if the second goes on where the first ends."""
     one, other = left.series, right.series
     if one == other:
-        return Piece(one, left.begin, right.end) if left.end == right.begin else None
+        return SeriesRange(one, left.begin, right.end) if left.end == right.begin else None
+    if isinstance(one, Wrapper) or isinstance(other, Wrapper):
+        return None
     if (
         one.producer != other.producer
         or one.payload_bytes != other.payload_bytes
@@ -138,4 +140,4 @@ def _joined(left: Piece, right: Piece) -> Piece | None:
     ):
         return None
     both = Series(one.producer, one.first, one.count + other.count, one.payload_bytes)
-    return Piece(both, left.begin, left.end + right.end)
+    return SeriesRange(both, left.begin, left.end + right.end)

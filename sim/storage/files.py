@@ -10,17 +10,17 @@ from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
-from model.log.contents import Contents
-from model.log.storage import NoSuchFile, StorageError
-from sim.holding import Bytes, Holding
-from sim.pagecache import CachedFile
-from sim.ranges import Ranges
-from sim.readahead import Readahead
-from sim.volume import Room
+from watchkeeper.model.delivery.interval_set import IntervalSet
+from watchkeeper.model.log.format.contents import Contents
+from watchkeeper.model.log.storage import NoSuchFile, StorageError
+from watchkeeper.sim.storage.allocator import Room
+from watchkeeper.sim.storage.file_contents import Bytes, Holding
+from watchkeeper.sim.storage.pagecache import CachedFile
+from watchkeeper.sim.storage.readahead import Readahead
 
 if TYPE_CHECKING:
-    from sim.reading import Reading
-    from sim.writeback import Writing
+    from watchkeeper.sim.storage.page_reads import Reading
+    from watchkeeper.sim.storage.writeback import Writing
 
 Undo = Callable[[], None]
 
@@ -40,7 +40,7 @@ class FileNode:
         self.readahead = Readahead(readahead_pages)
         self.room = Room()
         self.modified_ms = now_ms
-        self.durable = Ranges()
+        self.durable = IntervalSet()
         """The bytes that are on the disk."""
         self.flushed_bytes = 0
         """How long it was when it was flushed last."""

@@ -5,23 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from model.log.contents import Contents, size_of
-from model.log.storage import DiskFull
-from sim.devices import Device
-from sim.disk import Counts, Disk, Store, Undo
-from sim.files import FileNode, Tree
-from sim.holding import holding_for
-from sim.journal import Journal
-from sim.kernel import EPOCH_US, Kernel
-from sim.machine import MachineProfile
-from sim.pagecache import PAGE_BYTES, PageCache
-from sim.raid import Raid5
-from sim.reading import Reader
-from sim.volume import Volume, rounded
-from sim.writeback import WriteBack
+from watchkeeper.model.log.format.contents import Contents, size_of
+from watchkeeper.model.log.storage import DiskFull
+from watchkeeper.sim.disk.disk import Counts, Disk, Store, Undo
+from watchkeeper.sim.disk.host_costs import MachineProfile
+from watchkeeper.sim.disk.models import Device
+from watchkeeper.sim.disk.raid5 import Raid5
+from watchkeeper.sim.engine.kernel import EPOCH_US, Kernel
+from watchkeeper.sim.storage.allocator import Volume, rounded
+from watchkeeper.sim.storage.file_contents import holding_for
+from watchkeeper.sim.storage.files import FileNode, Tree
+from watchkeeper.sim.storage.journal import Journal
+from watchkeeper.sim.storage.page_reads import Reader
+from watchkeeper.sim.storage.pagecache import PAGE_BYTES, PageCache
+from watchkeeper.sim.storage.writeback import WriteBack
 
 GRAINS = 1024
-"""Into how many grains the memory is divided; see `sim.pagecache`."""
+"""Into how many grains the memory is divided; see `watchkeeper.sim.storage.pagecache`."""
 
 Step = Callable[[bool], None]
 """What goes on when something is there, or is not."""
@@ -47,11 +47,11 @@ class FileSystem:
         self.writeback = WriteBack(kernel, profile, self.cache, self.store)
         self.chance = kernel.streams(f"storage/{name}/crash")
         self.clock_ms: Callable[[], int] = self._true_ms
-        """What the host takes for the time; whoever has a wrong clock puts it here."""
+        """The clock of the host; a wrong clock is set here."""
         self.unflushed_bytes = 0
         """What was appended to files and is not flushed: the end of the host may take it."""
         self.most_unflushed_bytes = 0
-        """The most that this was, since somebody has looked."""
+        """The most that this was since the last sample."""
         self._cutting: list[Counts] = []
 
     def empty_memory(self) -> PageCache:
@@ -211,8 +211,8 @@ class FileSystem:
             undoes.append(self.writeback.forget_failures(effect))
 
         def undo() -> None:
-            for one in undoes:
-                one()
+            for step in undoes:
+                step()
 
         return undo
 
@@ -221,6 +221,6 @@ class FileSystem:
         return self.store.tear(effect)
 
     def cut_writes(self, effect: Counts) -> Undo:
-        """Let appends write less than they are asked to."""
+        """Let appends write less than they should."""
         self._cutting.append(effect)
         return lambda: self._cutting.remove(effect)

@@ -1,16 +1,16 @@
-"""What programs of experiments ask of their host, beside what a log asks of its storage."""
+"""The effects of experiments on their host, beside those of a log on its storage."""
 
 from __future__ import annotations
 
 from collections import deque
 from typing import Any
 
-from model.log.contents import Contents
-from model.log.storage import StorageAsk
-from model.operations import Ask
+from watchkeeper.model.actor.operations import Effect
+from watchkeeper.model.log.format.contents import Contents
+from watchkeeper.model.log.storage import StorageEffect
 
 
-class Overwrite(StorageAsk[None], frozen=True):
+class Overwrite(StorageEffect[None], frozen=True):
     """Write somewhere in a file; no log does that."""
 
     path: str
@@ -18,32 +18,32 @@ class Overwrite(StorageAsk[None], frozen=True):
     size_bytes: int
 
 
-class Compute(Ask[None], frozen=True):
+class Compute(Effect[None], frozen=True):
     """Keep a core busy."""
 
     cost_ns: int
 
 
-class Idle(Ask[None], frozen=True):
+class Idle(Effect[None], frozen=True):
     """Do nothing for a while."""
 
     duration_us: int
 
 
-class Receive(Ask[None], frozen=True):
+class Receive(Effect[None], frozen=True):
     """Take so many bytes from the network into the program's memory, as they arrive."""
 
     size_bytes: int
 
 
-class Transmit(Ask[Any], frozen=True):
+class Transmit(Effect[Any], frozen=True):
     """Write something from the program's own memory to a connection."""
 
     contents: Contents
     to: Any
 
 
-class Delivered(Ask[None], frozen=True):
+class Delivered(Effect[None], frozen=True):
     """Wait until the other side of a connection has all that was sent."""
 
     by: Any
@@ -57,13 +57,13 @@ class Lock:
         self.waiting: deque[Any] = deque()
 
 
-class TakeLock(Ask[None], frozen=True):
-    """Have a lock, when whoever has it gives it back."""
+class TakeLock(Effect[None], frozen=True):
+    """Have a lock, when its holder gives it back."""
 
     lock: Any
 
 
-class GiveLock(Ask[None], frozen=True):
+class GiveLock(Effect[None], frozen=True):
     """Give a lock back."""
 
     lock: Any

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from sim.disk import Store
-from sim.elevator import Done
-from sim.files import Tree
-from sim.ranges import Ranges
-from sim.volume import JOURNAL_BYTES
+from watchkeeper.model.delivery.interval_set import IntervalSet
+from watchkeeper.sim.disk.disk import Store
+from watchkeeper.sim.disk.scheduler import Done
+from watchkeeper.sim.storage.allocator import JOURNAL_BYTES
+from watchkeeper.sim.storage.files import Tree
 
 
 class Journal:
@@ -22,11 +22,11 @@ class Journal:
         self._waiting: list[Done] = []
         self._changes = 0
         """How many changes are in the commit that is under way."""
-        self._written = Ranges()
+        self._written = IntervalSet()
         self._is_committing = False
 
     def commit(self, done: Done) -> None:
-        """Make all changes last; whoever comes while a commit is under way is in the next."""
+        """Make all changes last; a change that comes during a commit is in the next one."""
         self._waiting.append(done)
         if not self._is_committing:
             self._begin()

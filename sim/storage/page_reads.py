@@ -1,15 +1,15 @@
 """Reading pages from the disk: what is missing, what comes with it, and who waits for what.
 
-A page that is on its way is not asked for again: whoever needs it waits for the same request.
+A page that is on its way is not requested again: a second reader waits for the same request.
 """
 
 from __future__ import annotations
 
-from sim.disk import Store, Together
-from sim.elevator import Done
-from sim.files import FileNode
-from sim.pagecache import PAGE_BYTES, PageCache, pages_of
-from sim.ranges import Interval, Ranges
+from watchkeeper.model.delivery.interval_set import Interval, IntervalSet
+from watchkeeper.sim.disk.disk import Store, Together
+from watchkeeper.sim.disk.scheduler import Done
+from watchkeeper.sim.storage.files import FileNode
+from watchkeeper.sim.storage.pagecache import PAGE_BYTES, PageCache, pages_of
 
 
 class Reading:
@@ -35,9 +35,9 @@ class Reader:
         self.miss_bytes = 0
         """What was wanted and was not."""
         self.shared_bytes = 0
-        """What of that was on its way already, for somebody else or ahead."""
+        """What of that was on its way already, for another reader or ahead."""
         self.device_bytes = 0
-        """What was asked of the disk, ahead of time too."""
+        """The pages requested of the disk, also ahead of time."""
 
     def want(
         self, file: FileNode, at: int, size_bytes: int, done: Done, *, is_for_write: bool = False
@@ -87,11 +87,11 @@ class Reader:
                 self._fetch(file, left, right)
 
     def _fetch(self, file: FileNode, begin: int, end: int) -> None:
-        """Ask the disk for pages that nobody has asked for yet."""
-        asked = Ranges()
+        """Ask the disk for pages that are not requested yet."""
+        asked = IntervalSet()
         for reading in file.readings:
             asked.add(reading.begin, reading.end)
-        for left, right in asked.gaps(begin, end):
+        for left, right in asked.missing(begin, end):
             reading = Reading(file, left, right)
             file.readings.append(reading)
             spans = file.room.spans(left * PAGE_BYTES, right * PAGE_BYTES)

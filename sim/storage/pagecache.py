@@ -24,7 +24,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from heapq import heapify, heappop, heappush
 
-from sim.ranges import Interval, Ranges
+from watchkeeper.model.delivery.interval_set import Interval, IntervalSet
 
 PAGE_BYTES = 4096
 MOST_STALE = 4
@@ -61,8 +61,8 @@ class CachedFile:
         self.begins: list[int] = []
         """Where the extents begin, in order."""
         self.extents: list[Extent] = []
-        self.dirty = Ranges()
-        self.writing = Ranges()
+        self.dirty = IntervalSet()
+        self.writing = IntervalSet()
 
     def overlapping(self, begin: int, end: int) -> Interval:
         """The extents, by their places, that have pages between two."""
@@ -126,8 +126,8 @@ class PageCache:
             self._place(file, left, right)
         return missing
 
-    def _here(self, file: CachedFile, begin: int, end: int) -> Ranges:
-        here = Ranges()
+    def _here(self, file: CachedFile, begin: int, end: int) -> IntervalSet:
+        here = IntervalSet()
         first, last = file.overlapping(begin, end)
         for extent in file.extents[first:last]:
             here.add(max(extent.begin, begin), min(extent.end, end))
@@ -287,9 +287,9 @@ class PageCache:
         if file.extents[first].begin < begin:
             if file.extents[first].end > end:
                 self._split(file.extents[first], end)
-            whole = file.extents[first]
-            self.pages -= whole.end - begin
-            whole.end = begin
+            cut = file.extents[first]
+            self.pages -= cut.end - begin
+            cut.end = begin
             first += 1
         if first < last and file.extents[last - 1].end > end:
             last -= 1
@@ -314,8 +314,8 @@ class PageCache:
         heappush(self._oldest, entry)
         if len(self._oldest) > MOST_STALE * self.extents + 64:
             self._oldest = [
-                one
-                for one in self._oldest
-                if not (one[4].is_gone or one[4].is_aside or one[2] != one[4].begin)
+                entry
+                for entry in self._oldest
+                if not (entry[4].is_gone or entry[4].is_aside or entry[2] != entry[4].begin)
             ]
             heapify(self._oldest)

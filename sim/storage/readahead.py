@@ -1,25 +1,25 @@
-"""Reading ahead: who reads in order gets what comes next before asking for it.
+"""Reading ahead: a sequential reader gets the next pages before it requests them.
 
-Whoever reads a file from its beginning, or goes on where a read ended, is a *stream*. It has a
+A reader that starts at the beginning of a file, or where a read ended, is a *stream*. It has a
 window, which starts small and doubles with each window that is read, up to a most. A read
-elsewhere is a stream of its own without a window: it gets what it asked for and nothing more.
+elsewhere is a stream of its own without a window: it gets the pages it requests and no more.
 So several consumers can read one file in order, each at its own place.
 """
 
 from __future__ import annotations
 
-from sim.ranges import Interval
+from watchkeeper.model.delivery.interval_set import Interval
 
 FIRST_PAGES = 4
 """The least of a first window, which is twice the first read."""
 MOST_STREAMS = 32
 """How many streams of one file are remembered."""
 LONGEST_PAGES = 256
-"""A read that is longer than the most is asked for as one request up to here."""
+"""A read that is longer than the most is one request up to here."""
 
 
 class Stream:
-    """Somebody who reads in order."""
+    """A sequential reader of a file."""
 
     __slots__ = ("ahead", "mark", "next", "window")
 
@@ -27,7 +27,7 @@ class Stream:
         self.next = end
         """Where its next read begins."""
         self.ahead = end
-        """Up to where pages were asked for."""
+        """The page up to which pages were requested."""
         self.mark = end
         """A read beyond this is in the last window, so that the next is due."""
         self.window = 0
@@ -45,11 +45,11 @@ class Readahead:
 
     @property
     def has_streams(self) -> bool:
-        """Whether anybody has read from the disk."""
+        """Whether anything was read from the disk."""
         return bool(self._streams)
 
     def plan(self, begin: int, end: int, last: int, *, is_miss: bool) -> Interval:
-        """Which pages to ask for, beyond those wanted, in a file of so many pages.
+        """Which pages to request, beyond those wanted, in a file of so many pages.
 
         `begin` and `end` are the pages that are wanted. An empty interval is nothing.
         """

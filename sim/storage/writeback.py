@@ -1,8 +1,8 @@
 """Write-behind: dirty pages go to the disk later, many at a time, in the order of the file.
 
 Writing back begins when more than a part of the memory is dirty (the background ratio), when
-dirty pages are old, and when somebody flushes a file. Dirty files take turns. Where more is
-dirty than a second, larger part of the memory (the dirty ratio), whoever writes has to wait
+dirty pages are old, and when a file is flushed. Dirty files take turns. Where more is
+dirty than a second, larger part of the memory (the dirty ratio), writers have to wait
 until some of it is on the disk: from then on memory is filled as fast as the disk takes it.
 
 A write that the disk refuses leaves its pages dirty, to be tried again. `forget_failures`
@@ -16,13 +16,13 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from sim.disk import Counts, Store, Together, Undo
-from sim.elevator import Done
-from sim.files import FileNode
-from sim.kernel import Kernel
-from sim.machine import MachineProfile
-from sim.pagecache import PAGE_BYTES, PageCache
-from sim.ranges import Interval
+from watchkeeper.model.delivery.interval_set import Interval
+from watchkeeper.sim.disk.disk import Counts, Store, Together, Undo
+from watchkeeper.sim.disk.host_costs import MachineProfile
+from watchkeeper.sim.disk.scheduler import Done
+from watchkeeper.sim.engine.kernel import Kernel
+from watchkeeper.sim.storage.files import FileNode
+from watchkeeper.sim.storage.pagecache import PAGE_BYTES, PageCache
 
 LEAST_CHUNK_PAGES = (4 << 20) // PAGE_BYTES
 """What of a file is written back at least before it is the next one's turn."""
@@ -84,11 +84,11 @@ class WriteBack:
 
     @property
     def is_open(self) -> bool:
-        """Whether somebody may write into memory now."""
+        """Whether a write into memory may proceed now."""
         return not self._throttled and self.cache.unwritten_pages < self._most_pages
 
     def admit(self, write: Callable[[], None]) -> None:
-        """Let somebody write into memory, now or when there is less that is dirty."""
+        """Let a write proceed, now or when fewer pages are dirty."""
         if self.is_open:
             write()
         else:
@@ -142,7 +142,7 @@ class WriteBack:
             if file is None:
                 return
             writing = self._write(file, self._chunk_pages)
-            assert writing is not None, "whoever has a turn has dirty pages"
+            assert writing is not None, "a file with a turn has dirty pages"
             self._under_way += 1
             writing.waiting.append(self._chunk_done)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from model.operations import WRITES, Operation, Sync
+from watchkeeper.model.actor.operations import WRITES, Operation, Sync
 
 if TYPE_CHECKING:
-    from sim.connection import Connection, Request
-    from sim.server import Server
+    from watchkeeper.sim.zookeeper.connection import Connection, Request
+    from watchkeeper.sim.zookeeper.server import Server
 
 
 class Batch:

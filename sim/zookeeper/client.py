@@ -1,4 +1,4 @@
-"""A ZooKeeper client: one session, one connection at a time, and what the program is told.
+"""A ZooKeeper client: one session, one connection at a time, and the events for its program.
 
   closed -> connecting -> connected -> connecting -> ... -> expired -> connecting -> ...
 
@@ -14,20 +14,18 @@ kazoo's does not, and its program must look at everything again.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Protocol
 
-from model.answers import Fired, SessionNote
-from model.errors import ConnectionLoss, Failure, SessionExpired
-from model.faults import Effect
-from model.operations import Operation, Pipelined
-from model.zookeeper.watches import Wanted
-from sim.armed import ArmedWatches
-from sim.connection import CLOSE, Connection, Request
-from sim.ensemble import Ensemble
-from sim.pulse import Pulse
-
-if TYPE_CHECKING:
-    from sim.node import Node
+from watchkeeper.model.actor.errors import ConnectionLoss, Failure, SessionExpired
+from watchkeeper.model.actor.events import Fired, Notification, SessionEvent
+from watchkeeper.model.actor.operations import Operation, Pipelined
+from watchkeeper.model.plan.faults import FaultEffect
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.zookeeper.watches import Wanted
+from watchkeeper.sim.zookeeper.client_watches import ArmedWatches
+from watchkeeper.sim.zookeeper.connection import CLOSE, Connection, Request
+from watchkeeper.sim.zookeeper.ensemble import Ensemble
+from watchkeeper.sim.zookeeper.heartbeat import Pulse
 
 State = Literal["new", "connecting", "connected", "expired", "closed"]
 
@@ -38,15 +36,40 @@ class Loss(NamedTuple):
     """What a fault wants to be lost, and when a lost request lands after all."""
 
     what: Literal["request", "reply"]
-    effect: Effect
+    effect: FaultEffect
     lands_after_us: int | None = None
+
+
+class Process(Protocol):
+    """What a client needs of the process that it belongs to."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def group(self) -> str:
+        """The consumer group that it is a member of; empty for none."""
+
+    @property
+    def is_deaf(self) -> bool:
+        """Whether it is paused, or has not yet looked at what arrived during a pause."""
+
+    def when_awake(self, call: Callable[[], None]) -> None:
+        """Call this once the process looks at what has arrived."""
+
+    def deliver(self, notification: Notification) -> None:
+        """Put a notification into its inbox."""
+
+    def empty_inbox(self) -> None:
+        """Drop the notifications of a session that is over."""
 
 
 class Client:
     """The ZooKeeper client of one process."""
 
     def __init__(
-        self, node: Node, ensemble: Ensemble, session_timeout_us: int, *, resends_watches: bool
+        self, node: Process, ensemble: Ensemble, session_timeout_us: int, *, resends_watches: bool
     ) -> None:
         self.node = node
         self.ensemble = ensemble
@@ -67,7 +90,7 @@ class Client:
         self._tries = 0
         self._loss: Loss | None = None
         self._appointment = 0
-        """Tells the last attempt that was planned from those that have been overtaken."""
+        """Distinguishes the last planned attempt from those that it has overtaken."""
         self._hosts: list[Any] = []
         self._waiting_for_session: Callable[[Any], object] | None = None
         self._waiting_for_connection: Callable[[Any], object] | None = None
@@ -197,13 +220,13 @@ class Client:
         self.timeout_us = timeout_us
         self.state = "connected"
         self._tries = 0
-        self._say("connected", {"at": connection.server.name, "new": is_new})
+        self._say(EventKind.CONNECTED, {"at": connection.server.name, "new": is_new})
         self.pulse.begin(connection, timeout_us)
         if is_new:
             self.node.empty_inbox()
         else:
             self._leave_watches_again(connection)
-            self.node.deliver(SessionNote.CONNECTED)
+            self.node.deliver(SessionEvent.CONNECTED)
         self._tell_waiting(None)
 
     def _leave_watches_again(self, connection: Connection) -> None:
@@ -213,14 +236,14 @@ class Client:
                 self._send(connection, Request(wanted))
 
     def told_expired(self, connection: Connection) -> None:
-        """A server has said that the session is dead."""
+        """Learn from a server that the session has expired."""
         if self._is_late(connection, self.told_expired, connection):
             return
         self.pulse.end()
         self.connection = None
         self.state = "expired"
-        self._say("expired", {"at": connection.server.name})
-        self.node.deliver(SessionNote.EXPIRED)
+        self._say(EventKind.EXPIRED, {"at": connection.server.name})
+        self.node.deliver(SessionEvent.EXPIRED)
         self._tell_waiting(Failure(SessionExpired))
 
     def _tell_waiting(self, outcome: Any) -> None:
@@ -243,7 +266,7 @@ class Client:
         self.lose("closed by the server")
 
     def lose(self, why: str) -> None:
-        """The connection is gone: what was asked fails, and the program is told."""
+        """Lose the connection: pending requests fail, and the program is notified."""
         connection = self.connection
         if connection is None:
             return
@@ -254,8 +277,8 @@ class Client:
         self.state = "connecting"
         if was_connected:
             self._hosts = []
-            self._say("suspended", {"why": why})
-            self.node.deliver(SessionNote.SUSPENDED)
+            self._say(EventKind.SUSPENDED, {"why": why})
+            self.node.deliver(SessionEvent.SUSPENDED)
             self._fail_requests()
             self._tries = 0
             self._connect_soon(self.chance.draw(self.kernel.profile.reconnect))
@@ -265,7 +288,7 @@ class Client:
     def _fail_requests(self) -> None:
         requests, self._requests = self._requests, []
         for request in requests:
-            assert request.client_done is not None, "somebody waits for what is kept here"
+            assert request.client_done is not None, "a request that is kept has a callback"
             path = getattr(request.ask, "path", "")
             request.client_done(Failure(ConnectionLoss, path, sent=True), 0)
 
@@ -286,7 +309,7 @@ class Client:
             return
         loss.effect.add("requests lost")
         if loss.lands_after_us is not None:
-            connection.is_ghost = True
+            connection.has_late_requests = True
             server = connection.server
             self.kernel.after(loss.lands_after_us, server.receive, (connection, request))
         self.kernel.after(self.ensemble.network.hop_us(), self.cut_off, connection)
@@ -300,7 +323,7 @@ class Client:
     # --- what arrives ------------------------------------------------------------------
 
     def _is_late(self, connection: Connection, again: Callable[[Any], None], what: Any) -> bool:
-        """Whether a message is not looked at now: too late, or nobody is awake to look."""
+        """Whether a message is not read now: its connection is gone, or the process is paused."""
         if self.connection is not connection:
             return True
         if self.node.is_deaf:

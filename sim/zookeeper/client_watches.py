@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from model.answers import Fired, Happening
-from model.errors import Failure
-from model.operations import (
+from watchkeeper.model.actor.errors import Failure
+from watchkeeper.model.actor.events import Fired, WatchEventType
+from watchkeeper.model.actor.operations import (
     AddWatch,
     Exists,
     GetChildren,
@@ -14,7 +14,7 @@ from model.operations import (
     Pipelined,
     RemoveWatches,
 )
-from model.zookeeper.watches import Wanted
+from watchkeeper.model.zookeeper.watches import Wanted
 
 
 class ArmedWatches:
@@ -37,39 +37,39 @@ class ArmedWatches:
     def _tables(self) -> tuple[dict[str, None], ...]:
         return self._data, self._exist, self._child, self._persistent, self._recursive
 
-    def note_reply(self, ask: Any, answer: Any) -> None:
+    def note_reply(self, effect: Any, answer: Any) -> None:
         """An answer has come: watches have been left, or taken back."""
-        if type(ask) is Pipelined:
+        if type(effect) is Pipelined:
             if type(answer) is tuple:
-                for part, one in zip(ask.operations, answer, strict=True):
-                    self.note_reply(part, one)
-        elif isinstance(ask, RemoveWatches):
+                for part, reply in zip(effect.operations, answer, strict=True):
+                    self.note_reply(part, reply)
+        elif isinstance(effect, RemoveWatches):
             if type(answer) is not Failure:
                 for table in self._tables():
-                    table.pop(ask.path, None)
-        elif isinstance(ask, AddWatch):
-            (self._recursive if ask.recursive else self._persistent)[ask.path] = None
-        elif isinstance(ask, Exists | GetData | GetChildren) and ask.watch:
-            self._note_read(ask, answer)
+                    table.pop(effect.path, None)
+        elif isinstance(effect, AddWatch):
+            (self._recursive if effect.recursive else self._persistent)[effect.path] = None
+        elif isinstance(effect, Exists | GetData | GetChildren) and effect.watch:
+            self._note_read(effect, answer)
 
-    def _note_read(self, ask: Exists | GetData | GetChildren, answer: Any) -> None:
+    def _note_read(self, effect: Exists | GetData | GetChildren, answer: Any) -> None:
         if type(answer) is Failure:
             return
-        if isinstance(ask, GetChildren):
-            self._child[ask.path] = None
+        if isinstance(effect, GetChildren):
+            self._child[effect.path] = None
         elif answer is None:
-            self._exist[ask.path] = None
+            self._exist[effect.path] = None
         else:
-            self._data[ask.path] = None
+            self._data[effect.path] = None
 
     def note_event(self, event: Fired) -> None:
         """A watch has fired and is used up."""
-        if event.what is Happening.CHILDREN:
+        if event.what is WatchEventType.CHILDREN:
             self._child.pop(event.path, None)
             return
         self._data.pop(event.path, None)
         self._exist.pop(event.path, None)
-        if event.what is Happening.DELETED:
+        if event.what is WatchEventType.DELETED:
             self._child.pop(event.path, None)
 
     def wanted(self) -> Wanted:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from model.faults import Effect
-from sim.kernel import Wire
+from watchkeeper.model.plan.faults import FaultEffect
+from watchkeeper.sim.zookeeper.network import Wire
 
 if TYPE_CHECKING:
-    from sim.client import Client
-    from sim.server import Server
+    from watchkeeper.sim.zookeeper.client import Client
+    from watchkeeper.sim.zookeeper.server import Server
 
 PING = "ping"
 CLOSE = "close"
@@ -21,8 +21,10 @@ class Request:
 
     __slots__ = ("ask", "client_done")
 
-    def __init__(self, ask: Any, client_done: Callable[[Any, int], object] | None = None) -> None:
-        self.ask = ask
+    def __init__(
+        self, effect: Any, client_done: Callable[[Any, int], object] | None = None
+    ) -> None:
+        self.ask = effect
         self.client_done = client_done
         """Called with the answer and a zxid when the reply has arrived."""
 
@@ -34,7 +36,7 @@ class Connection:
         "behind",
         "client",
         "down",
-        "is_ghost",
+        "has_late_requests",
         "is_open_at_server",
         "loses_requests",
         "number",
@@ -54,12 +56,12 @@ class Connection:
         self.up = Wire(network, client.node.name, server.name)
         self.down = Wire(network, server.name, client.node.name)
         self.is_open_at_server = False
-        self.is_ghost = False
-        """Whether what comes late from here was past all checks when the session moved on."""
-        self.reply_to_lose: tuple[Request, Effect] | None = None
+        self.has_late_requests = False
+        """Whether its requests under way passed all checks before the session moved on."""
+        self.reply_to_lose: tuple[Request, FaultEffect] | None = None
         self.loses_requests = False
         """Whether requests under way when it broke are lost; otherwise they still arrive."""
         self.unanswered: Request | None = None
         """What the server is at work on. Answers go out in order."""
         self.behind: list[Request] = []
-        """What came while it was: pings, and what other threads of the client ask for."""
+        """What came while it was: pings, and requests of other threads of the client."""

@@ -1,4 +1,4 @@
-"""Who leads, and what happens when nobody does.
+"""The election of a leader, and what happens while there is none.
 
 what happens                 what follows
 the leader is killed         within 9-26 ms all its clients, and those of its followers,
@@ -19,12 +19,14 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from watchkeeper.model.trace.kinds import EventKind
+
 if TYPE_CHECKING:
-    from sim.ensemble import Ensemble
-    from sim.server import Server
+    from watchkeeper.sim.zookeeper.ensemble import Ensemble
+    from watchkeeper.sim.zookeeper.server import Server
 
 SYNC_LIMIT = 4
-"""Ticks for which leader and follower bear each other's silence."""
+"""`syncLimit`: ticks after which leader and follower give each other up."""
 
 
 class Election:
@@ -145,7 +147,7 @@ class Election:
     # --- roles -------------------------------------------------------------------------
 
     def reconsider(self) -> None:
-        """See whether the roles still fit who is up and in touch with whom."""
+        """Check the roles again after a server or a link has changed."""
         ensemble = self.ensemble
         leader = ensemble.leader
         if leader is None:
@@ -183,7 +185,7 @@ class Election:
         ensemble = self.ensemble
         leader = ensemble.leader
         if epoch != ensemble.epoch or leader is None or ensemble.quorum == 1:
-            return  # a single server leads whatever happens to it: nobody else could
+            return  # a single server has no rival: it leads whatever happens
         followers = sum(self._follows(server, leader) for server in ensemble.servers)
         if not leader.is_paused and followers + 1 >= ensemble.quorum:
             return
@@ -203,7 +205,7 @@ class Election:
             self._look(server)
 
     def _look(self, server: Server) -> None:
-        """A server has no leader: it drops its clients and serves nobody."""
+        """A server has no leader: it drops its clients and serves no requests."""
         self._leave(server)
         server.state = "looking"
         server.hang_up_on_all()
@@ -230,7 +232,7 @@ class Election:
         self._elect_soon()
 
     def _lose_leader(self) -> None:
-        """There is no leader, or it has no majority: soon everybody has noticed."""
+        """There is no leader, or it has no majority: soon every server has noticed."""
         leader = self.ensemble.leader
         if leader is None:
             return
@@ -247,7 +249,7 @@ class Election:
             self._elect_soon()
 
     def _forget_leader(self, leader: Server) -> None:
-        self.kernel.write(leader.name, "leader lost")
+        self.kernel.write(leader.name, EventKind.LEADER_LOST)
         self.ensemble.leader = None
         self.ensemble.epoch += 1
         self._waiting_for_resume.clear()
@@ -263,9 +265,11 @@ class Election:
             for server in servers
             if server.state != "down" and not server.is_paused and not server.is_deposed
         ]
-        for one in awake:
+        for centre in awake:
             near = [
-                other for other in awake if other is one or self.ensemble.in_touch(one, other)
+                other
+                for other in awake
+                if other is centre or self.ensemble.in_touch(centre, other)
             ]
             if len(near) >= self.ensemble.quorum:
                 return near
@@ -290,6 +294,7 @@ class Election:
     def _log_length(self, server: Server) -> tuple[int, int]:
         """How much of the undecided log a server has, and its number to break ties."""
         logged = 0
+        # What reached a log after the leader was lost does not count: it was never sent.
         for entry in self.ensemble.uncommitted:
             if entry.logged_us.get(server.index, 1 << 62) > self._lost_us:
                 break
@@ -300,6 +305,8 @@ class Election:
         ensemble = self.ensemble
         self.elections += 1
         survivors = self._log_length(leader)[0] if ensemble.uncommitted else 0
+        # The new leader's log decides: entries that it has are committed now, the others
+        # are lost, although some follower may have logged them.
         for _ in range(survivors):
             ensemble.settle(ensemble.uncommitted.popleft(), leader)
         ensemble.uncommitted.clear()
@@ -313,7 +320,9 @@ class Election:
         for server in voters:
             if server is not leader:
                 self._join(server)
-        self.kernel.write(leader.name, "leads", {"epoch": self.elections, "kept": survivors})
+        self.kernel.write(
+            leader.name, EventKind.LEADER_ELECTED, {"epoch": self.elections, "kept": survivors}
+        )
         ensemble.sessions.after_election()
 
     def _new_epoch(self) -> None:
@@ -342,4 +351,4 @@ class Election:
         server.touch_shift_us = self.ensemble.chance.below(self.ensemble.tick_us // 2)
 
     def _tell(self, server: Server, state: str) -> None:
-        self.kernel.write(server.name, "server", {"state": state})
+        self.kernel.write(server.name, EventKind.SERVER_STATE, {"state": state})

@@ -8,7 +8,7 @@ Theory of operation
   is built once and shared.
 
   When a leader is lost, an entry that was not yet committed survives exactly if the next
-  leader had it in its log by then. Whoever asked for it has lost its connection by that
+  leader had it in its log by then. The client has lost its connection by that
   time and cannot know: such a write *may have happened*.
 """
 
@@ -18,21 +18,23 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from model.describe import described_changes, described_operation
-from model.errors import Failure
-from model.operations import Create, Operation
-from model.plan import ClusterPlan
-from model.zookeeper import writes
-from model.zookeeper.tree import Change, Tree, empty_tree
-from sim.connection import Connection
-from sim.election import Election
-from sim.kernel import EPOCH_US, Kernel, Network
-from sim.server import Server
-from sim.sessions import Sessions
+from watchkeeper.model.actor.errors import Failure
+from watchkeeper.model.actor.operations import Create, Operation
+from watchkeeper.model.plan.plan import ClusterPlan
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.text import described_changes, described_operation
+from watchkeeper.model.zookeeper import writes
+from watchkeeper.model.zookeeper.tree import Change, Tree, empty_tree
+from watchkeeper.sim.engine.kernel import EPOCH_US, Kernel
+from watchkeeper.sim.zookeeper.connection import Connection
+from watchkeeper.sim.zookeeper.election import Election
+from watchkeeper.sim.zookeeper.network import Network
+from watchkeeper.sim.zookeeper.server import Server
+from watchkeeper.sim.zookeeper.sessions import Sessions
 
 
 def no_reply(answer: Any, zxid: int) -> None:
-    """What is done when nobody waits for an answer."""
+    """Ignore an answer: no client waits for it."""
 
 
 class Entry:
@@ -147,7 +149,7 @@ class Ensemble:
 
         While the two are out of touch the message is held up, and while the leader stands
         still it lies in its socket. Nothing comes of it when there is another leader by
-        then; a leader that was deposed without knowing it forwards to nobody.
+        then; a leader that was deposed without knowing it forwards to no server.
         """
         if server.is_deposed or self.leader is None:
             return
@@ -182,7 +184,7 @@ class Ensemble:
         now_ms = (EPOCH_US + self.kernel.now_us) // 1000
         written = writes.write(before, session, operation, now_ms=now_ms)
         refused = type(written.answer) is Failure
-        kind = "refused" if refused else "applied"
+        kind = EventKind.REFUSED if refused else EventKind.APPLIED
         entry = Entry(written.tree, session, connection.client.node.name, kind)
         entry.answer = written.answer
         entry.changes = written.changes
@@ -251,6 +253,7 @@ class Ensemble:
         if leader.is_paused:
             self.election.when_resumed(lambda: self._commit(message))
             return
+        # Acknowledgements may come out of order after a partition heals; the log does not.
         entry.is_acknowledged = True
         while self.uncommitted and self.uncommitted[0].is_acknowledged:
             self._take_effect(self.uncommitted.popleft(), leader)

@@ -1,4 +1,4 @@
-"""A client's signs of life, and how it notices that nobody answers.
+"""A client's pings, and how it notices that its server no longer answers.
 
 A client that has sent nothing for half its read timeout (so a third of the session's, less
 some jitter), whatever it may have heard, sends a ping. If nothing at all has come back when
@@ -14,10 +14,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from sim.connection import PING, Connection, Request
+from watchkeeper.sim.zookeeper.connection import PING, Connection, Request
 
 if TYPE_CHECKING:
-    from sim.client import Client
+    from watchkeeper.sim.zookeeper.client import Client
 
 MOST_JITTER_US = 400_000
 
@@ -35,7 +35,7 @@ class Pulse:
         self._is_pinged = False
         """Whether a ping waits for an answer."""
         self._beats = 0
-        """Tells the beats since the last awakening from those before."""
+        """Distinguishes the beats since the last awakening from those before."""
 
     def begin(self, connection: Connection, timeout_us: int) -> None:
         """A connection has been established."""

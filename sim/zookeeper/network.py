@@ -1,112 +1,28 @@
-"""SimPy's environment with a trace, and the wires that carry messages through it."""
+"""The network between clients and servers: wires with latency, cuts and delays.
+
+A message on a wire takes one hop of latency and never overtakes an earlier one, as in TCP.
+While a link is cut, its messages are held back and sent when it heals. Faults on a link
+count every message that they affect.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any, Protocol
 
-from simpy import Environment
-from simpy.events import NORMAL, Event
-
-from model.faults import Effect
-from model.trace import NOTHING, Row
-from sim.profile import Profile
-from sim.streams import Streams
-
-if TYPE_CHECKING:
-    from sim.pulse import Pulse
-
-EPOCH_US = 1_320_000_000_000_000
-"""When a run begins, for clocks: a day of 2011."""
-
-PLAIN_CALL = 5
-"""The length of a calendar entry that holds a call and its argument instead of an event."""
+from watchkeeper.model.plan.faults import FaultEffect
+from watchkeeper.sim.engine.kernel import Kernel
 
 
-class Kernel(Environment):
-    """A run's clock (integer microseconds), its chance and its trace."""
+class Heartbeat(Protocol):
+    """The pings of a client; while nothing is wrong they are counted instead of simulated."""
 
-    def __init__(self, streams: Streams, profile: Profile) -> None:
-        super().__init__(0)
-        self.streams = streams
-        self.profile = profile
-        self.rows: list[Row] = []
-        self.now_us = 0
-        """The time, as the integer it always is."""
-        self.operations = 0
-        """How many ZooKeeper operations have been answered, for the statistics."""
-
-    def after(self, delay_us: int, call: Callable[[Any], object], argument: Any) -> None:
-        """Call this with that, so much later."""
-        self.at(self.now_us + delay_us, call, argument)
-
-    def at(self, due_us: int, call: Callable[[Any], object], argument: Any) -> None:
-        """Call this with that, at that moment."""
-        due: Any = (due_us, NORMAL, next(self._eid), call, argument)
-        heappush(self._queue, due)
-
-    def step(self) -> None:
-        """Let the next thing happen: SimPy's step, which also knows plain calls."""
-        due: Any = heappop(self._queue)
-        self._now = self.now_us = due[0]
-        if len(due) == PLAIN_CALL:
-            due[3](due[4])
-        else:
-            self._let_happen(due[3])
-
-    def _let_happen(self, event: Any) -> None:
-        """Call whoever waits for an event that is due."""
-        callbacks, event.callbacks = event.callbacks, None
-        for callback in callbacks:
-            callback(event)
-        if not event._ok and not hasattr(event, "_defused"):
-            raise event._value
-
-    def run_until(self, end_us: int) -> None:
-        """Run everything that is due before this moment, and be there."""
-        queue: Any = self._queue
-        while queue and queue[0][0] < end_us:
-            due = heappop(queue)
-            self._now = self.now_us = due[0]
-            if len(due) == PLAIN_CALL:
-                due[3](due[4])
-            else:
-                self._let_happen(due[3])
-        self._now = self.now_us = end_us
-
-    def settle(self, event: Event, value: Any) -> None:
-        """Let an event happen now, within the present moment.
-
-        `Event.succeed` would put it on the calendar, behind whatever else is due now; a
-        reply that has arrived is there at once.
-        """
-        event._ok = True
-        event._value = value
-        callbacks, event.callbacks = event.callbacks, None  # type: ignore[assignment]
-        for callback in callbacks:
-            callback(event)
-
-    def write(
-        self,
-        node: str,
-        kind: str,
-        detail: Mapping[str, Any] = NOTHING,
-        *,
-        session: int = 0,
-        group: str = "",
-        topic: str = "",
-        partition: str = "",
-        zxid: int = 0,
-    ) -> None:
-        """Write an event into the trace."""
-        self.rows.append(
-            (self.now_us, node, kind, session, group, topic, partition, zxid, detail)
-        )
+    def wake(self) -> None:
+        """Simulate each ping from now on."""
 
 
 class Network:
-    """Who can reach whom, and how long it takes."""
+    """The links of a run: which are cut, which are slow, and the latency of a hop."""
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
@@ -115,11 +31,11 @@ class Network:
         """Draws a latency, one way."""
         self.sync_us = latency.sampler(kernel.profile.sync)
         """Draws how long a log takes to its disk."""
-        self.cuts: dict[tuple[str, str], list[Effect]] = {}
+        self.cuts: dict[tuple[str, str], list[FaultEffect]] = {}
         """(from, to) -> the partitions that keep anything from passing."""
-        self.delays: dict[str, tuple[int, Effect]] = {}
+        self.delays: dict[str, tuple[int, FaultEffect]] = {}
         """Node -> how much longer everything takes that it sends or receives."""
-        self.pulses: dict[Pulse, None] = {}
+        self.pulses: dict[Heartbeat, None] = {}
         """The pulses of all clients that are connected."""
         self.servers_paused = 0
         self._held: dict[tuple[str, str], list[tuple[Wire, Callable[[Any], object], Any]]] = {}
@@ -134,7 +50,7 @@ class Network:
         for pulse in list(self.pulses):
             pulse.wake()
 
-    def slow_down(self, node: str, by_us: int, effect: Effect) -> None:
+    def slow_down(self, node: str, by_us: int, effect: FaultEffect) -> None:
         """Let everything that a node sends or receives take longer."""
         self.delays[node] = (by_us, effect)
         self.wake_pulses()
@@ -157,14 +73,14 @@ class Network:
                 effect.add("fetches stopped")
         return stopped
 
-    def cut(self, sender: str, receiver: str, effect: Effect) -> None:
+    def cut(self, sender: str, receiver: str, effect: FaultEffect) -> None:
         """Let nothing pass from now on."""
         self.cuts.setdefault((sender, receiver), []).append(effect)
         self.wake_pulses()
 
-    def heal(self, sender: str, receiver: str, effect: Effect) -> None:
+    def heal(self, sender: str, receiver: str, effect: FaultEffect) -> None:
         """Undo one cut. What was sent meanwhile arrives now, as TCP sends it again."""
-        others = [one for one in self.cuts.get((sender, receiver), []) if one is not effect]
+        others = [cut for cut in self.cuts.get((sender, receiver), []) if cut is not effect]
         if others:
             self.cuts[sender, receiver] = others
             return

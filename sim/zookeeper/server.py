@@ -12,10 +12,9 @@ from collections import deque
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
-from model.answers import Fired
-from model.errors import Failure, Unimplemented
-from model.faults import Effect
-from model.operations import (
+from watchkeeper.model.actor.errors import Failure, Unimplemented
+from watchkeeper.model.actor.events import Fired
+from watchkeeper.model.actor.operations import (
     READ,
     WRITES,
     Acl,
@@ -30,22 +29,36 @@ from model.operations import (
     RemoveWatches,
     Sync,
 )
-from model.zookeeper.machine import serve
-from model.zookeeper.rights import is_allowed
-from model.zookeeper.tree import Tree
-from model.zookeeper.watches import Wanted, Watches, set_watches
-from sim.batch import Batch
-from sim.connection import CLOSE, PING, Connection, Request
-from sim.kernel import Kernel
+from watchkeeper.model.plan.faults import FaultEffect
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.zookeeper.acl import is_allowed
+from watchkeeper.model.zookeeper.java_hash_order import in_salted_order
+from watchkeeper.model.zookeeper.standalone import serve
+from watchkeeper.model.zookeeper.tree import Tree
+from watchkeeper.model.zookeeper.watches import Wanted, Watches, set_watches
+from watchkeeper.sim.engine.kernel import Kernel
+from watchkeeper.sim.engine.random_streams import Stream
+from watchkeeper.sim.zookeeper.batch import Batch
+from watchkeeper.sim.zookeeper.connection import CLOSE, PING, Connection, Request
 
 if TYPE_CHECKING:
-    from sim.ensemble import Ensemble, Entry
+    from watchkeeper.sim.zookeeper.ensemble import Ensemble, Entry
 
 State = Literal["leading", "following", "looking", "down"]
 
 READS = frozenset(
     {Exists, GetData, GetChildren, GetAcl, GetEphemerals, Sync, AddWatch, RemoveWatches}
 )
+
+
+JAVA_ORDER_PER_CENT = 50
+"""How many servers list children as ZooKeeper's own do. The service promises no order, so the
+others list them in one of their own."""
+
+
+def _listing_salt(chance: Stream) -> int:
+    """Draw what decides the order in which a server lists children; 0 for Java's."""
+    return 0 if chance.chance(JAVA_ORDER_PER_CENT) else 1 + chance.bits(31)
 
 
 class Server:
@@ -74,9 +87,10 @@ class Server:
         self.behind: deque[tuple[int, Entry]] = deque()
         """What is committed and when this server takes it over, in order."""
         self.lag_us = 0
-        self._lagging: Effect | None = None
+        self._lagging: FaultEffect | None = None
         self.touch_shift_us = 0
         """How much later a sign of life reaches the leader through this server."""
+        self._salt: int | None = None
         self._free_us = 0
         self._backlog: list[tuple[Callable[[Any], object], Any]] = []
 
@@ -143,7 +157,7 @@ class Server:
         """Whether requests of this connection count: it is open, or broke behind them."""
         if not self.is_serving:
             return False
-        if connection.is_open_at_server or connection.is_ghost:
+        if connection.is_open_at_server or connection.has_late_requests:
             return True
         return not connection.loses_requests
 
@@ -166,7 +180,7 @@ class Server:
         if self.behind:
             self.take_over(self.generation)
         if not connection.is_open_at_server:
-            return None  # it broke while the read was under way; nobody is left to answer
+            return None  # it broke while the read was under way; no client is left to answer
         if type(operation) is GetEphemerals and not self.ensemble.can_list_ephemerals:
             return Failure(Unimplemented, operation.path)
         watches = self.watches
@@ -175,7 +189,15 @@ class Server:
         )
         if self.behind and self.watches is not watches:
             self._wake_for_what_is_behind()
+        if type(operation) is GetChildren and type(answer) is tuple:
+            return self._listed(answer)
         return answer
+
+    def _listed(self, names: tuple[str, ...]) -> tuple[str, ...]:
+        """Return children in this server's order, which is drawn when it first lists any."""
+        if self._salt is None:
+            self._salt = _listing_salt(self.kernel.streams(f"listing/{self.name}"))
+        return in_salted_order(names, self._salt) if self._salt else names
 
     def _wake_for_what_is_behind(self) -> None:
         """A new watch may fire by what is committed and not yet taken over here."""
@@ -217,7 +239,7 @@ class Server:
         self.ensemble.submit(self, connection, operation, done)
 
     def apply(self, entry: Entry) -> None:
-        """Take over what the leader has committed, and tell who watches."""
+        """Take over what the leader has committed, and notify watching clients."""
         self.tree = entry.tree
         if entry.changes:
             self.watches, heard = self.watches.fire(entry.changes, self._may_read)
@@ -241,7 +263,7 @@ class Server:
         client = connection.client
         self.kernel.write(
             client.node.name,
-            "fires",
+            EventKind.WATCH_FIRED,
             {"what": event.what.value, "path": event.path, "at": self.name},
             session=connection.session,
             group=client.node.group,
@@ -293,7 +315,7 @@ class Server:
     def follow(self, entry: Entry) -> None:
         """Take over, in time, what the leader has committed.
 
-        Nobody needs to be woken for it unless somebody here waits for its answer or
+        No one of them has to be woken unless a task here waits for its answer or
         watches what it changes; a read takes over first whatever is due by then.
         """
         at = self.applied_at(self.kernel.now_us)
@@ -313,7 +335,7 @@ class Server:
 
     # --- falling behind ----------------------------------------------------------------
 
-    def fall_behind(self, by_us: int, effect: Effect) -> None:
+    def fall_behind(self, by_us: int, effect: FaultEffect) -> None:
         """From now on, learn of what is committed later."""
         self.lag_us = by_us
         self._lagging = effect

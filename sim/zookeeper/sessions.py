@@ -2,7 +2,7 @@
 
 A session ends when nothing was heard of its client for its timeout. The leader looks at
 the end of each tick: a sign of life at `t` moves the end to the next tick after
-`t + timeout`. The client is not told. Without a leader nothing ends, and a new leader
+`t + timeout`. No message tells the client. Without a leader nothing ends, and a new leader
 gives every session its full time again.
 """
 
@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from model.describe import deleted
-from model.zookeeper import writes
-from model.zookeeper.tree import Session
-from sim.connection import Connection, Request
-from sim.server import Server
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.text import deleted
+from watchkeeper.model.zookeeper import writes
+from watchkeeper.model.zookeeper.tree import Session
+from watchkeeper.sim.zookeeper.connection import Connection, Request
+from watchkeeper.sim.zookeeper.server import Server
 
 if TYPE_CHECKING:
-    from sim.ensemble import Ensemble
+    from watchkeeper.sim.zookeeper.ensemble import Ensemble
 
 CLUSTER_BITS = 40
 """Above these bits the number of a session says whose ensemble began it."""
@@ -76,13 +77,13 @@ class Sessions:
             ensemble.forward(server, at_leader)
 
     def _open(self, connection: Connection, timeout_us: int) -> None:
-        from sim.ensemble import Entry
+        from watchkeeper.sim.zookeeper.ensemble import Entry
 
         self._last += 1
         number = self._last
         settings = Session(timeout_us // 1000)
         tree = writes.open_session(self.ensemble.head, number, settings)
-        entry = Entry(tree, number, connection.client.node.name, "session opened")
+        entry = Entry(tree, number, connection.client.node.name, EventKind.SESSION_OPENED)
         entry.detail = {"timeout_ms": timeout_us // 1000, "at": connection.server.name}
         entry.origin = connection.server
         lease = self.leases[number] = Lease(number, connection, timeout_us)
@@ -105,7 +106,7 @@ class Sessions:
         self.prolong(lease)
         self.kernel.write(
             server.name,
-            "session moved",
+            EventKind.SESSION_MOVED,
             {"by": connection.client.node.name},
             session=lease.number,
         )
@@ -140,6 +141,8 @@ class Sessions:
             self._watch(lease)
 
     def _prolong_from(self, lease: Lease, sign_us: int) -> None:
+        # The leader keeps sessions in one bucket per tick (SessionTrackerImpl), so the end
+        # is rounded up to the next tick after the timeout.
         tick_us = self.ensemble.tick_us
         due_us = ((sign_us + lease.timeout_us) // tick_us + 1) * tick_us
         if due_us > lease.due_us:
@@ -162,7 +165,7 @@ class Sessions:
         """
         for lease in list(self.leases.values()):
             if lease.due_us <= self.kernel.now_us and not lease.ending:
-                self.end(lease, "session expired")
+                self.end(lease, EventKind.SESSION_EXPIRED)
             elif not lease.is_watched:
                 self._watch(lease)
 
@@ -177,13 +180,14 @@ class Sessions:
         leader = self.ensemble.leader
         if leader is None or leader.is_paused or lease.number not in self.leases or lease.ending:
             return
+        # The pings of a client at rest are not simulated: count those that would have come.
         client = lease.connection.client
         if client.pulse.is_resting and client.session == lease.number:
             client.pulse.count()
         if lease.due_us > self.kernel.now_us:
             self._watch(lease)
         else:
-            self.end(lease, "session expired")
+            self.end(lease, EventKind.SESSION_EXPIRED)
 
     # --- the end -----------------------------------------------------------------------
 
@@ -195,7 +199,7 @@ class Sessions:
         lease = self.leases.get(session)
         if lease is None or lease.ending:
             return False
-        if lease.connection.server is not connection.server and not connection.is_ghost:
+        if lease.connection.server is not connection.server and not connection.has_late_requests:
             connection.server.hang_up(connection)
             return False
         return True
@@ -213,7 +217,7 @@ class Sessions:
         def at_leader() -> None:
             lease = self.leases.get(number)
             if lease is not None and not lease.ending:
-                self.end(lease, "session closed", server, done)
+                self.end(lease, EventKind.SESSION_CLOSED, server, done)
 
         if server is self.ensemble.leader:
             at_leader()
@@ -227,8 +231,8 @@ class Sessions:
         origin: Server | None = None,
         done: Any = None,
     ) -> None:
-        """End a session: its ephemerals go, and whoever watched them is told."""
-        from sim.ensemble import Entry, no_reply
+        """End a session: delete its ephemerals, and fire the watches on them."""
+        from watchkeeper.sim.zookeeper.ensemble import Entry, no_reply
 
         lease.ending = True
         head = self.ensemble.head

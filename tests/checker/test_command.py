@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 import yaml
 
-from explore.search import Limits, Search
-from explore.system import System
-from watchkeeper import exploring
-from watchkeeper.cli import run_command
+from watchkeeper.check import check
+from watchkeeper.checker.search.search import Limits, Search, SearchOptions
+from watchkeeper.checker.state_space.system import System
+from watchkeeper.cli.main import run_command
 
 TEXT = """
 name: two
@@ -43,18 +43,26 @@ def said_by(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, A
 def test_what_holds_holds_within_its_bound(
     scenario: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, said = said_by(capsys, "explore", str(scenario))
+    code, report = said_by(capsys, "explore", str(scenario))
 
-    assert (code, said["verdict"], said["complete"], said["steps"]) == (0, "holds", True, None)
-    assert said["bound"] == (
+    assert (code, report["verdict"], report["complete"], report["steps"]) == (
+        0,
+        "holds",
+        True,
+        None,
+    )
+    assert report["bound"] == (
         "2 consumers, 2 partitions of 1 topic, 1 broker, from the start, 1 crash"
     )
-    assert {one["verdict"] for one in said["properties"]} == {"holds"}
-    assert said["remarks"] == ["without further faults every way leads to a good rest"]
-    assert json.loads(Path(said["files"][0]).read_text()) == said
+    found = {row["name"]: (row["verdict"], row["exercised"]) for row in report["properties"]}
+    assert found.pop("monotone offsets") == ("unknown", 0), "the search has no messages"
+    assert {verdict for verdict, _ in found.values()} == {"holds"}
+    assert all(exercised > 0 for _, exercised in found.values())
+    assert report["remarks"] == ["without further faults every path leads to a converged state"]
+    assert json.loads(Path(report["files"][0]).read_text()) == report
 
 
-def test_what_is_violated_is_told_with_its_shortest_way(
+def test_what_is_violated_is_reported_with_its_shortest_way(
     scenario: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = run_command(["explore", str(scenario), "--variant", "documented"])
@@ -70,12 +78,12 @@ def test_what_is_violated_is_told_with_its_shortest_way(
 def test_all_finds_the_nearest_violation_of_each_property(
     scenario: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    code, said = said_by(capsys, "explore", str(scenario), "--variant", "documented", "--all")
+    code, report = said_by(capsys, "explore", str(scenario), "--variant", "documented", "--all")
 
-    violated = {one["name"] for one in said["properties"] if one["verdict"] == "violated"}
+    violated = {row["name"] for row in report["properties"] if row["verdict"] == "violated"}
     assert code == 1
     assert {"truthful registry", "single ownership"} <= violated
-    assert said["complete"]
+    assert report["complete"]
 
 
 @pytest.mark.parametrize(
@@ -89,9 +97,9 @@ def test_all_finds_the_nearest_violation_of_each_property(
 def test_a_search_that_is_cut_short_is_unknown(
     scenario: Path, capsys: pytest.CaptureFixture[str], option: str, value: str, why: str
 ) -> None:
-    code, said = said_by(capsys, "explore", str(scenario), option, value)
+    code, report = said_by(capsys, "explore", str(scenario), option, value)
 
-    assert (code, said["verdict"], said["complete"], said["stopped"]) == (
+    assert (code, report["verdict"], report["complete"], report["stopped"]) == (
         2,
         "unknown",
         False,
@@ -105,11 +113,11 @@ def searches(monkeypatch: pytest.MonkeyPatch) -> list[Limits]:
     made: list[Limits] = []
 
     class Counted(Search):
-        def __init__(self, system: System, limits: Limits | None, **options: Any) -> None:
-            made.append(limits or Limits())
-            super().__init__(system, limits, **options)
+        def __init__(self, system: System, options: SearchOptions, **more: Any) -> None:
+            made.append(options.limits)
+            super().__init__(system, options, **more)
 
-    monkeypatch.setattr(exploring, "Search", Counted)
+    monkeypatch.setattr(check, "Search", Counted)
     return made
 
 
@@ -134,35 +142,36 @@ def test_no_shorter_way_is_looked_for_to_what_may_never_come(
     """Whatever else is violated, nothing tells of it but all states together."""
     scenario.write_text(f"{TEXT}bounds: {{lost_reply: 1, consumers: 1, partitions: 1}}\n")
 
-    code, said = said_by(capsys, "explore", str(scenario), "--variant", "claims-lost-on-error")
+    code, report = said_by(capsys, "explore", str(scenario), "--variant", "claims-lost-on-error")
 
-    violated = [one["name"] for one in said["properties"] if one["verdict"] == "violated"]
+    violated = [row["name"] for row in report["properties"] if row["verdict"] == "violated"]
     assert (code, violated, len(searches)) == (1, ["progress"], 1)
 
 
-def test_a_scenario_without_bounds_is_told_what_is_tried(
+def test_a_scenario_without_bounds_prints_what_is_tried(
     scenario: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     scenario.write_text(f"{TEXT}timeline: [{{at: 1s, crash: billing/0}}]\n")
 
-    code, said = said_by(capsys, "explore", str(scenario))
+    code, report = said_by(capsys, "explore", str(scenario), "--max-states", "100")
 
-    assert code == 0
-    assert said["remarks"][0].startswith("the scenario has no `bounds:`; one unit for each fault")
-    assert said["bound"].endswith("1 crash")
+    assert code == 2
+    assert report["remarks"][0].startswith("the scenario has no `bounds:`")
+    assert report["searches"][0]["row"] == "the faults of its timeline"
+    assert "crash, restart" in {search["row"] for search in report["searches"]}
 
 
-def test_bounds_that_are_not_understood_are_told_with_their_line(
+def test_bounds_that_are_not_understood_are_reported_with_their_line(
     scenario: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     scenario.write_text(f"{TEXT}bounds: {{crush: 1}}\n")
 
-    code, said = said_by(capsys, "explore", str(scenario))
+    code, report = said_by(capsys, "explore", str(scenario))
 
     assert code == 4
-    [problem] = said["error"]["problems"]
+    [problem] = report["error"]["problems"]
     assert (problem["line"], problem["field"]) == (7, "bounds.crush")
-    assert "crash" in problem["said"]
+    assert "crash" in problem["message"]
 
 
 def test_several_clusters_are_refused(scenario: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -172,8 +181,8 @@ def test_several_clusters_are_refused(scenario: Path, capsys: pytest.CaptureFixt
 
     assert run_command(["explore", str(scenario)]) == 4
 
-    said = "a search takes one cluster; this scenario has several"
-    assert said in capsys.readouterr().err
+    sentence = "a search takes one cluster; this scenario has several"
+    assert sentence in capsys.readouterr().err
 
 
 # --- what is done with a counterexample ------------------------------------------------
@@ -191,13 +200,13 @@ def test_a_counterexample_is_followed_in_the_simulation(
 ) -> None:
     capsys.readouterr()
 
-    code, said = said_by(capsys, "replay", str(counterexample / "counterexample.yaml"))
+    code, report = said_by(capsys, "replay", str(counterexample / "counterexample.yaml"))
 
-    assert (code, said["conforms"], said["reached"]) == (0, True, True)
-    assert said["said"].startswith("truthful registry is violated: ")
+    assert (code, report["conforms"], report["reached"]) == (0, True, True)
+    assert report["text"].startswith("truthful registry is violated: ")
 
 
-def test_a_circle_is_told_kept_and_gone_round(
+def test_a_circle_is_reported_kept_and_gone_round(
     scenario: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     scenario.write_text(f"{TEXT}bounds: {{lost_reply: 1, consumers: 1, partitions: 1}}\n")
@@ -207,7 +216,7 @@ def test_a_circle_is_told_kept_and_gone_round(
     assert "and this for ever:\n" in capsys.readouterr().out
     file = scenario.parent / "runs" / "two-claims-lost-on-error-explore" / "counterexample.yaml"
     kept = yaml.safe_load(file.read_text())["schedule"]
-    assert [step["does"] for step in kept["circle"]] == ["is answered"]
+    assert [step["does"] for step in kept["cycle"]] == ["reply"]
     assert run_command(["replay", str(file)]) == 0
     steps = len(kept["steps"])
     assert capsys.readouterr().out == (
@@ -246,14 +255,14 @@ def test_a_search_that_finds_nothing_leaves_no_counterexample(
 
     assert run_command(["explore", str(scenario), "--variant", "documented"]) == 0
 
-    assert [one.name for one in counterexample.iterdir()] == ["verdict.json"]
+    assert [path.name for path in counterexample.iterdir()] == ["verdict.json"]
 
 
-def test_a_schedule_that_was_changed_is_told(
+def test_a_schedule_that_was_changed_is_reported(
     counterexample: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = counterexample / "counterexample.yaml"
-    file.write_text(file.read_text().replace("does: is answered", "does: sings", 1))
+    file.write_text(file.read_text().replace("does: reply", "does: sings", 1))
     capsys.readouterr()
 
     code = run_command(["replay", str(file)])
@@ -262,8 +271,96 @@ def test_a_schedule_that_was_changed_is_told(
     assert "sings" in capsys.readouterr().err
 
 
-def test_a_file_without_a_schedule_is_told(
+def test_a_file_without_a_schedule_is_reported(
     scenario: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_command(["replay", str(scenario)]) == 4
     assert "two.yaml has no `schedule:`" in capsys.readouterr().err
+
+
+MIXED = """
+name: mixed
+about: an upgrade from one variant to the other
+variant: documented_ceil
+clusters:
+  main: {zookeeper: {servers: 1}, brokers: 1, topics: {clicks: {partitions_per_broker: 3}}}
+groups:
+  billing:
+    streams: {clicks: 1}
+    consumers: [{variant: documented_ceil}, {variant: documented_ceil}, {variant: documented}]
+"""
+
+
+def test_a_group_that_never_settles_violates_progress(
+    scenario: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The search begins earlier then, and shows how the group goes round."""
+    scenario.write_text(f"{MIXED}bounds: {{begin: settled, consumers: 2}}\n")
+
+    code, output = said_by(capsys, "explore", str(scenario))
+
+    found = {row["name"]: row for row in output["properties"]}
+    assert (code, found["progress"]["verdict"]) == (1, "violated")
+    assert "may go round for ever" in found["progress"]["evidence"]
+    assert output["remarks"][0].startswith("the group does not come to rest by itself")
+    [file] = [name for name in output["files"] if name.endswith("counterexample.yaml")]
+    schedule = yaml.safe_load(Path(file).read_text())["schedule"]
+    assert schedule["violates"] == "progress"
+    assert schedule["cycle"]
+    assert run_command(["replay", file]) == 0
+
+
+def test_a_group_that_never_settles_does_so_within_few_states(
+    scenario: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The verdict does not wait for the end of the search."""
+    scenario.write_text(f"{MIXED}bounds: {{begin: settled, consumers: 2}}\n")
+
+    code, output = said_by(capsys, "explore", str(scenario), "--max-states", "10")
+
+    found = {row["name"]: row for row in output["properties"]}
+    assert (code, output["complete"], found["progress"]["verdict"]) == (1, False, "violated")
+    assert "no process is passed over" in found["progress"]["evidence"]
+
+
+def test_one_that_waits_for_another_settles(
+    scenario: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A process that goes round alone is no violation, if the others end it."""
+    text = MIXED.replace("{variant: documented}", "{variant: documented_ceil}")
+    scenario.write_text(f"{text}bounds: {{begin: settled, consumers: 2}}\n")
+
+    _, output = said_by(capsys, "explore", str(scenario))
+
+    assert output["bound"].endswith("settled in the beginning")
+
+
+def test_a_bound_keeps_a_mix_of_variants_and_the_verdict_names_them(
+    scenario: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first two consumers are of one variant; the bound has one of each."""
+    scenario.write_text(f"{MIXED}bounds: {{consumers: 2}}\n")
+
+    run_command(["explore", str(scenario), "--max-states", "10"])
+    shown = capsys.readouterr().out
+    _, output = said_by(capsys, "explore", str(scenario), "--max-states", "10")
+
+    assert output["consumers"] == {"documented_ceil": 1, "documented": 1}
+    assert shown.startswith("mixed, documented_ceil and documented, every interleaving: ")
+    assert "2 consumers (1 of documented_ceil, 1 of documented), 3 partitions" in output["bound"]
+    assert output["remarks"] == []
+
+
+def test_a_bound_without_place_for_a_variant_says_so(
+    scenario: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The verdict is not about the variant that was left out."""
+    text = MIXED.replace("variant: documented_ceil\n", "variant: documented\n")
+    scenario.write_text(f"{text}bounds: {{consumers: 1}}\n")
+
+    run_command(["explore", str(scenario)])
+    shown = capsys.readouterr().out
+
+    assert shown.startswith("mixed, documented_ceil, every interleaving: ")
+    assert "1 consumer (1 of documented_ceil)" in shown
+    assert "the bound has no place for a consumer of documented; a larger" in shown

@@ -15,20 +15,27 @@ from typing import Any
 
 import pytest
 
-from explore.cluster import ClusterSystem
-from explore.guards import guarded, watched
-from explore.promises import BrokenPromise, Busy, Forbidden, MemoryLies, NotTheSame, OrderOfSet
-from explore.search import Limits, Search
-from explore.set_order import orders_of_sets
-from explore.unfolding import Unfolding
-from model.administrator import Administrator, administrator
-from model.bounds import Bounds
-from model.plan import Plan
-from model.program import Program
-from model.programs import broker_program, consumer_program
-from scenarios import from_text
-from tests.own_programs import module_of
+from tests.support.checker.user_programs import module_of
 from watchkeeper import explore
+from watchkeeper.checker.actors.compile import CompiledProgram
+from watchkeeper.checker.cluster.cluster import ClusterSystem
+from watchkeeper.checker.contracts.contracts import (
+    BrokenContract,
+    Forbidden,
+    IteratesOverSet,
+    NeverWaits,
+    NotDeterministic,
+    UnequalStates,
+)
+from watchkeeper.checker.contracts.determinism import guarded, watched
+from watchkeeper.checker.contracts.set_iteration import set_iterations
+from watchkeeper.checker.search.search import Limits, Search, SearchOptions
+from watchkeeper.model.actor.program import Program
+from watchkeeper.model.broker.administrator import Administrator, administrator
+from watchkeeper.model.plan.bounds import Bounds
+from watchkeeper.model.plan.plan import Plan
+from watchkeeper.model.programs import broker_program, consumer_program
+from watchkeeper.scenarios import from_text
 
 PERF_COUNTER = time.perf_counter
 HEAD = """\
@@ -44,9 +51,9 @@ from datetime import date, datetime
 from random import sample
 from time import monotonic as ticks, time as clock
 
-from model import operations
-from model.asks import connected, new_session, next_note, sleep
-from model.errors import ConnectionLoss, NoNode
+from watchkeeper.model.actor import operations
+from watchkeeper.model.actor.effects import connected, new_session, next_event, sleep
+from watchkeeper.model.actor.errors import ConnectionLoss, NoNode
 from watchkeeper import Ended
 
 SEEN = []
@@ -58,13 +65,13 @@ NAMES = frozenset({"x", "y"})
 
 
 def refusal(
-    turn: str, folder: Path, memory: str = "None", **faults: int
-) -> tuple[BrokenPromise, str]:
+    turn: str, folder: Path, state: str = "None", **faults: int
+) -> tuple[BrokenContract, str]:
     """What is said of a program, and its line that has a mark `# here`."""
-    text = HEAD + turn + f"\n\nFIRST = {memory}\n"
+    text = HEAD + turn + f"\n\nFIRST = {state}\n"
     module = module_of("program", text, folder)
     programs = {name: Program(module.turn, name, module.FIRST) for name in ("one", "two")}
-    with pytest.raises(BrokenPromise) as caught:
+    with pytest.raises(BrokenContract) as caught:
         explore(programs, faults=faults, max_states=2_000)
     marked = [number for number, line in enumerate(text.splitlines(), 1) if "# here" in line]
     (line,) = marked
@@ -92,11 +99,11 @@ REACHING = {
     "id(memory)": "id",
     "hash('one')": "hash",
 }
-"""What a turn calls -> what it is told it has called, where that is always the same."""
+"""What a turn calls -> the name in the error, where that is always the same."""
 
 
 @pytest.mark.parametrize("called", REACHING)
-def test_whoever_looks_at_the_machine_is_named_with_the_line(called: str, tmp_path: Path) -> None:
+def test_reading_the_machine_is_named_with_the_line(called: str, tmp_path: Path) -> None:
     turn = f"""\
 async def turn(zk, me, memory):
     await new_session()
@@ -133,7 +140,7 @@ async def turn(zk, me, memory):
         now = clock()  # here
     except Exception:
         now = 0
-    await next_note()
+    await next_event()
     return memory
 """
     error, line = refusal(turn, tmp_path)
@@ -151,7 +158,7 @@ def test_the_clock_is_back_after_a_turn() -> None:
 
 @pytest.fixture
 def eager_collector() -> Iterator[list[str]]:
-    """Garbage is collected at nearly every line, and each time somebody looks at the clock."""
+    """Garbage is collected at nearly every line, and each time a program looks at the clock."""
     seen: list[str] = []
 
     def look(phase: str, info: dict[str, int]) -> None:
@@ -187,7 +194,7 @@ async def turn(zk, me, memory):
 
 
 @pytest.mark.parametrize("awaited", ["asyncio.sleep(1)", "asyncio.sleep(0)", "3"])
-def test_whoever_awaits_no_operation_is_named_with_the_line(awaited: str, tmp_path: Path) -> None:
+def test_awaiting_no_operation_is_named_with_the_line(awaited: str, tmp_path: Path) -> None:
     turn = f"""\
 async def turn(zk, me, memory):
     await new_session()
@@ -202,34 +209,34 @@ async def turn(zk, me, memory):
 
 
 @pytest.mark.parametrize(
-    ("asked", "word", "why"),
+    ("effect", "word", "why"),
     [
-        ("zk.add_watch('/one')", "AddWatch", "watches that stay are not modelled"),
+        ("zk.add_watch('/one')", "AddWatch", "persistent watches are not modelled"),
         (
             "zk.pipelined([zk.sync('/'), zk.add_watch('/one')])",
             "AddWatch",
-            "watches that stay are not modelled",
+            "persistent watches are not modelled",
         ),
         ("operations.Check('/one')", "Check", "it is a part of a multi, and nothing by itself"),
     ],
 )
 def test_what_no_search_can_answer_is_refused_with_the_line(
-    asked: str, word: str, why: str, tmp_path: Path
+    effect: str, word: str, why: str, tmp_path: Path
 ) -> None:
     turn = f"""\
 async def turn(zk, me, memory):
     await new_session()
-    await {asked}  # here
+    await {effect}  # here
     return memory
 """
     error, line = refusal(turn, tmp_path)
 
-    assert f"one asks for {word} at {line}, which cannot be explored: {why}" in str(error)
+    assert f"one requests {word} at {line}, which cannot be explored: {why}" in str(error)
 
 
 def test_a_turn_that_is_no_coroutine_is_refused() -> None:
     with pytest.raises(Forbidden, match="has to be a coroutine function"):
-        explore({"one": Program(lambda zk, me, memory: memory, None, None)})  # type: ignore[arg-type]
+        explore({"one": Program(lambda zk, me, state: state, None, None)})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("ends", ["memory", "(memory,)"])
@@ -240,14 +247,14 @@ async def turn(zk, me, memory):
 """
     error, _ = refusal(turn, tmp_path)
 
-    assert "one goes on for ever in turns that ask for nothing" in str(error)
+    assert "one runs for ever in turns without an effect" in str(error)
 
 
 @pytest.mark.parametrize("error", ["ConnectionLoss", "SessionExpired"])
 def test_a_program_that_fails_for_ever_is_refused_with_the_line(
     error: str, tmp_path: Path
 ) -> None:
-    """Here either nobody catches the one error, or nobody catches the other."""
+    """Here either no caller catches the one error, or no caller catches the other."""
     caught = "ConnectionLoss" if error == "SessionExpired" else "NoNode"
     turn = f"""\
 async def turn(zk, me, memory):
@@ -258,14 +265,14 @@ async def turn(zk, me, memory):
         await zk.exists("/one")  # here
     except {caught}:
         await connected()
-    await next_note()
+    await next_event()
     return memory
 """
-    said, line = refusal(turn, tmp_path, expire=1)
+    failure, line = refusal(turn, tmp_path, expire=1)
 
-    assert isinstance(said, Busy)
-    assert f"where every request fails at once with {error}, without waiting" in str(said)
-    assert line in str(said)
+    assert isinstance(failure, NeverWaits)
+    assert f"where every request fails at once with {error}, without waiting" in str(failure)
+    assert line in str(failure)
 
 
 def test_another_error_says_of_which_program_it_is(tmp_path: Path) -> None:
@@ -295,8 +302,8 @@ async def turn(zk, me, memory):
 """
     error, line = refusal(turn, tmp_path)
 
-    assert isinstance(error, NotTheSame)
-    assert f"one does not do the same twice at {line}:" in str(error)
+    assert isinstance(error, NotDeterministic)
+    assert f"one is not deterministic at {line}:" in str(error)
     assert "Create(path='/1'), and then to Create(path='/2')" in str(error)
 
 
@@ -310,12 +317,12 @@ async def turn(zk, me, memory):
         SEEN.append(me)
     else:
         await zk.create("/second" if SEEN else "/first")  # here
-    await next_note()
+    await next_event()
     return memory
 """
     error, line = refusal(turn, tmp_path)
 
-    assert isinstance(error, NotTheSame)
+    assert isinstance(error, NotDeterministic)
     assert line in str(error)
     assert "Create(path='/first'), and then to Create(path='/second')" in str(error)
 
@@ -330,7 +337,7 @@ async def turn(zk, me, memory):  # here
 """
     error, line = refusal(turn, tmp_path)
 
-    assert isinstance(error, NotTheSame)
+    assert isinstance(error, NotDeterministic)
     assert f"at its end, in the turn at {line}:" in str(error)
     assert "the end of the turn, with 1, and then to the end of the turn, with 2" in str(error)
 
@@ -351,7 +358,7 @@ async def turn(zk, me, memory):
     assert f"Stat.{field} is read at {line};" in str(error)
 
 
-def test_a_memory_that_hides_a_field_is_told_with_both_histories(tmp_path: Path) -> None:
+def test_a_memory_that_hides_a_field_is_reported_with_both_histories(tmp_path: Path) -> None:
     turn = """\
 @dataclass(frozen=True)
 class Memory:
@@ -369,9 +376,9 @@ async def turn(zk, me, memory):  # here
     await zk.delete("/one")
     return Memory(0)
 """
-    error, _ = refusal(turn, tmp_path, memory="Memory()")
+    error, _ = refusal(turn, tmp_path, state="Memory()")
 
-    assert isinstance(error, MemoryLies)
+    assert isinstance(error, UnequalStates)
     assert "Memory(step=1, hidden='first') after the answers (None,)" in str(error)
     assert "Memory(step=1, hidden='') after the answers (None,)" in str(error)
     assert "Create(path='/one')" in str(error)
@@ -386,7 +393,7 @@ async def turn(zk, me, memory):
 """
     error, _ = refusal(turn, tmp_path)
 
-    assert "the memory of one, ['one'], cannot be compared" in str(error)
+    assert "the state of one, ['one'], cannot be compared" in str(error)
 
 
 # --- the order of a set ----------------------------------------------------------------
@@ -454,7 +461,7 @@ async def turn(zk, me, memory):
     await new_session()
     LOOP
         await zk.create(f"/{name}")
-    await next_note()
+    await next_event()
     return memory
 
 
@@ -486,10 +493,10 @@ def program_with(loop: str, folder: Path) -> tuple[Program, str]:
 
 
 @pytest.mark.parametrize("how", ORDERED)
-def test_whoever_goes_through_a_set_is_named_with_the_line(how: str, tmp_path: Path) -> None:
+def test_iterating_over_a_set_is_named_with_the_line(how: str, tmp_path: Path) -> None:
     program, line = program_with(ORDERED[how], tmp_path)
 
-    with pytest.raises(OrderOfSet, match=re.escape(f"one goes through a set at {line},")):
+    with pytest.raises(IteratesOverSet, match=re.escape(f"one iterates over a set at {line},")):
         explore({"one": program})
 
 
@@ -497,7 +504,7 @@ def test_whoever_goes_through_a_set_is_named_with_the_line(how: str, tmp_path: P
 def test_what_has_no_order_to_lose_is_let_pass(how: str, tmp_path: Path) -> None:
     program, _ = program_with(UNORDERED[how], tmp_path)
 
-    assert list(orders_of_sets(program)) == []
+    assert list(set_iterations(program)) == []
 
 
 # --- the variants keep the promise -----------------------------------------------------
@@ -514,7 +521,7 @@ clusters:
 groups:
   billing: {{cluster: main, consumers: 2, streams: {{clicks: 1}}, variant: {variant}}}
 settle: 10s
-sometimes: [{{event: rebalance begins}}]
+sometimes: [{{event: rebalance started}}]
 """
 
 
@@ -531,10 +538,10 @@ def programs_of(plan: Plan) -> list[Program]:
     cluster, group = plan.clusters[0], plan.groups[0]
     return [
         *(
-            consumer_program(cluster, group.name, one, life=1, new_id=False)
-            for one in group.consumers
+            consumer_program(cluster, group.name, consumer, life=1, new_id=False)
+            for consumer in group.consumers
         ),
-        *(broker_program(cluster, one, {"clicks": 2}) for one in cluster.brokers),
+        *(broker_program(cluster, broker, {"clicks": 2}) for broker in cluster.brokers),
         administrator(Administrator("administrator", ())),
     ]
 
@@ -542,20 +549,20 @@ def programs_of(plan: Plan) -> list[Program]:
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_no_variant_goes_through_a_set(variant: str) -> None:
     for program in programs_of(small(variant)):
-        assert list(orders_of_sets(program)) == []
+        assert list(set_iterations(program)) == []
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_equal_memories_of_a_variant_behave_alike(variant: str) -> None:
     """All turns of a search once more, begun with memories that are equal and not the same."""
     system = ClusterSystem(small(variant), BOUNDS)
-    Search(system, Limits(states=2_000), goes_on=True).run()
+    Search(system, SearchOptions(Limits(states=2_000), finds_all=True)).run()
 
     for member in system.members:
-        unfolding = member.moves.process.unfolding
-        assert len(unfolding.nodes) > 3
+        compiled = member.moves.process.compiled
+        assert len(compiled.nodes) > 3
         with watched(member.name):
-            unfolding.run_again(lambda memory: pickle.loads(pickle.dumps(memory)))
+            compiled.run_all_again(lambda state: pickle.loads(pickle.dumps(state)))
 
 
 def test_a_consumer_of_ones_own_that_reads_a_stat_is_refused(tmp_path: Path) -> None:
@@ -574,7 +581,9 @@ def test_a_consumer_of_ones_own_that_reads_a_stat_is_refused(tmp_path: Path) -> 
 def test_a_consumer_of_ones_own_that_goes_through_a_set_is_refused(tmp_path: Path) -> None:
     program, line = program_with(ORDERED["a list of it"], tmp_path)
 
-    with pytest.raises(OrderOfSet, match=re.escape(f"billing/0 goes through a set at {line},")):
+    with pytest.raises(
+        IteratesOverSet, match=re.escape(f"billing/0 iterates over a set at {line},")
+    ):
         ClusterSystem(small("hardened", program), BOUNDS)
 
 
@@ -592,22 +601,22 @@ def test_a_turn_is_found_under_what_it_is_wrapped_in(made: str, tmp_path: Path) 
     )
     module = module_of("program", text, tmp_path)
 
-    found = list(orders_of_sets(Program(eval(made, vars(module)), None, None)))
+    found = list(set_iterations(Program(eval(made, vars(module)), None, None)))
 
-    assert [text.splitlines()[one.line - 1].endswith("# here") for one in found] == [True]
+    assert [text.splitlines()[item.line - 1].endswith("# here") for item in found] == [True]
 
 
 def test_an_equal_memory_that_behaves_otherwise_is_found_when_all_is_run_again() -> None:
     """The check of the variants above can fail."""
 
-    async def turn(zk: Any, me: Any, memory: Any) -> Any:
-        await zk.create("/one" if memory is FIRST else "/other")
-        return memory
+    async def turn(zk: Any, me: Any, state: Any) -> Any:
+        await zk.create("/one" if state is FIRST else "/other")
+        return state
 
     FIRST = ("begin", 1)  # noqa: N806
-    unfolding = Unfolding(Program(turn, None, FIRST), "one")
-    unfolding.root(FIRST)
-    unfolding.run_again()
+    compiled = CompiledProgram(Program(turn, None, FIRST), "one")
+    compiled.root(FIRST)
+    compiled.run_all_again()
 
-    with pytest.raises(NotTheSame):
-        unfolding.run_again(lambda memory: pickle.loads(pickle.dumps(memory)))
+    with pytest.raises(NotDeterministic):
+        compiled.run_all_again(lambda state: pickle.loads(pickle.dumps(state)))

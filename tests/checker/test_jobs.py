@@ -6,77 +6,79 @@ from collections.abc import Iterator
 from threading import current_thread
 
 import pytest
+from bench.support.mutant_search import plan_of
 
-from explore import liveness
-from explore.ahead import AHEAD, done
-from explore.alone import NotSettled
-from explore.cluster import ClusterSystem
-from explore.expanding import Block, Expanded, Expander
-from explore.regions import Regions
-from explore.search import Limits, Search
-from model.bounds import Bounds
-from model.plan import Plan
-from model.zoo import PLANTS
-from tests.exploring import small
-from watchkeeper.zoo import plan_of
+from tests.support.checker.clusters import small
+from watchkeeper.checker.cluster.cluster import ClusterSystem
+from watchkeeper.checker.reduction.footprints import Footprints
+from watchkeeper.checker.reduction.reduction import UnsoundReduction
+from watchkeeper.checker.search import liveness
+from watchkeeper.checker.search.search import Limits, Search, SearchOptions
+from watchkeeper.checker.search.successors import Block, Expanded, Expander
+from watchkeeper.checker.state_space.prefetch import AHEAD, prefetched
+from watchkeeper.model.mutants.catalogue import MUTANTS
+from watchkeeper.model.plan.bounds import Bounds
+from watchkeeper.model.plan.plan import Plan
 
 
 @pytest.fixture(autouse=True)
 def blocks_are_small(monkeypatch: pytest.MonkeyPatch) -> None:
     """So that a small search has many, some of which are expanded ahead."""
-    monkeypatch.setattr("explore.search.BLOCK", 50)
+    monkeypatch.setattr("watchkeeper.checker.search.search.BLOCK", 50)
 
 
-def search_of(plan: Plan, bounds: Bounds, jobs: int, *, goes_on: bool = True) -> Search:
+def search_of(plan: Plan, bounds: Bounds, jobs: int, *, finds_all: bool = True) -> Search:
     """A search that has ended."""
-    search = Search(ClusterSystem(plan, bounds), Limits(seconds=120), goes_on=goes_on, jobs=jobs)
+    search = Search(
+        ClusterSystem(plan, bounds), SearchOptions(Limits(seconds=120), finds_all, jobs=jobs)
+    )
     search.run()
     return search
 
 
-def assert_alike(one: Search, two: Search) -> None:
+def assert_alike(sequential: Search, parallel: Search) -> None:
     """The same in everything that is kept."""
-    assert (one.visited.rows == two.visited.rows).all()
-    assert (one.parents.values == two.parents.values).all()
-    assert (one.good.values == two.good.values).all()
-    assert one.found == two.found
-    assert one.rests == two.rests
-    assert one.progress.transitions == two.progress.transitions
-    assert one.edges is not None
-    assert two.edges is not None
-    for mine, other in zip(one.edges.blocks, two.edges.blocks, strict=True):
+    assert (sequential.visited.rows == parallel.visited.rows).all()
+    assert (sequential.parents.values == parallel.parents.values).all()
+    assert (sequential.good.values == parallel.good.values).all()
+    assert sequential.found == parallel.found
+    assert sequential.terminal_states == parallel.terminal_states
+    assert sequential.progress.transitions == parallel.progress.transitions
+    assert sequential.edges is not None
+    assert parallel.edges is not None
+    for mine, other in zip(sequential.edges.blocks, parallel.edges.blocks, strict=True):
         assert mine[:2] == other[:2]
         assert (mine.targets == other.targets).all()
 
 
-@pytest.mark.parametrize("fault", ["crash", "ghost"])
+@pytest.mark.parametrize("fault", ["crash", "late_request"])
 def test_states_get_the_same_numbers(fault: str) -> None:
     """And what follows from them is the same."""
-    one, two = (search_of(small(), Bounds({fault: 1}), jobs) for jobs in (1, 2))
+    sequential, parallel = (search_of(small(), Bounds({fault: 1}), jobs) for jobs in (1, 2))
 
-    assert_alike(one, two)
-    assert len(one.visited) > 1_000
-    assert liveness.judge(one) == liveness.judge(two)
+    assert_alike(sequential, parallel)
+    assert len(sequential.visited) > 1_000
+    assert liveness.judge(sequential) == liveness.judge(parallel)
 
 
-@pytest.mark.parametrize("goes_on", [False, True])
-def test_the_same_violation_is_found_first(goes_on: bool) -> None:
+@pytest.mark.parametrize("finds_all", [False, True])
+def test_the_same_violation_is_found_first(finds_all: bool) -> None:
     """What was expanded ahead of it does not count."""
-    plant = PLANTS["half-a-batch"]
-    plan, bounds = plan_of(plant, plant.variant), plant.configuration.bounds
-    one, two = (search_of(plan, bounds, jobs, goes_on=goes_on) for jobs in (1, 2))
+    mutant = MUTANTS["half-a-batch"]
+    plan, bounds = plan_of(mutant, mutant.variant), mutant.configuration.bounds
+    sequential, parallel = (search_of(plan, bounds, jobs, finds_all=finds_all) for jobs in (1, 2))
 
-    assert one.found
-    assert_alike(one, two)
+    assert sequential.found
+    assert_alike(sequential, parallel)
 
 
 def test_a_search_that_begins_again_does_so_on_two_cores(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a thread finds wrong with the reduction comes to the search."""
-    monkeypatch.setattr(Regions, "looked_at", lambda *_: 0)
+    monkeypatch.setattr(Footprints, "reads_from", lambda *_: 0)
     plan = small(partitions=1)
-    one, two = (search_of(plan, Bounds({"crash": 1}), jobs) for jobs in (1, 2))
+    sequential, parallel = (search_of(plan, Bounds({"crash": 1}), jobs) for jobs in (1, 2))
 
-    assert_alike(one, two)
+    assert_alike(sequential, parallel)
 
 
 def test_blocks_are_expanded_in_another_thread(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,12 +108,12 @@ def test_work_is_done_in_order_and_not_far_ahead() -> None:
 
     def inverse(number: int) -> float:
         if number == 9:
-            raise NotSettled("nine")
+            raise UnsoundReduction("nine")
         return -number
 
-    made = done(inverse, given(), 2)
+    made = prefetched(inverse, given(), 2)
     for number in range(9):
         assert next(made) == -number
         assert len(begun) <= number + AHEAD + 1
-    with pytest.raises(NotSettled):
+    with pytest.raises(UnsoundReduction):
         next(made)

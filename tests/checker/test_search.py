@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from explore.search import Limits, Search
-from explore.visited import Visited
-from tests.two_phase_commit import TwoPhaseCommit
+from tests.support.checker.two_phase_commit import TwoPhaseCommit
+from watchkeeper.checker.search.search import Limits, Search, SearchOptions
+from watchkeeper.checker.state_space.visited import Visited
 
 
 @pytest.mark.parametrize(("managers", "states"), [(3, 288), (5, 8_832), (7, 296_448)])
@@ -24,7 +24,7 @@ def test_two_phase_commit_has_as_many_states_as_other_tools_count(
 
 
 def test_a_search_that_gives_up_says_why_and_how_deep_it_was() -> None:
-    searched = Search(TwoPhaseCommit(5), Limits(states=1_000)).run()
+    searched = Search(TwoPhaseCommit(5), SearchOptions(Limits(states=1_000))).run()
 
     assert searched.stopped == "1,000 states were seen"
     assert not searched.is_complete
@@ -78,12 +78,12 @@ class Judged(TwoPhaseCommit):
         self.is_wrong = is_wrong
         self.seen: list[tuple[int, ...]] = []
 
-    def wrong_state(self, state: tuple[int, ...]) -> str:
+    def state_violation(self, state: tuple[int, ...]) -> str:
         self.seen.append(state)
         return "two have moved" if self.is_wrong(state) else ""
 
 
-def test_a_system_that_judges_whole_states_is_asked_of_each_of_them_once() -> None:
+def test_a_system_that_judges_whole_states_judges_each_of_them_once() -> None:
     system = Judged(3, lambda state: False)
 
     searched = Search(system).run()
@@ -96,7 +96,9 @@ def test_the_nearest_state_that_is_wrong_as_a_whole_is_found() -> None:
     first = TwoPhaseCommit(3).initial()
 
     def two_have_moved(state: tuple[int, ...]) -> bool:
-        return sum(one != other for one, other in zip(first[1:], state[1:], strict=True)) >= 2
+        return (
+            sum(before != after for before, after in zip(first[1:], state[1:], strict=True)) >= 2
+        )
 
     system = Judged(3, two_have_moved)
     search = Search(system)

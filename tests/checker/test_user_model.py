@@ -8,15 +8,21 @@ from typing import Any
 
 import pytest
 
-from explore.own_system import Claims, OwnSystem
-from explore.view import State
-from explore.way import successors
-from model.answers import LEAVE, SessionNote
-from model.asks import close_session, connected, new_session, next_note, sleep
-from model.errors import ConnectionLoss, NodeExists, SessionExpired
-from model.operations import ZooKeeper
-from tests.own_programs import example
+from tests.support.checker.user_programs import example
 from watchkeeper import Ended, Program, Verdict, explore
+from watchkeeper.checker.counterexample.path import successors
+from watchkeeper.checker.user_model.system import Claims, UserSystem
+from watchkeeper.checker.user_model.view import State
+from watchkeeper.model.actor.effects import (
+    close_session,
+    connected,
+    new_session,
+    next_event,
+    sleep,
+)
+from watchkeeper.model.actor.errors import ConnectionLoss, NodeExists, SessionExpired
+from watchkeeper.model.actor.events import LEAVE, SessionEvent
+from watchkeeper.model.actor.operations import ZooKeeper
 
 # --- the worked examples ---------------------------------------------------------------
 
@@ -39,69 +45,73 @@ def election(tmp_path_factory: pytest.TempPathFactory) -> Any:
         {"expire": 1, "disconnect": 1},
         {"expire": 2},
         {"lost_request": 1, "lost_reply": 1},
-        {"ghost": 1},
+        {"late_request": 1},
         {"leave": 1, "expire": 1},
         {"join": 1, "expire": 1},
     ],
     ids=str,
 )
-def test_a_lock_has_one_holder_whatever_befalls(lock: Any, faults: dict[str, int]) -> None:
+def test_a_lock_has_one_holder_under_any_fault(lock: Any, faults: dict[str, int]) -> None:
     found = lock.search("careful", **faults)
 
     assert found.holds, found
 
 
 def test_a_holder_that_outlives_its_session_is_caught(lock: Any) -> None:
-    found = lock.search("carefree", expire=1)
+    found = lock.search("careless", expire=1)
 
     assert (found.verdict, found.violated) == (Verdict.VIOLATED, "one at a time")
-    end = found.story.steps[-1].stands
+    end = found.counterexample.steps[-1].snapshots
     assert sorted(stand.session for stand in end.values()) == ["alive", "dead"]
-    assert [step.deed.fault for step in found.story.steps].count("expire") == 1
+    assert [step.scheduled.fault for step in found.counterexample.steps].count("expire") == 1
 
 
-def test_a_carefree_holder_is_safe_as_long_as_nothing_befalls(lock: Any) -> None:
-    assert lock.search("carefree").holds
+def test_a_carefree_holder_is_safe_without_faults(lock: Any) -> None:
+    assert lock.search("careless").holds
 
 
-def test_no_client_can_promise_that_nobody_works_beside_it(lock: Any) -> None:
-    def nobody_beside(state: State) -> bool:
-        return sum(one.memory == "at work" for one in state.running.values()) <= 1
+def test_no_client_can_promise_that_no_member_works_beside_it(lock: Any) -> None:
+    def no_other_beside(state: State) -> bool:
+        return sum(process.state == "at work" for process in state.running.values()) <= 1
 
     programs = {name: Program(lock.turn, "careful", "outside") for name in lock.NAMES}
 
-    found = explore(programs, always={"strictly one": nobody_beside}, faults={"expire": 1})
+    found = explore(programs, always={"strictly one": no_other_beside}, faults={"expire": 1})
 
     assert found.violated == "strictly one"
     assert "dead, and it does not know" in str(found)
 
 
 @pytest.mark.parametrize("faults", [{}, {"crash": 2}, {"expire": 1}], ids=str)
-def test_an_election_finds_a_leader_whatever_befalls(
+def test_an_election_finds_a_leader_under_any_fault(
     election: Any, faults: dict[str, int]
 ) -> None:
-    found = election.search(election.whoever_is_before, **faults)
+    found = election.search(election.previous_in_line, **faults)
 
     assert found.holds, found
 
 
 def test_an_election_that_watches_the_wrong_node_is_caught(election: Any) -> None:
-    found = election.search(election.the_number_before, crash=1)
+    found = election.search(election.previous_number, crash=1)
 
-    assert found.violated == "somebody leads"
+    assert found.violated == "a leader exists"
     assert "nothing has to come any more" in str(found)
-    waiting = [one for one in found.story.steps[-1].stands.values() if one.phase == "running"]
-    assert [one.waits_for for one in waiting] == ["a note", "a note"]
+    waiting = [
+        snapshot
+        for snapshot in found.counterexample.steps[-1].snapshots.values()
+        if snapshot.phase == "running"
+    ]
+    assert [pending.waits_for for pending in waiting] == ["a notification", "a notification"]
 
 
-def test_watching_the_wrong_node_goes_well_as_long_as_nobody_goes(election: Any) -> None:
-    assert election.search(election.the_number_before).holds
+def test_watching_the_wrong_node_goes_well_as_long_as_no_member_goes(election: Any) -> None:
+    assert election.search(election.previous_number).holds
 
 
 # --- nothing is left out ---------------------------------------------------------------
 
 
-def one_by_one(system: OwnSystem) -> int:
+def one_by_one(system: UserSystem) -> int:
     """How many states there are, counted in the simplest way."""
     first = (*system.initial(), 0)
     seen, waiting = {first}, deque([first])
@@ -118,24 +128,24 @@ def test_there_are_as_many_states_as_a_plain_search_counts(
     lock: Any, faults: dict[str, int]
 ) -> None:
     programs = {name: Program(lock.turn, "careful", "outside") for name in lock.NAMES}
-    system = OwnSystem(programs, Claims({}, {}, {}, {}), faults)
+    system = UserSystem(programs, Claims({}, {}, {}, {}), faults)
 
     assert explore(programs, faults=faults).states == one_by_one(system)
 
 
-def alone(turn: Callable[..., Any], memory: Any = "begin", **claims: Any) -> Any:
+def alone(turn: Callable[..., Any], state: Any = "begin", **claims: Any) -> Any:
     """Explore one program by itself."""
-    return explore({"one": Program(turn, None, memory)}, **claims)
+    return explore({"one": Program(turn, None, state)}, **claims)
 
 
-def remembers(memory: Any) -> Callable[[State], bool]:
+def remembers(state: Any) -> Callable[[State], bool]:
     """Whether anybody remembers this."""
-    return lambda state: any(one.memory == memory for one in state.running.values())
+    return lambda seen: any(process.state == state for process in seen.running.values())
 
 
-async def sleeps_with_it(zk: ZooKeeper, me: Any, memory: str) -> Any:
-    """Asks nobody for anything while it has it."""
-    if memory == "begin":
+async def sleeps_with_it(zk: ZooKeeper, me: Any, state: str) -> Any:
+    """Asks no member for anything while it has it."""
+    if state == "begin":
         return "has it"
     await sleep(1_000)
     return Ended("done")
@@ -145,7 +155,7 @@ def test_what_is_held_during_a_pause_is_seen() -> None:
     assert alone(sleeps_with_it, sometimes={"has it": remembers("has it")}).holds
 
 
-async def waits_for_a_session(zk: ZooKeeper, me: Any, memory: str) -> Any:
+async def waits_for_a_session(zk: ZooKeeper, me: Any, state: str) -> Any:
     await new_session()
     return Ended("done")
 
@@ -154,22 +164,24 @@ def test_what_is_held_until_there_is_a_session_is_seen() -> None:
     assert alone(waits_for_a_session, sometimes={"begin": remembers("begin")}).holds
 
 
-async def writes(zk: ZooKeeper, me: str, memory: str) -> Any:
-    if memory == "begin":
+async def writes(zk: ZooKeeper, me: str, state: str) -> Any:
+    if state == "begin":
         await new_session()
         return "write"
-    if memory == "write":
+    if state == "write":
         await zk.create(f"/{me}", b"here", ephemeral=True)
         return "wrote"
-    await next_note()
-    return memory
+    await next_event()
+    return state
 
 
 def test_a_claim_sees_znodes_and_whose_they_are() -> None:
     seen: set[tuple[bytes | None, str, bool]] = set()
 
     def look(state: State) -> bool:
-        seen.update((one.data, one.owner, one.is_current) for one in state.znodes.values())
+        seen.update(
+            (znode.data, znode.owner, znode.is_current) for znode in state.znodes.values()
+        )
         return set(state.znodes) <= {"/a", "/b"}
 
     found = explore(
@@ -188,21 +200,23 @@ def test_a_claim_cannot_change_what_it_sees() -> None:
     with pytest.raises(TypeError) as caught:
         explore({"a": Program(writes, "a", "begin")}, always={"meddles": meddles})
 
-    assert any("in the claim 'meddles'" in note for note in caught.value.__notes__)
+    assert any(
+        "in the claim 'meddles'" in notification for notification in caught.value.__notes__
+    )
 
 
 # --- what comes ------------------------------------------------------------------------
 
 
-async def tries_for_ever(zk: ZooKeeper, me: Any, memory: str) -> Any:
-    """Begins anew whenever somebody was quicker."""
+async def tries_for_ever(zk: ZooKeeper, me: Any, state: str) -> Any:
+    """Begins anew whenever a member was quicker."""
     await new_session()
     try:
         await zk.create("/one", ephemeral=True)
     except NodeExists:
-        return memory
-    await next_note()
-    return memory
+        return state
+    await next_event()
+    return state
 
 
 def test_a_program_that_goes_round_in_a_circle_does_not_come_to_rest() -> None:
@@ -215,14 +229,14 @@ def test_a_program_that_goes_round_in_a_circle_does_not_come_to_rest() -> None:
     assert "all is as it was after step" in str(found)
 
 
-async def gives_way(zk: ZooKeeper, me: str, memory: str) -> Any:
+async def gives_way(zk: ZooKeeper, me: str, state: str) -> Any:
     """Waits for the other at a door, each as polite as the other."""
-    other = "/b" if me == "a" else "/a"
-    if memory == "begin":
+    path = "/b" if me == "a" else "/a"
+    if state == "begin":
         await new_session()
         await zk.create(f"/{me}")
         return "at the door"
-    if await zk.exists(other):
+    if await zk.exists(path):
         await zk.delete(f"/{me}")
         await sleep(1_000)
         return "begin"
@@ -236,20 +250,20 @@ def test_who_give_way_to_each_other_may_do_so_for_ever() -> None:
     found = explore(programs, at_rest={"anything": lambda state: True})
 
     assert found.violated == "comes to rest"
-    assert "nobody passed over" in str(found)
+    assert "no process passed over" in str(found)
     assert "all is as it was after step" in str(found)
     assert explore({"a": programs["a"]}, at_rest={"anything": lambda state: True}).holds
 
 
 def test_what_comes_by_the_clock_is_claimed_of_what_comes_eventually() -> None:
-    async def polls(zk: ZooKeeper, me: Any, memory: str) -> Any:
+    async def polls(zk: ZooKeeper, me: Any, state: str) -> Any:
         await new_session()
         if await zk.exists("/one"):
             return Ended("found it")
         await sleep(1_000)
-        return memory
+        return state
 
-    async def comes(zk: ZooKeeper, me: Any, memory: str) -> Any:
+    async def comes(zk: ZooKeeper, me: Any, state: str) -> Any:
         await new_session()
         await zk.create("/one")
         return Ended("made it")
@@ -260,13 +274,13 @@ def test_what_comes_by_the_clock_is_claimed_of_what_comes_eventually() -> None:
     assert explore(programs, eventually=over).holds
     found = explore(programs, eventually=over, faults={"crash": 1})
     assert found.violated == "it is found"
-    assert found.story is not None
-    assert [step.deed.fault for step in found.story.steps] == ["crash"]
+    assert found.counterexample is not None
+    assert [step.scheduled.fault for step in found.counterexample.steps] == ["crash"]
 
 
 def test_a_timer_that_changes_something_has_to_come() -> None:
-    async def wakes(zk: ZooKeeper, me: Any, memory: str) -> Any:
-        await next_note(1_000 if memory == "begin" else None)
+    async def wakes(zk: ZooKeeper, me: Any, state: str) -> Any:
+        await next_event(1_000 if state == "begin" else None)
         return "woken"
 
     found = alone(wakes, at_rest={"it is awake": remembers("woken")})
@@ -274,18 +288,18 @@ def test_a_timer_that_changes_something_has_to_come() -> None:
     assert found.holds, found
 
 
-def test_whoever_waits_for_what_does_not_come_waits_in_vain() -> None:
-    async def hopes(zk: ZooKeeper, me: Any, memory: str) -> Any:
+def test_a_member_that_waits_for_what_does_not_come_waits_in_vain() -> None:
+    async def hopes(zk: ZooKeeper, me: Any, state: str) -> Any:
         await connected()
-        return memory
+        return state
 
     found = alone(hopes)
 
-    assert found.violated == "nobody waits in vain"
+    assert found.violated == "no process waits in vain"
     assert "one still wait" in str(found)
 
 
-def test_what_never_happens_is_told() -> None:
+def test_what_never_happens_is_reported() -> None:
     found = alone(sleeps_with_it, sometimes={"it lost it": remembers("lost it")})
 
     assert (found.verdict, found.violated) == (Verdict.VIOLATED, "it lost it")
@@ -295,26 +309,26 @@ def test_what_never_happens_is_told() -> None:
 # --- faults ----------------------------------------------------------------------------
 
 
-async def listens(zk: ZooKeeper, me: Any, memory: tuple[Any, ...]) -> Any:
+async def listens(zk: ZooKeeper, me: Any, state: tuple[Any, ...]) -> Any:
     """Remembers every note."""
     await new_session()
     try:
-        note = await next_note()
+        notification = await next_event()
     except (ConnectionLoss, SessionExpired):
-        return memory
-    return (*memory, note)
+        return state
+    return (*state, notification)
 
 
 @pytest.mark.parametrize(
-    ("fault", "notes"),
+    ("fault", "notifications"),
     [
         ("leave", {(LEAVE,)}),
-        ("disconnect", {(SessionNote.SUSPENDED,)}),
-        ("expire", {(SessionNote.SUSPENDED,)}),
+        ("disconnect", {(SessionEvent.SUSPENDED,)}),
+        ("expire", {(SessionEvent.SUSPENDED,)}),
     ],
 )
-def test_a_fault_is_heard(fault: str, notes: set[Any]) -> None:
-    for heard in notes:
+def test_a_fault_is_heard(fault: str, notifications: set[Any]) -> None:
+    for heard in notifications:
         found = alone(listens, (), sometimes={"heard": remembers(heard)}, faults={fault: 1})
         assert found.holds, found
         assert not alone(listens, (), sometimes={"heard": remembers(heard)}).holds
@@ -323,7 +337,8 @@ def test_a_fault_is_heard(fault: str, notes: set[Any]) -> None:
 def test_the_last_program_joins_later_if_ever() -> None:
     programs = {name: Program(writes, name, "begin") for name in "ab"}
     phases = {
-        name: {one.phase for one in seen} for name, seen in seen_of(programs, {"join": 1}).items()
+        name: {snapshot.phase for snapshot in seen}
+        for name, seen in seen_of(programs, {"join": 1}).items()
     }
 
     assert phases == {"a": {"running"}, "b": {"absent", "running"}}
@@ -334,7 +349,7 @@ def test_a_process_that_was_killed_starts_again() -> None:
 
     seen = seen_of(programs, {"crash": 1, "restart": 1})
 
-    assert {one.phase for one in seen["a"]} == {"running", "gone"}
+    assert {process.phase for process in seen["a"]} == {"running", "gone"}
 
 
 def seen_of(programs: Mapping[str, Program], faults: Mapping[str, int]) -> dict[str, set[Any]]:
@@ -354,11 +369,11 @@ def test_faults_can_be_bounded_together(lock: Any) -> None:
     programs = {name: Program(lock.turn, "careful", "outside") for name in lock.NAMES}
     faults = {"expire": 1, "crash": 1}
 
-    one = explore(programs, faults=faults, together=1)
+    bounded = explore(programs, faults=faults, together=1)
     both = explore(programs, faults=faults)
 
-    assert one.states < both.states
-    assert "at most 1 together" in str(one)
+    assert bounded.states < both.states
+    assert "at most 1 together" in str(bounded)
 
 
 # --- verdicts --------------------------------------------------------------------------
@@ -375,15 +390,15 @@ def test_a_search_that_gives_up_is_unknown(lock: Any) -> None:
 
 
 def test_a_memory_that_grows_for_ever_is_unknown() -> None:
-    async def counts(zk: ZooKeeper, me: Any, memory: int) -> Any:
+    async def counts(zk: ZooKeeper, me: Any, state: int) -> Any:
         await sleep(1)
-        return memory + 1
+        return state + 1
 
     assert alone(counts, 0, max_states=500).verdict is Verdict.UNKNOWN
 
 
 def test_a_program_that_closes_its_session_leaves_nothing_behind() -> None:
-    async def goes(zk: ZooKeeper, me: Any, memory: str) -> Any:
+    async def goes(zk: ZooKeeper, me: Any, state: str) -> Any:
         await new_session()
         await zk.create("/one", ephemeral=True)
         await close_session()
@@ -404,7 +419,7 @@ FINE = {"one": Program(writes, "one", "begin")}
 
 
 @pytest.mark.parametrize(
-    ("programs", "named", "error", "said"),
+    ("programs", "named", "error", "message"),
     [
         ([], {}, TypeError, "programs have to be a mapping"),
         ({}, {}, ValueError, "there has to be a program"),
@@ -424,14 +439,14 @@ FINE = {"one": Program(writes, "one", "begin")}
     ],
 )
 def test_wrong_arguments_are_refused(
-    programs: Any, named: dict[str, Any], error: type[Exception], said: str
+    programs: Any, named: dict[str, Any], error: type[Exception], message: str
 ) -> None:
-    with pytest.raises(error, match=said):
+    with pytest.raises(error, match=message):
         explore(programs, **named)
 
 
 def test_the_longest_example_takes_seconds(election: Any) -> None:
-    found = election.search(election.whoever_is_before, expire=1, disconnect=1)
+    found = election.search(election.previous_in_line, expire=1, disconnect=1)
 
     assert found.holds, found
     assert found.states > 100_000

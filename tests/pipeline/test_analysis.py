@@ -20,26 +20,36 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from model.delivered import DeliveryJudge
-from model.delivery import Ledger
-from model.trace import Event
-from model.verdicts import Verdict
-from model.waiting import PunctualityJudge, StarvationJudge
-from pipeline.analysis.agreement import TRACE
-from pipeline.analysis.clusters import needed
-from pipeline.analysis.lags import HANDED_ON, LAGS
-from pipeline.analysis.store import replacing, write_summary
-from pipeline.problems import PipelineProblem
-from pipeline.session import Wanted, session
-from real.java import find_java
-from real.problems import EnvironmentProblem
-from tests import analysis_plain as plain
-from tests.message_stories import Computed, computed_of, judged, stories
-from tests.test_house import HOME
+from tests import HOME, SOURCE
+from tests.support.messages.random_traces import Computed, computed_of, drawn_traces, judged
+from tests.support.mutant_consumers import (
+    consumer_that,
+    consumer_that_stays,
+    does_nothing,
+    scenario,
+    shares_with_all,
+)
+from tests.support.pipeline import analysis_plain as plain
 from watchkeeper import simulate
-from watchkeeper.cli import run_command
-from watchkeeper.folder import prepare, write_trace, write_verdict
-from watchkeeper.result import Result
+from watchkeeper.analyze.analyze import failing_run, kept_profile
+from watchkeeper.analyze.runs import gathered
+from watchkeeper.api.result import Result
+from watchkeeper.cli.main import run_command
+from watchkeeper.model.delivery.ledger import Ledger
+from watchkeeper.model.properties.delivery import DeliveryJudge
+from watchkeeper.model.properties.starvation import PunctualityJudge, StarvationJudge
+from watchkeeper.model.properties.verdicts import Verdict
+from watchkeeper.model.trace.trace import Event
+from watchkeeper.pipeline.analysis.cross_check import TRACE
+from watchkeeper.pipeline.analysis.failure_clusters import needed
+from watchkeeper.pipeline.analysis.lags import HANDED_ON, LAGS
+from watchkeeper.pipeline.analysis.store import replacing, write_summary
+from watchkeeper.pipeline.errors import PipelineProblem
+from watchkeeper.run.folder import prepare, read_trace
+from watchkeeper.run.run import fill
+from watchkeeper.sim.engine.latency_profile import DEFAULT
+from watchkeeper.sim.faults.fork import Branch
+from watchkeeper.sim.world import simulate as simulate_plan
 
 RUNS = (
     ("consumer-crash", "hardened", 0),
@@ -54,6 +64,7 @@ RUNS = (
     ("exactly-once", "hardened", 0),
     ("at-most-once", "documented", 0),
     ("broker-crash-unflushed", "hardened", 0),
+    ("topic-recreated", "hardened", 0),
     ("mirror-crash", "hardened", 0),
     ("mirror-commits-first", "hardened", 0),
     ("mirror-moved-group", "hardened", 0),
@@ -63,7 +74,7 @@ COUNTS = (
     *("accepted", "refused", "never_stored", "stored_twice", "consumed", "coming", "lost"),
     "unread",
 )
-PATHS = {**os.environ, "PYTHONPATH": str(HOME)}
+PATHS = {**os.environ, "PYTHONPATH": str(SOURCE)}
 SHARE = ("stored", "skipped", "repeated", "unread")
 OF_MESSAGES = ("order", "sane commits", "no starvation", "punctual sending")
 
@@ -72,7 +83,7 @@ class Shown(NamedTuple):
     """What the command left and printed."""
 
     code: int
-    said: dict[str, Any]
+    summary: dict[str, Any]
     complaints: str
     out: Path
     results: list[Result]
@@ -81,18 +92,15 @@ class Shown(NamedTuple):
 
 def write_run(out: Path, result: Result) -> Path:
     """The folder of a run, as the command line writes it."""
-    home = prepare(out, result.trace.header.run_id)
-    write_trace(home, result.trace)
-    write_verdict(home, result.to_json())
-    return home
+    return fill(prepare(out, result.trace.header.run_id), result, pictures=False).home
 
 
 def tampered_verdict(home: Path, name: str) -> None:
     """Turn round what the folder of a run says of a property."""
-    said = json.loads((home / "verdict.json").read_text())
-    [one] = [one for one in said["properties"] if one["name"] == name]
-    one["verdict"] = "violated" if one["verdict"] == "holds" else "holds"
-    (home / "verdict.json").write_text(json.dumps(said))
+    verdict = json.loads((home / "verdict.json").read_text())
+    [row] = [row for row in verdict["properties"] if row["name"] == name]
+    row["verdict"] = "violated" if row["verdict"] == "holds" else "holds"
+    (home / "verdict.json").write_text(json.dumps(verdict))
 
 
 def tampered_trace(home: Path, event: str, change: tuple[str, str]) -> None:
@@ -105,7 +113,7 @@ def tampered_trace(home: Path, event: str, change: tuple[str, str]) -> None:
 
 def mirror_dies(home: Path) -> Result:
     """A run in which both processes of a mirror die: what they had not read is yet to come."""
-    text = (HOME / "scenarios/mirror-crash.yaml").read_text()
+    text = (HOME / "scenarios/files/mirror-crash.yaml").read_text()
     crashes = "".join(f"  - {{at: 14s, crash: hub-west/{number}}}\n" for number in range(2))
     changed = text.replace("name: mirror-crash", "name: mirror-dies")
     path = home / "mirror-dies.yaml"
@@ -114,15 +122,18 @@ def mirror_dies(home: Path) -> Result:
 
 
 @pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
-    """One analysis of all that these tests need."""
-    try:
-        find_java()
-    except EnvironmentProblem as problem:
-        pytest.skip(str(problem))
+def shown(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
+    """One analysis of all that these tests need, in the session that runs."""
     home = tmp_path_factory.mktemp("analysis")
     results = [simulate(name, variant=variant, seed=seed) for name, variant, seed in RUNS]
     results.append(mirror_dies(home))
+    results.append(simulate(scenario(), seed=1, consumer=consumer_that(shares_with_all)))
+    leaving = scenario(timeline=[{"at": "8s", "leave": "group/1"}], settle="20s")
+    results.append(simulate(leaving, seed=2, consumer=consumer_that_stays()))
+    unheard = scenario(
+        timeline=[{"at": "8s", "leave": f"group/{at}"} for at in range(2)], settle="20s"
+    )
+    results.append(simulate(unheard, seed=3, consumer=consumer_that(does_nothing)))
     for result in results:
         write_run(home / "runs", result)
     tampered = simulate("consumer-crash", variant="hardened", seed=7)
@@ -136,10 +147,9 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
         '"fetching"',
         ('"does":"ceases"', '"does":"begins"'),
     )
-    sweep = ["sweep", "consumer-crash", "--variants", "documented,hardened", "--seeds", "0:4"]
+    sweep = ["sweep", "consumer-crash", "--variants", "documented,hardened", "--seeds", "4"]
     assert run_command([*sweep, "--no-shrink", "--out", str(home / "swept")]) == 0
-    wanted = Wanted("local[2]", "tests", home / "scratch", "python", patience_s=600)
-    with session(wanted), pytest.MonkeyPatch.context() as patch:
+    with pytest.MonkeyPatch.context() as patch:
         yield analyzed(home, patch, results)
 
 
@@ -161,7 +171,7 @@ def analyzed(home: Path, patch: pytest.MonkeyPatch, results: list[Result]) -> Sh
 
 def test_what_was_tampered_with_is_found_and_nothing_else(shown: Shown) -> None:
     """Four verdicts and a trace; the first run of that name keeps it, others get a number."""
-    found = {(one["run"], one["property"]) for one in shown.said["differences"]}
+    found = {(row["run"], row["property"]) for row in shown.summary["differences"]}
     name = "consumer-crash-hardened-sim-7"
     traces = {run for run, what in found if what == TRACE}
 
@@ -175,48 +185,48 @@ def test_what_was_tampered_with_is_found_and_nothing_else(shown: Shown) -> None:
     assert all(run.startswith((name, "exactly-once-hardened-sim-0")) for run, _ in found)
 
 
-def test_a_difference_is_told_in_a_sentence(shown: Shown) -> None:
+def test_a_difference_is_reported_in_a_sentence(shown: Shown) -> None:
     """Which property, which run, what both say."""
-    said = shown.complaints.splitlines()
+    complaints = shown.complaints.splitlines()
 
-    assert len([line for line in said if "comes out as" in line or "sha256" in line]) == len(
-        shown.said["differences"]
-    )
-    assert any("full cover was judged violated" in line for line in said)
+    assert len(
+        [line for line in complaints if "comes out as" in line or "sha256" in line]
+    ) == len(shown.summary["differences"])
+    assert any("full cover was judged violated" in line for line in complaints)
 
 
 def test_properties_that_hold_and_that_do_not_are_compared(shown: Shown) -> None:
     """Both verdicts of nearly every property are among the runs, so agreement says something."""
     seen: dict[str, set[Verdict]] = {}
     for result in shown.results:
-        for one in result.findings:
-            seen.setdefault(one.claim.name.partition(":")[0], set()).add(one.verdict)
+        for finding in result.findings:
+            seen.setdefault(finding.claim.name.partition(":")[0], set()).add(finding.verdict)
     both = {name for name, verdicts in seen.items() if len(verdicts) > 1}
 
     assert both >= {
         *("single ownership", "strict single ownership", "truthful registry", "full cover"),
-        *("balance", "consensus", "monotone offsets", "delivery to billing"),
+        *("balance", "consensus", "agreed view", "monotone offsets", "delivery to billing"),
     }
-    assert both - set(shown.said["not_computed"]) <= set(shown.said["agreed"])
+    assert both - set(shown.summary["not_computed"]) <= set(shown.summary["agreed"])
 
 
-def test_what_is_not_computed_is_told(shown: Shown) -> None:
+def test_what_is_not_computed_is_reported(shown: Shown) -> None:
     """What faults did is counted by the world, and stands in no trace."""
-    assert set(shown.said["not_computed"]) == {"faults struck"}
+    assert set(shown.summary["not_computed"]) == {"faults struck"}
 
 
 # --- messages --------------------------------------------------------------------------
 
 
-STORIES = stories("producer-crash", "mirror-moved-group", number=60)
+DRAWN = drawn_traces("producer-crash", "mirror-moved-group", number=60)
 
 
-def no_message_is_new(*told: Any) -> int:
+def no_message_is_new(*arguments: Any) -> int:
     """Where a repeat is taken for a message that comes for the first time."""
-    return int(told[-1].first)
+    return int(arguments[-1].first)
 
 
-def nothing_happens(*told: Any) -> None:
+def nothing_happens(*arguments: Any) -> None:
     """Where an event is overlooked."""
 
 
@@ -240,23 +250,20 @@ MISTAKES = (
 
 
 @pytest.fixture(scope="module")
-def computed(shown: Shown, tmp_path_factory: pytest.TempPathFactory) -> Computed:
-    """What tables say of stories; the session of the analysis serves them, too."""
-    del shown
-    home = tmp_path_factory.mktemp("stories")
-    with session(Wanted("local[2]", "tests", home / "scratch", "python")) as spark:
-        return computed_of(spark, STORIES, home)
+def computed(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Computed:
+    """What tables say of drawn traces."""
+    return computed_of(spark, DRAWN, tmp_path_factory.mktemp("drawn"))
 
 
-def test_judges_and_tables_say_the_same_of_any_story(computed: Computed) -> None:
+def test_judges_and_tables_say_the_same_of_any_trace(computed: Computed) -> None:
     """The verdict, and the moment from which on it is violated; each comes out each way."""
-    said = {
-        (name, one): found for name in STORIES for one, found in judged(STORIES[name]).items()
+    recorded = {
+        (name, claim): found for name in DRAWN for claim, found in judged(DRAWN[name]).items()
     }
 
-    assert {key: value for key, value in said.items() if computed.found[key] != value} == {}
-    assert {(one, verdict) for (_, one), (verdict, _) in said.items()} == {
-        (one, verdict) for one in OF_MESSAGES for verdict in ("holds", "violated", "unknown")
+    assert {key: value for key, value in recorded.items() if computed.found[key] != value} == {}
+    assert {(claim, verdict) for (_, claim), (verdict, _) in recorded.items()} == {
+        (claim, verdict) for claim in OF_MESSAGES for verdict in ("holds", "violated", "unknown")
     }
 
 
@@ -271,22 +278,22 @@ def test_a_mistake_of_a_judge_is_a_difference(
 ) -> None:
     """Of the property that it judges, and of no other."""
     monkeypatch.setattr(what, name, mistake)
-    other = {
-        one
-        for story in STORIES
-        for one, found in judged(STORIES[story]).items()
-        if computed.found[story, one] != found
+    differing = {
+        claim
+        for drawn in DRAWN
+        for claim, found in judged(DRAWN[drawn]).items()
+        if computed.found[drawn, claim] != found
     }
 
-    assert other == {violates}
+    assert differing == {violates}
 
 
 def test_a_mistake_of_the_tables_is_a_difference(computed: Computed) -> None:
     """Here topics that mirrors bring are taken for any other."""
-    said = {name: judged(STORIES[name])["order"] for name in STORIES}
+    judgements = {name: judged(DRAWN[name])["order"] for name in DRAWN}
 
     assert computed.mistaken != {}
-    assert any(said[name] != found for name, found in computed.mistaken.items())
+    assert any(judgements[name] != found for name, found in computed.mistaken.items())
 
 
 # --- the rest --------------------------------------------------------------------------
@@ -295,10 +302,9 @@ def test_a_mistake_of_the_tables_is_a_difference(computed: Computed) -> None:
 def test_failures_are_counted_over_all_runs_of_a_sweep(shown: Shown) -> None:
     """Not only over those whose traces were kept; and each has its smallest example."""
     [documented] = [
-        one
-        for one in shown.said["failures"]
-        if "documented-floor" not in one["smallest"]
-        and one["smallest"].startswith("consumer-crash-documented")
+        failure
+        for failure in shown.summary["failures"]
+        if "documented-floor" not in failure["smallest"] and failure["smallest"]
     ][:1]
 
     assert documented["of"] >= 4
@@ -309,7 +315,7 @@ def test_failures_are_counted_over_all_runs_of_a_sweep(shown: Shown) -> None:
 
 def test_measures_are_those_of_the_judges(shown: Shown) -> None:
     """What judges count on their way comes out of the tables, too."""
-    rows = {(one["run"], one["group"]): one for one in shown.said["measures"]}
+    rows = {(row["run"], row["group"]): row for row in shown.summary["measures"]}
     for result in shown.results:
         stats = result.judgement.stats
         for group, counted in stats["groups"].items():
@@ -372,7 +378,7 @@ def test_the_herd_is_counted_change_by_change(shown: Shown) -> None:
     """Attempts, reads, members that were woken, and how long until the group was at rest."""
     for result, rows in of_runs(shown, "herd"):
         names = ("attempts", "reads", "woken", "rest_after_us")
-        found = {(row["group"], row["t_us"]): tuple(row[one] for one in names) for row in rows}
+        found = {(row["group"], row["t_us"]): tuple(row[name] for name in names) for row in rows}
         assert found == plain.herd(result)
 
 
@@ -409,7 +415,7 @@ def test_every_promise_is_judged_a_second_time(shown: Shown) -> None:
     assert all(seen[name] for name in ("lost", "repeated", "unread", "coming", "stored_twice"))
 
 
-def test_losses_and_repeats_are_told_by_source_and_by_partition(shown: Shown) -> None:
+def test_losses_and_repeats_are_reported_by_source_and_by_partition(shown: Shown) -> None:
     """Of a mirror's target, by the producers of its sources."""
     sources, partitions = (
         table(shown, f"messages_by_{what}") for what in ("source", "partition")
@@ -419,15 +425,20 @@ def test_losses_and_repeats_are_told_by_source_and_by_partition(shown: Shown) ->
         for group, account in plain.accounts(result).items():
             mine = [row for row in sources if (row["run"], row["group"]) == (name, group)]
             for what, numbers in (("lost", account.lost_of), ("repeated", account.repeated_of)):
-                told = ((row["producer"], row[what]) for row in mine if row[what])
-                assert tuple(sorted(told)) == numbers
+                counted = ((row["producer"], row[what]) for row in mine if row[what])
+                assert tuple(sorted(counted)) == numbers
             assert {
-                (row["topic"], row["partition"]): tuple(row[one] for one in SHARE)
+                (row["topic"], row["partition"]): tuple(row[column] for column in SHARE)
                 for row in partitions
                 if (row["run"], row["group"]) == (name, group)
             } == {
-                tuple(one.partition): (one.stored, one.skipped, one.duplicated, one.unread)
-                for one in account.shares
+                tuple(share.partition): (
+                    share.stored,
+                    share.skipped,
+                    share.duplicated,
+                    share.unread,
+                )
+                for share in account.shares
             }
 
 
@@ -444,7 +455,7 @@ def test_lag_is_that_of_the_report_of_a_run(shown: Shown) -> None:
         for (group, *_), _ in plain.lags_of(trace).items():
             [row] = [
                 row
-                for row in shown.said["measures"]
+                for row in shown.summary["measures"]
                 if (row["run"], row["group"]) == (trace.header.run_id, group)
             ]
             assert (row["most_lag"], row["last_lag"]) == plain.lag_together(trace, group)
@@ -455,21 +466,21 @@ def test_the_table_of_lags_has_its_schema(shown: Shown) -> None:
     import pyarrow.parquet as pq
 
     kinds = {"string": "string", "bigint": "int64"}
-    written = {one.name: kinds[one.dataType.simpleString()] for one in LAGS}
+    written = {item.name: kinds[item.dataType.simpleString()] for item in LAGS}
     schema = pq.read_table(shown.out / "tables/lags").schema
-    assert {one.name: str(one.type) for one in schema} == written
+    assert {item.name: str(item.type) for item in schema} == written
 
 
 def test_coverage_tells_what_was_interrupted_and_what_never_was(shown: Shown) -> None:
     """Every fault that there was, with every step."""
     faults: dict[str, dict[str, int]] = {}
-    for one in shown.said["coverage"]:
-        faults.setdefault(one["fault"], {})[one["step"]] = one["times"]
+    for row in shown.summary["coverage"]:
+        faults.setdefault(row["fault"], {})[row["step"]] = row["times"]
 
     assert set(faults) >= {"crash", "expire", "pause"}
     assert all(len(steps) == len(faults["crash"]) for steps in faults.values())
     assert faults["expire"]["waiting"] > 0
-    assert faults["expire"]["asked to fence"] == 0
+    assert faults["expire"]["during fence"] == 0
 
 
 def test_the_folder_holds_tables(shown: Shown) -> None:
@@ -477,7 +488,7 @@ def test_the_folder_holds_tables(shown: Shown) -> None:
     names = {path.name for path in (shown.out / "tables").iterdir()}
 
     assert names >= {"intervals", "overlaps_and_gaps", "moves", "herd", "zombies", "properties"}
-    assert len(list((shown.out / "events").iterdir())) == shown.said["runs"]
+    assert len(list((shown.out / "events").iterdir())) == shown.summary["runs"]
 
 
 def test_the_page_needs_nothing_but_itself(shown: Shown) -> None:
@@ -487,7 +498,7 @@ def test_the_page_needs_nothing_but_itself(shown: Shown) -> None:
 
     assert "src=" not in page
     assert "href=" not in page
-    assert summary["agreed"] == shown.said["agreed"]
+    assert summary["agreed"] == shown.summary["agreed"]
     assert (
         json.loads(page.partition('id="data">')[2].partition("</script>")[0])["agreed"]
         == (summary["agreed"])
@@ -500,6 +511,7 @@ PAGE = HOME / "docs/how-to/analyze.md"
 COMMANDS = [line for line in PAGE.read_text().splitlines() if line.startswith("watchkeeper ")]
 
 
+@pytest.mark.slow
 def test_the_page_shows_what_happens(
     shown: Shown, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -511,7 +523,7 @@ def test_the_page_shows_what_happens(
     monkeypatch.chdir(tmp_path)
     *runs, once, last = [line.replace("200", "3") for line in COMMANDS]
 
-    assert [run_command([*shlex.split(one)[1:], "--no-pictures"]) for one in runs] == [0, 0]
+    assert [run_command([*shlex.split(run)[1:], "--no-pictures"]) for run in runs] == [0, 0]
     assert shlex.split(once)[:3] == shlex.split(last)[:3]
     assert run_command(shlex.split(last)[1:]) == 0
     summary = json.loads((tmp_path / "analysis/analysis.json").read_text())
@@ -521,21 +533,83 @@ def test_the_page_shows_what_happens(
     assert curve["decided"] is not None
 
 
+PROFILE_TEXT = """
+watchkeeper_profile: 1
+zookeeper: {simulation: {read_us: 700}}
+"""
+
+
+@pytest.fixture
+def run_with_profile(tmp_path: Path) -> Path:
+    """The folder of a failing run that was simulated with a profile."""
+    profile = tmp_path / "slow.yaml"
+    profile.write_text(PROFILE_TEXT)
+    result = simulate("session-expiry", variant="kafka_07", seed=0, profile=profile)
+    assert result.violated
+    return write_run(tmp_path / "runs", result)
+
+
+@pytest.mark.slow
+def test_a_run_with_a_profile_is_branched_with_it(
+    shown: Shown, run_with_profile: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was refused. The profile is kept beside its trace; the last branches are the run."""
+    del shown
+    monkeypatch.chdir(run_with_profile.parent.parent)
+    options = ["--inevitable", run_with_profile.name, "--branches", "3"]
+
+    assert run_command(["analyze", "runs", *options]) == 0
+    curve = json.loads(Path("analysis/analysis.json").read_text())["inevitable"]
+    assert curve["points"][-1]["fail"] == curve["points"][-1]["of"] == 3
+
+
+def test_the_profile_of_a_run_is_that_beside_its_trace(run_with_profile: Path) -> None:
+    """A branch that keeps all events of the run is the run itself, event for event."""
+    run = failing_run(gathered((run_with_profile,)).runs, run_with_profile.name)
+    assert run.plan is not None
+    trace = read_trace(run_with_profile)
+    again = {
+        profile: simulate_plan(run.plan, 0, profile=profile, branch=Branch(len(trace), 7)).trace
+        for profile in (kept_profile(run), DEFAULT)
+    }
+
+    assert [one.fingerprint == trace.fingerprint for one in again.values()] == [True, False]
+
+
 @pytest.mark.parametrize(
-    ("run", "said"),
+    ("text", "message"),
+    [
+        (None, "profile.yaml is not beside its trace"),
+        (PROFILE_TEXT.replace("700", "800"), "profile.yaml is the profile "),
+        ("watchkeeper_profile: 1\n", "has no section `zookeeper` or `codecs`"),
+    ],
+)
+def test_a_run_without_its_profile_is_not_branched(
+    run_with_profile: Path, capsys: pytest.CaptureFixture[str], text: str | None, message: str
+) -> None:
+    profile = run_with_profile / "profile.yaml"
+    profile.unlink() if text is None else profile.write_text(text)
+    command = ["analyze", str(run_with_profile), "--inevitable", run_with_profile.name]
+
+    assert run_command(command) == 4
+    assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("run", "message"),
     [
         ("consumer-crash-hardened-sim-1", "was not judged violated"),
         ("consumer-crash-hardened-sim-2", "there is no run"),
     ],
 )
 def test_what_does_not_fail_has_no_such_moment(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], run: str, said: str
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], run: str, message: str
 ) -> None:
     """It is said before Spark is started."""
     write_run(tmp_path, simulate("consumer-crash", variant="hardened", seed=1))
 
     assert run_command(["analyze", str(tmp_path), "--inevitable", run]) == 4
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 # --- what is wrong with what was given -------------------------------------------------
@@ -544,8 +618,8 @@ def test_what_does_not_fail_has_no_such_moment(
 def test_half_a_trace_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Before Spark is started; an earlier analysis stays."""
     home = write_run(tmp_path / "runs", simulate("consumer-crash", seed=1))
-    whole = (home / "trace.jsonl").read_bytes()
-    (home / "trace.jsonl").write_bytes(whole[: len(whole) // 2])
+    trace_bytes = (home / "trace.jsonl").read_bytes()
+    (home / "trace.jsonl").write_bytes(trace_bytes[: len(trace_bytes) // 2])
     kept = tmp_path / "out"
     kept.mkdir()
     (kept / "analysis.json").write_text("{}")
@@ -566,25 +640,25 @@ def test_a_folder_without_runs_is_refused(
 
 
 @pytest.mark.parametrize(
-    ("master", "said"),
+    ("master", "message"),
     [
-        ("spark://localhost:1", "nobody answers at spark://localhost:1"),
+        ("spark://localhost:1", "nothing answers at spark://localhost:1"),
         ("lokal", "'lokal' is not a master of Spark"),
     ],
 )
-def test_a_master_that_is_not_there_is_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], master: str, said: str
+def test_a_master_that_is_not_there_is_reported(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], master: str, message: str
 ) -> None:
     """In a sentence, and nothing is left behind."""
     write_run(tmp_path / "runs", simulate("consumer-crash", seed=1))
     out = tmp_path / "out"
 
     assert run_command(["analyze", str(tmp_path), "--master", master, "--out", str(out)]) == 4
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["runs"]
 
 
-def test_the_folder_of_somebody_is_left_alone(
+def test_the_folder_of_a_user_is_left_alone(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """What is no analysis is not replaced by one."""
@@ -615,7 +689,7 @@ def test_an_analysis_takes_the_place_of_another_as_a_whole(tmp_path: Path) -> No
 STRUCK = """
 import os, signal, sys
 from pathlib import Path
-from pipeline.analysis.store import replacing, write_summary
+from watchkeeper.pipeline.analysis.store import replacing, write_summary
 
 left = int({left!r})
 
@@ -669,29 +743,29 @@ def test_a_kill_before_any_step_of_the_replacement_loses_nothing(tmp_path: Path)
     assert len(found) > 6
 
 
-def test_nobody_comes_between_the_steps_of_a_replacement(
+def test_nothing_comes_between_the_steps_of_a_replacement(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Or what is whole, and not yet in its place, would be taken for what a kill has left."""
     rename = Path.rename
-    told = []
+    counted = []
 
     def met(path: Path, target: Path) -> Path:
         with pytest.raises(PipelineProblem, match="under way"), replacing(tmp_path / "out"):
             pass
-        told.append(path.name)
+        counted.append(path.name)
         return rename(path, target)
 
     for made in (1, 2):
         with monkeypatch.context() as patch, replacing(tmp_path / "out") as home:
             write_summary(home, {"made": made})
             patch.setattr(Path, "rename", met)
-    assert told == 2 * ["out", ".out-unfinished"]
+    assert counted == 2 * ["out", ".out-unfinished"]
     assert json.loads((tmp_path / "out/analysis.json").read_text()) == {"made": 2}
 
 
 def test_two_analyses_do_not_write_one_folder(tmp_path: Path) -> None:
-    """The second is told to wait."""
+    """The second gets a message to wait."""
     with (
         replacing(tmp_path / "out"),
         pytest.raises(PipelineProblem, match="another analysis is under way"),

@@ -14,25 +14,23 @@ from pathlib import Path
 
 import pytest
 
-from model.log.codecs import Codec
-from real.java import find_java
-from real.problems import EnvironmentProblem
-from tests.kafka_logs import in_turn, written
-from tests.loads import due, rows_of
-from tests.sweeps import CRASH, rows, sweep
-from tests.test_house import HOME
-from watchkeeper.cli import run_command
+from tests import HOME, SOURCE
+from tests.support.log.kafka_logs import in_turn, written
+from tests.support.pipeline.loads import due, rows_of
+from tests.support.pipeline.sweeps import CRASH, rows, sweep
+from watchkeeper.cli.main import run_command
+from watchkeeper.model.log.format.codecs import Codec
 
 PATIENCE_S = 900
 PROGRAM = """
 import sys
 from pathlib import Path
 sys.path.append({bench!r})
-from standalone import cluster
-from pipeline.kafkalog.source import register
-from pipeline.problems import PipelineProblem
-from pipeline.session import Wanted, session
-from watchkeeper.cli import run_command
+from bench.support.spark_cluster import cluster
+from watchkeeper.pipeline.kafkalog.source import register
+from watchkeeper.pipeline.errors import PipelineProblem
+from watchkeeper.pipeline.session import Wanted, session
+from watchkeeper.cli.main import run_command
 
 home = Path({home!r})
 with cluster(workers=0) as made:
@@ -56,13 +54,7 @@ print("codes", codes)
 """
 
 
-@pytest.fixture(autouse=True)
-def needs_java() -> None:
-    """Skip with the reason where Spark cannot run."""
-    try:
-        find_java()
-    except EnvironmentProblem as problem:
-        pytest.skip(str(problem))
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("needs_java")]
 
 
 def ran(program: str) -> str:
@@ -72,28 +64,28 @@ def ran(program: str) -> str:
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": str(HOME)},
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
         start_new_session=True,
     )
     try:
-        said, errors = begun.communicate(timeout=PATIENCE_S)
+        message, errors = begun.communicate(timeout=PATIENCE_S)
     finally:
         if begun.poll() is None:
             os.killpg(begun.pid, signal.SIGKILL)
     assert begun.returncode == 0, errors
-    return said
+    return message
 
 
 def test_sweeps_loads_and_analyses_run_unchanged_on_a_cluster(tmp_path: Path) -> None:
-    """With the same commands, to the same results; while it has no worker, that is told."""
+    """With the same commands, to the same results; while it has no worker, a message says so."""
     logs = {"1/clicks-0": in_turn("0.7", 9), "2/clicks-0": in_turn("0.7", 9, Codec.SNAPPY)}
     mirrored = ["run", "mirror-crash", "--no-pictures", "--out", str(tmp_path / "run")]
     assert sweep(tmp_path / "here", "--runner", "process") == 0
     assert run_command(mirrored) == 0
 
-    said = ran(
+    message = ran(
         PROGRAM.format(
-            bench=str(HOME / "bench"),
+            bench=str(HOME),
             home=str(tmp_path),
             sweep=CRASH,
             logs=str(written(tmp_path / "logs", logs)),
@@ -101,11 +93,11 @@ def test_sweeps_loads_and_analyses_run_unchanged_on_a_cluster(tmp_path: Path) ->
         )
     )
 
-    assert "gave no core within 5 s; see whether it has workers" in said
-    assert "codes [0, 0, 0]" in said
+    assert "gave no core within 5 s; see whether it has workers" in message
+    assert "codes [0, 0, 0]" in message
     assert rows(tmp_path / "swept") == rows(tmp_path / "here")
     assert rows_of(tmp_path / "loaded") == due(logs)
-    assert "rows 54" in said
+    assert "rows 54" in message
     analysed = json.loads((tmp_path / "analysed/analysis.json").read_text())
     kept = list((tmp_path / "here/traces").glob("*/trace.jsonl"))
     assert kept

@@ -1,4 +1,4 @@
-"""The house stays as it was drawn: who imports whom, how long things are, what is not used."""
+"""The layout of the code: which package imports which, sizes, words, what is packed."""
 
 from __future__ import annotations
 
@@ -7,50 +7,33 @@ import json
 import subprocess
 import sys
 import tomllib
+from collections import Counter
 from collections.abc import Iterator
-from fnmatch import fnmatch
-from functools import cache
 from importlib.metadata import packages_distributions
-from importlib.util import find_spec
 from pathlib import Path
 
+import networkx
 import pytest
 
-from watchkeeper.house import HOUSE
+from tests import HOME
+from tests.support.source_tree import (
+    COMMANDS,
+    PACKAGES,
+    all_modules,
+    folder_arrows,
+    folder_of,
+    imports_of,
+    modules,
+    package_of,
+    packages_in,
+    tree_of,
+)
 
-HOME = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((HOME / "pyproject.toml").read_text())
-OURS = ("watchkeeper", *HOUSE)
-LONGEST_FILE = 350
+LONGEST_FILE = 500
 LONGEST_FUNCTION = 50
-
-
-def modules(*folders: str) -> list[str]:
-    """The modules of these packages, by their paths in the project."""
-    found = [path for folder in folders for path in (HOME / folder).rglob("*.py")]
-    return sorted(str(path.relative_to(HOME)) for path in found)
-
-
-@cache
-def tree_of(module: str) -> ast.Module:
-    """What a module says."""
-    return ast.parse((HOME / module).read_text(), module)
-
-
-def imports_of(module: str) -> Iterator[tuple[int, str]]:
-    """Line and full name of everything a module imports, wherever in it that stands."""
-    for node in ast.walk(tree_of(module)):
-        if isinstance(node, ast.Import):
-            yield from ((node.lineno, alias.name) for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{module}:{node.lineno} imports relatively"
-            yield node.lineno, node.module or ""
-
-
-def packages_in(module: str) -> set[str]:
-    """The packages from which a module imports."""
-    return {name.partition(".")[0] for _, name in imports_of(module)}
-
+LARGEST_FOLDER = 15
+"""Modules in one folder, `__init__` not counted."""
 
 # --- arrows ----------------------------------------------------------------------------
 
@@ -58,22 +41,21 @@ ARROWS = {
     "model": {"model"},
     "sim": {"sim", "model"},
     "real": {"real", "model"},
-    "explore": {"explore", "model"},
+    "checker": {"checker", "model"},
     "scenarios": {"scenarios", "model"},
     "pipeline": {"pipeline", "model", "sim"},
     "reports": {"reports", "model"},
-    "watchkeeper": set(OURS),
 }
-"""Package -> the packages of this project that it may import."""
+"""Package -> the packages of watchkeeper that it may import; the API and commands import all."""
 
 AT_HOME = {
     "simpy": {"sim"},
     "matplotlib": {"reports"},
-    "networkx": {"reports", "explore"},
+    "networkx": {"reports", "checker"},
     "pydantic": {"scenarios"},
     "kazoo": {"real"},
     "cramjam": {"model"},
-    "numpy": {"explore", "pipeline", "model"},
+    "numpy": {"checker", "pipeline", "model"},
     "pyspark": {"pipeline"},
     "py4j": {"pipeline"},
     "pyarrow": {"pipeline"},
@@ -81,33 +63,88 @@ AT_HOME = {
 """Library -> the packages that may import it."""
 
 
-def test_every_package_has_its_arrows() -> None:
-    """A package that is added has to be drawn into the picture."""
-    assert set(ARROWS) == set(OURS)
+def test_packages_import_only_what_their_arrows_allow() -> None:
+    """`model` imports no other package, the worlds import `model`."""
+    strays = [
+        f"{module} imports {sorted(wrong)}"
+        for module in modules(*PACKAGES)
+        for wrong in [packages_in(module) & {*PACKAGES, *COMMANDS} - ARROWS[package_of(module)]]
+        if wrong
+    ]
+
+    assert strays == []
 
 
-@pytest.mark.parametrize("module", modules(*OURS))
-def test_arrows_point_where_they_may(module: str) -> None:
-    """`model` imports no other package, the worlds import `model`, the door looks outward."""
-    allowed = ARROWS[module.partition("/")[0]]
+def test_commands_import_in_one_direction() -> None:
+    """The parts of the command line form a line, from the console to the commands."""
+    strays = [
+        f"{module} imports {imported}"
+        for module in modules(*COMMANDS)
+        for imported in packages_in(module) & set(COMMANDS)
+        if COMMANDS.index(imported) > COMMANDS.index(package_of(module))
+    ]
 
-    assert packages_in(module) & set(OURS) <= allowed
+    source = HOME / "src/watchkeeper"
+    folders = {path.parent.name for path in source.glob("*/__init__.py")}
+    assert folders == {*COMMANDS, *PACKAGES}
+    assert strays == []
 
 
-@pytest.mark.parametrize("module", modules("pipeline"))
-def test_only_what_runs_a_sweep_knows_the_simulation(module: str) -> None:
-    """Jobs on traces and logs have no need of it."""
-    assert "sim" not in packages_in(module) or module.startswith("pipeline/sweeps/")
+def test_folders_form_no_cycle() -> None:
+    """No folder imports, over any number of others, a folder that imports it."""
+    graph = networkx.DiGraph(
+        (importer, imported) for importer, all_ in folder_arrows().items() for imported in all_
+    )
+
+    cycles = [
+        sorted(part) for part in networkx.strongly_connected_components(graph) if len(part) > 1
+    ]
+
+    assert cycles == []
 
 
-@pytest.mark.parametrize("module", modules(*OURS))
-def test_libraries_stay_where_they_belong(module: str) -> None:
-    """One package knows each of them, so that it could be exchanged there."""
-    package = module.partition("/")[0]
+def test_nothing_is_imported_from_the_top_of_the_repository() -> None:
+    """`model`, `sim` and the others are imported as parts of `watchkeeper`.
 
-    strays = {name for name in packages_in(module) & set(AT_HOME) if package not in AT_HOME[name]}
+    A program that starts in this folder would find them without it, and nowhere else.
+    """
+    everywhere = [str(python_file.relative_to(HOME)) for python_file in _python_files()]
+    strays = [
+        f"{module}:{line} imports {name}"
+        for module in everywhere
+        for line, name in imports_of(module)
+        if name.partition(".")[0] in PACKAGES
+    ]
 
-    assert strays == set()
+    assert strays == []
+
+
+def _python_files() -> Iterator[Path]:
+    for folder in ("src", "tests", "bench", "docs", "examples"):
+        yield from (HOME / folder).rglob("*.py")
+
+
+def test_only_sweeps_import_the_simulation() -> None:
+    """Jobs on traces and logs do not need it."""
+    strays = [
+        module
+        for module in modules("pipeline")
+        if "sim" in packages_in(module) and not module.startswith("pipeline/sweeps/")
+    ]
+
+    assert strays == []
+
+
+def test_each_library_is_imported_in_its_own_package() -> None:
+    """A library that one package imports can be replaced there."""
+    strays = [
+        f"{module} imports {name}"
+        for module in modules(*PACKAGES)
+        for name in packages_in(module) & set(AT_HOME)
+        if package_of(module) not in AT_HOME[name]
+    ]
+
+    assert strays == []
 
 
 NOT_IN_MODEL = {
@@ -117,18 +154,18 @@ NOT_IN_MODEL = {
 }
 
 
-@pytest.mark.parametrize("module", modules("model"))
-def test_the_model_knows_no_clock_and_no_machine(module: str) -> None:
-    """No I/O, no clock, no randomness: whatever it needs, it asks its world for."""
-    assert packages_in(module) & NOT_IN_MODEL == set()
+def test_the_model_has_no_clock_and_no_io() -> None:
+    """No I/O, no clock, no randomness: the world supplies them."""
+    strays = {module: packages_in(module) & NOT_IN_MODEL for module in modules("model")}
+
+    assert {module: wrong for module, wrong in strays.items() if wrong} == {}
 
 
 DIFFERS = {"id", "hash", "open", "print", "input", "eval", "exec", "globals"}
 
 
-@pytest.mark.parametrize("module", modules("model"))
-def test_the_model_calls_nothing_that_differs_between_runs(module: str) -> None:
-    """`id` and `hash` change from process to process, `open` and `print` touch the world."""
+def called_in(module: str) -> set[str]:
+    """The builtin functions that a module calls outside of `__hash__`."""
     tree = tree_of(module)
     exempt = {
         inner
@@ -136,28 +173,34 @@ def test_the_model_calls_nothing_that_differs_between_runs(module: str) -> None:
         if isinstance(node, ast.FunctionDef) and node.name == "__hash__"
         for inner in ast.walk(node)
     }
-    called = {
+    return {
         node.func.id
         for node in ast.walk(tree)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node not in exempt
     }
 
-    assert called & DIFFERS == set()
+
+def test_the_model_calls_nothing_that_differs_between_runs() -> None:
+    """`id` and `hash` change from process to process, `open` and `print` do I/O."""
+    strays = {module: called_in(module) & DIFFERS for module in modules("model")}
+
+    assert {module: wrong for module, wrong in strays.items() if wrong} == {}
 
 
-def test_what_is_imported_is_declared() -> None:
-    """Every library that the packages import is a dependency that is written down."""
+def test_every_imported_library_is_a_declared_dependency() -> None:
+    """Every library that the packages import stands in pyproject.toml."""
     declared = {
         dependency.split(">")[0].split("[")[0].lower()
         for dependency in PROJECT["project"]["dependencies"]
     }
     extras = {"hypothesis", "pytest", "kazoo", "pyspark", "py4j", "pyarrow"}
+    ours = {*PACKAGES, *COMMANDS, "watchkeeper"}
     owners = packages_distributions()
 
     undeclared = {
         f"{module}: {name}"
-        for module in modules(*OURS)
-        for name in packages_in(module) - set(OURS) - set(sys.stdlib_module_names) - extras
+        for module in all_modules()
+        for name in packages_in(module) - ours - set(sys.stdlib_module_names) - extras
         if not declared.intersection(owner.lower() for owner in owners.get(name, [name]))
     }
 
@@ -170,7 +213,6 @@ HEAVY = (
 )
 
 
-@pytest.mark.skipif(find_spec("watchkeeper.cli") is None, reason="there is no command line yet")
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -178,11 +220,11 @@ HEAVY = (
         *([name, "--help"] for name in ("run", "audit", "sweep", "analyze", "activity")),
     ],
 )
-def test_help_is_there_at_once(arguments: list[str]) -> None:
-    """Asking for help loads nothing heavy."""
+def test_help_loads_nothing_heavy(arguments: list[str]) -> None:
+    """Help is printed at once."""
     program = (
         "import json, sys\n"
-        "from watchkeeper.cli import main\n"
+        "from watchkeeper.cli.main import main\n"
         f"sys.argv = ['watchkeeper', *{arguments!r}]\n"
         "try:\n    main()\n"
         "except SystemExit:\n    pass\n"
@@ -200,35 +242,68 @@ def test_help_is_there_at_once(arguments: list[str]) -> None:
 # --- sizes -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("module", modules(*OURS))
-def test_files_are_short(module: str) -> None:
-    """A file that cannot be read in one sitting is two files."""
-    assert len((HOME / module).read_text().splitlines()) <= LONGEST_FILE
+def test_files_are_short() -> None:
+    """A file is as long as the one thing it defines, up to about 500 lines."""
+    lengths = {module: len((HOME / module).read_text().splitlines()) for module in all_modules()}
+
+    assert {module: n for module, n in lengths.items() if n > LONGEST_FILE} == {}
 
 
-@pytest.mark.parametrize("module", modules(*OURS))
-def test_functions_are_short(module: str) -> None:
+def test_functions_are_short() -> None:
     """Fifty lines at most, the docstring included."""
-    long = {
-        node.name: node.end_lineno - node.lineno + 1
+    long = [
+        f"{module}:{node.lineno} {node.name}"
+        for module in all_modules()
         for node in ast.walk(tree_of(module))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
         and node.end_lineno is not None
         and node.end_lineno - node.lineno >= LONGEST_FUNCTION
-    }
+    ]
 
-    assert long == {}
+    assert long == []
+
+
+def test_folders_are_small() -> None:
+    """A folder holds at most about fifteen modules."""
+    sizes = Counter(
+        folder_of(module) for module in all_modules() if not module.endswith("__init__.py")
+    )
+
+    assert {folder: n for folder, n in sizes.items() if n > LARGEST_FOLDER} == {}
 
 
 # --- words -----------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("module", modules(*OURS))
-def test_every_module_says_what_it_is_for(module: str) -> None:
+def test_every_module_has_a_docstring() -> None:
     """A module begins with a sentence, unless there is nothing in it."""
-    tree = tree_of(module)
+    assert [
+        module
+        for module in all_modules()
+        if tree_of(module).body and not ast.get_docstring(tree_of(module))
+    ] == []
 
-    assert ast.get_docstring(tree) or not tree.body
+
+DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def test_docstrings_can_be_encoded() -> None:
+    """Python 3.13 encodes them when it compiles a module: half a character ends the import."""
+    for module in all_modules():
+        for node in ast.walk(tree_of(module)):
+            if isinstance(node, DOCUMENTED):
+                (ast.get_docstring(node) or "").encode()
+
+
+def test_every_package_opens_with_a_guided_tour() -> None:
+    """The `__init__` of each folder says what is in it and where to begin reading."""
+    bare = [
+        module
+        for module in all_modules()
+        if module.endswith("__init__.py") and not ast.get_docstring(tree_of(module))
+    ]
+
+    assert bare == []
 
 
 LEFT_OVER = ("TO" + "DO", "FIX" + "ME", "XX" + "X", "HA" + "CK")
@@ -236,9 +311,9 @@ ELSEWHERE = ("../" + "shared", "/" + "work/", "/" + "root/", "/" + "home/")
 
 
 def texts() -> list[str]:
-    """Every file of the project that somebody reads."""
+    """Every text file of the project."""
     kinds = {".py", ".md", ".toml", ".yaml", ".css", ".js", ".html", ".cfg"}
-    folders = [HOME / name for name in (*OURS, "tests", "bench", "docs")]
+    folders = [HOME / name for name in (*PACKAGES, "src", "tests", "bench", "docs", "examples")]
     found = [*HOME.glob("*"), *(path for folder in folders for path in folder.rglob("*"))]
     return sorted(
         str(path.relative_to(HOME)) for path in found if path.suffix in kinds and path.is_file()
@@ -247,7 +322,7 @@ def texts() -> list[str]:
 
 @pytest.mark.parametrize("words", [LEFT_OVER, ELSEWHERE], ids=["left over", "elsewhere"])
 def test_nothing_is_left_over(words: tuple[str, ...]) -> None:
-    """What is not done is not in the files, and no file knows the machine it was written on."""
+    """No note of unfinished work, and no path of the machine that a file was written on."""
     found = [
         f"{name}: {word}"
         for name in texts()
@@ -288,20 +363,28 @@ def mutable_globals(module: str) -> Iterator[str]:
     """The names of a module, and of its classes, that are bound to something mutable."""
     tree = tree_of(module)
     bodies = [tree.body, *(node.body for node in tree.body if isinstance(node, ast.ClassDef))]
-    for statement in (one for body in bodies for one in body):
+    for statement in (statement for body in bodies for statement in body):
         if isinstance(statement, ast.Assign) and is_mutable(statement.value):
             yield from (ast.unparse(target) for target in statement.targets)
         elif isinstance(statement, ast.AnnAssign) and is_mutable(statement.value):
             yield ast.unparse(statement.target)
 
 
-@pytest.mark.parametrize("module", modules("model"))
-def test_the_model_keeps_nothing_between_runs(module: str) -> None:
-    """No mutable globals: what is a table is written in capitals, and `__all__` is a list."""
-    names = [name for name in mutable_globals(module) if name != "__all__"]
+def test_the_model_keeps_nothing_between_runs() -> None:
+    """No mutable globals: a table has a name in capitals, and `__all__` is a list."""
+    mutable = [
+        f"{module}: {name}"
+        for module in modules("model")
+        for name in mutable_globals(module)
+        if name != "__all__" and name != name.upper()
+    ]
+    declared = [
+        module
+        for module in modules("model")
+        if any(isinstance(node, ast.Global) for node in ast.walk(tree_of(module)))
+    ]
 
-    assert [name for name in names if name != name.upper()] == []
-    assert not [one for one in ast.walk(tree_of(module)) if isinstance(one, ast.Global)]
+    assert (mutable, declared) == ([], [])
 
 
 def changed_names(module: str) -> Iterator[tuple[int, str]]:
@@ -311,57 +394,24 @@ def changed_names(module: str) -> Iterator[tuple[int, str]]:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             changed = [node.func.value] if node.func.attr in MUTATORS else []
         elif isinstance(node, ast.Assign | ast.Delete):
-            changed = [one.value for one in node.targets if isinstance(one, ast.Subscript)]
+            changed = [
+                target.value for target in node.targets if isinstance(target, ast.Subscript)
+            ]
         elif isinstance(node, ast.AugAssign):
             changed = [node.target]
-        for one in changed:
-            inner = one.value if isinstance(one, ast.Subscript) else one
+        for target in changed:
+            inner = target.value if isinstance(target, ast.Subscript) else target
             if isinstance(inner, ast.Name | ast.Attribute):
                 yield node.lineno, inner.id if isinstance(inner, ast.Name) else inner.attr
 
 
-@pytest.mark.parametrize("module", modules(*OURS))
-def test_tables_stay_as_they_are_written(module: str) -> None:
-    """What is written in capitals is never changed, here or from elsewhere."""
+def test_tables_stay_as_they_are_written() -> None:
+    """A name in capitals is never changed in place."""
     changed = [
-        name for _, name in changed_names(module) if name == name.upper() and len(name) > 1
+        f"{module}:{line} {name}"
+        for module in all_modules()
+        for line, name in changed_names(module)
+        if name == name.upper() and len(name) > 1
     ]
 
     assert changed == []
-
-
-# --- packing ---------------------------------------------------------------------------
-
-
-def test_every_package_is_packed() -> None:
-    """What is imported from the folder can be imported once it is installed."""
-    folders = {str(Path(module).parent).replace("/", ".") for module in modules(*OURS)}
-
-    assert folders == set(PROJECT["tool"]["setuptools"]["packages"])
-
-
-def test_every_file_of_a_package_is_packed() -> None:
-    """A scenario, a style sheet or a script that is not packed is missed on other machines."""
-    packed = PROJECT["tool"]["setuptools"]["package-data"]
-
-    forgotten = [
-        str(path.relative_to(HOME))
-        for package in OURS
-        for path in (HOME / package).rglob("*")
-        if path.is_file() and path.suffix not in (".py", ".pyc")
-        if not any(fnmatch(path.name, pattern) for pattern in packed.get(package, []))
-    ]
-
-    assert forgotten == []
-
-
-def test_no_folder_beside_the_packages_bears_their_names() -> None:
-    """Tests and benchmarks stand in no folder that could be taken for a package."""
-    inner = {
-        path.name
-        for folder in ("tests", "bench", "docs")
-        for path in (HOME / folder).rglob("*")
-        if path.is_dir()
-    }
-
-    assert inner & set(OURS) == set()

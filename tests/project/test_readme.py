@@ -1,27 +1,29 @@
 """The README's two commands, to the letter: a copy of the project, an empty HOME, a bare PATH.
 
-The second command would run this very file; it is told by its environment to run a handful
+The second command would run this very file; its environment has it run a handful
 of other tests.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
 import subprocess
 import sys
-from functools import cache
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import pytest
 
-from tests.readme_pages import HOME, blocks
-from tests.readme_session import INSTALLS, commands_of
-from tests.readme_shown import difference, is_same, normal
+from tests import HOME
+from tests.support.pages.markdown import blocks
+from tests.support.pages.output import difference, is_same, normal
+from tests.support.pages.session import INSTALLS, commands_of
+from tests.support.project_copy import PIP, copy_project, why_no_index
 
 README = HOME / "README.md"
-HANDFUL = "tests/test_settings.py tests/test_assignment.py -p no:cacheprovider -k 'range or key'"
+HANDFUL = (
+    "tests/model/group/test_settings.py tests/model/group/test_assignment.py "
+    "-p no:cacheprovider -k 'range or key'"
+)
 """What the second command runs, in place of everything."""
 
 INNER = "WATCHKEEPER_README_RUNS"
@@ -45,39 +47,9 @@ def the_two_commands() -> list[str]:
 def test_there_are_two() -> None:
     """One installs and runs, one installs and tests."""
     run, test = the_two_commands()
-    assert run.endswith("watchkeeper run scenarios/consumer-crash.yaml")
+    assert run.endswith("watchkeeper run consumer-crash")
     assert test.endswith("python -m pytest -n auto")
     assert all(INSTALLS in command and "\n" not in command for command in (run, test))
-
-
-PIP = (sys.executable, "-m", "pip")
-NEEDED = "setuptools>=77"
-"""What a build of the project begins with."""
-
-
-@cache
-def why_not() -> str:
-    """Why the commands cannot be run here; empty if they can."""
-    if os.environ.get(INNER):
-        return "this is the run of the README's second command"
-    with TemporaryDirectory() as folder:
-        done = subprocess.run(
-            [
-                *PIP,
-                "download",
-                "--no-deps",
-                "--quiet",
-                "--retries",
-                "0",
-                "--dest",
-                folder,
-                NEEDED,
-            ],
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-    return "" if done.returncode == 0 else f"pip reaches no index: {done.stderr.strip()[-300:]}"
 
 
 Reader = tuple[Path, dict[str, str]]
@@ -86,13 +58,13 @@ Reader = tuple[Path, dict[str, str]]
 
 @pytest.fixture
 def reader(tmp_path: Path) -> Reader:
-    """Somebody who has a copy of the project and nothing else."""
-    if why_not():
-        pytest.skip(why_not())
+    """A process who has a copy of the project and nothing else."""
+    if os.environ.get(INNER):
+        pytest.skip("this is the run of the README's second command")
+    if why_no_index():
+        pytest.skip(why_no_index())
     project, home, programs = (tmp_path / name for name in ("project", "home", "bin"))
-    for name in files_of_the_project():
-        (project / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(HOME / name, project / name)
+    copy_project(project)
     home.mkdir()
     programs.mkdir()
     base = Path(getattr(sys, "_base_executable", sys.executable)).resolve()
@@ -110,22 +82,8 @@ def reader(tmp_path: Path) -> Reader:
 
 def packages_that_are_here() -> str:
     """Where pip keeps what it has fetched: PySpark alone takes minutes to fetch and to build."""
-    said = subprocess.run([*PIP, "cache", "dir"], capture_output=True, text=True, check=False)
-    return said.stdout.strip()
-
-
-def files_of_the_project() -> list[str]:
-    """What a copy of the project holds."""
-    listed = subprocess.run(
-        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        cwd=HOME,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if listed.returncode != 0:
-        pytest.skip("this is no git work tree, so it is not known which files are the project's")
-    return [name for name in listed.stdout.split("\0") if name and (HOME / name).is_file()]
+    process = subprocess.run([*PIP, "cache", "dir"], capture_output=True, text=True, check=False)
+    return process.stdout.strip()
 
 
 def typed(command: str, reader: Reader, **more: str) -> subprocess.CompletedProcess[str]:
@@ -150,10 +108,11 @@ def shown_below() -> tuple[str, ...]:
         for block in blocks(README.read_text())
         if block.language == "console"
         for step in commands_of(block)
-        if step.command == "watchkeeper run scenarios/consumer-crash.yaml"
+        if step.command == "watchkeeper run consumer-crash"
     )
 
 
+@pytest.mark.slow
 def test_the_first_installs_and_runs(reader: Reader) -> None:
     """It prints what the README shows below it, and leaves the files that it names."""
     done = typed(the_two_commands()[0], reader)
@@ -163,10 +122,11 @@ def test_the_first_installs_and_runs(reader: Reader) -> None:
     shown = normal("\n".join(shown_below()))
     assert is_same(shown, real[begins:]), difference(shown, real[begins:])
     names = [line.split()[-1] for line in real if "runs/consumer-crash" in line]
-    assert len(names) == 6
+    assert len(names) == 7
     assert all((reader[0] / name).stat().st_size > 0 for name in names)
 
 
+@pytest.mark.slow
 def test_the_second_installs_and_tests(reader: Reader) -> None:
     """Its tests pass; here a handful of them."""
     done = typed(the_two_commands()[1], reader, PYTEST_ADDOPTS=HANDFUL)

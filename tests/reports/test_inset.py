@@ -8,16 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from model.trace import Header, Trace
-from reports import palette
-from reports.ownership import board
-from reports.ownership_layout import Layout, lay_out
-from reports.ownership_png import draw
-from reports.samples import GAP, SPLIT, STRIPED, WIDER, words
-from reports.sheet import styled
-from reports.spans import Span
-from reports.zoom import round_step, worth_a_look
 from watchkeeper import simulate
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import Header, Trace
+from watchkeeper.reports.facts.spans import Span
+from watchkeeper.reports.figure import palette
+from watchkeeper.reports.figure.canvas import styled
+from watchkeeper.reports.ownership.inset import round_step, worth_a_look
+from watchkeeper.reports.ownership.layout import Layout, lay_out
+from watchkeeper.reports.ownership.legend import GAP, SPLIT, STRIPED, WIDER, words
+from watchkeeper.reports.ownership.ownership import board
+from watchkeeper.reports.ownership.png import draw
 
 SECOND = 1_000_000
 
@@ -25,7 +26,7 @@ SECOND = 1_000_000
 def split_of(milliseconds: int, *, members: int = 2) -> Trace:
     """A run of a minute in which two members have a partition at once, this long."""
     ends = SECOND + milliseconds * 1000
-    rows = [(0, "broker/0", "hosting", 0, "", "clicks", "0", 0, {"does": "begins"})]
+    rows = [(0, "broker/0", EventKind.HOSTING, 0, "", "clicks", "0", 0, {"does": "begins"})]
     for at_us, who, does in (
         *((0, f"g/{at}", "begins") for at in range(2, members)),
         *((0, f"g/{at}", "ceases") for at in range(2, members)),
@@ -33,8 +34,8 @@ def split_of(milliseconds: int, *, members: int = 2) -> Trace:
         (SECOND, "g/1", "begins"),
         (ends, "g/0", "ceases"),
     ):
-        rows.append((at_us, who, "fetching", 0, "g", "clicks", "0", 0, {"does": does}))
-    rows.append((60 * SECOND, "", "run ends", 0, "", "", "", 0, {}))
+        rows.append((at_us, who, EventKind.FETCHING, 0, "g", "clicks", "0", 0, {"does": does}))
+    rows.append((60 * SECOND, "", EventKind.RUN_ENDED, 0, "", "", "", 0, {}))
     return Trace(Header("split", "hardened", "sim", 0), rows)
 
 
@@ -82,11 +83,13 @@ def test_a_herd_is_shown_closer() -> None:
 
 def test_a_legend_explains_only_what_can_be_seen() -> None:
     """Gaps of microseconds are counted where they cannot be drawn."""
-    rows = [(0, "broker/0", "hosting", 0, "", "clicks", "0", 0, {"does": "begins"})]
+    rows = [(0, "broker/0", EventKind.HOSTING, 0, "", "clicks", "0", 0, {"does": "begins"})]
     for at in range(6):
         begins = at * 10 * SECOND
         for at_us, does in ((begins, "begins"), (begins + 10 * SECOND - 200, "ceases")):
-            rows.append((at_us, "g/0", "fetching", 0, "g", "clicks", "0", 0, {"does": does}))
+            rows.append(
+                (at_us, "g/0", EventKind.FETCHING, 0, "g", "clicks", "0", 0, {"does": does})
+            )
     layout = laid_out(Trace(Header("gaps", "hardened", "sim", 0), rows))
 
     assert len(layout.panels) == 1
@@ -98,11 +101,11 @@ def test_looks_are_said_to_repeat() -> None:
     """More members than looks: the picture says so, and is drawn all the same."""
     trace = split_of(3, members=palette.LOOKS + 1)
 
-    said = legend_of(laid_out(trace))
+    legend = legend_of(laid_out(trace))
     with styled():
         picture = draw(board(trace)).png()
 
-    assert any(text.startswith(f"looks repeat after {palette.LOOKS} ") for text in said)
+    assert any(text.startswith(f"looks repeat after {palette.LOOKS} ") for text in legend)
     assert picture.startswith(b"\x89PNG")
 
 

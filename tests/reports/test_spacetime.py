@@ -10,10 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from model.trace import Header, Row, Trace
-from reports import write_spacetime_html
-from reports.lanes import lanes
 from watchkeeper import simulate
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import Header, Row, Trace
+from watchkeeper.reports import write_spacetime_html
+from watchkeeper.reports.spacetime.swimlanes import lanes
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "google-chrome"))), None)
 
@@ -25,8 +26,8 @@ def started(consumers: int, brokers: int) -> Trace:
         group = "g" if at < consumers else ""
         name = f"g/{at}" if group else f"broker/{at}"
         connected = {"at": "zookeeper/1", "new": True}
-        rows.append((at, name, "starts", 0, group, "", "", 0, {}))
-        rows.append((at, name, "connected", at + 1, group, "", "", 0, connected))
+        rows.append((at, name, EventKind.STARTED, 0, group, "", "", 0, {}))
+        rows.append((at, name, EventKind.CONNECTED, at + 1, group, "", "", 0, connected))
     return Trace(Header("started", "hardened", "sim", 0), rows)
 
 
@@ -67,7 +68,7 @@ def test_neighbouring_numbers_differ(opened: str) -> None:
     numbers = re.findall(r">(\+[0-9.]+ (?:µs|ms))<", opened)
 
     assert len(numbers) > 10
-    assert all(one != other for one, other in pairwise(numbers))
+    assert all(number != following for number, following in pairwise(numbers))
 
 
 @needs_browser

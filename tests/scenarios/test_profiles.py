@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from model.trace import parse
-from scenarios import ScenarioError
-from scenarios.profiles import SimulationModel, load_profile, profile_text
-from sim.profile import DEFAULT, Profile
-from sim.streams import quantiles
 from watchkeeper import simulate
-from watchkeeper.cli import run_command
-from watchkeeper.profiles import profile_of
+from watchkeeper.api.profile import profile_of
+from watchkeeper.cli.main import run_command
+from watchkeeper.model.trace.trace import parse
+from watchkeeper.scenarios import ScenarioError
+from watchkeeper.scenarios.profiles.codecs import CodecModel, CodecsModel
+from watchkeeper.scenarios.profiles.profile import SimulationModel, load_profile, profile_text
+from watchkeeper.sim.engine.latency_profile import DEFAULT, CodecProfile, Profile
+from watchkeeper.sim.engine.random_streams import quantiles
 
 SLOW = """\
 watchkeeper_profile: 1
@@ -29,7 +31,7 @@ zookeeper:
 
 @pytest.fixture
 def slow(tmp_path: Path) -> Path:
-    """A profile file that somebody has written by hand."""
+    """A profile file that a user has written by hand."""
     path = tmp_path / "slow.yaml"
     path.write_text(SLOW)
     return path
@@ -53,7 +55,23 @@ def test_what_is_given_replaces_the_default(slow: Path) -> None:
 
 def test_every_latency_can_be_given() -> None:
     """The form of a file knows what the simulation has, and nothing else."""
-    assert set(SimulationModel.model_fields) == set(Profile.__dataclass_fields__)
+    sections = SimulationModel.model_fields | CodecsModel.model_fields
+    assert set(sections) == set(Profile.__dataclass_fields__)
+    assert set(CodecModel.model_fields) == set(CodecProfile.__dataclass_fields__)
+
+
+def test_codecs_are_a_section_of_their_own(tmp_path: Path) -> None:
+    """A file may have nothing else; what it does not name stays as it is."""
+    gzip = {
+        **{"fixed_bytes": 30, "message_bytes_per_1000": 40_000, "payload_bytes_per_1000": 350},
+        **{"compress_bytes_per_s": 50_000_000, "decompress_bytes_per_s": 200_000_000},
+    }
+    file = tmp_path / "codecs.yaml"
+    file.write_text(json.dumps({"watchkeeper_profile": 1, "codecs": {"gzip": gzip}}))
+    found = profile_of(file).latencies
+
+    assert found == replace(DEFAULT, gzip=CodecProfile(**gzip))
+    assert found.gzip.compressed_bytes(messages=100, plain_bytes=31_000) == 30 + 4_000 + 10_500
 
 
 def test_a_file_that_is_written_is_read_again(slow: Path, tmp_path: Path) -> None:
@@ -113,9 +131,9 @@ WRONG = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_mistakes_are_told_with_file_line_and_field(what: str, tmp_path: Path) -> None:
+def test_mistakes_are_reported_with_file_line_and_field(what: str, tmp_path: Path) -> None:
     """As those of a scenario are."""
-    right, wrong, line, field, said = WRONG[what]
+    right, wrong, line, field, message = WRONG[what]
     path = tmp_path / "mine.yaml"
     path.write_text(SLOW.replace(right, wrong))
 
@@ -124,12 +142,12 @@ def test_mistakes_are_told_with_file_line_and_field(what: str, tmp_path: Path) -
 
     (problem,) = raised.value.problems
     assert str(raised.value).startswith(f"{path}:")
-    assert said in problem.said
+    assert message in problem.message
     assert (problem.field, problem.line) == (field, line)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("", "is empty; expected a profile: watchkeeper_profile, zookeeper"),
         ("- 1\n", "expected fields such as watchkeeper_profile and zookeeper"),
@@ -138,12 +156,12 @@ def test_mistakes_are_told_with_file_line_and_field(what: str, tmp_path: Path) -
         (f"watchkeeper_profile: 1  # {'x' * (1 << 20)}\n", "larger than 1 MiB; no profile is"),
     ],
 )
-def test_what_is_no_profile_is_said(text: str, said: str, tmp_path: Path) -> None:
+def test_what_is_no_profile_is_said(text: str, message: str, tmp_path: Path) -> None:
     """Not in the words that a scenario has."""
     path = tmp_path / "mine.yaml"
     path.write_text(text)
 
-    with pytest.raises(ScenarioError, match=said):
+    with pytest.raises(ScenarioError, match=message):
         profile_of(path)
 
 
@@ -208,10 +226,10 @@ def test_the_command_keeps_runs_with_profiles_apart(
     assert run(*arguments) == 0
 
     digest = profile_of(slow).digest
-    said = json.loads(capsys.readouterr().out)
+    message = json.loads(capsys.readouterr().out)
     home = out / f"consumer-crash-hardened-sim-0-{digest}"
     verdict = json.loads((home / "verdict.json").read_text())
-    assert verdict["profile"] == said["profile"] == {"file": str(slow), "digest": digest}
+    assert verdict["profile"] == message["profile"] == {"file": str(slow), "digest": digest}
     assert f"--profile {slow}" in verdict["command"]
     assert verdict["deterministic"] is True
     with (home / "trace.jsonl").open("rb") as file:

@@ -6,7 +6,6 @@ catches them has to shrink to something a person can read.
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import pytest
@@ -14,10 +13,12 @@ from hypothesis import HealthCheck, Phase, find, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from watchkeeper import Result, Verdict, simulate, strategies
+from tests.support.seeds import SEEDS
+from watchkeeper import Result, Verdict, simulate
+from watchkeeper.api import strategies
 
-EXAMPLES = int(os.environ.get("WATCHKEEPER_EXAMPLES", "60"))
-"""How many to draw; a night's soak sets it higher."""
+EXAMPLES = 3 * SEEDS
+"""How many scenarios to draw."""
 
 
 # --- hardened stands -------------------------------------------------------------------
@@ -31,10 +32,21 @@ def test_hardened_stands(scenario: dict[str, Any]) -> None:
     assert not result.violated, result
 
 
+OF_STEPS = ("lost registration", "late request", "pause amid join", "lost twice")
+
+
+@settings(max_examples=EXAMPLES)
+@given(strategies.scenarios(kinds=OF_STEPS))
+def test_hardened_stands_faults_of_steps(scenario: dict[str, Any]) -> None:
+    """Lost registrations, late requests, pauses amid a join, partitions lost twice."""
+    result = simulate(scenario)
+    assert not result.violated, result
+
+
 @settings(max_examples=EXAMPLES // 2)
 @given(strategies.scenarios(most_faults=1), st.integers(0, 3))
 def test_what_is_unknown_is_explained(scenario: dict[str, Any], seed: int) -> None:
-    """A run is unknown only where a fault found nobody, and then the report says so."""
+    """A run is unknown only where a fault found no process, and then the report says so."""
     result = simulate(scenario, seed=seed)
     if result.verdict is Verdict.UNKNOWN:
         assert any(not effect.is_real for effect in result.effects), result
@@ -65,8 +77,8 @@ class Cluster(RuleBasedStateMachine):
     def begin(self, layout: str, brokers: int, consumers: int) -> None:
         """A cluster of some size."""
         self.layout, self.brokers, self.consumers = layout, brokers, consumers
-        self.up = {f"broker/{one}" for one in range(brokers)}
-        self.up |= {f"group/{one}" for one in range(consumers)}
+        self.up = {f"broker/{number}" for number in range(brokers)}
+        self.up |= {f"group/{number}" for number in range(consumers)}
 
     def happens(self, **entry: Any) -> None:
         """Something happens now."""
@@ -178,7 +190,7 @@ def test_shipped_variants_are_caught(variant: str, name: str) -> None:
     """Hypothesis finds a run that violates the property, and shrinks it."""
     found = smallest(variant, name, **CAUGHT[variant, name])
     faults = [
-        one for one in found["timeline"] if not {"produce", "start", "restart"} & one.keys()
+        entry for entry in found["timeline"] if not {"produce", "start", "restart"} & entry.keys()
     ]
     assert len(faults) <= 1, found
     assert found["groups"]["group"]["consumers"] <= 3, found

@@ -6,15 +6,14 @@ import json
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 import watchkeeper
-from scenarios import shipped
+from tests import HOME, SOURCE
 from watchkeeper import simulate
-
-ROOT = Path(watchkeeper.__file__).parent.parent
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.scenarios import shipped
 
 PROBE = """
 import sys
@@ -27,7 +26,7 @@ for name, variant in (("gc-pause-zombie", "kafka_07"), ("zookeeper-rolling-resta
 
 def fingerprints(python: str, hash_seed: str) -> str:
     """What the probe prints in a process of its own."""
-    environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(SOURCE)}
     done = subprocess.run(
         [python, "-c", PROBE], capture_output=True, text=True, env=environment, check=False
     )
@@ -51,7 +50,7 @@ def test_hash_seeds_change_nothing(hash_seed: str, expected: str) -> None:
 def others() -> dict[str, str]:
     """Version -> an interpreter that has the packages; `bench/fingerprints.py` makes them."""
     listed = subprocess.run(
-        [sys.executable, str(ROOT / "bench" / "fingerprints.py"), "--list"],
+        [sys.executable, str(HOME / "bench" / "fingerprints.py"), "--list"],
         capture_output=True,
         check=True,
     )
@@ -90,7 +89,7 @@ def test_streams_are_separate() -> None:
 
 
 def scenario(fetch_every: str) -> dict[str, object]:
-    """A rolling restart while somebody fetches."""
+    """A rolling restart while a process fetches."""
     return {
         "name": "streams",
         "about": "streams of chance",
@@ -108,4 +107,8 @@ def scenario(fetch_every: str) -> dict[str, object]:
 
 def elections(result: watchkeeper.Result) -> list[tuple[int, str]]:
     """When which server was elected."""
-    return [(event.t_us, event.node) for event in result.trace if event.kind == "leads"]
+    return [
+        (event.t_us, event.node)
+        for event in result.trace
+        if event.kind == EventKind.LEADER_ELECTED
+    ]

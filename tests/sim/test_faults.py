@@ -9,14 +9,15 @@ from typing import Any
 
 import pytest
 
-from model.faults import VERBS
-from model.trace import Event, Trace
-from real.capabilities import LACKING
-from scenarios import ScenarioError, load, shipped
-from sim.nemesis import DEEDS
 from watchkeeper import Result, Verdict, simulate
+from watchkeeper.model.plan.faults import VERBS
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import Event, Trace
+from watchkeeper.real.world.capabilities import LACKING
+from watchkeeper.scenarios import ScenarioError, load, shipped
+from watchkeeper.sim.faults.faults import HANDLERS
 
-WORLDS = {"sim": frozenset(DEEDS), "live": frozenset(DEEDS) - frozenset(LACKING)}
+WORLDS = {"sim": frozenset(HANDLERS), "live": frozenset(HANDLERS) - frozenset(LACKING)}
 """World -> the verbs that it knows."""
 
 
@@ -74,13 +75,13 @@ def after(trace: Trace, at_s: float, kind: str, node: str = "", **detail: Any) -
 
 def longest_wait_us(trace: Trace, node: str, from_s: float, to_s: float) -> int:
     """The longest time that a process waited for an answer."""
-    asked, longest = 0, 0
+    requested_us, longest = 0, 0
     for event in trace:
         if event.node == node and from_s * 1e6 <= event.t_us <= to_s * 1e6:
-            if event.kind == "asks":
-                asked = event.t_us
-            elif event.kind == "answers":
-                longest = max(longest, event.t_us - asked)
+            if event.kind == EventKind.REQUEST:
+                requested_us = event.t_us
+            elif event.kind == EventKind.RESPONSE:
+                longest = max(longest, event.t_us - requested_us)
     return longest
 
 
@@ -89,52 +90,63 @@ Seen = Callable[[Trace], bool]
 CASES: dict[str, tuple[list[dict[str, Any]], Seen]] = {
     "start": (
         [{"at": "6s", "crash": "group/1"}, {"at": "9s", "start": "group/1", "as": "new id"}],
-        lambda trace: after(trace, 9, "starts", "group/1"),
+        lambda trace: after(trace, 9, EventKind.STARTED, "group/1"),
     ),
     "restart": (
         [{"at": "6s", "crash": "group/1"}, {"at": "9s", "restart": "group/1"}],
-        lambda trace: after(trace, 9, "starts", "group/1"),
+        lambda trace: after(trace, 9, EventKind.STARTED, "group/1"),
     ),
     "leave": (
         [{"at": "6s", "leave": "group/1"}],
         lambda trace: (
-            after(trace, 6, "session closed") and after(trace, 6, "ends", "group/1", failed=False)
+            after(trace, 6, EventKind.SESSION_CLOSED)
+            and after(trace, 6, EventKind.ENDED, "group/1", failed=False)
         ),
     ),
     "crash": (
         [{"at": "6s", "crash": "group/1"}],
-        lambda trace: after(trace, 7.5, "session expired") and after(trace, 6, "ends", "group/1"),
+        lambda trace: (
+            after(trace, 7.5, EventKind.SESSION_EXPIRED)
+            and after(trace, 6, EventKind.ENDED, "group/1")
+        ),
     ),
     "crash_host": (
         [{"at": "6s", "crash_host": "group/1"}],
-        lambda trace: after(trace, 7.5, "session expired") and after(trace, 6, "ends", "group/1"),
+        lambda trace: (
+            after(trace, 7.5, EventKind.SESSION_EXPIRED)
+            and after(trace, 6, EventKind.ENDED, "group/1")
+        ),
     ),
     "pause": (
         [{"at": "6s", "pause": "group/1", "for": "5s"}],
         lambda trace: (
-            after(trace, 7.5, "session expired") and after(trace, 11, "expired", "group/1")
+            after(trace, 7.5, EventKind.SESSION_EXPIRED)
+            and after(trace, 11, EventKind.EXPIRED, "group/1")
         ),
     ),
     "expire": (
         [{"at": "6s", "expire": "group/1"}],
         lambda trace: (
-            after(trace, 6, "session expired") and after(trace, 6, "expired", "group/1")
+            after(trace, 6, EventKind.SESSION_EXPIRED)
+            and after(trace, 6, EventKind.EXPIRED, "group/1")
         ),
     ),
     "disconnect": (
         [{"at": "6s", "disconnect": "group/1", "for": "300ms"}],
         lambda trace: (
-            after(trace, 6, "suspended", "group/1") and after(trace, 6.3, "session moved")
+            after(trace, 6, EventKind.SUSPENDED, "group/1")
+            and after(trace, 6.3, EventKind.SESSION_MOVED)
         ),
     ),
     "lose": (
-        [{"on": {"node": "group/1", "asks": "claim"}, "lose": "reply"}],
-        lambda trace: after(trace, 1, "suspended", "group/1"),
+        [{"on": {"node": "group/1", "purpose": "claim"}, "lose": "reply"}],
+        lambda trace: after(trace, 1, EventKind.SUSPENDED, "group/1"),
     ),
     "partition": (
         [{"at": "6s", "partition": "group/1", "for": "5s"}],
         lambda trace: (
-            after(trace, 6, "suspended", "group/1") and after(trace, 11, "expired", "group/1")
+            after(trace, 6, EventKind.SUSPENDED, "group/1")
+            and after(trace, 11, EventKind.EXPIRED, "group/1")
         ),
     ),
     "delay": (
@@ -151,8 +163,8 @@ CASES: dict[str, tuple[list[dict[str, Any]], Seen]] = {
     ),
     "lag": (
         [
-            {"at": "500ms", "lag": f"zookeeper/{one}", "by": "400ms", "for": "8s"}
-            for one in (1, 2, 3)
+            {"at": "500ms", "lag": f"zookeeper/{number}", "by": "400ms", "for": "8s"}
+            for number in (1, 2, 3)
         ],
         lambda trace: _latest_waking_us(trace, 1, 8) >= 390_000,
     ),
@@ -162,21 +174,27 @@ CASES: dict[str, tuple[list[dict[str, Any]], Seen]] = {
     ),
     "disk_full": (
         [{"at": "6s", "disk_full": "broker/0", "for": "4s"}],
-        lambda trace: after(trace, 6, "broker fails", "broker/0"),
+        lambda trace: after(trace, 6, EventKind.BROKER_FAILED, "broker/0"),
     ),
     "rolling_restart": (
         [{"at": "6s", "rolling_restart": "zookeeper", "each": "2s"}],
-        lambda trace: after(trace, 6, "leader lost") and len(_kinds(trace, "server", 6)) >= 6,
+        lambda trace: (
+            after(trace, 6, EventKind.LEADER_LOST)
+            and len(_kinds(trace, EventKind.SERVER_STATE, 6)) >= 6
+        ),
     ),
     "quorum_loss": (
         [{"at": "6s", "quorum_loss": "zookeeper", "for": "5s"}],
         lambda trace: (
-            after(trace, 6, "suspended", "group/") and not _applied_between(trace, 6.5, 11)
+            after(trace, 6, EventKind.SUSPENDED, "group/")
+            and not _applied_between(trace, 6.5, 11)
         ),
     ),
     "move": (
         [{"at": "6s", "move": "broker/1", "to": "spare.example:9093"}],
-        lambda trace: after(trace, 6, "starts", "broker/1", address="spare.example:9093"),
+        lambda trace: after(
+            trace, 6, EventKind.STARTED, "broker/1", address="spare.example:9093"
+        ),
     ),
     "create_topic": (
         [{"at": "6s", "create_topic": "views", "partitions": 2}],
@@ -188,7 +206,7 @@ CASES: dict[str, tuple[list[dict[str, Any]], Seen]] = {
     ),
     "delete_topic": (
         [{"at": "6s", "delete_topic": "clicks"}],
-        lambda trace: after(trace, 6, "fetching", "group/", does="ceases"),
+        lambda trace: after(trace, 6, EventKind.FETCHING, "group/", does="ceases"),
     ),
     "move_leader": (
         [{"at": "6s", "move_leader": "clicks/0", "to": "broker/1"}],
@@ -217,19 +235,21 @@ def _created(trace: Trace, path: str) -> bool:
 def _changed(trace: Trace, path: str, from_s: float) -> bool:
     return any(
         did[0] == "changed" and did[1] == path
-        for event in _kinds(trace, "applied", from_s)
+        for event in _kinds(trace, EventKind.APPLIED, from_s)
         for did in event.detail["did"]
     )
 
 
 def _applied_between(trace: Trace, from_s: float, to_s: float) -> bool:
-    return any(from_s * 1e6 < event.t_us < to_s * 1e6 for event in _kinds(trace, "applied", 0))
+    return any(
+        from_s * 1e6 < event.t_us < to_s * 1e6 for event in _kinds(trace, EventKind.APPLIED, 0)
+    )
 
 
 def _fetched(trace: Trace, from_s: float, to_s: float) -> int:
     return sum(
         end - start
-        for event in _kinds(trace, "fetched", from_s)
+        for event in _kinds(trace, EventKind.FETCHED, from_s)
         if event.t_us < to_s * 1e6
         for start, end in event.detail["moved"].values()
     )
@@ -238,7 +258,7 @@ def _fetched(trace: Trace, from_s: float, to_s: float) -> int:
 def _consumed_from_broker_0(trace: Trace, from_s: float, to_s: float) -> bool:
     return any(
         event.partition.startswith("0-") and event.t_us < to_s * 1e6
-        for event in _kinds(trace, "consumed", from_s)
+        for event in _kinds(trace, EventKind.CONSUMED, from_s)
     )
 
 
@@ -258,19 +278,19 @@ def _latest_waking_us(trace: Trace, from_s: float, to_s: float) -> int:
     """The longest time from a change of the members to a watch that fires for it."""
     changed_us = {
         event.zxid: event.t_us
-        for event in _kinds(trace, "applied", from_s)
+        for event in _kinds(trace, EventKind.APPLIED, from_s)
         if any("/ids/" in did[1] for did in event.detail["did"])
     }
     return max(
         (event.t_us - changed_us[event.zxid])
-        for event in _kinds(trace, "fires", from_s)
+        for event in _kinds(trace, EventKind.WATCH_FIRED, from_s)
         if event.zxid in changed_us and event.t_us < to_s * 1e6
     )
 
 
 def effects(result: Result, verb: str) -> dict[str, int]:
     """What the last action with this verb did."""
-    return [one for one in result.effects if one.action.verb.name == verb][-1].counts
+    return [effect for effect in result.effects if effect.action.verb.name == verb][-1].counts
 
 
 def test_there_is_a_case_for_every_verb() -> None:
@@ -311,14 +331,17 @@ def test_is_not_seen_without_it(verb: str) -> None:
         {"at": "6s", "delay": "group/1", "by": "5ms", "for": "1s"},
         {"at": "6s", "skew": "group/1", "by": "5ms"},
         {"at": "6s", "leave": "group/1"},
-        {"on": {"node": "group/1", "asks": "claim"}, "lose": "reply"},
-        {"on": {"node": "group/1", "asks": "claim"}, "crash": "group/1"},
+        {"on": {"node": "group/1", "purpose": "claim"}, "lose": "reply"},
+        {"on": {"node": "group/1", "purpose": "claim"}, "crash": "group/1"},
     ],
     ids=lambda entry: "-".join(entry),
 )
 def test_without_effect_the_run_is_unknown(entry: dict[str, Any]) -> None:
     """Whatever is aimed at a process that is gone already shows nothing; the run says so."""
-    gone = {"on": {"node": "group/1", "asks": "register", "when": "before"}, "crash": "group/1"}
+    gone = {
+        "on": {"node": "group/1", "purpose": "register", "when": "before"},
+        "crash": "group/1",
+    }
     result = simulate(scenario(gone, entry))
     assert result.effects[1].is_real
     assert not result.effects[2].is_real, result.effects[2].counts
@@ -338,21 +361,21 @@ STEPS = (("register", 1), ("read members", 2), ("claim", 2), ("release", 1), ("c
 @pytest.mark.parametrize(("purpose", "nth"), STEPS)
 def test_a_step_is_hit_exactly_after_its_reply(purpose: str, nth: int) -> None:
     """A fault at a step strikes when that request has been answered, and at no other."""
-    events = _struck_at({"node": "group/0", "asks": purpose, "nth": nth})
-    assert events[-1].kind == "answers"
-    assert events[-1].detail["for"] == purpose
+    events = _struck_at({"node": "group/0", "purpose": purpose, "nth": nth})
+    assert events[-1].kind == EventKind.RESPONSE
+    assert events[-1].detail["purpose"] == purpose
     assert _asked(events, purpose) == nth
 
 
 @pytest.mark.parametrize(("purpose", "nth"), STEPS)
 def test_a_step_is_hit_exactly_before_it(purpose: str, nth: int) -> None:
     """A fault before a step strikes when everything up to it has been done, and no more."""
-    events = _struck_at({"node": "group/0", "asks": purpose, "nth": nth, "when": "before"})
+    events = _struck_at({"node": "group/0", "purpose": purpose, "nth": nth, "when": "before"})
     assert _asked(events, purpose) == nth - 1
     unhurt = [event for event in simulate(scenario(LEAVES)).trace if event.node == "group/0"]
     assert unhurt[: len(events)] == events
-    following = next(event for event in unhurt[len(events) :] if event.kind == "asks")
-    assert following.detail["for"] == purpose
+    following = next(event for event in unhurt[len(events) :] if event.kind == EventKind.REQUEST)
+    assert following.detail["purpose"] == purpose
 
 
 LEAVES = {"at": "9s", "leave": "group/1"}
@@ -362,12 +385,14 @@ def _struck_at(trigger: dict[str, Any]) -> list[Event]:
     """What group/0 did before it was killed at this step."""
     result = simulate(scenario({"on": trigger, "crash": "group/0"}, LEAVES))
     events = [event for event in result.trace if event.node == "group/0"]
-    at = next(at for at, event in enumerate(events) if event.kind == "fault")
+    at = next(at for at, event in enumerate(events) if event.kind == EventKind.FAULT)
     return events[:at]
 
 
 def _asked(events: list[Event], purpose: str) -> int:
-    return sum(event.kind == "asks" and event.detail["for"] == purpose for event in events)
+    return sum(
+        event.kind == EventKind.REQUEST and event.detail["purpose"] == purpose for event in events
+    )
 
 
 def test_shipped_scenarios_are_about_what_they_show() -> None:
@@ -375,4 +400,4 @@ def test_shipped_scenarios_are_about_what_they_show() -> None:
     for name in shipped():
         result = simulate(load(name))
         assert result.met, result
-        assert all(one.is_real for one in result.effects), name
+        assert all(effect.is_real for effect in result.effects), name

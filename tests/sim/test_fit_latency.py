@@ -6,8 +6,9 @@ from dataclasses import replace
 from functools import cache
 
 import pytest
+from bench.support.simulated_zookeeper import simulated
 
-from model.measured import (
+from watchkeeper.model.calibration.latency import (
     Distribution,
     Measured,
     NoMeasurement,
@@ -16,11 +17,11 @@ from model.measured import (
     first_of_cycle,
     quantile,
 )
-from model.measuring import PHASE, Sizes
-from sim.fitting import DEFAULTS, Fitted, fit
-from sim.profile import DEFAULT, Profile
-from sim.streams import quantiles
-from watchkeeper.measuring import simulated
+from watchkeeper.model.calibration.probe_program import PHASE, Sizes
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.sim.calibration.fit_latency import DEFAULTS, Fitted, fit
+from watchkeeper.sim.engine.latency_profile import DEFAULT, Profile
+from watchkeeper.sim.engine.random_streams import quantiles
 
 SIZES = Sizes(0, 6000, 600, 24, 100, 12, (10,), 120, 24, 50, 24)
 TICK_US = 500_000
@@ -89,7 +90,7 @@ def test_what_a_server_spends_is_found(name: str, servers: int) -> None:
         assert abs(got.write_us - wanted.write_us) <= 12
 
 
-def test_the_two_installations_are_told_apart() -> None:
+def test_the_two_installations_are_distinguished() -> None:
     """The tests above could not tell, were there no difference."""
     slow, fast = of(SLOW, 1), of(DEFAULT, 1)
 
@@ -148,20 +149,20 @@ def test_times_are_read_from_a_trace() -> None:
     samples = Samples(
         [  # type: ignore[list-item]
             row(0, "asker/0", PHASE, what="warm up"),
-            row(0, "asker/0", "asks", op="get", path="/a"),
-            row(1, "asker/0", "answers", op="get"),
-            row(1, "asker/0", "asks", op="multi"),
-            row(1, "asker/0", "answers", op="multi"),
+            row(0, "asker/0", EventKind.REQUEST, op="get", path="/a"),
+            row(1, "asker/0", EventKind.RESPONSE, op="get"),
+            row(1, "asker/0", EventKind.REQUEST, op="multi"),
+            row(1, "asker/0", EventKind.RESPONSE, op="multi"),
             row(1, "asker/0", PHASE, what="round trip"),
-            row(10, "asker/0", "asks", op="get", path="/a"),
-            row(30, "asker/0", "answers", op="get"),
-            row(40, "asker/0", "asks", op="create", path="/watched-0"),
-            row(70, "watcher/0", "hears", what="created", path="/watched-0"),
-            row(75, "asker/0", "answers", op="create"),
-            row(80, "sleeper/0", "asks", op="create", path="/asleep-0"),
-            row(85, "sleeper/0", "answers", op="create"),
-            row(95, "observer/0", "hears", what="created", path="/asleep-0"),
-            row(900, "observer/0", "hears", what="deleted", path="/asleep-0"),
+            row(10, "asker/0", EventKind.REQUEST, op="get", path="/a"),
+            row(30, "asker/0", EventKind.RESPONSE, op="get"),
+            row(40, "asker/0", EventKind.REQUEST, op="create", path="/watched-0"),
+            row(70, "watcher/0", EventKind.NOTIFIED, what="created", path="/watched-0"),
+            row(75, "asker/0", EventKind.RESPONSE, op="create"),
+            row(80, "sleeper/0", EventKind.REQUEST, op="create", path="/asleep-0"),
+            row(85, "sleeper/0", EventKind.RESPONSE, op="create"),
+            row(95, "observer/0", EventKind.NOTIFIED, what="created", path="/asleep-0"),
+            row(900, "observer/0", EventKind.NOTIFIED, what="deleted", path="/asleep-0"),
         ]
     )
 
@@ -173,15 +174,15 @@ def test_times_are_read_from_a_trace() -> None:
 
 
 def test_what_a_program_could_not_do_is_no_measurement() -> None:
-    """Its reason is told."""
-    ended = row(5, "asker/0", "ends", why="there is no znode /a", failed=True)
+    """Its reason is reported."""
+    ended = row(5, "asker/0", EventKind.ENDED, why="there is no znode /a", failed=True)
     with pytest.raises(NoMeasurement, match="asker/0 could not go on: there is no znode /a"):
         Samples([ended])  # type: ignore[list-item]
 
 
 @pytest.mark.parametrize("origin", [0, 40, 90])
 def test_ticks_are_seen_from_what_crowds_behind_them(origin: int) -> None:
-    """Where nobody says when a tick ends, the moments do."""
+    """Where no process says when a tick ends, the moments do."""
     moments = [origin + 100 * turn + late for turn, late in enumerate((3, 5, 4, 9, 3, 17))]
 
     assert first_of_cycle(moments, 100) == (origin + 3) % 100

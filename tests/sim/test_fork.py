@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from model.properties import judge
-from model.sweeps import Share
-from pipeline.sweeps.branching import Failing, Point, curve, decided, moments
-from pipeline.sweeps.grid import Cell
-from pipeline.sweeps.runners import Process
-from scenarios import load
-from sim.branching import Branch
-from sim.world import simulate
+from watchkeeper.model.properties.judge import judge
+from watchkeeper.model.sweep_summary import Share
+from watchkeeper.pipeline.sweeps.branches import Failing, Point, curve, decided, moments
+from watchkeeper.pipeline.sweeps.grid import Cell
+from watchkeeper.pipeline.sweeps.runners import Process
+from watchkeeper.scenarios import load
+from watchkeeper.sim.faults.fork import Branch
+from watchkeeper.sim.world import simulate
 
 PLAN = load("session-expiry").plan("kafka_07")
 RUN = simulate(PLAN, 0)
@@ -47,9 +47,9 @@ def test_a_branch_at_the_end_is_the_run_itself() -> None:
 
 def test_branches_of_different_seeds_differ() -> None:
     """What comes after the event is drawn anew."""
-    one, other = (simulate(PLAN, 0, branch=Branch(200, seed)) for seed in (1, 2))
+    first, second = (simulate(PLAN, 0, branch=Branch(200, seed)) for seed in (1, 2))
 
-    assert one.trace.fingerprint != other.trace.fingerprint
+    assert first.trace.fingerprint != second.trace.fingerprint
 
 
 def test_a_failure_that_chance_decides_becomes_inevitable() -> None:

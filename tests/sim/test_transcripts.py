@@ -10,15 +10,16 @@ from typing import Any
 
 import pytest
 
-from tests.transcripts import transcript
+from tests.support.transcripts import transcript
 from watchkeeper import simulate
+from watchkeeper.model.trace.kinds import EventKind
 
 VARIANTS = ("documented", "kafka_07", "kafka_08", "hardened")
 
 AT_US = 4_000_000
 """When it happens."""
 
-STORIES: dict[str, tuple[list[dict[str, Any]], float]] = {
+CASES: dict[str, tuple[list[dict[str, Any]], float]] = {
     "join": ([{"at": "4s", "start": "group/1"}], 4),
     "crash": ([{"at": "4s", "crash": "group/1"}], 5),
     "expiry": ([{"at": "4s", "expire": "group/1"}], 4),
@@ -26,12 +27,12 @@ STORIES: dict[str, tuple[list[dict[str, Any]], float]] = {
 """Name -> what happens, and for how many seconds the transcript listens."""
 
 
-def scenario(story: str, layout: str) -> dict[str, Any]:
+def scenario(case: str, layout: str) -> dict[str, Any]:
     """One broker, two partitions, two consumers."""
-    timeline, _ = STORIES[story]
-    second = {"starts": "never"} if story == "join" else {"starts": "2s"}
+    timeline, _ = CASES[case]
+    second = {"starts": "never"} if case == "join" else {"starts": "2s"}
     return {
-        "name": f"one-{story}",
+        "name": f"one-{case}",
         "about": "a transcript",
         "clusters": {
             "main": {
@@ -57,12 +58,12 @@ def scenario(story: str, layout: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("story", STORIES)
-def test_transcript(story: str, variant: str, golden: Callable[[str, str], None]) -> None:
+@pytest.mark.parametrize("case", CASES)
+def test_transcript(case: str, variant: str, golden: Callable[[str, str], None]) -> None:
     """What is said and answered is what was reviewed."""
     layout = "0.8" if variant == "kafka_08" else "0.7"
-    result = simulate(scenario(story, layout), seed=1, variant=variant)
-    listens_us = int(STORIES[story][1] * 1_000_000)
+    result = simulate(scenario(case, layout), seed=1, variant=variant)
+    listens_us = int(CASES[case][1] * 1_000_000)
     text = transcript(result.trace, from_us=AT_US, to_us=AT_US + listens_us)
-    assert "rebalance ends" in text, "the transcript has to reach a rebalance"
-    golden(f"{story}-{variant}.txt", text)
+    assert EventKind.REBALANCE_COMPLETED in text, "the transcript has to reach a rebalance"
+    golden(f"{case}-{variant}.txt", text)

@@ -13,18 +13,26 @@ from time import monotonic, sleep
 from typing import Any
 
 import pytest
+from kazoo.client import KazooClient
 
-from real.ensemble import Ensemble
-from real.jars import zookeeper_jars
-from real.java import find_java
-from real.problems import EnvironmentProblem
-from real.settings import Settings
-from watchkeeper.living import run_plan_live
-from watchkeeper.result import Result
-from watchkeeper.running import judged, scenario_of
+from tests.support.patience import PATIENCE_S
+from watchkeeper.api.result import Result
+from watchkeeper.api.simulate import judged, scenario_of
+from watchkeeper.real.client.attempts import AttemptLimit
+from watchkeeper.real.client.connection import Connection
+from watchkeeper.real.errors import EnvironmentProblem
+from watchkeeper.real.zookeeper.ensemble import Ensemble
+from watchkeeper.real.zookeeper.jars import zookeeper_jars
+from watchkeeper.real.zookeeper.java import find_java
+from watchkeeper.real.zookeeper.settings import Settings
+from watchkeeper.run.live_run import run_plan_live
 
 TICK_MS = 200
-PATIENCE_S = 10.0
+LONG_MS = 60_000
+"""The longest session timeout that is granted: for sessions that must not expire, however busy
+the machine is. A session whose expiry is the subject has a short one.
+"""
+SETTINGS = Settings(tick_ms=TICK_MS, max_session_ms=LONG_MS)
 OFTEN = {"max_tries": -1, "delay": 0.05, "backoff": 1}
 """How a client tries to connect: more often than kazoo does by itself."""
 PS = shutil.which("ps") or "/bin/ps"
@@ -48,7 +56,7 @@ def skip_without_zookeeper() -> None:
         pytest.fail(f"Java is here, so the live tests have to run: {problem}")
 
 
-def lived(fields: Mapping[str, Any]) -> Result:
+def lived(fields: Mapping[str, Any] | str) -> Result:
     """Run a scenario for real, and judge it."""
     skip_without_zookeeper()
     found = scenario_of(fields)
@@ -57,14 +65,43 @@ def lived(fields: Mapping[str, Any]) -> Result:
     return judged(found, plan, 0, done)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def zookeeper(needs_zookeeper: None) -> Iterator[Ensemble]:
+    """One real server for all tests of a worker that leave it running.
+
+    Each test writes below paths of its own. A module whose tests stop the server, count its
+    sessions, or read its log or its whole tree replaces this fixture by `own_zookeeper`.
+    """
+    before = descendants()
+    with Ensemble(settings=SETTINGS) as ensemble:
+        started = descendants() - before
+        yield ensemble
+    assert not ensemble.folder.exists()
+    assert started.isdisjoint(descendants())
+
+
+@pytest.fixture(scope="module")
+def own_zookeeper(needs_zookeeper: None) -> Iterator[Ensemble]:
     """One real server for all tests of a module; a test that harms it starts it again."""
     before = descendants()
-    with Ensemble(settings=Settings(tick_ms=TICK_MS)) as ensemble:
+    with Ensemble(settings=SETTINGS) as ensemble:
         yield ensemble
     assert not ensemble.folder.exists()
     assert descendants() <= before
+
+
+def connected(hosts: str, timeout_s: float = LONG_MS / 1000) -> KazooClient:
+    """A client of kazoo's that is connected, and never waits long for a silent server."""
+    client = KazooClient(hosts, timeout=timeout_s, connection_retry=OFTEN)
+    Connection(client, AttemptLimit())
+    client.start(timeout=PATIENCE_S)
+    return client
+
+
+def disconnect(client: KazooClient) -> None:
+    """End the session of a client of kazoo's."""
+    client.stop()
+    client.close()
 
 
 def until(holds: Callable[[], object], patience_s: float = PATIENCE_S) -> float:
@@ -77,7 +114,7 @@ def until(holds: Callable[[], object], patience_s: float = PATIENCE_S) -> float:
 
 
 def is_there(pid: int) -> bool:
-    """Whether a process runs; one that has ended and was not asked for its code does not."""
+    """Whether a process runs; one that has ended does not, even if its code was not read."""
     done = subprocess.run([PS, "-o", "stat=", "-p", str(pid)], capture_output=True, text=True)
     return done.stdout.strip()[:1] not in ("", "Z")
 
@@ -86,8 +123,8 @@ def descendants(of: int | None = None) -> set[int]:
     """Every process that stems from that one, or from this."""
     root = os.getpid() if of is None else of
     listing = subprocess.Popen([PS, "-A", "-o", "pid=,ppid="], stdout=subprocess.PIPE, text=True)
-    said, _ = listing.communicate()
-    pairs = [tuple(map(int, line.split())) for line in said.splitlines()]
+    output, _ = listing.communicate()
+    pairs = [tuple(map(int, line.split())) for line in output.splitlines()]
     found = {root}
     while more := {child for child, parent in pairs if parent in found} - found:
         found |= more

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from model import registry
-from model.asks import Partition
 from watchkeeper import Result
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.registry import paths
 
 
 def owners(result: Result, group: str, *, at_s: float) -> dict[str, str]:
@@ -14,7 +14,7 @@ def owners(result: Result, group: str, *, at_s: float) -> dict[str, str]:
         if event.t_us > at_s * 1_000_000:
             break
         for did, path, *values in event.detail.get("did", ()):
-            claim = registry.parse_owner(path)
+            claim = paths.parse_owner(path)
             if claim is None or claim[0] != group:
                 continue
             partition: Partition = claim[1]

@@ -4,14 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from model import registry
-from model.asks import Partition
-from model.assignment import assign, topic_view
-from model.member import stream_ids
-from model.payloads import PartitionState, TopicAssignment
-from model.registry import BrokerInfo, Layout
-from model.snapshot import Snapshot, snapshot_of
-from model.subscriptions import Subscription, encode_consumer
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.audit.finding import FindingKind
+from watchkeeper.model.audit.snapshot import Snapshot, snapshot_of
+from watchkeeper.model.group.assignment import assign, topic_view
+from watchkeeper.model.group.state import stream_ids
+from watchkeeper.model.group.variants import Unit
+from watchkeeper.model.registry import paths
+from watchkeeper.model.registry.paths import BrokerInfo, Layout
+from watchkeeper.model.registry.payloads import (
+    Controller,
+    ControllerEpoch,
+    PartitionState,
+    TopicAssignment,
+    TopicConfig,
+)
+from watchkeeper.model.registry.subscription import Subscription, encode_consumer
 
 GROUP = "billing"
 Nodes = dict[str, tuple[bytes, int]]
@@ -28,7 +36,7 @@ class Shape:
     """Topic -> partitions, in the 0.7 layout those of each broker."""
     streams: tuple[int, ...] = (1, 1)
     """How many streams each member has of every topic."""
-    unit: str = "stream"
+    unit: Unit = Unit.STREAM
 
     @property
     def members(self) -> list[str]:
@@ -39,7 +47,7 @@ class Shape:
         if self.layout == "0.8":
             return [Partition(topic, str(index)) for index in range(count)]
         return [
-            registry.partition_07(topic, broker, index)
+            paths.partition_07(topic, broker, index)
             for broker in range(self.brokers)
             for index in range(count)
         ]
@@ -55,27 +63,27 @@ def healthy(shape: Shape) -> Nodes:
     form = "json" if shape.layout == "0.8" else "creator:host:port"
     for broker in range(shape.brokers):
         info = BrokerInfo("127.0.0.1", 9000 + broker, creator=f"h{broker}")
-        nodes[registry.broker(broker)] = (registry.encode_broker(info, form), 0x100 + broker)
+        nodes[paths.broker(broker)] = (paths.encode_broker(info, form), 0x100 + broker)
     for topic in shape.topics:
         _add_topic(nodes, shape, topic)
     for number, (name, many) in enumerate(zip(shape.members, shape.streams, strict=True)):
         wanted = Subscription(tuple((topic, many) for topic in shape.topics))
         data = encode_consumer(wanted, shape.layout, timestamp_ms=0)
-        nodes[registry.member(GROUP, name)] = (data, session_of(number))
+        nodes[paths.member(GROUP, name)] = (data, session_of(number))
     for stream, partitions in _shares(shape).items():
         number, owner = stream
         for partition in partitions:
-            path = registry.owner(GROUP, partition)
+            path = paths.owner(GROUP, partition)
             nodes[path] = (owner.encode(), session_of(number))
-            nodes[registry.offset(GROUP, partition)] = (b"42", 0)
+            nodes[paths.offset(GROUP, partition)] = (b"42", 0)
     return nodes
 
 
 def _add_topic(nodes: Nodes, shape: Shape, topic: str) -> None:
     if shape.layout == "0.7":
-        nodes[registry.topic(topic)] = (b"", 0)
+        nodes[paths.topic(topic)] = (b"", 0)
         for broker in range(shape.brokers):
-            path = registry.topic_broker(topic, broker)
+            path = paths.topic_broker(topic, broker)
             nodes[path] = (str(shape.topics[topic]).encode(), 0x100 + broker)
         return
     leaders = {index: index % shape.brokers for index in range(shape.topics[topic])}
@@ -83,10 +91,39 @@ def _add_topic(nodes: Nodes, shape: Shape, topic: str) -> None:
         (index, tuple(dict.fromkeys((leader, (leader + 1) % shape.brokers))))
         for index, leader in leaders.items()
     )
-    nodes[registry.topic(topic)] = (TopicAssignment(replicas).encode(), 0)
+    nodes[paths.topic(topic)] = (TopicAssignment(replicas).encode(), 0)
     for index, leader in leaders.items():
-        path = registry.partition_state(Partition(topic, str(index)))
+        path = paths.partition_state(Partition(topic, str(index)))
         nodes[path] = (PartitionState(leader, (leader,)).encode(), 0)
+
+
+def controlled(shape: Shape) -> Nodes:
+    """A healthy registry of the 0.8 layout with a controller: broker 0, in its third reign."""
+    nodes = healthy(shape)
+    nodes[paths.CONTROLLER] = (Controller(0, "1525741822769").encode(), 0x100)
+    nodes[paths.CONTROLLER_EPOCH] = (ControllerEpoch(3).encode(), 0)
+    nodes[paths.DELETE_TOPICS] = (b"", 0)
+    for topic in shape.topics:
+        nodes[paths.topic_config(topic)] = (TopicConfig().encode(), 0)
+        assignment = TopicAssignment.decode("", nodes[paths.topic(topic)][0])
+        for index, replicas in assignment.replicas:
+            state = PartitionState(replicas[0], replicas, controller_epoch=3)
+            nodes[state_path(topic, index)] = (state.encode(), 0)
+    return nodes
+
+
+def state_path(topic: str, index: int) -> str:
+    """The path of a partition's state."""
+    return paths.partition_state(Partition(topic, str(index)))
+
+
+CONTROL_PLANE_KINDS = {
+    *(FindingKind.NO_CONTROLLER, FindingKind.CONTROLLER_EPOCH, FindingKind.NO_LEADER),
+    *(FindingKind.DEAD_LEADER, FindingKind.ISR, FindingKind.UNDER_REPLICATED),
+    *(FindingKind.NO_STATE, FindingKind.ORPHAN, FindingKind.REASSIGNMENT),
+    *(FindingKind.ELECTION, FindingKind.STUCK_DELETION, FindingKind.LEADER_IMBALANCE),
+}
+"""The kinds of finding on a control plane."""
 
 
 def _shares(shape: Shape) -> dict[tuple[int, str], tuple[Partition, ...]]:
@@ -99,15 +136,17 @@ def _shares(shape: Shape) -> dict[tuple[int, str], tuple[Partition, ...]]:
         topic_view(topic, shape.partitions(topic), number_of, shape.layout)
         for topic in shape.topics
     )
-    return {(number_of[one], one): got for one, got in assign("range", view).items()}
+    return {
+        (number_of[consumer], consumer): got for consumer, got in assign("range", view).items()
+    }
 
 
 def snapshot(nodes: Nodes) -> Snapshot:
     """The snapshot of a registry, with the znodes above those that are named."""
-    whole = dict(nodes)
+    all_nodes = dict(nodes)
     for path in nodes:
-        above = registry.parent_of(path)
+        above = paths.parent_of(path)
         while above:
-            whole.setdefault(above, (b"", 0))
-            above = registry.parent_of(above)
-    return snapshot_of((path, data, session) for path, (data, session) in whole.items())
+            all_nodes.setdefault(above, (b"", 0))
+            above = paths.parent_of(above)
+    return snapshot_of((path, data, session) for path, (data, session) in all_nodes.items())

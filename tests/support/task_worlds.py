@@ -10,38 +10,36 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from model.answers import Note
-from model.program import Program
-from model.threads import Thread
-from real.threads import Threads
-from sim.calls import Calls
-from sim.kernel import Kernel, Network
-from sim.node import Node
-from sim.profile import DEFAULT
-from sim.streams import Streams
-from sim.threads import Threads as SimulatedThreads
-
-PATIENCE_S = 20.0
+from tests.support.patience import PATIENCE_S
+from watchkeeper.model.actor.events import Notification
+from watchkeeper.model.actor.program import Program
+from watchkeeper.model.actor.tasks import TaskFunction
+from watchkeeper.real.process.tasks import Tasks
+from watchkeeper.sim.engine.kernel import Kernel
+from watchkeeper.sim.engine.latency_profile import DEFAULT
+from watchkeeper.sim.engine.random_streams import Streams
+from watchkeeper.sim.process.process import Node
+from watchkeeper.sim.process.rpc import Calls
+from watchkeeper.sim.process.tasks import Tasks as SimulatedThreads
+from watchkeeper.sim.zookeeper.network import Network
 
 
 class Heard:
     """What the process around some threads has heard of them."""
 
     def __init__(self) -> None:
-        self.notes: list[Note] = []
+        self.notes: list[Notification] = []
         self.failed: list[tuple[str, Exception]] = []
 
 
-World = Callable[[Thread, Heard], None]
+World = Callable[[TaskFunction, Heard], None]
 
 
-def live(thread: Thread, heard: Heard) -> None:
+def live(thread: TaskFunction, heard: Heard) -> None:
     """On an event loop."""
 
     async def work() -> None:
-        threads = Threads(
-            remind=heard.notes.append, failed=lambda *what: heard.failed.append(what)
-        )
+        threads = Tasks(remind=heard.notes.append, failed=lambda *what: heard.failed.append(what))
         try:
             async with asyncio.timeout(PATIENCE_S):
                 await threads.run(thread(), "main")
@@ -51,11 +49,11 @@ def live(thread: Thread, heard: Heard) -> None:
     asyncio.run(work())
 
 
-async def nothing(zk: Any, me: None, memory: None) -> None:
+async def nothing(zk: Any, me: None, state: None) -> None:
     """The program of a process that is its threads alone."""
 
 
-def simulated(thread: Thread, heard: Heard) -> None:
+def simulated(thread: TaskFunction, heard: Heard) -> None:
     """In virtual time."""
     kernel = Kernel(Streams(7), DEFAULT)
     node = Node(kernel, "process", Program(nothing, None, None))

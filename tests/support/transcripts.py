@@ -5,27 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from model.trace import Event
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import Event
 
-LEFT_OUT = frozenset({"fetched", "waits", "hosting"})
+LEFT_OUT = frozenset({EventKind.FETCHED, EventKind.WAITING, EventKind.HOSTING})
 """Kinds that say nothing about the conversation with ZooKeeper."""
 
 
 def transcript(events: Iterable[Event], *, from_us: int, to_us: int) -> str:
     """The conversation between two moments, a line an event, times from the first on."""
     lines = [
-        f"{(event.t_us - from_us) / 1000:9.3f} ms  {event.node:12} {event.kind:18} {said(event)}"
+        f"{(event.t_us - from_us) / 1000:9.3f} ms  {event.node:12} {event.kind:21} "
+        f"{line_of(event)}"
         for event in events
         if from_us <= event.t_us <= to_us and event.kind not in LEFT_OUT
     ]
     return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
-def said(event: Event) -> str:
+def line_of(event: Event) -> str:
     """What an event says, in one line."""
     detail = dict(event.detail)
     words = [event.place] if event.partition else []
-    purpose = detail.pop("for", None)
+    purpose = detail.pop("purpose", None)
     words += [_operation(detail)] if "op" in detail else []
     words += [f"{key}={_value(value)}" for key, value in detail.items()]
     if purpose is not None:
@@ -44,7 +46,7 @@ def _operation(detail: dict[str, Any]) -> str:
 
 def _value(value: Any) -> str:
     if isinstance(value, list | tuple):
-        return f"[{', '.join(_value(one) for one in value)}]"
+        return f"[{', '.join(_value(item) for item in value)}]"
     if isinstance(value, dict):
-        return f"{{{', '.join(f'{key}: {_value(one)}' for key, one in value.items())}}}"
+        return f"{{{', '.join(f'{key}: {_value(item)}' for key, item in value.items())}}}"
     return str(value)

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 from hypothesis import find
 
-from model.asks import new_session, sleep
-from model.variants import VARIANTS
-from scenarios import ScenarioError, load
-from watchkeeper import Program, simulate, strategies
+from watchkeeper import Program, simulate
+from watchkeeper.api import strategies
+from watchkeeper.model.actor.effects import new_session, sleep
+from watchkeeper.model.group.variants import VARIANTS
+from watchkeeper.scenarios import ScenarioError, load
 
 FIELDS: dict[str, Any] = {
     "name": "mine",
@@ -39,7 +40,7 @@ def test_what_is_no_scenario_is_said(source: Any) -> None:
 
 
 def test_no_name_is_no_scenario() -> None:
-    """An empty text is nobody's name."""
+    """An empty text is no name."""
     with pytest.raises(ScenarioError, match=r"is empty; expected one of: at-least-once"):
         simulate("")
 
@@ -54,7 +55,7 @@ def test_a_path_names_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "said"),
+    ("value", "message"),
     [
         (Path("x"), "groups.group.starts is PosixPath('x') of type PosixPath"),
         (b"1s", "groups.group.starts is b'1s' of type bytes"),
@@ -66,14 +67,14 @@ def test_a_path_names_a_file(tmp_path: Path) -> None:
     ],
     ids=lambda value: type(value).__name__,
 )
-def test_values_that_yaml_does_not_have_are_said(value: Any, said: str) -> None:
+def test_values_that_yaml_does_not_have_are_said(value: Any, message: str) -> None:
     """Where it stands, what it is, and what was expected."""
     groups = {"group": {**FIELDS["groups"]["group"], "starts": value}}
 
     with pytest.raises(TypeError) as refused:
         simulate({**FIELDS, "groups": groups})
 
-    assert said in str(refused.value)
+    assert message in str(refused.value)
     assert "expected text" in str(refused.value)
 
 
@@ -127,21 +128,21 @@ def test_a_variant_that_is_not_there_is_said(variant: str, hint: str) -> None:
         simulate(FIELDS, variant=variant)
 
 
-async def turn(zk: Any, me: Any, memory: Any) -> Any:
+async def turn(zk: Any, me: Any, state: Any) -> Any:
     """A turn that rests."""
     await new_session()
     await sleep(1000)
-    return memory
+    return state
 
 
-def plain(zk: Any, me: Any, memory: Any) -> Any:
+def plain(zk: Any, me: Any, state: Any) -> Any:
     """A turn that cannot wait."""
-    return memory
+    return state
 
 
-async def several(zk: Any, me: Any, memory: Any) -> Any:
+async def several(zk: Any, me: Any, state: Any) -> Any:
     """A turn that is a generator."""
-    yield memory
+    yield state
 
 
 @pytest.mark.parametrize("consumer", [5, turn, (turn, None, None)])
@@ -161,9 +162,9 @@ def test_what_is_no_turn_is_said(wrong: Any) -> None:
 class Turns:
     """A turn that carries something."""
 
-    async def __call__(self, zk: Any, me: Any, memory: Any) -> Any:
+    async def __call__(self, zk: Any, me: Any, state: Any) -> Any:
         """Take a turn."""
-        return await turn(zk, me, memory)
+        return await turn(zk, me, state)
 
 
 @pytest.mark.parametrize("right", [turn, partial(turn), Turns()])
@@ -175,7 +176,7 @@ def test_turns_in_disguise_are_taken(right: Any) -> None:
 def test_an_error_of_a_program_says_where_it_came_from() -> None:
     """Who, when, which seed: enough to run it again and stop there."""
 
-    async def stumbles(zk: Any, me: Any, memory: Any) -> Any:
+    async def stumbles(zk: Any, me: Any, state: Any) -> Any:
         await new_session()
         await sleep(500)
         raise LookupError("mine")
@@ -193,10 +194,10 @@ def test_an_error_of_a_program_says_where_it_came_from() -> None:
 
 def test_a_result_is_a_line_where_it_is_shown_among_others() -> None:
     """The report is for `str`."""
-    result = simulate({**FIELDS, "never": [{"event": "rebalance ends"}]}, seed=4)
+    result = simulate({**FIELDS, "never": [{"event": "rebalance completed"}]}, seed=4)
 
     assert repr(result) == (
-        "<Result of mine, hardened, seed 4: violated never: rebalance ends, "
+        "<Result of mine, hardened, seed 4: violated never: rebalance completed, "
         f"{len(result.trace)} events>"
     )
     assert str(result).count("\n") > 10
@@ -232,7 +233,7 @@ def test_scenarios_are_drawn_on_layouts_that_the_variant_allows(variant: str) ->
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"variant": "kafka_8"}, "'kafka_8' is not a variant; did you mean 'kafka_08'"),
         ({"variant": "kafka_07", "layouts": ("0.8",)}, "kafka_07 runs on no layout but 0.7"),
@@ -242,9 +243,9 @@ def test_scenarios_are_drawn_on_layouts_that_the_variant_allows(variant: str) ->
         ({"kinds": ()}, r"kinds is \(\); expected some of: crash, crash_host"),
     ],
 )
-def test_what_cannot_be_drawn_is_said(given: dict[str, Any], said: str) -> None:
+def test_what_cannot_be_drawn_is_said(given: dict[str, Any], message: str) -> None:
     """At once, and not when something is drawn."""
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         strategies.scenarios(**given)
 
 

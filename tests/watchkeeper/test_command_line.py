@@ -4,32 +4,38 @@ from __future__ import annotations
 
 import json
 import os
-import signal
+import shlex
 import subprocess
 import sys
-import time
+from collections.abc import Iterator
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from rich.console import Console
 
-from model.trace import parse
-from scenarios import shipped
+from tests.support.patience import PATIENCE_S
 from watchkeeper import __version__, simulate
-from watchkeeper.cli import run_command
-from watchkeeper.printing import report
+from watchkeeper.api.result import report
+from watchkeeper.cli.main import app, run_command
+from watchkeeper.model.trace.trace import parse
+from watchkeeper.scenarios import shipped
 
 RUN_FIELDS = {
     "scenario",
     "variant",
+    "consumers",
     "world",
     "seed",
     "verdict",
     "properties",
+    "signatures",
     "expected",
     "met",
+    "known_limit",
+    "warnings",
     "faults",
     "changes",
     "stats",
@@ -46,7 +52,7 @@ def in_an_empty_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-class Said:
+class CommandOutput:
     """What a command said, and how it ended."""
 
     def __init__(self, capsys: pytest.CaptureFixture[str], *words: str) -> None:
@@ -75,7 +81,7 @@ def small(name: str = "small", **fields: Any) -> str:
     return str(path)
 
 
-NEVER = {"never": [{"event": "rebalance ends"}]}
+NEVER = {"never": [{"event": "rebalance completed"}]}
 SOMETIMES = {"sometimes": [{"event": "session expired"}]}
 
 
@@ -86,71 +92,74 @@ def test_run_prints_the_table_first_and_then_where_things_are(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Headline, properties, faults, changes, the command again, the files."""
-    said = Said(capsys, "run", "consumer-crash")
-    lines = said.out.splitlines()
-    assert said.code == 0, said.err
+    message = CommandOutput(capsys, "run", "consumer-crash")
+    lines = message.out.splitlines()
+    assert message.code == 0, message.err
     assert lines[0] == "consumer-crash, hardened, simulated, seed 0: holds, as expected"
     assert lines[1].split() == ["property", "kind", "verdict", "evidence"]
     words = [line.split()[0] for line in lines if line and not line.startswith(" ")]
-    order = ["property", "timeline", "change", "again", "trace", "files"]
+    order = ["property", "timeline", "change", "reproduce", "trace", "files"]
     assert [word for word in words if word in order] == order
-    assert "crash billing/1" in said.out
+    assert "crash billing/1" in message.out
     folder = Path("runs/consumer-crash-hardened-sim-0")
     names = {path.name for path in folder.iterdir()}
     assert names == {
         "verdict.json",
+        "scenario.yaml",
         "trace.jsonl",
         "ownership.png",
         "ownership.html",
         "spacetime.html",
         "connections.png",
     }
-    assert all(str(folder / name) in said.out for name in names)
+    assert all(str(folder / name) in message.out for name in names)
 
 
 def test_run_json_is_one_value_with_the_promised_fields(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """Nothing else is on standard output, and the folder holds the same."""
-    said = Said(capsys, "run", "consumer-crash", "--json", "--seed", "3")
-    told = said.json
-    assert set(told) == RUN_FIELDS
-    assert (told["scenario"], told["variant"], told["world"], told["seed"]) == (
+    message = CommandOutput(capsys, "run", "consumer-crash", "--json", "--seed", "3")
+    output = message.json
+    assert set(output) == RUN_FIELDS
+    assert (output["scenario"], output["variant"], output["world"], output["seed"]) == (
         "consumer-crash",
         "hardened",
         "sim",
         3,
     )
-    assert told["verdict"] == "holds"
-    assert told["met"] is True
-    crash = next(fault for fault in told["faults"] if fault["kind"] == "crash")
+    assert output["verdict"] == "holds"
+    assert output["met"] is True
+    crash = next(fault for fault in output["faults"] if fault["kind"] == "crash")
     assert crash["target"] == "billing/1"
     assert crash["at_s"] == 14.0
     assert crash["effects"]["processes killed"] == 1
-    for one in told["properties"]:
-        assert set(one) == {"name", "kind", "verdict", "evidence", "counts"}
+    for row in output["properties"]:
+        assert set(row) == {"name", "kind", "verdict", "evidence", "counts", "exercised"}
     verdict = Path("runs/consumer-crash-hardened-sim-3/verdict.json")
-    assert json.loads(verdict.read_text()) == told
-    assert all(Path(name).exists() for name in told["files"])
+    assert json.loads(verdict.read_text()) == output
+    assert all(Path(name).exists() for name in output["files"])
 
 
 def test_the_command_it_prints_makes_the_same_run(capsys: pytest.CaptureFixture[str]) -> None:
     """The fingerprint is that of the first run."""
-    first = Said(capsys, "run", small(), "--seed", "9", "--json", "--no-pictures").json
+    first = CommandOutput(capsys, "run", small(), "--seed", "9", "--json", "--no-pictures").json
     words = first["command"].split()
     assert words[0] == "watchkeeper"
-    second = Said(capsys, *words[1:], "--json", "--no-pictures").json
+    second = CommandOutput(capsys, *words[1:], "--json", "--no-pictures").json
     assert first["fingerprint"] == second["fingerprint"]
 
 
 def test_without_pictures_none_are_left_from_before(capsys: pytest.CaptureFixture[str]) -> None:
     """A second run in the same folder leaves nothing of the first."""
     scenario = small()
-    Said(capsys, "run", scenario)
+    CommandOutput(capsys, "run", scenario)
     folder = Path("runs/small-hardened-sim-0")
     assert (folder / "ownership.png").exists()
-    Said(capsys, "run", scenario, "--no-pictures")
-    assert {path.name for path in folder.iterdir()} == {"verdict.json", "trace.jsonl"}
+    CommandOutput(capsys, "run", scenario, "--no-pictures")
+    assert {path.name for path in folder.iterdir()} == {
+        *("verdict.json", "scenario.yaml", "trace.jsonl")
+    }
 
 
 @pytest.mark.parametrize(
@@ -170,23 +179,23 @@ def test_exit_codes(
     fields: dict[str, Any], code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """0 holds or as expected, 1 violated or not as expected, 2 unknown."""
-    assert Said(capsys, "run", small(**fields), "--no-pictures").code == code
+    assert CommandOutput(capsys, "run", small(**fields), "--no-pictures").code == code
 
 
 def test_an_expected_violation_is_success(capsys: pytest.CaptureFixture[str]) -> None:
     """What a scenario expects of an unsound variant is what it is meant to show."""
-    said = Said(
+    message = CommandOutput(
         capsys, "run", "gc-pause-zombie", "--variant", "kafka_08", "--json", "--no-pictures"
     )
-    assert said.json["verdict"] == "violated"
-    assert said.json["met"] is True
-    assert said.code == 0
+    assert message.json["verdict"] == "violated"
+    assert message.json["met"] is True
+    assert message.code == 0
 
 
 def test_what_counts_is_the_variant_that_ran(capsys: pytest.CaptureFixture[str]) -> None:
     """Each variant has a folder and a fingerprint of its own."""
     prints = {
-        variant: Said(
+        variant: CommandOutput(
             capsys, "run", "steady-join", "--variant", variant, "--json", "--no-pictures"
         ).json["fingerprint"]
         for variant in ("hardened", "kafka_07", "kafka_08")
@@ -200,7 +209,7 @@ def test_changes_that_are_not_shown_are_the_earlier_ones(
 ) -> None:
     """So their number stands above the others."""
     groups = {"group": {"consumers": 20, "streams": {"clicks": 1}}}
-    lines = Said(capsys, "run", small(groups=groups), "--no-pictures").out.splitlines()
+    lines = CommandOutput(capsys, "run", small(groups=groups), "--no-pictures").out.splitlines()
     head = next(at for at, line in enumerate(lines) if line.startswith("change "))
     assert lines[head + 1] == "(8 earlier ones)"
     assert lines[head + 2].split()[1] == "joined"
@@ -233,9 +242,20 @@ def test_a_narrow_terminal_gets_a_list(width: int, is_list: bool) -> None:
         (["run", "consumer-crash", "--variant", "harden"], ["--variant", "'hardened'"]),
         (["run", "consumer-crash", "--variant", ""], ["--variant", "'' is not a variant"]),
         (["run", "consumer-crash", "--seed", "many"], ["--seed", "many"]),
-        (["run"], ["SCENARIO"]),
-        (["rum"], ["rum"]),
-        (["run", "consumer-crash", "--pics"], ["--pics"]),
+        (["run"], ["SCENARIO", "Try 'watchkeeper run --help'"]),
+        (["rum"], ["No such command 'rum'", "Did you mean 'run'?", "Try 'watchkeeper --help'"]),
+        (
+            ["run", "consumer-crash", "--picture"],
+            ["'--picture'", "Did you mean '--pictures'?", "Try 'watchkeeper run --help'"],
+        ),
+        (
+            ["activity", "fed", "logs", "out"],
+            ["Did you mean 'feed'?", "Try 'watchkeeper activity --help'"],
+        ),
+        (
+            ["activity", "feed", "logs", "out", "--steam"],
+            ["Did you mean '--stream'?", "Try 'watchkeeper activity feed --help'"],
+        ),
         (["report", "nowhere"], ["nowhere"]),
         (["diff", "nowhere", "elsewhere"], ["nowhere"]),
     ],
@@ -245,36 +265,36 @@ def test_usage_errors(
     words: list[str], parts: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Exit 4, a sentence on standard error, nothing on standard output, no traceback."""
-    said = Said(capsys, *words)
-    assert said.code == 4
-    assert said.out == ""
-    assert "Traceback" not in said.err
+    message = CommandOutput(capsys, *words)
+    assert message.code == 4
+    assert message.out == ""
+    assert "Traceback" not in message.err
     for part in parts:
-        assert part in said.err
+        assert part in message.err
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["run", "consumer-crush"], "there is no such file"),
         (["run", "consumer-crash", "--variant", "harden"], "'--variant'"),
         (["run"], "SCENARIO"),
         (["report", "nowhere"], "nowhere"),
         (["diff", "nowhere", "elsewhere"], "nowhere"),
-        (["version", "--jsom"], "--jsom"),
+        (["variants", "--jsom"], "--jsom"),
     ],
 )
 def test_with_json_an_error_is_one_value_too(
-    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Whoever reads the output need not parse sentences."""
-    told = Said(capsys, *words, "--json")
-    assert told.code == 4
-    assert set(told.json) == {"error"}
-    assert set(told.json["error"]) == {"code", "said", "problems"}
-    assert told.json["error"]["code"] == 4
-    assert said in told.json["error"]["said"]
-    assert told.json["error"]["said"] in told.err
+    """A program that reads the output need not parse sentences."""
+    output = CommandOutput(capsys, *words, "--json")
+    assert output.code == 4
+    assert set(output.json) == {"error"}
+    assert set(output.json["error"]) == {"code", "message", "problems"}
+    assert output.json["error"]["code"] == 4
+    assert message in output.json["error"]["message"]
+    assert output.json["error"]["message"] in output.err
 
 
 def test_with_json_every_problem_of_a_file_has_its_place(
@@ -283,52 +303,52 @@ def test_with_json_every_problem_of_a_file_has_its_place(
     """File, line, field, and what is said."""
     path = Path("bad.yaml")
     path.write_text("name: bad\nclusters: {main: {topics: {t: {partitions: many}}}}\n")
-    first, second = Said(capsys, "run", str(path), "--json").json["error"]["problems"]
+    first, second = CommandOutput(capsys, "run", str(path), "--json").json["error"]["problems"]
     assert first == {
         "file": "bad.yaml",
         "line": 1,
         "field": "",
-        "said": "a scenario needs `about`",
+        "message": "a scenario needs `about`",
     }
     assert (second["line"], second["field"]) == (2, "clusters.main.topics.t.partitions")
 
 
 def fails(*_: Any, **__: Any) -> Any:
-    """What nobody has foreseen."""
+    """An unforeseen failure."""
     raise KeyError("unforeseen")
 
 
 def test_a_defect_is_a_sentence(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Exit 4, what failed, what to do; the traceback for whoever asks for it."""
-    monkeypatch.setattr("watchkeeper.commands.load", fails)
-    said = Said(capsys, "run", "consumer-crash", "--json")
-    assert said.code == 4
-    assert "KeyError: 'unforeseen'" in said.json["error"]["said"]
-    assert said.err.count("\n") == 1
-    assert "please report it" in said.err
+    """Exit 4, what failed, what to do; the traceback for a user that asks for it."""
+    monkeypatch.setattr("watchkeeper.run.run.load", fails)
+    message = CommandOutput(capsys, "run", "consumer-crash", "--json")
+    assert message.code == 4
+    assert "KeyError: 'unforeseen'" in message.json["error"]["message"]
+    assert message.err.count("\n") == 1
+    assert "please report it" in message.err
     monkeypatch.setenv("WATCHKEEPER_TRACEBACK", "1")
-    assert "Traceback" in Said(capsys, "run", "consumer-crash").err
+    assert "Traceback" in CommandOutput(capsys, "run", "consumer-crash").err
 
 
 def test_bad_scenarios_are_named_by_line(capsys: pytest.CaptureFixture[str]) -> None:
     """File, line, field, value, what was expected."""
     path = Path("bad.yaml")
     path.write_text("name: bad\nabout: x\nclusters: {main: {topics: {t: {partitions: many}}}}\n")
-    said = Said(capsys, "run", str(path))
-    assert said.code == 4
-    assert said.err.startswith("bad.yaml:3: clusters.main.topics.t.partitions: 'many' is not")
+    message = CommandOutput(capsys, "run", str(path))
+    assert message.code == 4
+    assert message.err.startswith("bad.yaml:3: clusters.main.topics.t.partitions: 'many' is not")
 
 
 def test_an_output_folder_that_cannot_be_written(capsys: pytest.CaptureFixture[str]) -> None:
     """It is said before the run, with what to do."""
     Path("file").write_text("not a folder")
-    said = Said(capsys, "run", "mass-start-herd", "--out", "file/runs")
-    assert said.code == 4
-    assert "file/runs" in said.err
-    assert "--out" in said.err
-    assert said.out == ""
+    message = CommandOutput(capsys, "run", "mass-start-herd", "--out", "file/runs")
+    assert message.code == 4
+    assert "file/runs" in message.err
+    assert "--out" in message.err
+    assert message.out == ""
 
 
 # --- the other commands ----------------------------------------------------------------
@@ -336,76 +356,121 @@ def test_an_output_folder_that_cannot_be_written(capsys: pytest.CaptureFixture[s
 
 def test_scenarios_lists_all_with_what_they_show(capsys: pytest.CaptureFixture[str]) -> None:
     """As text and as JSON."""
-    told = Said(capsys, "scenarios", "--json").json
-    assert [row["name"] for row in told] == shipped()
-    assert all(row["about"] and row["expect"] for row in told)
-    text = Said(capsys, "scenarios").out
+    output = CommandOutput(capsys, "scenarios", "--json").json
+    assert [row["name"] for row in output] == shipped()
+    assert all(row["about"] and row["expect"] for row in output)
+    text = CommandOutput(capsys, "scenarios").out
     assert all(name in text for name in shipped())
 
 
 def test_variants_lists_the_table(capsys: pytest.CaptureFixture[str]) -> None:
     """Every variant with every question."""
-    told = Said(capsys, "variants", "--json").json
-    names = [row["name"] for row in told]
+    output = CommandOutput(capsys, "variants", "--json").json
+    names = [row["name"] for row in output]
     assert names == ["documented", "documented_ceil", "kafka_07", "kafka_08", "hardened"]
-    assert "hardened" in Said(capsys, "variants").out
+    assert "hardened" in CommandOutput(capsys, "variants").out
 
 
 def test_schema_is_a_json_schema_that_shipped_scenarios_meet(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """An editor could use it."""
-    told = Said(capsys, "schema").json
-    assert told["$schema"].endswith("/schema")
-    assert {"name", "about", "clusters", "timeline"} <= set(told["properties"])
+    output = CommandOutput(capsys, "schema").json
+    assert output["$schema"].endswith("/schema")
+    assert {"name", "about", "clusters", "timeline"} <= set(output["properties"])
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
-    """As text and as JSON."""
-    assert Said(capsys, "version").out == f"{__version__}\n"
-    assert Said(capsys, "version", "--json").json == {"watchkeeper": __version__}
+    """One line, and exit code 0."""
+    message = CommandOutput(capsys, "--version")
+    assert (message.code, message.out) == (0, f"watchkeeper {__version__}\n")
+
+
+# --- help ------------------------------------------------------------------------------
+
+
+def all_commands(
+    group: click.Group, words: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Every command with the words that call it."""
+    for name, command in group.commands.items():
+        yield (*words, name), command
+        if isinstance(command, click.Group):
+            yield from all_commands(command, (*words, name))
+
+
+def test_help_lists_the_commands_in_sections(capsys: pytest.CaptureFixture[str]) -> None:
+    """Each command stands below one heading."""
+    lines = CommandOutput(capsys, "--help").out.splitlines()
+    heads = ["Run and check:", "Sweep and analyse:", "Operate:", "Logs:"]
+    assert [line for line in lines if line in heads] == heads
+    for name in app.commands:
+        assert sum(line.split()[:1] == [name] for line in lines) == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "command"),
+    list(all_commands(app)),
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_every_help_has_an_example_that_can_be_run(
+    words: tuple[str, ...], command: click.Command, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The example is a command line that this command understands."""
+    text = CommandOutput(capsys, *words, "--help").out
+    _, found, examples = text.partition("Example")
+    assert found
+    commands = [line.strip() for line in examples.splitlines()[1:] if line.strip()]
+    assert commands
+    for line in commands:
+        first, *given = shlex.split(line.partition(" > ")[0])
+        assert first == "watchkeeper"
+        reached: click.Command = app
+        while isinstance(reached, click.Group) and given:
+            reached = reached.commands[given.pop(0)]
+        reached.make_context("example", given)
 
 
 def test_report_draws_the_same_pictures_again(capsys: pytest.CaptureFixture[str]) -> None:
     """From the trace alone, byte for byte."""
-    Said(capsys, "run", small())
+    CommandOutput(capsys, "run", small())
     folder = Path("runs/small-hardened-sim-0")
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     for name in before:
         if name.endswith((".png", ".html")):
             (folder / name).unlink()
-    said = Said(capsys, "report", str(folder), "--json")
-    assert said.code == 0, said.err
+    message = CommandOutput(capsys, "report", str(folder), "--json")
+    assert message.code == 0, message.err
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
-    assert all(Path(name).exists() for name in said.json["files"])
+    assert all(Path(name).exists() for name in message.json["files"])
 
 
 def test_diff_of_a_run_with_itself(capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing differs: exit 0."""
-    Said(capsys, "run", small(), "--no-pictures")
+    CommandOutput(capsys, "run", small(), "--no-pictures")
     folder = "runs/small-hardened-sim-0"
-    said = Said(capsys, "diff", folder, folder)
-    assert said.code == 0
-    assert "the same" in said.out
-    assert Said(capsys, "diff", folder, folder, "--json").json == {"same": True}
+    message = CommandOutput(capsys, "diff", folder, folder)
+    assert message.code == 0
+    assert "the same" in message.out
+    assert CommandOutput(capsys, "diff", folder, folder, "--json").json == {"same": True}
 
 
-@pytest.mark.parametrize("other", ["--seed=1", "--variant=kafka_08"])
+@pytest.mark.parametrize("option", ["--seed=1", "--variant=kafka_08"])
 def test_diff_names_the_first_event_and_what_followed(
-    other: str, capsys: pytest.CaptureFixture[str]
+    option: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Seeds and variants part somewhere; both sides are shown."""
-    Said(capsys, "run", "gc-pause-zombie", "--no-pictures")
-    Said(capsys, "run", "gc-pause-zombie", "--no-pictures", other)
-    one, two = sorted(str(path) for path in Path("runs").iterdir())
-    said = Said(capsys, "diff", one, two, "--json")
-    told = said.json
-    assert said.code == 1
-    assert told["same"] is False
-    assert told["one"] != told["other"]
-    assert told["one_after"] or told["other_after"]
-    text = Said(capsys, "diff", one, two).out
-    assert told["node"] in text
+    CommandOutput(capsys, "run", "gc-pause-zombie", "--no-pictures")
+    CommandOutput(capsys, "run", "gc-pause-zombie", "--no-pictures", option)
+    first, two = sorted(str(path) for path in Path("runs").iterdir())
+    message = CommandOutput(capsys, "diff", first, two, "--json")
+    output = message.json
+    assert message.code == 1
+    assert output["same"] is False
+    assert output["one"] != output["other"]
+    assert output["one_after"] or output["other_after"]
+    text = CommandOutput(capsys, "diff", first, two).out
+    assert output["node"] in text
 
 
 # --- processes -------------------------------------------------------------------------
@@ -416,26 +481,40 @@ def command(*words: str) -> list[str]:
     return [sys.executable, "-m", "watchkeeper", *words]
 
 
+INTERRUPTED_AFTER = """
+import os, signal, sys
+from watchkeeper.sim.engine.kernel import Kernel
+number = int(sys.argv.pop(1))
+write = Kernel.write
+def interrupting(self, *event, **more):
+    write(self, *event, **more)
+    if len(self.rows) == number:
+        os.kill(os.getpid(), signal.SIGINT)
+Kernel.write = interrupting
+sys.argv[0] = "watchkeeper"
+from watchkeeper.__main__ import main
+main()
+"""
+
+
 def test_interrupted_runs_are_on_disk_and_say_that_they_are_partial() -> None:
-    """Ctrl-C: exit 2, and the trace so far can be read, drawn and compared."""
-    scenario = small("long", settle="24h")
-    process = subprocess.Popen(
-        command("run", scenario, "--no-pictures"), stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    """Ctrl-C after a hundred events: exit 2, and the trace so far can be read and judged."""
+    words = ["run", small("long", settle="24h"), "--no-pictures"]
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED_AFTER, "100", *words],
+        capture_output=True,
+        timeout=PATIENCE_S,
+        check=False,
     )
     folder = Path("runs/long-hardened-sim-0")
-    while not folder.exists() and process.poll() is None:
-        time.sleep(0.02)
-    time.sleep(0.5)
-    process.send_signal(signal.SIGINT)
-    out, err = process.communicate(timeout=60)
-    assert process.returncode == 2, (out, err)
-    assert b"Traceback" not in err
+    assert done.returncode == 2, (done.stdout, done.stderr)
+    assert b"Traceback" not in done.stderr
     with (folder / "trace.jsonl").open("rb") as file:
         trace = parse(file, name="trace.jsonl")
     assert trace.header.partial
-    assert len(trace) > 50
+    assert len(trace) >= 100
     assert json.loads((folder / "verdict.json").read_text())["verdict"] == "unknown"
-    assert b"partial" in out or b"interrupted" in out
+    assert b"partial" in done.stdout or b"interrupted" in done.stdout
 
 
 def without_a_reader(*words: str) -> subprocess.CompletedProcess[bytes]:
@@ -444,7 +523,11 @@ def without_a_reader(*words: str) -> subprocess.CompletedProcess[bytes]:
     os.close(reader)
     try:
         return subprocess.run(
-            command(*words), stdout=writer, stderr=subprocess.PIPE, timeout=120, check=False
+            command(*words),
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            timeout=PATIENCE_S,
+            check=False,
         )
     finally:
         os.close(writer)
@@ -468,7 +551,7 @@ def test_a_run_without_a_reader_keeps_its_exit_code(
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
-@pytest.mark.parametrize("words", ["scenarios", "version", "schema", "--help"])
+@pytest.mark.parametrize("words", ["scenarios", "--version", "schema", "--help"])
 def test_output_that_cannot_be_written_is_said(words: str) -> None:
     """A full disk: a sentence, exit 4."""
     with open("/dev/full", "w") as full:
@@ -482,7 +565,7 @@ def test_closed_outputs_change_nothing() -> None:
     shell = f"{' '.join(command('run', 'nowhere'))} 2>&-"
     done = subprocess.run(shell, shell=True, capture_output=True, check=False)
     assert (done.returncode, done.stdout) == (4, b"")
-    shell = f"{' '.join(command('version'))} >&-"
+    shell = f"{' '.join(command('--version'))} >&-"
     done = subprocess.run(shell, shell=True, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (0, b"")
 
@@ -506,8 +589,8 @@ def test_letters_that_the_output_lacks_are_escaped(out: str | bytes, form: list[
 
 def test_names_are_printed_as_they_are(capsys: pytest.CaptureFixture[str]) -> None:
     """Not as the marks of a markup."""
-    said = Said(capsys, "run", small(), "--no-pictures", "--out", "[bold]:smile:")
-    assert "[bold]:smile:/small-hardened-sim-0/trace.jsonl" in said.out
+    message = CommandOutput(capsys, "run", small(), "--no-pictures", "--out", "[bold]:smile:")
+    assert "[bold]:smile:/small-hardened-sim-0/trace.jsonl" in message.out
 
 
 INTERRUPTED_AT = """
@@ -519,10 +602,10 @@ class Interrupting:
             try:
                 os.kill(os.getpid(), signal.SIGINT)
             except KeyboardInterrupt:
-                raise ImportError("somebody made another error of it")
+                raise ImportError("a failure of another kind")
 sys.meta_path.insert(0, Interrupting())
 sys.argv[0] = "watchkeeper"
-from watchkeeper.cli import main
+from watchkeeper.__main__ import main
 main()
 """
 
@@ -530,7 +613,7 @@ main()
 def interrupted_at(module: str, *words: str) -> subprocess.CompletedProcess[bytes]:
     """Run a command whose user presses Ctrl-C while a module is imported."""
     process = [sys.executable, "-c", INTERRUPTED_AT, module, *words]
-    return subprocess.run(process, capture_output=True, timeout=120, check=False)
+    return subprocess.run(process, capture_output=True, timeout=PATIENCE_S, check=False)
 
 
 @pytest.mark.parametrize("module", ["click", "yaml", "pydantic", "simpy"])
@@ -540,7 +623,7 @@ def test_interrupted_before_it_has_begun(module: str) -> None:
     assert done.returncode == 2
     assert done.stderr == b"interrupted\n"
     assert json.loads(done.stdout) == {
-        "error": {"code": 2, "said": "interrupted", "problems": []}
+        "error": {"code": 2, "message": "interrupted", "problems": []}
     }
 
 
@@ -549,10 +632,13 @@ def test_interrupted_while_it_draws() -> None:
     done = interrupted_at("matplotlib", "run", small(), "--json")
     folder = Path("runs/small-hardened-sim-0")
     assert done.returncode == 2
-    assert {path.name for path in folder.iterdir()} == {"verdict.json", "trace.jsonl"}
-    told = json.loads((folder / "verdict.json").read_text())
-    assert json.loads(done.stdout) == told
-    assert told["files"] == [str(folder / "verdict.json"), str(folder / "trace.jsonl")]
+    assert {path.name for path in folder.iterdir()} == {
+        *("verdict.json", "scenario.yaml", "trace.jsonl")
+    }
+    verdict = json.loads((folder / "verdict.json").read_text())
+    assert json.loads(done.stdout) == verdict
+    names = ("verdict.json", "scenario.yaml", "trace.jsonl")
+    assert verdict["files"] == [str(folder / name) for name in names]
     assert done.stderr.startswith(b"interrupted: ownership.png, ")
     assert done.stderr.endswith(b"watchkeeper report runs/small-hardened-sim-0\n")
 
@@ -561,7 +647,7 @@ def test_help_imports_nothing_heavy() -> None:
     """What makes `--help` quick, without a clock: it loads neither SimPy nor matplotlib."""
     probe = (
         "import sys\n"
-        "from watchkeeper.cli import run_command\n"
+        "from watchkeeper.cli.main import run_command\n"
         "run_command(['run', '--help'])\n"
         "heavy = {'simpy', 'matplotlib', 'networkx', 'pydantic', 'hypothesis', 'kazoo', 'rich'}\n"
         "assert not heavy & set(sys.modules), heavy & set(sys.modules)\n"
@@ -572,29 +658,31 @@ def test_help_imports_nothing_heavy() -> None:
 
 def test_check_determinism_of_a_deterministic_run(capsys: pytest.CaptureFixture[str]) -> None:
     """Two runs agree."""
-    said = Said(capsys, "run", small(), "--check-determinism", "--no-pictures", "--json")
-    assert said.code == 0
+    message = CommandOutput(
+        capsys, "run", small(), "--check-determinism", "--no-pictures", "--json"
+    )
+    assert message.code == 0
 
 
 def test_check_determinism_names_the_first_difference(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A program that draws on the process, not on the seed: exit 3, with event and time."""
-    from model import joining
+    from watchkeeper.model.group import registration
 
-    shipped_registration = joining.registration
+    shipped_registration = registration.registration
     calls: list[int] = []
 
     def different_each_time(me: Any, now_ms: int) -> bytes:
         calls.append(now_ms)
         return shipped_registration(me, now_ms) + b" " * len(calls)
 
-    monkeypatch.setattr(joining, "registration", different_each_time)
-    said = Said(capsys, "run", small(), "--check-determinism", "--no-pictures")
-    assert said.code == 3
-    assert "first run" in said.err
-    assert "at 1.00" in said.err
-    assert "event" in said.err
+    monkeypatch.setattr(registration, "registration", different_each_time)
+    message = CommandOutput(capsys, "run", small(), "--check-determinism", "--no-pictures")
+    assert message.code == 3
+    assert "first run" in message.err
+    assert "at 1.00" in message.err
+    assert "event" in message.err
 
 
 def test_unfinished_files_of_the_dead_are_removed(capsys: pytest.CaptureFixture[str]) -> None:
@@ -608,9 +696,9 @@ def test_unfinished_files_of_the_dead_are_removed(capsys: pytest.CaptureFixture[
         (folder / f".{name}-{dead.pid}").write_text("half")
     alive = folder / f".trace.jsonl-{os.getppid()}"
     alive.write_text("half")
-    Said(capsys, "run", small(), "--no-pictures")
+    CommandOutput(capsys, "run", small(), "--no-pictures")
     left = {path.name for path in folder.iterdir()}
-    assert left == {"trace.jsonl", "verdict.json", alive.name}
+    assert left == {"scenario.yaml", "trace.jsonl", "verdict.json", alive.name}
 
 
 def test_pictures_that_cannot_be_written_do_not_cost_the_verdict(
@@ -621,31 +709,61 @@ def test_pictures_that_cannot_be_written_do_not_cost_the_verdict(
     def full(*_: Any) -> Any:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("reports.write_all", full)
-    said = Said(capsys, "run", small())
+    monkeypatch.setattr("watchkeeper.reports.write_all", full)
+    message = CommandOutput(capsys, "run", small())
     verdict = Path("runs/small-hardened-sim-0/verdict.json")
-    assert said.code == 4
-    assert "No space left on device" in said.err
-    assert str(verdict) in said.err
+    assert message.code == 4
+    assert "No space left on device" in message.err
+    assert str(verdict) in message.err
     assert json.loads(verdict.read_text())["verdict"] == "holds"
 
 
-@pytest.mark.parametrize("form", [[], ["--json"]])
-def test_a_folder_in_the_way_of_a_package_is_said(form: list[str]) -> None:
-    """`python -m` looks into the working folder first."""
+def test_a_folder_with_the_name_of_a_package_disturbs_nothing() -> None:
+    """`python -m` looks into the working folder first; the packages stand in one of ours."""
     Path("model").mkdir()
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONSAFEPATH"}
     done = subprocess.run(
-        command("version", *form), capture_output=True, env=environment, check=False
+        command("variants", "--json"), capture_output=True, env=environment, check=False
     )
-    assert done.returncode == 4
-    assert done.stderr.startswith(b"watchkeeper needs its own package 'model'")
-    assert done.stderr.count(b"\n") == 1
-    if form:
-        assert json.loads(done.stdout)["error"]["code"] == 4
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert json.loads(done.stdout)
 
 
 def test_the_module_can_be_run() -> None:
     """`python -m watchkeeper` is the command."""
-    done = subprocess.run(command("version"), capture_output=True, check=True, env=os.environ)
-    assert done.stdout.decode().strip() == __version__
+    done = subprocess.run(command("--version"), capture_output=True, check=True, env=os.environ)
+    assert done.stdout.decode().strip() == f"watchkeeper {__version__}"
+
+
+def test_a_run_warns_of_short_patience(capsys: pytest.CaptureFixture[str]) -> None:
+    """By name, in the report and in JSON; a search has it among its remarks."""
+    of = ("run", "retries-against-timeout", "--variant", "kafka_08", "--no-pictures")
+    message = CommandOutput(capsys, *of)
+    [warning] = CommandOutput(capsys, *of, "--json").json["warnings"]
+
+    assert "\nwarning   short patience, billing: 4 attempts with 2000 ms between" in message.out
+    assert (warning["name"], warning["group"]) == ("short patience", "billing")
+    assert warning["message"] in message.out
+    assert CommandOutput(capsys, *of[:2], "--no-pictures", "--json").json["warnings"] == []
+    explored = ("explore", *of[1:4], "--max-states", "10", "--json")
+    assert (
+        f"short patience, billing: {warning['message']}"
+        in (CommandOutput(capsys, *explored).json["remarks"])
+    )
+
+
+def test_a_sweep_warns_of_short_patience(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """In the words of a run, each warning once, for the cells that give up."""
+    ran = ("run", "retries-against-timeout", "--variant", "kafka_08", "--no-pictures", "--json")
+    wanted = CommandOutput(capsys, *ran).json["warnings"]
+    timeout = "groups.billing.config.zookeeper.session.timeout.ms=6000"
+    retries = "groups.billing.config.rebalance.max.retries=4"
+    backoff = "groups.billing.config.rebalance.backoff.ms=2000"
+    values = ("--set", timeout, "--set", retries, "--set", backoff)
+    of = ("sweep", "retries-against-timeout", *values, "--seeds", "1", "--out", f"{tmp_path}/s")
+    swept = (*of, "--variants", "kafka_08,hardened", "--no-shrink", "--runner", "process")
+
+    assert CommandOutput(capsys, *swept, "--json").json["warnings"] == wanted
+    assert f"short patience, billing: {wanted[0]['message']}" in CommandOutput(capsys, *swept).out

@@ -10,21 +10,22 @@ from typing import Any
 import pytest
 import yaml
 
-from model.trace import Trace
-from model.verdicts import Verdict
-from tests.live import skip_without_zookeeper
-from tests.test_live_world import scenario
+from tests.real.world.test_runs import SHORT_S, scenario
+from tests.support.live_zookeeper import skip_without_zookeeper
 from watchkeeper import simulate
-from watchkeeper.cli import run_command
-from watchkeeper.result import Result
-from watchkeeper.side_by_side import Comparison, Side, final_owners, operations_in
+from watchkeeper.api.result import Result
+from watchkeeper.cli.main import run_command
+from watchkeeper.model.properties.verdicts import Verdict
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import Trace
+from watchkeeper.run.comparison import Comparison, Side, final_owners, operations_in
 
 SEEDS = 3
 
 
 @pytest.fixture(scope="module")
 def runs() -> tuple[Result, ...]:
-    fields = scenario({"at": "3s", "crash": "group/1"})
+    fields = scenario({"at": "3s", "crash": "group/1"}, session_s=SHORT_S)
     return tuple(simulate(fields, seed=seed) for seed in range(SEEDS))
 
 
@@ -55,18 +56,20 @@ def test_runs_of_one_world_do_not_differ(runs: tuple[Result, ...]) -> None:
 def test_another_verdict_is_a_difference(runs: tuple[Result, ...]) -> None:
     """The verdict and each property that has another one; a scenario may declare it."""
     findings = tuple(
-        replace(one, verdict=Verdict.VIOLATED) if one.claim.name == "full cover" else one
-        for one in runs[0].findings
+        replace(finding, verdict=Verdict.VIOLATED)
+        if finding.claim.name == "full cover"
+        else finding
+        for finding in runs[0].findings
     )
-    other = replace(runs[0], judgement=replace(runs[0].judgement, findings=findings))
+    differing = replace(runs[0], judgement=replace(runs[0].judgement, findings=findings))
 
-    done = compared(runs, other)
+    done = compared(runs, differing)
 
     assert not done.agrees
     assert done.exit_code == 1
     assert "the verdict: holds simulated, violated live" in done.differences()
     assert "full cover: holds simulated, violated live" in done.differences()
-    assert compared(runs, other, declared="no clock is the same").exit_code == 0
+    assert compared(runs, differing, declared="no clock is the same").exit_code == 0
 
 
 def test_another_owner_is_a_difference(runs: tuple[Result, ...]) -> None:
@@ -77,25 +80,27 @@ def test_another_owner_is_a_difference(runs: tuple[Result, ...]) -> None:
     assert expected in done.differences()
 
 
-def test_nobody_is_another_owner(runs: tuple[Result, ...]) -> None:
+def test_no_member_is_another_owner(runs: tuple[Result, ...]) -> None:
     """What is owned in one world alone is named."""
-    done = compared(runs, retold(runs[0], drop="applied"))
+    done = compared(runs, retold(runs[0], drop=EventKind.APPLIED))
 
-    assert "in the end group: clicks/0-0 is group/0's simulated, nobody's live" in (
+    assert "in the end group: clicks/0-0 is group/0's simulated, no member's live" in (
         done.differences()
     )
 
 
 def test_more_work_is_a_difference(runs: tuple[Result, ...]) -> None:
-    """Operations that no simulated run asked for, attempts beyond all of theirs."""
+    """Operations that no simulated run requested, attempts beyond all of theirs."""
     busier = simulate(
-        scenario({"at": "3s", "crash": "group/1"}, {"at": "4s", "start": "group/1"})
+        scenario(
+            {"at": "3s", "crash": "group/1"}, {"at": "4s", "start": "group/1"}, session_s=SHORT_S
+        )
     )
 
     differences = compared(runs, busier).differences()
 
-    assert any(one.startswith("attempts of group: ") for one in differences)
-    quiet = compared(runs, retold(runs[0], drop="asks")).differences()
+    assert any(difference.startswith("attempts of group: ") for difference in differences)
+    quiet = compared(runs, retold(runs[0], drop=EventKind.REQUEST)).differences()
     assert "operations, multi: " in "".join(quiet)
 
 
@@ -118,17 +123,17 @@ def test_the_command_lays_both_worlds_side_by_side(
     """For real: the verdicts agree, the same one owns everything, and both traces are there."""
     skip_without_zookeeper()
     file = tmp_path / "short.yaml"
-    fields: dict[str, Any] = scenario({"at": "3s", "crash": "group/1"})
+    fields: dict[str, Any] = scenario({"at": "3s", "leave": "group/1"})
     file.write_text(yaml.safe_dump(fields))
     command = ["compare", str(file), "--seeds", "5", "--out", str(tmp_path / "runs"), "--json"]
 
     code = run_command(command)
 
-    said = json.loads(capsys.readouterr().out)
-    assert code == 0, said["differences"]
-    assert said["agrees"]
-    assert said["live"]["verdicts"] == {"holds": 1}
-    assert said["live"]["owners"][0]["owners"] == said["simulated"]["owners"][0]["owners"]
-    assert said["live"]["operations"].keys() == said["simulated"]["operations"].keys()
-    assert "member left" in said["live"]["time_to_rest_s"]
-    assert all((Path(home) / "trace.jsonl").exists() for home in said["folders"])
+    message = json.loads(capsys.readouterr().out)
+    assert code == 0, message["differences"]
+    assert message["agrees"]
+    assert message["live"]["verdicts"] == {"holds": 1}
+    assert message["live"]["owners"][0]["owners"] == message["simulated"]["owners"][0]["owners"]
+    assert message["live"]["operations"].keys() == message["simulated"]["operations"].keys()
+    assert "member left" in message["live"]["time_to_rest_s"]
+    assert all((Path(home) / "trace.jsonl").exists() for home in message["folders"])

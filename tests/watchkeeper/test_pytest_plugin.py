@@ -1,4 +1,4 @@
-"""The pytest fixture for other people's suites: what a failing test is told."""
+"""The pytest fixture for other people's suites: what a failing test shows."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from watchkeeper.cli import run_command
+from watchkeeper.cli.main import run_command
 
 FAILING = """
     def test_it(run_scenario):
@@ -23,7 +23,7 @@ PUT_TOGETHER = """
             "clusters": {"main": {"brokers": 1, "topics": {"clicks": {"partitions": 2}}}},
             "groups": {"group": {"consumers": 1, "streams": {"clicks": 1}}},
             "timeline": [{"at": "0s", "produce": "clicks", "rate": "10/s"}],
-            "never": [{"event": "rebalance ends"}],
+            "never": [{"event": "rebalance completed"}],
             "settle": "8s",
         }, seed=3).check()
 """
@@ -36,7 +36,7 @@ PASSING = """
 
 def reproducing_command(result: pytest.RunResult) -> list[str]:
     """The words of the command that a report gives."""
-    line = [one for one in result.outlines if "watchkeeper run" in one][-1]
+    line = [outline for outline in result.outlines if "watchkeeper run" in outline][-1]
     return shlex.split(line[line.index("watchkeeper run") :])[1:]
 
 
@@ -66,14 +66,14 @@ def test_the_command_works_for_a_scenario_from_no_file(
     words = reproducing_command(result)
     assert Path(words[1]).exists()
     assert run_command([*words, "--no-pictures"]) == 1
-    assert "never: rebalance ends" in capsys.readouterr().out
+    assert "never: rebalance completed" in capsys.readouterr().out
 
 
 def test_no_report_names_a_file_that_does_not_exist(pytester: pytest.Pytester) -> None:
     """A scenario from no file is the test's own fields, until it is kept."""
     pytester.makepyfile(PUT_TOGETHER)
     result = pytester.runpytest_subprocess()
-    result.stdout.fnmatch_lines(["*again   simulate(<the fields of 'mine'>, seed=3, *"])
+    result.stdout.fnmatch_lines(["*reproduce *simulate(<the fields of 'mine'>, seed=3, *"])
     result.stdout.no_fnmatch_line("*mine.yaml*")
 
 

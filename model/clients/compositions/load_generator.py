@@ -1,8 +1,7 @@
-"""What an application does that is told to send messages at a rate.
+"""An application that sends messages at a constant rate.
 
-It sends what is due in batches, whether or not the producer keeps up: what could not be sent
-in time is sent later. Each message has a number of its own; after every batch the application
-says what it was told of it.
+It sends the messages that are due in batches. If the producer does not keep up, they are sent
+later. Each message has a unique number; after each batch the application reports its outcome.
 """
 
 from __future__ import annotations
@@ -10,26 +9,31 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from model.asks import now_ms, sleep, tell
-from model.calls import CallError, Disconnected, TimedOut
-from model.clients.errors import ClientError
-from model.clients.outgoing import Messages
-from model.clients.producer import Data, Producer
-from model.delivery import Outcome
-from model.log.errors import LogError
-from model.threads import below
+from watchkeeper.model.actor.effects import emit, now_ms, sleep
+from watchkeeper.model.actor.rpc import CallError, Disconnected, TimedOut
+from watchkeeper.model.actor.tasks import below
+from watchkeeper.model.clients.errors import ClientError
+from watchkeeper.model.clients.producer.producer import Producer, ProducerData
+from watchkeeper.model.clients.producer.record_batch import Messages
+from watchkeeper.model.delivery.ledger import Outcome
+from watchkeeper.model.log.format.errors import LogError
+from watchkeeper.model.trace.kinds import EventKind
 
 MESSAGES_TOGETHER = 200
-"""How many are sent at once at most."""
+"""The largest number of messages in one `send`."""
 LONGEST_PAUSE_MS = 100
-"""How long an application waits at most for a batch to fill."""
+"""The longest wait for a batch to fill."""
 
 Make = Callable[[int, int], Messages]
-"""Makes so many messages, numbered from the first of them on."""
+"""Makes messages, by the number of the first one and their count."""
 
 
-class Sending:
-    """An application that sends messages of one topic at a rate."""
+class LoadGenerator:
+    """An application that sends messages of one topic at a rate.
+
+    `rate_per_1000_s` is in messages per 1000 seconds; with `keys`, each batch gets one of so
+    many keys.
+    """
 
     def __init__(
         self,
@@ -46,17 +50,17 @@ class Sending:
         self.rate_per_1000_s = rate_per_1000_s
         self.make = make
         self.numbers = numbers
-        """Gives so many numbers that no message has had; the first of them."""
+        """Reserves unused message numbers, by their count; returns the first of them."""
         self.keys = keys
-        self.is_on = True
+        self.is_running = True
         self.sent = 0
-        """How many messages were accepted."""
+        """The number of accepted messages."""
 
     async def run(self) -> None:
-        """Send until it is switched off."""
+        """Send until `is_running` is False."""
         began_ms, given = await now_ms(), 0
         pause_ms = self._pause_ms()
-        while self.is_on:
+        while self.is_running:
             due = self.rate_per_1000_s * (await now_ms() - began_ms) // 1_000_000 - given
             count = min(due, MESSAGES_TOGETHER)
             given += count
@@ -68,20 +72,20 @@ class Sending:
         return max(1, min(fills_ms, LONGEST_PAUSE_MS))
 
     async def _send(self, count: int) -> bool:
-        """Send a batch; whether the producer took it."""
+        """Send a batch; return whether the producer accepted it."""
         first = self.numbers(count)
         key = str(await below(self.keys)) if self.keys else None
         outcome: Outcome = "accepted"
         more: dict[str, Any] = {} if key is None else {"key": key}
         try:
-            await self.producer.send(Data(self.topic, self.make(first, count), key))
+            await self.producer.send(ProducerData(self.topic, self.make(first, count), key))
             self.sent += count
         except (Disconnected, TimedOut) as error:
             outcome, more = "unknown", {**more, "why": str(error)}
         except (CallError, ClientError, LogError) as error:
             outcome, more = "refused", {**more, "why": str(error)}
-        await tell(
-            "sent",
+        await emit(
+            EventKind.SENT,
             topic=self.topic,
             producer=self.producer.name,
             first=first,

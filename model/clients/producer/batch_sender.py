@@ -1,11 +1,12 @@
-"""The asynchronous way to a broker: a queue, and a thread that sends what is in it together.
+"""The asynchronous sender: a queue, and a task that sends its messages in batches.
 
-The thread sends when a batch is full, or when so much time has passed since it sent last.
-A batch that cannot be sent is dropped, and the application never learns of it.
+The task sends when a batch is full (`batch.size`), or when `queue.time` has passed since the
+last batch. A batch that cannot be sent is dropped, and the application is not notified.
 
-Whoever closes raises a flag first, and then puts a marker into the queue: what was put
-before the marker is sent, and after the flag nothing is put any more. The other way round
-a message could come between the two, and would lie behind the marker for ever.
+To close, set the flag `is_closed` first, and then put a marker into the queue. The messages
+before the marker are sent, and after the flag no message is queued. In the other order a
+message could be queued between the two steps, and would stay behind the marker for ever
+(KAFKA-116).
 """
 
 from __future__ import annotations
@@ -13,25 +14,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import Enum
 
-from model.asks import now_ms, tell
-from model.calls import CallError
-from model.clients.errors import ClientError, QueueClosed, QueueFull
-from model.clients.hooks import EventHandler, Hooks
-from model.clients.outgoing import Encoder, Outgoing
-from model.clients.producer_settings import ProducerSettings
-from model.clients.sending import Sender
-from model.log.errors import LogError
-from model.threads import Start, put, take
+from watchkeeper.model.actor.effects import emit, now_ms
+from watchkeeper.model.actor.rpc import CallError
+from watchkeeper.model.actor.tasks import Start, put, take
+from watchkeeper.model.clients.errors import ClientError, QueueClosed, QueueFull
+from watchkeeper.model.clients.producer.connection_pool import Sender
+from watchkeeper.model.clients.producer.interceptors import EventHandler, Hooks
+from watchkeeper.model.clients.producer.record_batch import Encoder, RecordBatch
+from watchkeeper.model.clients.producer.settings import ProducerSettings
+from watchkeeper.model.log.format.errors import LogError
+from watchkeeper.model.trace.kinds import EventKind
 
 
 class Marker(Enum):
-    """What stands in a queue and is no message."""
+    """Items of a queue other than messages."""
 
     CLOSE = "close"
 
 
-class BatchingSender:
-    """What sends to one broker, some time later and several messages together."""
+class BatchSender:
+    """Sends to one broker, with a delay and in batches."""
 
     def __init__(
         self,
@@ -52,26 +54,30 @@ class BatchingSender:
         self.is_closed = False
         self.is_done = False
         self.dropped = 0
-        """How many messages could not be sent and were given up."""
-        self._batch: list[Outgoing] = []
-        self._held = 0
+        """The number of messages that could not be sent and were dropped."""
+        self._batch: list[RecordBatch] = []
+        self._batch_size = 0
         self._sent_ms = 0
-        """When a batch was sent last."""
+        """The time of the last batch."""
 
     @property
     def address(self) -> str:
-        """Where its broker listens."""
+        """Where the broker listens; queued messages go to its present address."""
         return self.sender.address
 
+    @address.setter
+    def address(self, address: str) -> None:
+        self.sender.address = address
+
     async def start(self) -> None:
-        """Let the thread run."""
+        """Start the sending task."""
         await self.hooks.start()
         await Start(self.name, self.run)
 
-    # --- in the threads of the application -------------------------------------------------
+    # --- in the tasks of the application ---------------------------------------------------
 
-    async def send(self, item: Outgoing) -> None:
-        """Put messages into the queue; `QueueFull` if there is no room in time."""
+    async def send(self, item: RecordBatch) -> None:
+        """Queue messages; raise `QueueFull` without room in time, `QueueClosed` after close."""
         if self.is_closed:
             raise QueueClosed(self.name)
         item = await self.hooks.before_enqueue(item)
@@ -80,7 +86,8 @@ class BatchingSender:
         if not was_added:
             raise QueueFull(self.name, f"{self.settings.queue_messages} messages wait already")
 
-    async def _enqueue(self, item: Outgoing) -> bool:
+    async def _enqueue(self, item: RecordBatch) -> bool:
+        # Checked again: the hook before may have waited, and `close` may have run meanwhile.
         if self.is_closed:
             raise QueueClosed(self.name)
         timeout_ms = self.settings.enqueue_timeout_ms
@@ -93,17 +100,13 @@ class BatchingSender:
         )
 
     async def close(self) -> None:
-        """Send what is in the queue, and nothing after it; answered when that is done."""
+        """Send what is queued, accept no more, and wait until that is done."""
         if not self.is_closed:
             self.is_closed = True
             await self._put_marker()
         while not self.is_done:
             await take(self._done)
         await put(self._done, True, 1, timeout_ms=0)
-
-    async def retire(self) -> None:
-        """Close without waiting for it: the broker is gone, and others go on sending."""
-        await Start(f"{self.name} closes", self.close)
 
     async def _put_marker(self) -> None:
         await put(self.name, Marker.CLOSE, self.settings.queue_messages)
@@ -112,56 +115,57 @@ class BatchingSender:
     def _done(self) -> str:
         return f"{self.name} is done"
 
-    # --- in the thread that sends ----------------------------------------------------------
+    # --- in the sending task ---------------------------------------------------------------
 
     async def run(self) -> None:
-        """Send batch after batch until the marker comes."""
+        """Send one batch after the other until the marker arrives."""
         self._sent_ms = await now_ms()
         while True:
-            item = await take(self.name, timeout_ms=await self._patience_ms())
+            item = await take(self.name, timeout_ms=await self._remaining_ms())
             if item is Marker.CLOSE:
                 break
-            for one in await self.hooks.after_dequeuing(item):
-                await self._add(one)
+            for dequeued in await self.hooks.after_dequeuing(item):
+                await self._add(dequeued)
             if item is None:
                 await self._send_batch()
         await self._finish()
         await self.hooks.close()
+        await self.sender.await_served()
         await self.sender.close()
         self.is_done = True
         await put(self._done, True, 1, timeout_ms=0)
 
-    async def _patience_ms(self) -> int:
-        """How long the batch may still wait for more."""
+    async def _remaining_ms(self) -> int:
+        """Return how long the batch may wait for more messages (KAFKA-138)."""
         return max(0, self._sent_ms + self.settings.queue_time_ms - await now_ms())
 
-    async def _add(self, item: Outgoing) -> None:
-        """Add messages to the batch; send it whenever it is full."""
+    async def _add(self, item: RecordBatch) -> None:
+        """Add messages to the batch, and send it each time it is full."""
         most = self.settings.batch_messages
-        while self._held + item.size >= most:
-            head, item = item.split(most - self._held)
+        while self._batch_size + item.size >= most:
+            head, item = item.split(most - self._batch_size)
             self._batch.append(head)
             await self._send_batch()
         if item.size:
             self._batch.append(item)
-            self._held += item.size
+            self._batch_size += item.size
 
     async def _finish(self) -> None:
-        """The marker has come: send what is left."""
+        """Send the last, incomplete batch (KAFKA-567)."""
         self._batch += await self.hooks.last_batch()
         await self._send_batch()
 
     async def _send_batch(self) -> None:
-        batch, self._batch, self._held = self._batch, [], 0
+        batch, self._batch, self._batch_size = self._batch, [], 0
         self._sent_ms = await now_ms()
         if not batch:
             return
         try:
             await self._handle(await self.hooks.before_sending(batch))
         except (CallError, LogError, ClientError) as error:
-            number = sum(one.size for one in batch)
+            number = sum(item.size for item in batch)
             self.dropped += number
-            await tell("send fails", why=str(error), dropped=number)
+            await emit(EventKind.SEND_FAILED, why=str(error), dropped=number)
 
-    async def _handle(self, batch: Sequence[Outgoing]) -> None:
+    async def _handle(self, batch: Sequence[RecordBatch]) -> None:
         await self.handler.handle(batch, self.sender, self.encode)

@@ -1,17 +1,16 @@
-"""How a producer learns which brokers there are, and which topics they have.
+"""The metadata of a producer: a program that discovers brokers and topics in ZooKeeper.
 
-It is a program with a session of its own. Four things that may happen are watched, by three
-kinds of watches on children:
+The program has a session of its own. Three kinds of child watches cover four changes:
 
     a new broker comes up, a broker goes down         /brokers/ids
     a new topic is registered                         /brokers/topics
     a broker registers for an existing topic          /brokers/topics/[topic]
 
-A note only marks what is to be read again; the mark is in the memory until the reading has
-succeeded, so that a lost connection loses nothing. Whenever the table has changed it is
-posted, and the threads of the producer take it from there. How many partitions a broker has
-of a topic is read when the broker registers for it; that a broker raises that number later
-is not among the four, and in 0.7 it was not noticed.
+A notification only marks a path as stale. The mark stays in the state until the path was read
+again, so a lost connection loses no change. After each change of the table the program posts
+it, and the tasks of the producer read it there. The number of partitions is read when a broker
+registers for a topic. A broker that raises this number later causes none of the four changes;
+Kafka 0.7 did not notice it either.
 """
 
 from __future__ import annotations
@@ -23,144 +22,148 @@ from typing import NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from model import registry
-from model.answers import LEAVE, Fired, Note, SessionNote
-from model.asks import close_session, connected, new_session, next_note
-from model.errors import ConnectionLoss, Failure, NoNode, SessionExpired
-from model.joining import leave_child_watch
-from model.operations import GetChildren, GetData, Pipelined, ZooKeeper
-from model.program import Ended, Program
-from model.requests import Direct
-from model.threads import Post
+from watchkeeper.model.actor.effects import close_session, connected, new_session, next_event
+from watchkeeper.model.actor.errors import ConnectionLoss, Failure, NoNode, SessionExpired
+from watchkeeper.model.actor.events import LEAVE, Fired, Notification, SessionEvent
+from watchkeeper.model.actor.operations import GetChildren, GetData, Pipelined, ZooKeeper
+from watchkeeper.model.actor.program import Ended, Program
+from watchkeeper.model.actor.retry import Direct
+from watchkeeper.model.actor.tasks import Post
+from watchkeeper.model.group.registration import set_child_watch
+from watchkeeper.model.registry import paths as registry
 
 BROKERS = "brokers"
-"""The name under which the table is posted."""
+"""The name of the posted table."""
 
 
-class Place(NamedTuple):
-    """A partition of a topic: which broker has it, and its number there."""
+class BrokerPartition(NamedTuple):
+    """A partition of a topic: its broker, and its number there."""
 
     broker: int
     partition: int
 
 
 Counts = tuple[tuple[int, int], ...]
-"""Broker -> how many partitions of a topic it has, in order."""
+"""(broker id, number of partitions) for one topic, in the order of ids."""
 
 
 class BrokerTable(Struct, frozen=True):
-    """Which brokers are alive, and how many partitions of each topic they have."""
+    """The live brokers, and their numbers of partitions of each topic."""
 
     brokers: tuple[tuple[int, str], ...] = ()
-    """Each with where it listens, in order."""
+    """(id, address), in the order of ids."""
     topics: tuple[tuple[str, Counts], ...] = ()
 
-    def places(self, topic: str) -> tuple[Place, ...]:
-        """The partitions of a topic, by broker and number.
+    def partitions_of(self, topic: str) -> tuple[BrokerPartition, ...]:
+        """Return the partitions of a topic, by broker and number.
 
-        Of a topic that nobody has, each broker that is alive has partition 0: the first
-        message makes it.
+        For a topic without a live broker, each live broker counts with partition 0: the first
+        message creates it.
         """
         alive = dict(self.brokers)
         counts = dict(self.topics).get(topic, ())
         found = tuple(
-            Place(broker, index)
+            BrokerPartition(broker, index)
             for broker, count in sorted(counts)
             if broker in alive
             for index in range(count)
         )
-        return found or tuple(Place(broker, 0) for broker in sorted(alive))
+        return found or tuple(BrokerPartition(broker, 0) for broker in sorted(alive))
 
     def address(self, broker: int) -> str | None:
-        """Where a broker listens; None if it is not alive."""
+        """Return the address of a broker; None if it is not alive."""
         return dict(self.brokers).get(broker)
 
 
 @dataclass(frozen=True, slots=True)
-class Discovery:
-    """What the program is told when it starts."""
+class MetadataSettings:
+    """The configuration of the program."""
 
     resends_watches: bool = False
-    """Whether its client leaves watches again by itself when the connection is back."""
+    """Whether its client sets watches again by itself after a reconnect."""
 
 
-class Memory(Struct, frozen=True):
-    """What it knows from one turn to the next."""
+class MetadataState(Struct, frozen=True):
+    """The state between two turns."""
 
     table: BrokerTable = BrokerTable()
     stale: tuple[str, ...] = (registry.BROKER_IDS, registry.TOPICS)
-    """The paths that are to be read again."""
+    """The paths to read again."""
     has_session: bool = False
     is_posted: bool = False
 
 
-def discovery(me: Discovery | None = None) -> Program:
-    """The program that keeps a producer's table of brokers."""
-    return Program(turn, me or Discovery(), Memory())
+def metadata_program(me: MetadataSettings | None = None) -> Program:
+    """Return the program that maintains the broker table of a producer."""
+    return Program(turn, me or MetadataSettings(), MetadataState())
 
 
-async def turn(zk: ZooKeeper, me: Discovery, memory: Memory) -> Memory | Ended:
-    """Take one turn."""
+async def turn(
+    zk: ZooKeeper, me: MetadataSettings, state: MetadataState
+) -> MetadataState | Ended:
+    """Take one turn: get a session, read one stale path, post, or wait for an event."""
     try:
-        return await _turn(me, memory)
+        return await _turn(me, state)
     except ConnectionLoss:
         try:
             await connected()
         except SessionExpired:
-            return await _after_expiry(memory)
-        return _all_stale(memory)
+            return await _after_expiry(state)
+        return _all_stale(state)
     except SessionExpired:
-        return await _after_expiry(memory)
+        return await _after_expiry(state)
 
 
-async def _turn(me: Discovery, memory: Memory) -> Memory | Ended:
-    if not memory.has_session:
+async def _turn(me: MetadataSettings, state: MetadataState) -> MetadataState | Ended:
+    if not state.has_session:
         await new_session()
-        return replace(memory, has_session=True)
-    if memory.stale:
-        return await _read_again(memory)
-    if not memory.is_posted:
-        await Post(BROKERS, memory.table)
-        return replace(memory, is_posted=True)
-    return await _take(me, memory, await next_note())
+        return replace(state, has_session=True)
+    if state.stale:
+        return await _read_again(state)
+    if not state.is_posted:
+        await Post(BROKERS, state.table)
+        return replace(state, is_posted=True)
+    return await _take(me, state, await next_event())
 
 
-async def _after_expiry(memory: Memory) -> Memory:
-    """Every watch is gone, and whatever happened meanwhile: read everything again."""
+async def _after_expiry(state: MetadataState) -> MetadataState:
+    """Read everything again: the watches are gone, and changes may have been missed."""
     await new_session()
-    return _all_stale(memory)
+    return _all_stale(state)
 
 
-def _all_stale(memory: Memory) -> Memory:
-    topics = [registry.topic(name) for name, _ in memory.table.topics]
-    return replace(memory, stale=(registry.BROKER_IDS, registry.TOPICS, *topics))
+def _all_stale(state: MetadataState) -> MetadataState:
+    topics = [registry.topic(name) for name, _ in state.table.topics]
+    return replace(state, stale=(registry.BROKER_IDS, registry.TOPICS, *topics))
 
 
-async def _take(me: Discovery, memory: Memory, note: Note | None) -> Memory | Ended:
-    """Take a note: mark what is to be read again."""
-    if isinstance(note, Fired):
-        return replace(memory, stale=(note.path,))
-    if note is SessionNote.EXPIRED:
-        return await _after_expiry(memory)
-    if note is SessionNote.CONNECTED and not me.resends_watches:
-        return _all_stale(memory)
-    if note == LEAVE:
+async def _take(
+    me: MetadataSettings, state: MetadataState, notification: Notification | None
+) -> MetadataState | Ended:
+    """Take a notification: mark the paths to read again."""
+    if isinstance(notification, Fired):
+        return replace(state, stale=(notification.path,))
+    if notification is SessionEvent.EXPIRED:
+        return await _after_expiry(state)
+    if notification is SessionEvent.CONNECTED and not me.resends_watches:
+        return _all_stale(state)
+    if notification == LEAVE:
         await close_session()
         return Ended("left")
-    return memory
+    return state
 
 
 # --- reading ---------------------------------------------------------------------------
 
 
-async def _read_again(memory: Memory) -> Memory:
-    """Read one of the paths that may have changed, and leave a watch on it."""
-    path, *others = memory.stale
-    table = memory.table
+async def _read_again(state: MetadataState) -> MetadataState:
+    """Read one stale path, and set a watch on it."""
+    path, *others = state.stale
+    table = state.table
     if path == registry.BROKER_IDS:
         table = replace(table, brokers=await _read_brokers())
     elif path == registry.TOPICS:
-        listed = await leave_child_watch(Direct(), path, "watch topics")
+        listed = await set_child_watch(Direct(), path, "watch topics")
         known = dict(table.topics)
         new = sorted(name for name in listed if name not in known)
         others = [*others, *(registry.topic(name) for name in new)]
@@ -169,8 +172,8 @@ async def _read_again(memory: Memory) -> Memory:
         name = path.rpartition("/")[2]
         table = _with_topics(table, dict(table.topics) | {name: await _read_counts(path)})
     stale = tuple(dict.fromkeys(others))
-    is_posted = memory.is_posted and table == memory.table
-    return replace(memory, table=table, stale=stale, is_posted=is_posted)
+    is_posted = state.is_posted and table == state.table
+    return replace(state, table=table, stale=stale, is_posted=is_posted)
 
 
 def _with_topics(table: BrokerTable, topics: dict[str, Counts]) -> BrokerTable:
@@ -178,8 +181,8 @@ def _with_topics(table: BrokerTable, topics: dict[str, Counts]) -> BrokerTable:
 
 
 async def _read_brokers() -> tuple[tuple[int, str], ...]:
-    """Where each broker listens; one that has gone since it was listed is left out."""
-    listed = await leave_child_watch(Direct(), registry.BROKER_IDS, "watch brokers")
+    """Read the address of each broker, without those that went away since the listing."""
+    listed = await set_child_watch(Direct(), registry.BROKER_IDS, "watch brokers")
     return await _addresses(listed)
 
 
@@ -194,8 +197,8 @@ async def _addresses(listed: Iterable[str]) -> tuple[tuple[int, str], ...]:
 
 
 async def _read_counts(path: str) -> Counts:
-    """How many partitions of a topic each broker has, with a watch on who registers for it."""
-    listed = await leave_child_watch(Direct(), path, "watch topics")
+    """Read the partitions of a topic for each broker, and watch for more registrations."""
+    listed = await set_child_watch(Direct(), path, "watch topics")
     return await _counts(path, listed)
 
 
@@ -210,21 +213,23 @@ async def _counts(path: str, listed: Iterable[str]) -> Counts:
 
 
 async def _data_of(paths: Iterable[str]) -> list[bytes | None]:
-    """What stands in these znodes; None for one that is gone."""
+    """Read the data of znodes in one pipeline; None for a deleted one."""
     reads = tuple(GetData(path, False, "read brokers") for path in paths)
     if not reads:
         return []
     answers = await Pipelined(reads)
-    failed = [one for one in answers if type(one) is Failure and one.kind is not NoNode]
+    failed = [
+        answer for answer in answers if type(answer) is Failure and answer.kind is not NoNode
+    ]
     if failed:
         raise failed[0].error()
-    return [None if type(one) is Failure else one.data or b"" for one in answers]
+    return [None if type(answer) is Failure else answer.data or b"" for answer in answers]
 
 
 async def read_table(topic: str) -> BrokerTable:
-    """Read the brokers and one topic now, without leaving a watch.
+    """Read the brokers and one topic now, without setting a watch.
 
-    For a producer that cannot wait until a watch has told of a change.
+    For a producer that cannot wait for the notification of a change.
     """
     counts: Counts = ()
     try:

@@ -1,9 +1,9 @@
-"""Which partition a message goes to: a number below that of the partitions there are.
+"""Partitioners: they map a key to an index below the number of partitions.
 
-The hash of the default partitioner is named, and the same in every process: a hash that
-differs between runs would scatter the messages of one key over all partitions. Kafka 0.7
-took Java's `hashCode` and `abs`, which for one value in four milliards is negative, and then
-there is no such partition. `murmur2` is the hash that Kafka took later, without that flaw.
+The hash of the default partitioner is the same in every process; a hash that differs between
+runs would scatter the messages of one key over all partitions. Kafka 0.7 uses Java's
+`hashCode` and `abs`. For one hash in 2**32 this is negative, and the partition does not exist.
+`murmur2` is the hash of later versions, without that fault.
 """
 
 from __future__ import annotations
@@ -11,24 +11,24 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from model.clients.errors import InvalidKey, InvalidPartition
-from model.threads import below
-from model.zookeeper.java import string_hash
+from watchkeeper.model.actor.tasks import below
+from watchkeeper.model.clients.errors import InvalidKey, InvalidPartition
+from watchkeeper.model.zookeeper.java_hash_order import string_hash
 
 Partitioner = Callable[[Any, int], Awaitable[int]]
-"""Given a key and how many partitions there are, which of them."""
+"""Maps a key and the number of partitions to the index of a partition."""
 
 WORD = 0xFFFFFFFF
 LOWEST_INT = -(2**31)
 
 
 async def at_random(key: Any, number: int) -> int:
-    """Any partition, whatever the key."""
+    """Return a random partition, for any key."""
     return await below(number)
 
 
 async def by_java_hash(key: str, number: int) -> int:
-    """`abs(key.hashCode) % number` as Java computes it; negative for one hash of all."""
+    """Return `abs(key.hashCode) % number` as Java computes it: negative for -2**31."""
     if not isinstance(key, str):
         raise InvalidKey(f"key {key!r}", "java takes text; murmur2 takes bytes, too")
     value = string_hash(key)
@@ -36,7 +36,7 @@ async def by_java_hash(key: str, number: int) -> int:
 
 
 async def by_murmur2(key: str | bytes, number: int) -> int:
-    """Kafka's later default: murmur2 of the key's bytes, without its sign."""
+    """Return murmur2 of the key's bytes without its sign: the default of later versions."""
     data = key.encode() if isinstance(key, str) else key
     if not isinstance(data, bytes):
         raise InvalidKey(f"key {key!r}", "murmur2 takes text or bytes")
@@ -44,7 +44,7 @@ async def by_murmur2(key: str | bytes, number: int) -> int:
 
 
 def custom(choose: Callable[[Any, int], int]) -> Partitioner:
-    """A partitioner of one's own, from a function that asks for nothing."""
+    """Make a partitioner from a plain function of the application."""
 
     async def chosen(key: Any, number: int) -> int:
         return choose(key, number)
@@ -57,11 +57,14 @@ PARTITIONERS: dict[str, Partitioner] = {
     "murmur2": by_murmur2,
     "random": at_random,
 }
-"""Those that have a name, for settings."""
+"""Partitioners by their name in `partitioner.class`."""
 
 
 async def choose(partitioner: Partitioner, key: Any, number: int) -> int:
-    """Choose one of so many partitions; without a key, any of them."""
+    """Choose one of `number` partitions; a random one without a key.
+
+    Raises `InvalidPartition` if the partitioner returns an index outside of the range.
+    """
     index = await below(number) if key is None else await partitioner(key, number)
     if not 0 <= index < number:
         raise InvalidPartition(f"key {key!r}", f"partition {index} of {number}")
@@ -69,12 +72,12 @@ async def choose(partitioner: Partitioner, key: Any, number: int) -> int:
 
 
 def java_remainder(value: int, number: int) -> int:
-    """What is left of a division in Java: it has the sign of what is divided."""
+    """Return the remainder as Java computes it: with the sign of the dividend."""
     return value % number if value >= 0 else -(-value % number)
 
 
 def murmur2(data: bytes) -> int:
-    """MurmurHash 2 of 32 bits with Kafka's seed, as a signed number."""
+    """Return the 32-bit MurmurHash2 with Kafka's seed, as a signed number."""
     multiplier, length = 0x5BD1E995, len(data)
     value = (0x9747B28C ^ length) & WORD
     tail = length - length % 4

@@ -1,17 +1,16 @@
-"""A producer: it chooses a partition for what it is given, and sends it there.
+"""A producer: chooses a partition for each message, and sends it there.
 
-There are three ways to know where to send
+There are three ways to find a broker
 
-    zk.connect                     the brokers and partitions are found in ZooKeeper; a key
+    zk.connect                     discover brokers and partitions in ZooKeeper; the key
                                    chooses among all partitions of the topic, sorted by
                                    broker and number
-    broker.list                    any of these brokers, which chooses a partition itself
-    broker.list with one address   that of a balancer which deals out connections: one
-                                   connection is one broker, until it is made anew
+    broker.list                    a random one of these brokers, which chooses a partition
+    broker.list with one address   a load balancer: one connection is one broker, until the
+                                   connection is renewed
 
-and two to send: at once, in the thread of the application, or by a queue and a thread for
-each broker. In either case the application has been told all that it ever will be when
-`send` is done.
+and two ways to send: at once, in the task of the application, or through a queue and a sending
+task for each broker. In both cases the application learns nothing more after `send` returns.
 """
 
 from __future__ import annotations
@@ -19,33 +18,41 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from model.asks import sleep
-from model.clients.batching import BatchingSender
-from model.clients.discovery import BROKERS, BrokerTable, Place, read_table
-from model.clients.errors import NoBrokersForPartition, QueueClosed
-from model.clients.hooks import EventHandler, Hooks, SendsTogether
-from model.clients.outgoing import (
+from watchkeeper.model.actor.effects import sleep
+from watchkeeper.model.actor.errors import ConnectionLoss, SessionExpired
+from watchkeeper.model.actor.tasks import Posted, below
+from watchkeeper.model.clients.errors import NoBrokersForPartition, QueueClosed
+from watchkeeper.model.clients.producer.batch_sender import BatchSender
+from watchkeeper.model.clients.producer.connection_pool import ConnectionPool, Sender
+from watchkeeper.model.clients.producer.interceptors import (
+    DefaultEventHandler,
+    EventHandler,
+    Hooks,
+)
+from watchkeeper.model.clients.producer.metadata import (
+    BROKERS,
+    BrokerPartition,
+    BrokerTable,
+    read_table,
+)
+from watchkeeper.model.clients.producer.partitioners import PARTITIONERS, Partitioner, choose
+from watchkeeper.model.clients.producer.record_batch import (
     ENCODERS,
     Encoder,
     Messages,
-    Outgoing,
-    request_of,
-    size_of,
+    RecordBatch,
+    message_count,
+    produce_request,
 )
-from model.clients.partitioners import PARTITIONERS, Partitioner, choose
-from model.clients.pool import Pool
-from model.clients.producer_settings import ProducerSettings
-from model.clients.sending import Sender
-from model.errors import ConnectionLoss, SessionExpired
-from model.log.requests import ANY_PARTITION, MultiProduceRequest
-from model.threads import Posted, below
+from watchkeeper.model.clients.producer.settings import ProducerSettings
+from watchkeeper.model.log.format.requests import ANY_PARTITION, MultiProduceRequest
 
-LOOKS_AGAIN_MS = 10
-"""How often a producer that has just started looks whether the brokers are known."""
+TABLE_POLL_MS = 10
+"""The interval at which a starting producer looks for the broker table."""
 
 
-class Data(NamedTuple):
-    """What an application sends: messages of one topic, and a key that says where to."""
+class ProducerData(NamedTuple):
+    """Messages of one topic, and the key that chooses their partition."""
 
     topic: str
     messages: Messages
@@ -54,7 +61,7 @@ class Data(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Plugins:
-    """What an application may bring along; None where the settings name something."""
+    """Components that an application supplies; None: those that the settings name."""
 
     partitioner: Partitioner | None = None
     encoder: Encoder | None = None
@@ -63,11 +70,11 @@ class Plugins:
 
 
 class Producer:
-    """What an application sends messages with."""
+    """Sends the messages of an application."""
 
     sender_class: type[Sender] = Sender
-    batching_class: type[BatchingSender] = BatchingSender
-    pool_class: type[Pool[Any]] = Pool
+    batch_sender_class: type[BatchSender] = BatchSender
+    pool_class: type[ConnectionPool[Any]] = ConnectionPool
     partitioners: dict[str, Partitioner] = PARTITIONERS
 
     def __init__(
@@ -83,34 +90,35 @@ class Producer:
         self.partitioner = plugins.partitioner or self.partitioners[settings.partitioner]
         self.encode = plugins.encoder or ENCODERS[settings.serializer]
         self.hooks = plugins.hooks or Hooks()
-        self.handler = plugins.handler or SendsTogether(settings)
+        self.handler = plugins.handler or DefaultEventHandler(settings)
         self.is_closed = False
         self._made = 0
-        self._pool: Pool[Any] = self.pool_class(
-            self._make_batching if settings.type == "async" else self._make_sender
+        self._pool: ConnectionPool[Any] = self.pool_class(
+            self._make_batch_sender if settings.type == "async" else self._make_sender
         )
 
-    async def send(self, *data: Data) -> None:
-        """Send all of this, or give it to the queues; an error says why that is not possible.
+    async def send(self, *data: ProducerData) -> None:
+        """Send messages, or queue them.
 
-        After an error a part of it may have been sent: what goes to one broker goes together.
+        Messages for one broker are sent together. Raises a `ClientError`, a `CallError` or a
+        `LogError`; the messages for other brokers may have been sent before it.
         """
         if self.is_closed:
             raise QueueClosed(self.name)
-        table = await self._known()
-        by_broker: dict[int, list[Outgoing]] = {}
-        for one in data:
-            if not size_of(one.messages):
+        table = await self._broker_table()
+        by_broker: dict[int, list[RecordBatch]] = {}
+        for entry in data:
+            if not message_count(entry.messages):
                 continue
-            place, table = await self._place(one, table)
-            item = Outgoing(one.topic, place.partition, one.messages)
-            by_broker.setdefault(place.broker, []).append(item)
+            target, table = await self._choose_partition(entry, table)
+            item = RecordBatch(entry.topic, target.partition, entry.messages)
+            by_broker.setdefault(target.broker, []).append(item)
         await self._pool.follow(table.brokers)
         for broker, items in by_broker.items():
             await self._send(self._pool.sender(broker), items)
 
     async def close(self) -> None:
-        """Take nothing more, and send what is waiting."""
+        """Accept no more messages, and send those that are queued."""
         self.is_closed = True
         await self._pool.close()
 
@@ -119,9 +127,10 @@ class Producer:
     def _make_sender(self, broker: int, address: str) -> Sender:
         return self.sender_class(address, self.settings)
 
-    def _make_batching(self, broker: int, address: str) -> BatchingSender:
-        self._made += 1  # a broker that comes back gets another queue than the one it left
-        return self.batching_class(
+    def _make_batch_sender(self, broker: int, address: str) -> BatchSender:
+        # The name of the queue is unique, also where a broker gets a second sender, as in 0.7.
+        self._made += 1
+        return self.batch_sender_class(
             f"{self.name} to broker {broker}, {self._made}",
             self._make_sender(broker, address),
             self.settings,
@@ -130,27 +139,29 @@ class Producer:
             handler=self.handler,
         )
 
-    async def _send(self, sender: Sender | BatchingSender, items: list[Outgoing]) -> None:
-        if isinstance(sender, BatchingSender):
+    async def _send(self, sender: Sender | BatchSender, items: list[RecordBatch]) -> None:
+        if isinstance(sender, BatchSender):
             for item in items:
                 await sender.send(item)
             return
         requests = tuple(
-            request_of(
-                [item],
-                self.encode,
-                self.settings.codec_for(item.topic),
-                largest_message_bytes=self.settings.largest_message_bytes,
-            )
-            for item in items
+            [
+                await produce_request(
+                    [item],
+                    self.encode,
+                    self.settings.codec_for(item.topic),
+                    largest_message_bytes=self.settings.largest_message_bytes,
+                )
+                for item in items
+            ]
         )
         request = requests[0] if len(requests) == 1 else MultiProduceRequest(requests)
         await sender.send(request, sum(item.size for item in items))
 
     # --- choosing ------------------------------------------------------------------------
 
-    async def _known(self) -> BrokerTable:
-        """The brokers that are known; whoever starts waits until some are."""
+    async def _broker_table(self) -> BrokerTable:
+        """Return the posted table of brokers; a starting producer waits for the first one."""
         if not self.settings.finds_brokers:
             return BrokerTable(self.settings.brokers)
         waited_ms = 0
@@ -160,24 +171,26 @@ class Producer:
                 return table
             if 0 <= self.settings.connect_timeout_ms < waited_ms:
                 raise NoBrokersForPartition(self.name, "ZooKeeper did not say which there are")
-            await sleep(LOOKS_AGAIN_MS)
-            waited_ms += LOOKS_AGAIN_MS
+            await sleep(TABLE_POLL_MS)
+            waited_ms += TABLE_POLL_MS
 
-    async def _place(self, data: Data, table: BrokerTable) -> tuple[Place, BrokerTable]:
-        """Where to send this, and the table that says so: it is read anew if it says nothing."""
+    async def _choose_partition(
+        self, data: ProducerData, table: BrokerTable
+    ) -> tuple[BrokerPartition, BrokerTable]:
+        """Choose the partition, and return it with the table; re-read an empty table first."""
         if not self.settings.finds_brokers:
             broker, _ = table.brokers[await below(len(table.brokers))]
-            return Place(broker, ANY_PARTITION), table
+            return BrokerPartition(broker, ANY_PARTITION), table
         for _ in range(self.settings.table_retries):
             if table.brokers:
                 break
-            table = await self._read_again(data.topic, table)
-        places = table.places(data.topic)
-        if not places:
+            table = await self._refresh(data.topic, table)
+        partitions_of = table.partitions_of(data.topic)
+        if not partitions_of:
             raise NoBrokersForPartition(f"topic {data.topic}, key {data.key!r}")
-        return places[await choose(self.partitioner, data.key, len(places))], table
+        return partitions_of[await choose(self.partitioner, data.key, len(partitions_of))], table
 
-    async def _read_again(self, topic: str, table: BrokerTable) -> BrokerTable:
+    async def _refresh(self, topic: str, table: BrokerTable) -> BrokerTable:
         try:
             return await read_table(topic)
         except (ConnectionLoss, SessionExpired):

@@ -1,4 +1,4 @@
-"""A producer's settings, by the names of Kafka 0.7 and with its defaults."""
+"""The settings of a producer, by the names of Kafka 0.7 and with its defaults."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from typing import Any, Literal, NamedTuple
 
-from model.clients.errors import InvalidConfig
-from model.clients.outgoing import ENCODERS
-from model.clients.partitioners import PARTITIONERS
+from watchkeeper.model.clients.errors import InvalidConfig
+from watchkeeper.model.clients.producer.partitioners import PARTITIONERS
+from watchkeeper.model.clients.producer.record_batch import ENCODERS
 
 
 @dataclass(frozen=True, slots=True)
 class ProducerSettings:
-    """What can be set of a producer."""
+    """The settings of one producer; the table `PRODUCER_SETTINGS` describes each field."""
 
     brokers: tuple[tuple[int, str], ...]
-    """`broker.list`: each with its id and where it listens; empty with ZooKeeper."""
+    """`broker.list`: id and address of each broker; empty with ZooKeeper."""
     zookeeper: str
     partitioner: str
     type: Literal["sync", "async"]
@@ -39,17 +39,17 @@ class ProducerSettings:
     batch_messages: int
 
     def codec_for(self, topic: str) -> int:
-        """How the messages of a topic are compressed: 0, not at all; 1, gzip; 2, snappy."""
+        """Return the codec of a topic: 0 none, 1 gzip, 2 snappy."""
         return self.codec if not self.compressed_topics or topic in self.compressed_topics else 0
 
     @property
     def finds_brokers(self) -> bool:
-        """Whether it asks ZooKeeper which brokers there are."""
+        """Whether it discovers the brokers in ZooKeeper."""
         return bool(self.zookeeper)
 
 
 class Setting(NamedTuple):
-    """One row of the table: a name, the field it sets, its default and what it does."""
+    """One row of the table: the key, its field, the default and a description."""
 
     key: str
     field: str
@@ -58,28 +58,28 @@ class Setting(NamedTuple):
     least: int = 0
     choices: tuple[Any, ...] = ()
     read: Callable[[str, Any], Any] | None = None
-    """What reads a value that is neither a number nor a choice."""
+    """Parses a value that is neither a number nor a choice."""
 
 
 _BROKER = re.compile(r"(\d{1,9}):(\[[^\]]+\]|[^:,\s]+):(\d{1,5})")
 
 
 def _brokers(key: str, value: Any) -> tuple[tuple[int, str], ...]:
-    """Read `id:host:port,id:host:port`."""
+    """Parse `id:host:port,id:host:port`."""
     expected = "expected id:host:port, with commas between several"
     if not isinstance(value, str):
         raise InvalidConfig(f"{key} is {value!r}", expected)
     found = [_BROKER.fullmatch(part.strip()) for part in value.split(",") if part.strip()]
-    brokers = [(int(one[1]), f"{one[2]}:{one[3]}") for one in found if one is not None]
+    brokers = [(int(match[1]), f"{match[2]}:{match[3]}") for match in found if match is not None]
     if len(brokers) < len(found):
         raise InvalidConfig(f"{key} is {value!r}", expected)
     if len(dict(brokers)) < len(brokers):
-        raise InvalidConfig(f"{key} is {value!r}", "one id stands there twice")
+        raise InvalidConfig(f"{key} is {value!r}", "an id occurs twice")
     return tuple(sorted(brokers))
 
 
 def _topics(key: str, value: Any) -> tuple[str, ...]:
-    """Read `clicks,views`."""
+    """Parse `clicks,views`."""
     if not isinstance(value, str):
         raise InvalidConfig(f"{key} is {value!r}", "expected topics, with commas between them")
     return tuple(part.strip() for part in value.split(",") if part.strip())
@@ -92,29 +92,31 @@ def _text(key: str, value: Any) -> str:
 
 
 PRODUCER_SETTINGS = (
-    Setting("broker.list", "brokers", (), "the brokers, where they are not found", read=_brokers),
     Setting(
-        "zk.connect", "zookeeper", "", "the ZooKeeper in which brokers are found", read=_text
+        "broker.list", "brokers", (), "the brokers, if they are not discovered", read=_brokers
+    ),
+    Setting(
+        "zk.connect", "zookeeper", "", "the ZooKeeper in which brokers are discovered", read=_text
     ),
     Setting(
         "partitioner.class",
         "partitioner",
         "java",
-        "what chooses a partition for a key: java (Java's hash), murmur2 or random",
+        "the hash that maps a key to a partition: java (Java's hash), murmur2 or random",
         choices=tuple(PARTITIONERS),
     ),
     Setting(
         "producer.type",
         "type",
         "sync",
-        "sync: each message is sent at once; async: several together, some time later",
+        "sync: messages are sent at once; async: in batches, after a delay",
         choices=("sync", "async"),
     ),
     Setting(
         "serializer.class",
         "serializer",
         "default",
-        "what makes a payload of what is sent: default (it is one already) or string (UTF-8)",
+        "the encoder of messages: default (they are bytes already) or string (UTF-8)",
         choices=tuple(ENCODERS),
     ),
     Setting(
@@ -128,28 +130,28 @@ PRODUCER_SETTINGS = (
         "compressed.topics",
         "compressed_topics",
         (),
-        "the topics that are compressed; none named: all",
+        "the topics that are compressed; empty: all",
         read=_topics,
     ),
     Setting(
         "zk.read.num.retries",
         "table_retries",
         3,
-        "how often the brokers are read anew for a message that has no broker",
+        "how often the brokers are read again for a message that has no broker",
     ),
-    Setting("num.retries", "retries", 0, "how often a request that failed is sent again"),
+    Setting("num.retries", "retries", 0, "how often a failed request is sent again"),
     Setting(
         "buffer.size",
         "buffer_bytes",
         102_400,
-        "the send buffer of a connection, where connections have one",
+        "the send buffer of a connection",
         least=1,
     ),
     Setting(
         "connect.timeout.ms",
         "connect_timeout_ms",
         5000,
-        "how long a connection is tried again that cannot be made; -1: for ever",
+        "how long a connection that fails is retried; -1: for ever",
         least=-1,
     ),
     Setting(
@@ -163,62 +165,64 @@ PRODUCER_SETTINGS = (
         "reconnect.interval",
         "reconnect_messages",
         30_000,
-        "after so many messages a connection is made anew",
+        "the number of messages after which a connection is renewed",
         least=1,
     ),
     Setting(
         "reconnect.time.interval.ms",
         "reconnect_ms",
         10_000_000,
-        "after so long a connection is made anew",
+        "the time after which a connection is renewed",
         least=1,
     ),
     Setting(
         "max.message.size",
         "largest_message_bytes",
         1_000_000,
-        "the largest payload that is sent, as it is sent: compressed, if it is",
+        "the largest payload, as it is sent (compressed, with a codec)",
         least=1,
     ),
     Setting(
         "queue.time",
         "queue_time_ms",
         5000,
-        "async: how long messages are gathered before they are sent",
+        "async: how long messages are collected before they are sent",
         least=1,
     ),
     Setting(
         "queue.size",
         "queue_messages",
         10_000,
-        "async: how many messages wait to be sent at most",
+        "async: the largest number of queued messages",
         least=1,
     ),
     Setting(
         "queue.enqueueTimeout.ms",
         "enqueue_timeout_ms",
         0,
-        "async: how long to wait for room in the queue; 0: not at all; -1: for ever",
+        "async: how long `send` waits for room in the queue; 0: not at all; -1: for ever",
         least=-1,
     ),
     Setting(
         "batch.size",
         "batch_messages",
         200,
-        "async: how many messages are sent together at most",
+        "async: the largest number of messages in one batch",
         least=1,
     ),
 )
 
-assert {row.field for row in PRODUCER_SETTINGS} == {one.name for one in fields(ProducerSettings)}
+assert {row.field for row in PRODUCER_SETTINGS} == {
+    field.name for field in fields(ProducerSettings)
+}
 
 KEYS = {row.key: row for row in PRODUCER_SETTINGS}
 
 
 def producer_settings(given: Mapping[str, Any]) -> ProducerSettings:
-    """Put settings together from defaults and from what is given by Kafka's names.
+    """Return settings from a mapping of Kafka's names to values; the others are defaults.
 
-    Raises InvalidConfig, in a sentence, for what is not understood or contradicts itself.
+    Raises `InvalidConfig` for an unknown name, an invalid value or a contradiction.
     """
     values = {row.field: row.default for row in PRODUCER_SETTINGS}
     for key, value in given.items():
@@ -233,22 +237,40 @@ def producer_settings(given: Mapping[str, Any]) -> ProducerSettings:
     return settings
 
 
+OF_QUEUES = ("queue.time", "queue.size", "queue.enqueueTimeout.ms", "batch.size")
+"""The settings of asynchronous producers alone."""
+
 CONTRADICTIONS: tuple[tuple[Callable[[ProducerSettings, Mapping[str, Any]], bool], str], ...] = (
     (
+        lambda settings, given: (
+            settings.type == "sync" and any(key in given for key in OF_QUEUES)
+        ),
+        f"{', '.join(OF_QUEUES)} are about the queue of an asynchronous producer; set "
+        "producer.type: async, or leave them out",
+    ),
+    (
+        lambda settings, given: bool(settings.compressed_topics) and not settings.codec,
+        "compressed.topics is given, and compression.codec is 0; set a codec",
+    ),
+    (
+        lambda settings, given: bool(settings.brokers) and "zk.read.num.retries" in given,
+        "zk.read.num.retries is given with broker.list, and nothing is read from ZooKeeper then",
+    ),
+    (
         lambda settings, given: bool(settings.brokers) and settings.finds_brokers,
-        "broker.list and zk.connect are both given; the brokers are either listed or found",
+        "broker.list and zk.connect are both given; set one of them",
     ),
     (
         lambda settings, given: not settings.brokers and not settings.finds_brokers,
-        "neither broker.list nor zk.connect is given; one of them has to say where brokers are",
+        "neither broker.list nor zk.connect is given; set one of them",
     ),
     (
         lambda settings, given: bool(settings.brokers) and "partitioner.class" in given,
-        "partitioner.class is given with broker.list, where nobody knows the partitions; each "
-        "broker chooses one at random",
+        "partitioner.class is given with broker.list, but without ZooKeeper the producer does "
+        "not know the partitions; each broker chooses one at random",
     ),
 )
-"""What must not be, and the sentence that says so."""
+"""Contradictions between settings: a test, and the error text."""
 
 
 def _near(key: str) -> str:

@@ -1,13 +1,13 @@
-"""How message sets are compressed: gzip, and snappy in the framing of snappy-java.
+"""The compression of message sets: gzip, and snappy in the framing of snappy-java.
 
-What is decompressed comes from elsewhere, so it is never trusted: nothing is decompressed
-beyond a limit, and whatever is wrong with it is a `LogError`.
+Compressed data come from other programs and are not trusted: nothing is decompressed beyond a
+limit, and every defect raises a `LogError`.
 
-    gzip     one member as RFC 1952 has it; time 0 and no system, so that equal messages
-             give equal bytes
-    snappy   8 bytes magic, int32 version, int32 oldest version that can read it; then
-             blocks, each with its compressed size as int32. What lacks the magic is one
-             block without a size, as clients in other languages than Java wrote it.
+    gzip     one member of RFC 1952, with time 0 and no operating system, so that equal
+             messages give equal bytes
+    snappy   8 bytes magic, int32 version, int32 oldest compatible version; then blocks, each
+             after its compressed size as int32. Data without the magic are one block without
+             a size, as clients in languages other than Java wrote it.
 """
 
 from __future__ import annotations
@@ -19,11 +19,15 @@ from struct import Struct
 
 import cramjam
 
-from model.log.errors import CorruptCompression, DecompressedTooLarge, UnknownCodec
+from watchkeeper.model.log.format.errors import (
+    CorruptCompression,
+    DecompressedTooLarge,
+    UnknownCodec,
+)
 
 
 class Codec(IntEnum):
-    """How a message is compressed, by the number that its attributes give."""
+    """The codec of a message, by its number in the attributes."""
 
     NONE = 0
     GZIP = 1
@@ -54,6 +58,8 @@ def _gzip(data: bytes) -> bytes:
 
 def _gunzip(data: bytes, limit_bytes: int, where: str) -> bytes:
     inflate = zlib.decompressobj(DEFLATE_WITH_GZIP_HEADER)
+    # One byte more than allowed shows that there is more, without decompressing it all: a few
+    # kilobytes of gzip can expand to gigabytes.
     try:
         found = inflate.decompress(data, limit_bytes + 1)
     except zlib.error as error:
@@ -105,6 +111,7 @@ def _snappy_blocks(data: bytes, where: str) -> Iterator[bytes]:
 
 
 def _unsnappy_block(block: bytes, limit_bytes: int, where: str) -> bytearray:
+    # Snappy stores the decompressed size in front; check it before allocating the buffer.
     try:
         size = cramjam.snappy.decompress_raw_len(block)
         if size > limit_bytes:
@@ -116,7 +123,7 @@ def _unsnappy_block(block: bytes, limit_bytes: int, where: str) -> bytearray:
     return found
 
 
-# --- any -------------------------------------------------------------------------------
+# --- by number -------------------------------------------------------------------------
 
 Compress = Callable[[bytes], bytes]
 Decompress = Callable[[bytes, int, str], bytes]
@@ -125,17 +132,20 @@ CODECS: dict[int, tuple[Compress, Decompress]] = {
     Codec.GZIP: (_gzip, _gunzip),
     Codec.SNAPPY: (_snappy, _unsnappy),
 }
-"""Codec -> how it compresses and decompresses."""
+"""Codec -> its functions."""
 
 
 def compress(codec: int, data: bytes) -> bytes:
-    """Compress with one of the codecs; equal data give equal bytes."""
+    """Compress with a codec; equal data give equal bytes."""
     return CODECS[codec][0](data)
 
 
 def decompress(codec: int, data: bytes, *, limit_bytes: int, where: str) -> bytes:
-    """Decompress to at most so many bytes; `where` is for the error's sentence."""
+    """Decompress to at most `limit_bytes`; `where` is the position for error texts.
+
+    Raises `UnknownCodec`, `CorruptCompression` or `DecompressedTooLarge`.
+    """
     if codec not in CODECS:
-        known = ", ".join(f"{one.value} ({one.name.lower()})" for one in Codec)
+        known = ", ".join(f"{item.value} ({item.name.lower()})" for item in Codec)
         raise UnknownCodec(where, f"codec {codec}; known are {known}")
     return CODECS[codec][1](data, limit_bytes, where)

@@ -1,18 +1,18 @@
-"""What can be wrong with a log, with a request, and with what they carry.
+"""The errors of logs, requests and message sets, with their codes on the wire.
 
-Each is an exception, and each has the code that a broker sends for it. The protocol of 0.7
-has five codes; what none of them fits goes out as `Unknown`, and whoever receives a code
-knows no more than `error_of` says.
+Each error is an exception with the code that a broker sends for it. The protocol of 0.7 has
+five codes. An error without a code of its own is sent as `Unknown`; the receiver of a code
+knows only the class that `error_of` returns.
 """
 
 from __future__ import annotations
 
 NO_ERROR = 0
-"""The code of a response that carries what was asked for."""
+"""The code of a successful response."""
 
 
 class LogError(Exception):
-    """A log, a message set, a request or a response is not what it has to be."""
+    """A log, a message set, a request or a response is invalid."""
 
     code = -1
     meaning = "something is wrong with a log"
@@ -26,11 +26,11 @@ class LogError(Exception):
         return f"{self.where}: {self.meaning}" + (f" ({self.detail})" if self.detail else "")
 
 
-# --- with a code of their own ----------------------------------------------------------
+# --- errors with a code of their own ---------------------------------------------------
 
 
 class Unknown(LogError):
-    """A broker failed in a way for which there is no code."""
+    """A broker failed with an error that has no code."""
 
     meaning = "the broker failed, and there is no code for how; its own log says more"
 
@@ -43,7 +43,7 @@ class OffsetOutOfRange(LogError):
 
 
 class InvalidMessage(LogError):
-    """A message is not what it was when its checksum was made, or cannot be read."""
+    """The checksum of a message is wrong, or the message cannot be read."""
 
     code = 2
     meaning = "a message is damaged"
@@ -57,7 +57,7 @@ class WrongPartition(LogError):
 
 
 class InvalidFetchSize(LogError):
-    """What was fetched holds no whole entry, or the size of an entry is impossible."""
+    """A fetch returned no whole entry, or the size of an entry is impossible."""
 
     code = 4
     meaning = "a fetch of this size gives no message"
@@ -67,65 +67,65 @@ CODES = {
     error.code: error
     for error in (Unknown, OffsetOutOfRange, InvalidMessage, WrongPartition, InvalidFetchSize)
 }
-"""Code -> what it stands for."""
+"""Code -> its error."""
 
 
 def error_of(code: int) -> type[LogError]:
-    """The error that a code stands for; one that nobody knows stands for `Unknown`."""
-    assert code != NO_ERROR, "a response without an error has none to be asked for"
+    """Return the error of a code; `Unknown` for an unknown code."""
+    assert code != NO_ERROR, "a successful response has no error"
     return CODES.get(code, Unknown)
 
 
-# --- with the code of another ----------------------------------------------------------
+# --- errors with the code of another one -----------------------------------------------
 
 
 class InvalidMessageSize(InvalidFetchSize):
-    """The size of an entry is impossible, or not one entry is whole.
+    """The size of an entry is impossible, or no entry is whole.
 
-    It leaves a broker as `InvalidFetchSize`: seen from a client, that is what it means.
+    A broker sends it as `InvalidFetchSize`, which is its meaning for a client.
     """
 
     meaning = "there is no whole entry; fetch more at once, or the log is damaged here"
 
 
 class UnknownMagic(LogError):
-    """A message is in a format that is not known."""
+    """A message has an unknown format."""
 
     meaning = "the message has a format that is not known here"
 
 
 class UnknownCodec(LogError):
-    """Messages are compressed in a way that is not known."""
+    """Messages are compressed with an unknown codec."""
 
     meaning = "the messages are compressed in a way that is not known here"
 
 
 class CorruptCompression(InvalidMessage):
-    """What is said to be compressed messages cannot be decompressed."""
+    """Compressed messages cannot be decompressed."""
 
     meaning = "what is compressed here cannot be decompressed"
 
 
 class NestedTooDeep(InvalidMessage):
-    """Compressed messages within compressed messages, and so on, without an end in sight."""
+    """Wrappers contain wrappers, beyond the limit."""
 
     meaning = "compressed messages are nested too deep"
 
 
 class DecompressedTooLarge(InvalidMessage):
-    """Compressed messages hold more than is allowed."""
+    """Compressed messages exceed the limit when they are decompressed."""
 
     meaning = "what is compressed here holds more than is allowed"
 
 
 class MessageSizeTooLarge(LogError):
-    """A payload is larger than the broker takes (`max.message.size`)."""
+    """A payload is larger than the broker accepts (`max.message.size`)."""
 
     meaning = "the payload is larger than the broker takes (max.message.size)"
 
 
 class InvalidTopic(LogError):
-    """A topic's name cannot be that of a folder."""
+    """The name of a topic cannot be used for a folder."""
 
     meaning = "the topic's name is not allowed"
 
@@ -143,12 +143,12 @@ class MalformedResponse(LogError):
 
 
 class InvalidFrameSize(LogError):
-    """A frame is empty, or larger than whoever reads it takes (`max.socket.request.bytes`)."""
+    """A frame is empty, or larger than its reader accepts (`max.socket.request.bytes`)."""
 
     meaning = "a frame of this size is not taken here (max.socket.request.bytes)"
 
 
-class DoesNotFit(LogError):
+class FieldOverflow(LogError):
     """A value is too large for its field."""
 
     meaning = "the value does not fit its field"

@@ -1,8 +1,8 @@
-"""Frames: values that travel as their fields, after the size of them all.
+"""Frames: the encoding of a value's fields, after their total size.
 
-A request or a response is a `Laid`: a frozen value with a table of its fields in the order
-of the wire. That table is all there is: writing, reading, the size on the wire and the page
-of the reference come from it. `size_on_wire` works for pieces of series too, which have no
+A request or a response is a `WireStruct`: a frozen value with a table of its fields in the
+order of the wire. Writing, reading, the size on the wire and the page of the reference all
+derive from that table. `size_on_wire` also works with ranges of a series, which have no
 encoding.
 """
 
@@ -14,63 +14,63 @@ from typing import Any, ClassVar, NamedTuple
 
 from msgspec import Struct
 
-from model.log.errors import InvalidFrameSize
-from model.log.fields import INT32, Frame, Kind, Reader
+from watchkeeper.model.log.format.errors import InvalidFrameSize
+from watchkeeper.model.log.format.fields import INT32, FieldType, Frame, Reader
 
 HEAD_BYTES = INT32.smallest_bytes
-"""What says how large a frame is."""
+"""The size of the size field of a frame."""
 LARGEST_FRAME_BYTES = 100 * 1024 * 1024
-"""`max.socket.request.bytes` as it is shipped."""
+"""The default of `max.socket.request.bytes`."""
 
 
 class Field(NamedTuple):
-    """One field: which attribute of the value it is, of which kind, and what it says."""
+    """One field: its attribute, its type and its description."""
 
     name: str
-    kind: Kind
-    says: str
+    kind: FieldType
+    description: str
 
 
-class Laid(Struct, frozen=True):
-    """A value that travels as its fields, in the order of `layout`."""
+class WireStruct(Struct, frozen=True):
+    """A value that is encoded as its fields, in the order of `layout`."""
 
     layout: ClassVar[tuple[Field, ...]] = ()
-    head_bytes: ClassVar[int] = 0
-    """What precedes the fields when the value is a frame of its own."""
+    header_bytes: ClassVar[int] = 0
+    """The size of what precedes the fields in a frame."""
 
 
 @cache
-def fields_of(kind: type[Laid]) -> Kind:
-    """A value of this class, as a kind of field."""
+def struct_type(kind: type[WireStruct]) -> FieldType:
+    """Return the field type of a `WireStruct` class."""
     layout = kind.layout
 
-    def parts(value: Laid) -> Iterator[bytes]:
+    def parts(value: WireStruct) -> Iterator[bytes]:
         for name, field, _ in layout:
             yield from field.parts(getattr(value, name))
 
     def read(reader: Reader) -> Any:
         return kind(**{name: field.read(reader) for name, field, _ in layout})
 
-    def size(value: Laid) -> int:
+    def size(value: WireStruct) -> int:
         return sum(field.size_of(getattr(value, name)) for name, field, _ in layout)
 
     smallest = sum(field.smallest_bytes for _, field, _ in layout)
-    return Kind(f"the fields of {kind.__name__}", smallest, size, parts, read)
+    return FieldType(f"the fields of {kind.__name__}", smallest, size, parts, read)
 
 
-def size_on_wire(value: Laid) -> int:
-    """How many bytes a request or a response takes as a frame, the size before it included."""
-    return value.head_bytes + fields_of(type(value)).size_of(value)
+def size_on_wire(value: WireStruct) -> int:
+    """Return the size of a request or response as a frame, with its size field."""
+    return value.header_bytes + struct_type(type(value)).size_of(value)
 
 
-def frame_of(head: bytes, value: Laid) -> bytes:
-    """Write a value as a frame: the size of what follows, what precedes it, its fields."""
-    parts = [head, *fields_of(type(value)).parts(value)]
+def encode_frame(head: bytes, value: WireStruct) -> bytes:
+    """Encode a value as a frame: its size, the `head`, and its fields."""
+    parts = [head, *struct_type(type(value)).parts(value)]
     return b"".join((*INT32.parts(sum(map(len, parts))), *parts))
 
 
 def frame_size(frame: Frame, *, limit_bytes: int = LARGEST_FRAME_BYTES) -> int:
-    """How many bytes follow the first four of a frame; refused if they are too many."""
+    """Return the number of bytes after the size field; raise `InvalidFrameSize` if excessive."""
     size_bytes = int.from_bytes(frame[:HEAD_BYTES], signed=True)
     if len(frame) < HEAD_BYTES:
         raise InvalidFrameSize("a frame", f"{len(frame)} bytes, and its size takes {HEAD_BYTES}")

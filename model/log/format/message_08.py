@@ -4,14 +4,14 @@
     message    int32 CRC, int8 magic 0, int8 attributes,
                int32 length of the key (-1: none), key, int32 length of the value, value
 
-The CRC covers all that follows it, so an offset can be changed without it. An offset counts
-messages and no longer bytes, and it is the broker that deals them out: it writes them into
-the entries, and where those are compressed it has to open the wrapper, number what is in it
-and compress it again (`assigned`). The offset of a wrapper is that of the last message in
-it. A message without a value is a *tombstone*: it says that the key is gone.
+The CRC covers everything after it, so an offset can change without a new CRC. An offset counts
+messages, no longer bytes, and the broker assigns it: it writes the offsets into the entries. It
+has to decompress a wrapper, number the messages in it and compress them again
+(`assign_offsets`). The offset of a wrapper is that of its last message. A message without a
+value is a *tombstone*: its key was deleted.
 
-A message set ends as one of 0.7 does: the part of an entry at its end is dropped, and an
-error if there is nothing else.
+The end of a message set is as in 0.7: a partial entry is dropped, and an error if there is no
+other entry.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from zlib import crc32
 
 import msgspec
 
-from model.log.codecs import Codec, compress, decompress
-from model.log.errors import (
+from watchkeeper.model.log.format.codecs import Codec, compress, decompress
+from watchkeeper.model.log.format.errors import (
     InvalidMessage,
     InvalidMessageSize,
     LogError,
     NestedTooDeep,
     UnknownMagic,
 )
-from model.log.wire import LARGEST_FRAME_BYTES
+from watchkeeper.model.log.format.frames import LARGEST_FRAME_BYTES
 
 OFFSET = Struct(">q")
 OFFSET_AND_SIZE = Struct(">qi")
@@ -40,44 +40,44 @@ CRC = Struct(">I")
 MAGIC_AND_ATTRIBUTES = Struct(">BB")
 LENGTH = Struct(">i")
 KEYLESS_ENTRY = Struct(">qiIBBii")
-"""All that precedes the value, if there is no key; an entry with a key is no shorter."""
+"""Everything before the value, without a key; an entry with a key is no shorter."""
 CRC_AT, KEY_LENGTH_AT, KEY_AT, KEYLESS_VALUE_AT = 12, 18, 22, 26
 SMALLEST_MESSAGE_BYTES = 14
-NOTHING = -1
-"""The length of a key or a value that is not there."""
+NULL_LENGTH = -1
+"""The length of a null key or value."""
 CODEC_BITS = 0x07
-DEEPEST = 4
-"""How many wrappers may stand around a message; one is what producers make."""
+MAX_NESTING = 4
+"""The limit of nested wrappers around a message; producers make one."""
 
 
 class KeyedMessage(msgspec.Struct, frozen=True):
-    """A message as a producer makes it; without a value it is a tombstone."""
+    """A message of a producer; without a value it is a tombstone."""
 
     key: bytes | None
     value: bytes | None
     attributes: int = 0
 
     def encode(self) -> bytes:
-        """Write it, without the offset and the size that precede it in a message set."""
+        """Encode the message, without the offset and the size before it in a message set."""
         head = MAGIC_AND_ATTRIBUTES.pack(0, self.attributes)
         rest = b"".join((head, *_nullable(self.key), *_nullable(self.value)))
         return CRC.pack(crc32(rest)) + rest
 
 
 def _nullable(data: bytes | None) -> tuple[bytes, bytes]:
-    return (LENGTH.pack(NOTHING), b"") if data is None else (LENGTH.pack(len(data)), data)
+    return (LENGTH.pack(NULL_LENGTH), b"") if data is None else (LENGTH.pack(len(data)), data)
 
 
 class Record(msgspec.Struct, frozen=True, gc=False):
-    """A message as a consumer is handed it."""
+    """A message as a consumer receives it."""
 
     offset: int
     key: bytes | None
     value: bytes | None
 
 
-class Assigned(NamedTuple):
-    """A message set in which every message has its offset, and the first offset after it."""
+class AssignedSet(NamedTuple):
+    """A message set with assigned offsets, and the first offset after it."""
 
     data: bytes
     next_offset: int
@@ -87,16 +87,16 @@ class Assigned(NamedTuple):
 
 
 def encode(messages: Iterable[KeyedMessage], first_offset: int = 0) -> bytes:
-    """Write messages as a set, with one offset after the other."""
+    """Encode messages as a set, with consecutive offsets."""
     return _encoded(messages, first_offset).data
 
 
 def wrap(messages: Iterable[KeyedMessage], codec: Codec, first_offset: int = 0) -> bytes:
-    """Write messages as a set, compressed into one wrapper; none give an empty set."""
+    """Encode messages as a set, compressed into one wrapper; no messages give an empty set."""
     return _wrapped(messages, int(codec), first_offset).data
 
 
-def _encoded(messages: Iterable[KeyedMessage], first_offset: int) -> Assigned:
+def _encoded(messages: Iterable[KeyedMessage], first_offset: int) -> AssignedSet:
     data = bytearray()
     offset = first_offset
     for message in messages:
@@ -104,25 +104,25 @@ def _encoded(messages: Iterable[KeyedMessage], first_offset: int) -> Assigned:
         data += OFFSET_AND_SIZE.pack(offset, len(encoded))
         data += encoded
         offset += 1
-    return Assigned(bytes(data), offset)
+    return AssignedSet(bytes(data), offset)
 
 
-def _wrapped(messages: Iterable[KeyedMessage], codec: int, first_offset: int) -> Assigned:
+def _wrapped(messages: Iterable[KeyedMessage], codec: int, first_offset: int) -> AssignedSet:
     inner, next_offset = _encoded(messages, first_offset)
     if codec == Codec.NONE or next_offset == first_offset:
-        return Assigned(inner, next_offset)
+        return AssignedSet(inner, next_offset)
     wrapper = KeyedMessage(None, compress(codec, inner), codec)
-    return Assigned(encode([wrapper], next_offset - 1), next_offset)
+    return AssignedSet(encode([wrapper], next_offset - 1), next_offset)
 
 
 # --- walking ---------------------------------------------------------------------------
 
 Step = tuple[int, int, int, int, bytes | None, bytes | None]
-"""Where an entry begins and ends, its offset, its attributes, key and value."""
+"""The begin and end of an entry in bytes, its offset, attributes, key and value."""
 
 
 def _walk(data: bytes, where: str = "byte", depth: int = 0) -> Iterator[Step]:
-    """Step from entry to entry, and check each; `where` names the place of the data."""
+    """Yield each entry, checked; `where` names the position of the data in error texts."""
     unpack = KEYLESS_ENTRY.unpack_from
     view = memoryview(data)
     begin, limit = 0, len(data)
@@ -139,10 +139,10 @@ def _walk(data: bytes, where: str = "byte", depth: int = 0) -> Iterator[Step]:
         if magic:
             raise UnknownMagic(f"{where} {begin}", f"offset {offset}: magic {magic}, not 0")
         key, value_at = None, begin + KEYLESS_VALUE_AT
-        if key_bytes != NOTHING:
+        if key_bytes != NULL_LENGTH:
             key, value_at, value_bytes = _key_at(data, begin, end, key_bytes, where)
-        value = data[value_at:end] if value_bytes != NOTHING else None
-        if value_at + max(value_bytes, 0) != end or value_bytes < NOTHING:
+        value = data[value_at:end] if value_bytes != NULL_LENGTH else None
+        if value_at + max(value_bytes, 0) != end or value_bytes < NULL_LENGTH:
             raise _misfit(f"{where} {begin}")
         yield begin, end, offset, attributes, key, value
         begin = end
@@ -154,7 +154,7 @@ def _walk(data: bytes, where: str = "byte", depth: int = 0) -> Iterator[Step]:
 def _key_at(
     data: bytes, begin: int, end: int, key_bytes: int, where: str
 ) -> tuple[bytes, int, int]:
-    """The key of an entry that has one, where its value begins, and the value's length."""
+    """Return the key of an entry, the position of its value, and the value's length."""
     key_at = begin + KEY_AT
     value_length_at = key_at + key_bytes
     if not 0 <= key_bytes <= end - LENGTH.size - key_at:
@@ -171,13 +171,13 @@ def _misfit(where: str) -> InvalidMessage:
 
 
 class _Unwrapping:
-    """Takes messages out of wrappers, up to a limit for all that one call decompresses."""
+    """Decompresses wrappers, up to one limit for all of a call."""
 
     def __init__(self, limit_bytes: int) -> None:
         self.left_bytes = limit_bytes
 
     def records(self, data: bytes, where: str = "byte", depth: int = 0) -> Iterator[Record]:
-        """The messages of a set, also those in wrappers."""
+        """Yield the messages of a set, also those in wrappers."""
         for begin, _, offset, attributes, key, value in _walk(data, where, depth):
             if attributes & CODEC_BITS:
                 yield from self.unwrapped(attributes, value, f"{where} {begin}", depth)
@@ -187,9 +187,9 @@ class _Unwrapping:
     def unwrapped(
         self, attributes: int, value: bytes | None, where: str, depth: int = 0
     ) -> Iterator[Record]:
-        """The messages in a wrapper."""
-        if depth == DEEPEST:
-            raise NestedTooDeep(where, f"deeper than {DEEPEST}")
+        """Yield the messages in a wrapper."""
+        if depth == MAX_NESTING:
+            raise NestedTooDeep(where, f"deeper than {MAX_NESTING}")
         if value is None:
             raise InvalidMessage(where, "it is said to be compressed, and there is nothing")
         codec = attributes & CODEC_BITS
@@ -199,12 +199,12 @@ class _Unwrapping:
 
 
 def records(data: bytes, *, limit_bytes: int = LARGEST_FRAME_BYTES) -> Iterator[Record]:
-    """The messages of a set, checked, also those in wrappers."""
+    """Yield the checked messages of a set, also those in wrappers; raise a `LogError`."""
     return _Unwrapping(limit_bytes).records(data)
 
 
-def whole_entries(data: bytes) -> int:
-    """How many bytes from the start are whole entries with right CRCs."""
+def intact_size(data: bytes) -> int:
+    """Return the number of bytes from the start that are whole entries with correct CRCs."""
     size_bytes = 0
     with suppress(LogError):
         for step in _walk(data):
@@ -212,17 +212,16 @@ def whole_entries(data: bytes) -> int:
     return size_bytes
 
 
-# --- dealing out offsets ---------------------------------------------------------------
+# --- assigning offsets -----------------------------------------------------------------
 
 
-def assigned(
+def assign_offsets(
     data: bytes, first_offset: int, *, limit_bytes: int = LARGEST_FRAME_BYTES
-) -> Assigned:
-    """Give every message its offset, as a broker does before it appends a set.
+) -> AssignedSet:
+    """Assign consecutive offsets to all messages, as a broker does before it appends a set.
 
-    A plain entry keeps its bytes but for the offset. A wrapper is opened, what is in it is
-    numbered, and it is compressed again, wrappers within it dissolved; one with nothing in
-    it is left out.
+    A plain entry changes in its offset alone. The messages of a wrapper, nested ones included,
+    are compressed again into one wrapper; an empty wrapper is dropped. Raises a `LogError`.
     """
     unwrapping = _Unwrapping(limit_bytes)
     numbered = bytearray()
@@ -230,11 +229,11 @@ def assigned(
     for begin, end, _, attributes, _, value in _walk(data):
         if attributes & CODEC_BITS:
             found = unwrapping.unwrapped(attributes, value, f"byte {begin}")
-            inner = (KeyedMessage(one.key, one.value) for one in found)
+            inner = (KeyedMessage(message.key, message.value) for message in found)
             wrapper, next_offset = _wrapped(inner, attributes & CODEC_BITS, next_offset)
             numbered += wrapper
         else:
             numbered += OFFSET.pack(next_offset)
             numbered += data[begin + OFFSET.size : end]
             next_offset += 1
-    return Assigned(bytes(numbered), next_offset)
+    return AssignedSet(bytes(numbered), next_offset)

@@ -4,23 +4,22 @@
     message set     entries, and at the end perhaps a part of one
     wrapper         a message whose payload is a compressed message set
 
-The theory
-  An offset is a position in bytes, so a broker cuts what it sends wherever the size that was
-  asked for ends. The last entry may therefore be a part of one, and is dropped without a
-  word. If *no* entry is whole, though, that is an error: it used to be taken for "nothing
-  new", and a consumer whose fetch size was smaller than the next message asked for it for
-  ever.
+Theory of operation
+  An offset is a position in bytes, and a broker cuts a fetch response at the requested size.
+  So the last entry may be partial, and is dropped silently. A set *without* a whole entry is an
+  error. Kafka 0.7 took it for "nothing new", and a consumer with a fetch size below the size of
+  the next message requested it for ever.
 
-  A wrapper has one offset for all that is in it. Each message in it is handed out with the
-  offset of the wrapper as the one to go on at, and only the last with its end: whoever stops
-  in the middle reads the whole wrapper again. Nothing is cut inside of a wrapper, so a part
-  of an entry is an error there. An empty set is compressed to an empty set, never to a
-  wrapper round nothing.
+  A wrapper has one offset for all its messages. Each message but the last has the offset of the
+  wrapper as its next offset, and only the last has the end of the wrapper: a consumer that
+  stops in the middle reads the whole wrapper again. A wrapper is never cut inside, so a
+  partial entry is an error there. An empty set is compressed to an empty set, never to an
+  empty wrapper.
 
-One loop, `_walk`, knows where entries begin and end and what can be wrong with them; all else
-here is a few lines on top of it. It cuts payloads out of `bytes`, which for small ones is faster
-than a view. `_take_plain` is there for speed alone: it runs ahead through what is as it ought to
-be, and leaves whatever is not to `_walk`.
+One loop, `_walk`, finds the entries and their defects; all other functions are a few lines on
+top of it. It slices payloads out of `bytes`, which is faster than a view for small ones.
+`_take_plain` exists for speed alone: it handles the plain, intact entries at the start, and
+leaves all others to `_walk`.
 """
 
 from __future__ import annotations
@@ -33,9 +32,9 @@ from zlib import crc32
 
 import msgspec
 
-from model.log.codecs import Codec, compress, decompress
-from model.log.contents import Contents
-from model.log.errors import (
+from watchkeeper.model.log.format.codecs import Codec, compress, decompress
+from watchkeeper.model.log.format.contents import Contents
+from watchkeeper.model.log.format.errors import (
     InvalidMessage,
     InvalidMessageSize,
     LogError,
@@ -43,8 +42,13 @@ from model.log.errors import (
     NestedTooDeep,
     UnknownMagic,
 )
-from model.log.message import AFTER_MAGIC_0, AFTER_MAGIC_1, CODEC_BITS, Message
-from model.log.wire import LARGEST_FRAME_BYTES
+from watchkeeper.model.log.format.frames import LARGEST_FRAME_BYTES
+from watchkeeper.model.log.format.message_07 import (
+    AFTER_MAGIC_0,
+    AFTER_MAGIC_1,
+    CODEC_BITS,
+    Message,
+)
 
 SIZE = Struct(">i")
 SIZE_AND_MAGIC = Struct(">iB")
@@ -54,36 +58,36 @@ PLAIN = 0x0100
 """Magic 1 and no attributes."""
 SMALLEST_BYTES = {0: 5, 1: 6}
 """Magic -> the size of a message without a payload."""
-MANY_MESSAGES = 40  # so many are checked faster at once than one after the other
-DEEPEST = 4
-"""How many wrappers may stand around a message; one is what producers make."""
+MANY_MESSAGES = 40  # from this number on the check in bulk is faster
+MAX_NESTING = 4
+"""The limit of nested wrappers around a message; producers make one."""
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
-    """An entry of a message set: where it begins, where it ends, and what it holds."""
+    """An entry of a message set: its offset, the next offset, and its message."""
 
     offset: int
     next_offset: int
     message: Message
 
 
-class Numbered(msgspec.Struct, frozen=True, gc=False):
-    """Stands for the payload of a message of a series: who made it, and its number."""
+class SeriesMessage(msgspec.Struct, frozen=True, gc=False):
+    """The stand-in for the payload of a message of a series: its producer and its number."""
 
     producer: str
     number: int
 
 
-class Delivered(msgspec.Struct, frozen=True, gc=False):
-    """A message as a consumer is handed it, and the offset at which to go on after it."""
+class MessageAndOffset(msgspec.Struct, frozen=True, gc=False):
+    """A message as a consumer receives it, and the offset to resume at after it."""
 
     offset: int
     next_offset: int
-    payload: bytes | Numbered
+    payload: bytes | SeriesMessage
 
 
-class Checked(msgspec.Struct, frozen=True):
-    """What may be appended to a log: whole entries, each of which was checked."""
+class CheckedSet(msgspec.Struct, frozen=True):
+    """Contents that may be appended to a log: whole entries, all of them checked."""
 
     contents: Contents
     message_count: int
@@ -94,7 +98,7 @@ class Checked(msgspec.Struct, frozen=True):
 
 
 def encode(messages: Iterable[Message]) -> bytes:
-    """Write messages as a set."""
+    """Encode messages as a set."""
     parts: list[bytes] = []
     for message in messages:
         encoded = message.encode()
@@ -103,7 +107,7 @@ def encode(messages: Iterable[Message]) -> bytes:
 
 
 def wrap(messages: Iterable[Message], codec: Codec) -> bytes:
-    """Write messages as a set, compressed into one wrapper; none give an empty set."""
+    """Encode messages as a set, compressed into one wrapper; no messages give an empty set."""
     inner = encode(messages)
     if codec is Codec.NONE or not inner:
         return inner
@@ -113,28 +117,28 @@ def wrap(messages: Iterable[Message], codec: Codec) -> bytes:
 # --- walking ---------------------------------------------------------------------------
 
 
-class _Place(NamedTuple):
-    """Where a set stands: from which offset of the log on, or in which wrapper."""
+class _Origin(NamedTuple):
+    """The origin of a set, for error texts: an offset of the log, or a wrapper."""
 
     offset: int = 0
     within: str = ""
     depth: int = 0
 
     def at(self, begin: int) -> str:
-        """Where that is, for the sentence of an error."""
+        """Describe the position of an entry."""
         return f"offset {self.offset + begin}{self.within}"
 
-    def inside(self, begin: int) -> _Place:
-        """The place of what is compressed in the wrapper that begins there."""
-        return _Place(0, f" of what is compressed at {self.at(begin)}", self.depth + 1)
+    def inside(self, begin: int) -> _Origin:
+        """Return the origin of the set inside of the wrapper that begins there."""
+        return _Origin(0, f" of what is compressed at {self.at(begin)}", self.depth + 1)
 
 
 Step = tuple[int, int, int, int, int, bytes]
-"""Where an entry begins and ends in the data, its magic, attributes, CRC, and payload."""
+"""The begin and end of an entry in the data, its magic, attributes, CRC and payload."""
 
 
-def _walk(data: bytes, place: _Place, *, begin: int = 0, checks: bool = True) -> Iterator[Step]:
-    """Step from entry to entry, and check the CRC of each unless told not to."""
+def _walk(data: bytes, origin: _Origin, *, begin: int = 0, checks: bool = True) -> Iterator[Step]:
+    """Yield each entry; check its CRC unless `checks` is False."""
     size_and_magic = SIZE_AND_MAGIC.unpack_from
     after_magic_0 = AFTER_MAGIC_0.unpack_from
     after_magic_1 = AFTER_MAGIC_1.unpack_from
@@ -152,22 +156,22 @@ def _walk(data: bytes, place: _Place, *, begin: int = 0, checks: bool = True) ->
             attributes, (crc,) = 0, after_magic_0(data, begin + 5)
             payload = data[begin + 9 : end]
         else:
-            raise _unreadable(size, magic, place.at(begin))
+            raise _unreadable(size, magic, origin.at(begin))
         if checks and crc32(payload) != crc:
-            raise _damaged(crc, payload, place.at(begin))
+            raise _damaged(crc, payload, origin.at(begin))
         yield begin, end, magic, attributes, crc, payload
         begin = end
-    if begin < limit and (begin == 0 or place.depth):
-        raise _incomplete(data, begin, place.at(begin))
+    if begin < limit and (begin == 0 or origin.depth):
+        raise _incomplete(data, begin, origin.at(begin))
 
 
 def _take_plain(
     data: bytes, found: list[bytes], *, largest_payload_bytes: int = LARGEST_FRAME_BYTES
 ) -> int:
-    """Add the payloads of plain entries up to the first that is not; where that begins.
+    """Add the payloads of plain entries up to the first other one; return its position.
 
-    It judges nothing: at whatever is not whole, uncompressed, of magic 1, undamaged and no
-    larger than that it stops, and `_walk` goes on there.
+    It stops at an entry that is not whole, uncompressed, of magic 1, intact and small enough.
+    It raises nothing: `_walk` continues there and finds the defect.
     """
     head = PLAIN_HEAD.unpack_from
     checksum = crc32
@@ -190,11 +194,13 @@ def _take_plain(
 
 
 def _count_plain(data: bytes, largest_payload_bytes: int) -> tuple[int, int]:
-    """The same without the payloads: how many entries, and where the first begins that is not."""
-    if are_many(data, len(data)):
-        from model.log import at_once  # numpy, which nobody needs who appends a few messages
+    """Return the number of plain entries, and the position of the first other one."""
+    if is_bulk(data, len(data)):
+        from watchkeeper.model.log.format import (
+            bulk_checksum,  # imports numpy, which few messages do not need
+        )
 
-        found = at_once.undamaged(data, largest_payload_bytes=largest_payload_bytes)
+        found = bulk_checksum.intact_prefix(data, largest_payload_bytes=largest_payload_bytes)
         if found.message_count:
             return found
     plain: list[bytes] = []
@@ -202,8 +208,8 @@ def _count_plain(data: bytes, largest_payload_bytes: int) -> tuple[int, int]:
     return len(plain), size_bytes
 
 
-def are_many(data: bytes, size_bytes: int) -> bool:
-    """Whether so much is many messages, if all are as large as the first of this set."""
+def is_bulk(data: bytes, size_bytes: int) -> bool:
+    """Whether `size_bytes` hold many messages, if all are as large as the first of the set."""
     return size_bytes >= MANY_MESSAGES * (4 + int.from_bytes(data[:4]))
 
 
@@ -230,71 +236,76 @@ def _damaged(stored: int, payload: bytes, where: str) -> InvalidMessage:
 
 
 class _Unwrapping:
-    """Takes messages out of wrappers, and out of wrappers within them, up to a limit.
+    """Decompresses wrappers, also nested ones, up to one limit for all of a call.
 
-    The limit holds for all that one call decompresses together: a small set can hold many
-    wrappers, each of which holds much.
+    The limit covers everything that one call decompresses: a small set can contain many
+    wrappers that each expand to a large one.
     """
 
     def __init__(self, limit_bytes: int) -> None:
         self.left_bytes = limit_bytes
 
-    def add_payloads(self, data: bytes, place: _Place, found: list[bytes]) -> None:
-        """Add the payloads of a set to what was found."""
+    def add_payloads(self, data: bytes, origin: _Origin, found: list[bytes]) -> None:
+        """Append the payloads of a set to `found`."""
         plain_bytes = _take_plain(data, found)
-        for begin, _, _, attributes, _, payload in _walk(data, place, begin=plain_bytes):
+        for begin, _, _, attributes, _, payload in _walk(data, origin, begin=plain_bytes):
             if attributes & CODEC_BITS:
-                self.unwrap(payload, attributes, place, begin, found)
+                self.unwrap(payload, attributes, origin, begin, found)
             else:
                 found.append(payload)
 
     def unwrap(
-        self, payload: bytes, attributes: int, place: _Place, begin: int, found: list[bytes]
+        self, payload: bytes, attributes: int, origin: _Origin, begin: int, found: list[bytes]
     ) -> None:
-        """Add the payloads in the wrapper that begins there to what was found."""
-        where = place.at(begin)
-        if place.depth == DEEPEST:
-            raise NestedTooDeep(where, f"deeper than {DEEPEST}")
+        """Append the payloads of the wrapper that begins there to `found`."""
+        where = origin.at(begin)
+        if origin.depth == MAX_NESTING:
+            raise NestedTooDeep(where, f"deeper than {MAX_NESTING}")
         codec = attributes & CODEC_BITS
         inner = decompress(codec, payload, limit_bytes=self.left_bytes, where=where)
         self.left_bytes -= len(inner)
-        self.add_payloads(inner, place.inside(begin), found)
+        self.add_payloads(inner, origin.inside(begin), found)
 
 
 # --- reading ---------------------------------------------------------------------------
 
 
 def shallow(data: bytes, at_offset: int = 0) -> Iterator[Entry]:
-    """The entries as they are stored: wrappers unopened, CRCs unchecked."""
+    """Yield the entries as they are stored, without opening wrappers or checking CRCs."""
     for begin, end, magic, attributes, crc, payload in _walk(
-        data, _Place(at_offset), checks=False
+        data, _Origin(at_offset), checks=False
     ):
         message = Message(payload, crc, attributes, magic)
         yield Entry(at_offset + begin, at_offset + end, message)
 
 
-def deep(
+def messages_in(
     data: bytes, at_offset: int = 0, *, limit_bytes: int = LARGEST_FRAME_BYTES
-) -> Iterator[Delivered]:
-    """The messages, checked, also those in wrappers, each with the offset to go on at."""
+) -> Iterator[MessageAndOffset]:
+    """Yield the checked messages, also those in wrappers, with their next offsets.
+
+    Raises a `LogError` at the first damaged entry.
+    """
     unwrapping = _Unwrapping(limit_bytes)
-    place = _Place(at_offset)
-    for begin, end, _, attributes, _, payload in _walk(data, place):
+    origin = _Origin(at_offset)
+    for begin, end, _, attributes, _, payload in _walk(data, origin):
         if not attributes & CODEC_BITS:
-            yield Delivered(at_offset + begin, at_offset + end, payload)
+            yield MessageAndOffset(at_offset + begin, at_offset + end, payload)
             continue
         inner: list[bytes] = []
-        unwrapping.unwrap(payload, attributes, place, begin, inner)
-        for one in inner[:-1]:
-            yield Delivered(at_offset + begin, at_offset + begin, one)
-        for one in inner[-1:]:
-            yield Delivered(at_offset + begin, at_offset + end, one)
+        unwrapping.unwrap(payload, attributes, origin, begin, inner)
+        # Only the last message moves the offset: a consumer that stops within a wrapper has to
+        # read all of it again.
+        for message in inner[:-1]:
+            yield MessageAndOffset(at_offset + begin, at_offset + begin, message)
+        for message in inner[-1:]:
+            yield MessageAndOffset(at_offset + begin, at_offset + end, message)
 
 
 def payloads(data: bytes, *, limit_bytes: int = LARGEST_FRAME_BYTES) -> list[bytes]:
-    """The payloads alone, checked, also those in wrappers: the fastest way to read a set."""
+    """Return the checked payloads, also those in wrappers: the fastest way to read a set."""
     found: list[bytes] = []
-    _Unwrapping(limit_bytes).add_payloads(data, _Place(), found)
+    _Unwrapping(limit_bytes).add_payloads(data, _Origin(), found)
     return found
 
 
@@ -302,49 +313,50 @@ def payloads(data: bytes, *, limit_bytes: int = LARGEST_FRAME_BYTES) -> list[byt
 
 
 def valid_size(data: bytes) -> int:
-    """How many bytes are whole entries, unchecked; the rest is the part of one."""
+    """Return the number of bytes that are whole entries, unchecked; the rest is a partial one."""
     size_bytes = 0
-    for step in _walk(data, _Place(), checks=False):
+    for step in _walk(data, _Origin(), checks=False):
         size_bytes = step[1]
     return size_bytes
 
 
-def whole_entries(data: bytes) -> int:
-    """How many bytes from the start are whole entries with right CRCs.
+def intact_size(data: bytes) -> int:
+    """Return the number of bytes from the start that are whole entries with correct CRCs.
 
-    Recovery cuts a file there, whatever follows: a part of an entry, zeros, anything.
+    Recovery truncates a file there, whatever follows: a partial entry, zeros or other bytes.
     """
     size_bytes = _take_plain(data, [])
     with suppress(LogError):
-        for step in _walk(data, _Place(), begin=size_bytes):
+        for step in _walk(data, _Origin(), begin=size_bytes):
             size_bytes = step[1]
     return size_bytes
 
 
-def checked(
+def check_set(
     data: bytes,
     *,
-    deep: bool,
+    opens_wrappers: bool,
     largest_payload_bytes: int,
     limit_bytes: int = LARGEST_FRAME_BYTES,
-) -> Checked:
-    """Check a set before it is appended, and cut off the part of an entry at its end.
+) -> CheckedSet:
+    """Check a set before it is appended, and drop the partial entry at its end.
 
-    The size is that of payloads as they are stored, so that of wrappers. `deep` opens
-    wrappers, to check and count what is in them; otherwise a wrapper counts as one message.
+    `largest_payload_bytes` limits payloads as they are stored: compressed, in a wrapper. With
+    `opens_wrappers` the messages in wrappers are checked and counted; otherwise a wrapper
+    counts as one message. Raises a `LogError`.
     """
     unwrapping = _Unwrapping(limit_bytes)
-    place = _Place()
+    origin = _Origin()
     message_count, size_bytes = _count_plain(data, largest_payload_bytes)
-    for begin, end, _, attributes, _, payload in _walk(data, place, begin=size_bytes):
+    for begin, end, _, attributes, _, payload in _walk(data, origin, begin=size_bytes):
         if len(payload) > largest_payload_bytes:
             detail = f"{len(payload)} bytes, {largest_payload_bytes} are allowed"
-            raise MessageSizeTooLarge(place.at(begin), detail)
+            raise MessageSizeTooLarge(origin.at(begin), detail)
         inner: list[bytes] = []
-        if deep and attributes & CODEC_BITS:
-            unwrapping.unwrap(payload, attributes, place, begin, inner)
+        if opens_wrappers and attributes & CODEC_BITS:
+            unwrapping.unwrap(payload, attributes, origin, begin, inner)
             message_count += len(inner)
         else:
             message_count += 1
         size_bytes = end
-    return Checked(data[:size_bytes], message_count, size_bytes)
+    return CheckedSet(data[:size_bytes], message_count, size_bytes)

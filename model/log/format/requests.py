@@ -3,12 +3,12 @@
     request     int32 size of what follows, int16 number of the request, its fields
     response    int32 size of what follows, its fields
 
-Two requests have no response: a producer of 0.7 never learns what became of what it sent.
-A response does not say to which request it belongs; they come in the order of the requests.
-A multifetch's response does not say how many parts it has either.
+The two produce requests have no response: a producer of 0.7 never learns their outcome. A
+response does not name its request; responses have the order of the requests. The response to a
+multifetch does not contain the number of its parts either.
 
-What is decoded is a whole frame without its first four bytes; those are for `frame_size`,
-so that a frame is refused before there is any room for it.
+The decoders take a whole frame without its first four bytes. `frame_size` reads those before,
+so that an excessive frame is refused before memory is allocated for it.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from collections.abc import Iterable
 from functools import lru_cache
 from typing import ClassVar
 
-from model.log.contents import Contents
-from model.log.errors import NO_ERROR, MalformedRequest, MalformedResponse
-from model.log.fields import (
+from watchkeeper.model.log.format.contents import Contents
+from watchkeeper.model.log.format.errors import NO_ERROR, MalformedRequest, MalformedResponse
+from watchkeeper.model.log.format.fields import (
     INT16,
     INT32,
     INT64,
@@ -31,29 +31,29 @@ from model.log.fields import (
     counted,
     sized,
 )
-from model.log.wire import Field, Laid, fields_of, frame_of
+from watchkeeper.model.log.format.frames import Field, WireStruct, encode_frame, struct_type
 
 ANY_PARTITION = -1
-"""A produce request that names this partition leaves the choice to the broker."""
+"""The partition of a produce request whose partition the broker chooses."""
 LATEST = -1
-"""Instead of a time: the offset at which the next message will be appended."""
+"""In place of a time: the offset of the next message to be appended."""
 EARLIEST = -2
-"""Instead of a time: the offset of the first message that is still there."""
+"""In place of a time: the offset of the first message of the log."""
 
-TOPIC = Field("topic", STRING, "its name")
-PARTITION = Field("partition", INT32, "of this broker, counted from 0")
-ERROR = Field("error_code", INT16, "0, or what went wrong")
+TOPIC = Field("topic", STRING, "the name of the topic")
+PARTITION = Field("partition", INT32, "its number at this broker, from 0")
+ERROR = Field("error_code", INT16, "0, or the code of an error")
 
 
 # --- requests --------------------------------------------------------------------------
 
 
-class Request(Laid, frozen=True):
-    """What a client asks of a broker."""
+class Request(WireStruct, frozen=True):
+    """A request of a client to a broker."""
 
-    head_bytes = 6
+    header_bytes = 6
     number: ClassVar[int]
-    """Which request it is, on the wire."""
+    """The number of the request on the wire."""
 
 
 class ProduceRequest(Request, frozen=True):
@@ -65,13 +65,15 @@ class ProduceRequest(Request, frozen=True):
     number = 0
     layout = (
         TOPIC,
-        PARTITION._replace(says="of this broker, counted from 0; -1: the broker chooses one"),
-        Field("messages", MESSAGE_SET, "what is to be appended"),
+        PARTITION._replace(
+            description="its number at this broker, from 0; -1: the broker chooses"
+        ),
+        Field("messages", MESSAGE_SET, "the messages to append"),
     )
 
 
 class FetchRequest(Request, frozen=True):
-    """Read from an offset on, at most so many bytes."""
+    """Read up to `max_bytes` at an offset."""
 
     topic: str
     partition: int
@@ -81,8 +83,10 @@ class FetchRequest(Request, frozen=True):
     layout = (
         TOPIC,
         PARTITION,
-        Field("offset", INT64, "where to begin: a position in bytes"),
-        Field("max_bytes", INT32, "how much to read at most; the last entry may be cut"),
+        Field("offset", INT64, "the first offset to read, in bytes"),
+        Field(
+            "max_bytes", INT32, "the largest size of the response; the last entry may be partial"
+        ),
     )
 
 
@@ -91,7 +95,7 @@ class MultiFetchRequest(Request, frozen=True):
 
     fetches: tuple[FetchRequest, ...]
     number = 2
-    layout = (Field("fetches", counted(INT16, fields_of(FetchRequest)), "what to read"),)
+    layout = (Field("fetches", counted(INT16, struct_type(FetchRequest)), "the fetches"),)
 
 
 class MultiProduceRequest(Request, frozen=True):
@@ -99,11 +103,11 @@ class MultiProduceRequest(Request, frozen=True):
 
     produces: tuple[ProduceRequest, ...]
     number = 3
-    layout = (Field("produces", counted(INT16, fields_of(ProduceRequest)), "what to append"),)
+    layout = (Field("produces", counted(INT16, struct_type(ProduceRequest)), "the produces"),)
 
 
 class OffsetsRequest(Request, frozen=True):
-    """Ask at which offsets segments begin that were written before a moment."""
+    """Request the first offsets of segments that were written before a time."""
 
     topic: str
     partition: int
@@ -114,7 +118,7 @@ class OffsetsRequest(Request, frozen=True):
         TOPIC,
         PARTITION,
         Field("time_ms", INT64, "milliseconds since 1970; -1: the latest, -2: the earliest"),
-        Field("max_offsets", INT32, "how many to answer at most"),
+        Field("max_offsets", INT32, "the largest number of offsets"),
     )
 
 
@@ -128,23 +132,25 @@ REQUESTS: dict[int, type[Request]] = {
         OffsetsRequest,
     )
 }
-"""Number on the wire -> which request it is."""
+"""Number on the wire -> request."""
 
 
 def encode_request(request: Request) -> bytes:
-    """Write a request as a frame."""
-    return frame_of(b"".join(INT16.parts(request.number)), request)
+    """Encode a request as a frame."""
+    return encode_frame(b"".join(INT16.parts(request.number)), request)
 
 
 def decode_request(frame: Frame) -> Request:
-    """Read a request from a frame without its first four bytes."""
+    """Decode a request from a frame without its first four bytes; raise `MalformedRequest`."""
     reader = Reader(frame, "request", MalformedRequest)
     number = INT16.read(reader)
     if number not in REQUESTS:
-        raise reader.wrong(f"request {number}, and there are {min(REQUESTS)} to {max(REQUESTS)}")
+        raise reader.malformed(
+            f"request {number}, and there are {min(REQUESTS)} to {max(REQUESTS)}"
+        )
     kind = REQUESTS[number]
     reader.what = kind.__name__
-    request: Request = fields_of(kind).read(reader)
+    request: Request = struct_type(kind).read(reader)
     reader.finish()
     return request
 
@@ -152,33 +158,35 @@ def decode_request(frame: Frame) -> Request:
 # --- responses -------------------------------------------------------------------------
 
 
-class Response(Laid, frozen=True):
-    """What a broker answers."""
+class Response(WireStruct, frozen=True):
+    """A response of a broker."""
 
-    head_bytes = 4
+    header_bytes = 4
 
 
 class FetchResponse(Response, frozen=True):
-    """What was read, or why nothing was."""
+    """The messages that were read, or an error code."""
 
     messages: Contents = b""
     error_code: int = NO_ERROR
-    layout = (ERROR, Field("messages", REST, "what was read"))
+    layout = (ERROR, Field("messages", REST, "the messages read"))
 
 
 class MultiFetchResponse(Response, frozen=True):
-    """What was read from each partition, in the order of the request."""
+    """The fetch responses of a multifetch, in the order of the request."""
 
     responses: tuple[FetchResponse, ...] = ()
     error_code: int = NO_ERROR
     layout = (
-        ERROR._replace(says="0; each part has its own"),
-        Field("responses", sized(fields_of(FetchResponse)), "one for each fetch, in their order"),
+        ERROR._replace(description="0; each part has its own code"),
+        Field(
+            "responses", sized(struct_type(FetchResponse)), "one for each fetch, in their order"
+        ),
     )
 
 
 class OffsetsResponse(Response, frozen=True):
-    """Offsets at which segments begin, the latest first."""
+    """First offsets of segments, the latest first."""
 
     offsets: tuple[int, ...] = ()
     error_code: int = NO_ERROR
@@ -190,38 +198,41 @@ RESPONSES: dict[type[Request], type[Response]] = {
     MultiFetchRequest: MultiFetchResponse,
     OffsetsRequest: OffsetsResponse,
 }
-"""Request -> its response, if it has one."""
+"""Request -> response, for requests with one."""
 
 
 def encode_response(response: Response) -> bytes:
-    """Write a response as a frame."""
-    return frame_of(b"", response)
+    """Encode a response as a frame."""
+    return encode_frame(b"", response)
 
 
 @lru_cache(maxsize=256)
 def fetch_head(size_bytes: int, error_code: int = NO_ERROR) -> bytes:
-    """What precedes the messages of a fetch's response, which may be sent from a file.
+    """Return the bytes before the messages of a fetch response; the messages come from a file.
 
-    It is the same for a frame of its own and for a part of a multifetch's.
+    They are the same for a frame and for a part of a multifetch response.
     """
     size = INT32.parts(INT16.smallest_bytes + size_bytes)
     return b"".join((*size, *INT16.parts(error_code)))
 
 
 def multifetch_head(sizes_bytes: Iterable[int]) -> bytes:
-    """What precedes the parts of a multifetch's response; each part begins with its own."""
+    """Return the bytes before the parts of a multifetch response; each has its own head."""
     parts_bytes = sum(len(fetch_head(size)) + size for size in sizes_bytes)
     return fetch_head(parts_bytes)
 
 
 def decode_response(request: Request, frame: bytes) -> Response:
-    """Read the response to a request from a frame without its first four bytes."""
+    """Decode a response from a frame without its first four bytes.
+
+    Raises `MalformedResponse`, also if a multifetch response has the wrong number of parts.
+    """
     kind = RESPONSES[type(request)]
     reader = Reader(frame, kind.__name__, MalformedResponse)
-    response: Response = fields_of(kind).read(reader)
+    response: Response = struct_type(kind).read(reader)
     reader.finish()
     if isinstance(request, MultiFetchRequest) and isinstance(response, MultiFetchResponse):
-        parts, wanted = len(response.responses), len(request.fetches)
-        if response.error_code == NO_ERROR and parts != wanted:
-            raise reader.wrong(f"{parts} parts, and {wanted} were asked for")
+        parts, expected = len(response.responses), len(request.fetches)
+        if response.error_code == NO_ERROR and parts != expected:
+            raise reader.malformed(f"{parts} parts; expected {expected}")
     return response

@@ -1,8 +1,8 @@
 """The events of many runs as one table, in Parquet.
 
-A trace is read once, line by line, by the worker that has it, which checks it, hashes it and
-writes it as Parquet into a folder of its own; all that follows reads those. Where a file is
-no trace, or only half of one, that is said in a sentence, and nothing is analysed.
+A trace is read once, line by line, by a worker that checks it, hashes it and writes it as
+Parquet into a folder of its own; all other steps read those. If a file is not a trace, or is cut
+short, a sentence says so, and nothing is analysed.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from urllib.parse import quote
 import msgspec
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
-from model.trace import CHUNK, ENCODER, BadTrace, Header, header_of
-from pipeline.bounded import what_failed
-from pipeline.problems import PipelineProblem
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import CHUNK, ENCODER, BadTrace, Header, header_of
+from watchkeeper.pipeline.errors import PipelineProblem
+from watchkeeper.pipeline.timeouts import what_failed
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,19 +40,19 @@ EVENTS = StructType(
         StructField("run", StringType(), nullable=False),
     ]
 )
-"""A row an event: the columns of a trace, but for those that are the same in a whole run.
+"""A row an event: the columns of a trace, except those that are constant in a run.
 
 `run` is the name of the folder that holds the rows.
 """
 
-LAST = "run ends"
+LAST = EventKind.RUN_ENDED
 ROWS = 100_000
 """As many are written at once."""
 TAIL_BYTES = 4096
 
 
 class Line(msgspec.Struct, array_like=True, frozen=True):
-    """A line of a trace file; what an event says is left as it stands there."""
+    """A line of a trace file; the detail of an event stays undecoded."""
 
     run_id: str
     seq: int
@@ -68,7 +69,7 @@ class Line(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Source(NamedTuple):
-    """A trace that is to be read."""
+    """A trace to be read."""
 
     run: str
     path: str
@@ -89,7 +90,7 @@ _LINE = msgspec.json.Decoder(Line)
 
 
 def read_header(path: Path) -> Header:
-    """The header of a trace; PipelineProblem where the file is none, or half of one."""
+    """The header of a trace; PipelineProblem if the file is not one, or is cut short."""
     try:
         with path.open("rb") as file:
             first = file.readline()
@@ -116,14 +117,14 @@ def read_header(path: Path) -> Header:
 
 
 def write_events(spark: SparkSession, sources: list[Source], home: Path) -> list[Read]:
-    """Write the events of traces as Parquet, a folder a run; what was read of each."""
+    """Write the events of traces as Parquet, a folder a run; return what was read of each."""
     from py4j.protocol import Py4JError
     from pyspark.errors import PySparkException
 
     folder = str(home)
 
-    def convert(one: Source) -> Read:
-        return _converted(one, Path(folder))
+    def convert(source: Source) -> Read:
+        return _converted(source, Path(folder))
 
     slices = min(len(sources), 4 * spark.sparkContext.defaultParallelism)
     try:
@@ -133,14 +134,14 @@ def write_events(spark: SparkSession, sources: list[Source], home: Path) -> list
             f"the traces could not be read ({what_failed(str(error))}); see that the workers can "
             "reach them, and the folder of --out"
         ) from None
-    bad = [one.problem for one in rows if one.problem]
+    bad = [row.problem for row in rows if row.problem]
     if bad:
         raise PipelineProblem(bad[0])
     return rows
 
 
 def _converted(source: Source, home: Path) -> Read:
-    """Read one trace and write it; where that cannot be done, what was read says why."""
+    """Read one trace and write it; an error is part of the result."""
     import pyarrow as pa
 
     digest = hashlib.sha256()
@@ -153,13 +154,15 @@ def _converted(source: Source, home: Path) -> Read:
     except BadTrace as error:
         return Read(source.run, 0, 0, "", f"{error}; leave that run out, or make it again")
     except (OSError, pa.ArrowException) as error:
-        said = getattr(error, "strerror", None) or str(error).partition("\n")[0]
-        return Read(source.run, 0, 0, "", f"{home} cannot be written ({said}); make room there")
+        message = getattr(error, "strerror", None) or str(error).partition("\n")[0]
+        return Read(
+            source.run, 0, 0, "", f"{home} cannot be written ({message}); make room there"
+        )
     return Read(source.run, count, end_us, digest.hexdigest(), "")
 
 
 def _tables(path: Path, digest: hashlib._Hash) -> Iterator[pa.Table]:
-    """The events of a trace, so many at a time; they are hashed as fingerprints are."""
+    """The events of a trace in chunks, hashed as fingerprints are."""
     rows: list[Line] = []
     with path.open("rb") as file:
         file.readline()
@@ -169,8 +172,8 @@ def _tables(path: Path, digest: hashlib._Hash) -> Iterator[pa.Table]:
                 if row.seq != number:
                     raise ValueError(f"it is event {row.seq}, where {number} was expected")
             except ValueError as error:
-                said = f"{path}:{number + 2} is not a line of a trace ({error})"
-                raise BadTrace(said) from None
+                message = f"{path}:{number + 2} is not a line of a trace ({error})"
+                raise BadTrace(message) from None
             rows.append(row)
             if len(rows) == ROWS - ROWS % CHUNK:
                 yield _table(rows, digest)
@@ -198,7 +201,7 @@ def _table(rows: list[Line], digest: hashlib._Hash) -> pa.Table:
 
 
 def _told(row: Line) -> tuple[object, ...]:
-    """What of an event goes into the fingerprint."""
+    """The columns of an event that its fingerprint covers."""
     return (
         *(row.t_us, row.node, row.kind, row.session),
         *(row.group, row.topic, row.partition, row.zxid, row.detail),

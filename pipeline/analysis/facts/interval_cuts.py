@@ -1,4 +1,4 @@
-"""Lines of numbered messages, cut where anything on them begins or ends."""
+"""Lines of numbered messages, cut where an interval on them starts or ends."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ _SEEN = "(consumed > 0 OR had > 0)"
 
 
 def pieces(ranges: DataFrame) -> DataFrame:
-    """A row a piece of a line: from `at` on, its `size`, and how many ranges of each layer lie
-    on it."""
+    """A row a cut of a line: from `at` on, its `size`, and the number of ranges of each layer on
+    it."""
     ends = sql.array(
         sql.struct(sql.col("first").alias("at"), sql.lit(1).alias("step")),
         sql.struct(sql.col("end").alias("at"), sql.lit(-1).alias("step")),
@@ -38,10 +38,9 @@ def pieces(ranges: DataFrame) -> DataFrame:
 
 
 def shares(cut: DataFrame, ranges: DataFrame) -> DataFrame:
-    """A row a line and a partition: how many messages were passed by there, handed on there
-    though they had been before, and not read there.
+    """A row a line and a partition: how many messages were skipped, repeated, and unread there.
 
-    What lies in two partitions is not lost as long as it can still be read in one of them.
+    A message in two partitions is not lost while it can still be read in one of them.
     """
     asked = cut.where(f"(NOT {_SEEN} AND (past > 0 OR later > 0)) OR consumed + had > 1")
     covering = _covering(asked, ranges.where("layer IN ('past', 'later', 'consumed', 'had')"))
@@ -60,15 +59,20 @@ def shares(cut: DataFrame, ranges: DataFrame) -> DataFrame:
         covering.withColumn("is_handed", sql.col("layer").isin("consumed", "had"))
         .withColumns({"handed": handed, "is_seen": sql.expr(_SEEN)})
         .groupBy(*LINE, "partition")
-        .agg(*(_sum(sql.when(one, sql.col("size"))).alias(name) for name, one in counts.items()))
+        .agg(
+            *(
+                _sum(sql.when(condition, sql.col("size"))).alias(name)
+                for name, condition in counts.items()
+            )
+        )
     )
 
 
 def _covering(asked: DataFrame, ranges: DataFrame) -> DataFrame:
-    """Which ranges lie on which pieces.
+    """The ranges that cover each cut.
 
-    A line is divided into stretches about as long as its ranges are, and what has a stretch in
-    common is compared: else it would be everything of a line with everything else.
+    A line is divided into sections about as long as its ranges, and only ranges and cuts of one
+    section are compared: otherwise everything on a line would be compared with everything else.
     """
     widths = ranges.groupBy(*LINE).agg(
         sql.greatest(sql.expr("(max(end) - min(first)) DIV count(*)"), sql.lit(1)).alias("width")
@@ -95,13 +99,13 @@ def sources(cut: DataFrame, shared: DataFrame) -> DataFrame:
     twice = sql.greatest(sql.col("stored") - 1, sql.lit(0)) * sql.col("size")
     counted = cut.groupBy(*LINE).agg(
         *(
-            _sum(sql.when(sql.expr(one), sql.col("size"))).alias(name)
-            for name, one in numbers.items()
+            _sum(sql.when(sql.expr(condition), sql.col("size"))).alias(name)
+            for name, condition in numbers.items()
         ),
         _sum(twice).alias("stored_twice"),
     )
     sums = shared.groupBy(*LINE).agg(
-        *(sql.sum(one).alias(one) for one in ("skipped", "repeated", "unread"))
+        *(sql.sum(column).alias(column) for column in ("skipped", "repeated", "unread"))
     )
     known = counted.join(sums, LINE, "left").na.fill(0)
     return known.withColumn("lost", sql.col("never_stored") + sql.col("skipped"))

@@ -1,8 +1,8 @@
-"""What was true from which event of a run to which, put together from its events.
+"""Intervals of a run in which a fact is true, joined from its events.
 
-A *span* begins at the event that made something true, and ends before the one that ended it;
+An interval starts at the event that made a fact true, and ends before the one that ended it;
 both are numbers of events, `begins` and `ends`. So nothing depends on how many events share a
-microsecond, and whether two things were true together is whether their spans overlap.
+microsecond, and two facts are true together if their intervals overlap.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sql
 from pyspark.sql.types import ArrayType, StringType, StructField, StructType
 
-from pipeline.analysis.tables import Tables
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.pipeline.analysis.facts.tables import Tables
 
 NEVER = 2**62
-"""The end of what goes on beyond the last event."""
+"""The end of an interval that lasts beyond the last event."""
 BEFORE = -1
-"""The beginning of what was so before the first."""
+"""The start of an interval that is older than the first event."""
 
 OWNERS = r"^/consumers/([^/]+)/owners/([^/]+)/([^/]+)$"
 OFFSETS = r"^/consumers/([^/]+)/offsets/([^/]+)/([^/]+)$"
@@ -29,7 +30,7 @@ CLAIM = ["run", "group", "topic", "partition"]
 
 
 class Facts(NamedTuple):
-    """What much is computed from, computed once."""
+    """The tables that many steps need, computed once."""
 
     events: DataFrame
     sessions: DataFrame
@@ -51,8 +52,8 @@ def facts(events: DataFrame, tables: Tables) -> Facts:
     )
 
 
-def told(name: str, kind: str = "string") -> Column:
-    """What an event says under a name."""
+def detail_field(name: str, kind: str = "string") -> Column:
+    """A field of an event's detail."""
     return sql.get_json_object("detail", f"$.{name}").cast(kind)
 
 
@@ -87,14 +88,18 @@ def holding_at(moments: DataFrame, spans: DataFrame, on: list[str]) -> DataFrame
 
 
 def sessions(events: DataFrame) -> DataFrame:
-    """A row a session: whose it is, and when the ensemble held it to be alive."""
-    opens = sql.col("kind") == "session opened"
+    """A row a session: its owner, and the interval in which it was alive."""
+    opens = sql.col("kind") == EventKind.SESSION_OPENED
     return (
-        events.where(sql.col("kind").isin("session opened", "session expired", "session closed"))
+        events.where(
+            sql.col("kind").isin(
+                EventKind.SESSION_OPENED, EventKind.SESSION_EXPIRED, EventKind.SESSION_CLOSED
+            )
+        )
         .groupBy("run", "session")
         .agg(
             sql.min(sql.when(opens, sql.col("seq"))).cast("long").alias("begins"),
-            sql.max(sql.when(opens, told("by"))).alias("holder"),
+            sql.max(sql.when(opens, detail_field("by"))).alias("holder"),
             sql.min(sql.when(~opens, sql.col("seq"))).cast("long").alias("ends"),
         )
         .where(sql.col("begins").isNotNull())
@@ -103,13 +108,13 @@ def sessions(events: DataFrame) -> DataFrame:
 
 
 def connections(events: DataFrame) -> DataFrame:
-    """A row a stretch in which a process goes by a session, whether or not that is alive."""
+    """A row an interval in which a process uses a session, alive or not."""
     return (
-        events.where(sql.col("kind").isin("connected", "starts"))
+        events.where(sql.col("kind").isin(EventKind.CONNECTED, EventKind.STARTED))
         .select(
             "run",
             "node",
-            sql.when(sql.col("kind") == "connected", sql.col("session"))
+            sql.when(sql.col("kind") == EventKind.CONNECTED, sql.col("session"))
             .otherwise(0)
             .alias("session"),
             sql.col("seq").cast("long").alias("begins"),
@@ -120,11 +125,15 @@ def connections(events: DataFrame) -> DataFrame:
 
 
 def pauses(events: DataFrame) -> DataFrame:
-    """A row a stretch in which a process stands still."""
-    is_pause = told("verb") == "pause"
+    """A row an interval in which a process is paused."""
+    is_pause = detail_field("verb") == "pause"
     return (
-        events.where(sql.col("kind").isin("fault", "fault ends", "starts", "ends"))
-        .where(sql.col("kind").isin("starts", "ends") | is_pause)
+        events.where(
+            sql.col("kind").isin(
+                EventKind.FAULT, EventKind.FAULT_ENDED, EventKind.STARTED, EventKind.ENDED
+            )
+        )
+        .where(sql.col("kind").isin(EventKind.STARTED, EventKind.ENDED) | is_pause)
         .select(
             "run",
             "node",
@@ -132,7 +141,7 @@ def pauses(events: DataFrame) -> DataFrame:
             sql.col("seq").cast("long").alias("begins"),
             until_next("run", "node").alias("ends"),
         )
-        .where("kind = 'fault'")
+        .where(f"kind = '{EventKind.FAULT}'")
         .drop("kind")
     )
 
@@ -141,15 +150,15 @@ def pauses(events: DataFrame) -> DataFrame:
 
 
 def fetches(events: DataFrame) -> DataFrame:
-    """A row a stretch in which a member fetches a partition."""
+    """A row an interval in which a member fetches a partition."""
     return (
-        events.where("kind = 'fetching'")
+        events.where(f"kind = '{EventKind.FETCHING}'")
         .select(
             *CLAIM,
             "node",
             "session",
-            told("does").alias("does"),
-            told("stream", "int").alias("stream"),
+            detail_field("does").alias("does"),
+            detail_field("stream", "int").alias("stream"),
             sql.col("seq").cast("long").alias("begins"),
             until_next(*CLAIM, "node").alias("ends"),
         )
@@ -159,13 +168,13 @@ def fetches(events: DataFrame) -> DataFrame:
 
 
 def serving(events: DataFrame) -> DataFrame:
-    """A row a stretch in which a broker serves a partition."""
+    """A row an interval in which a broker serves a partition."""
     keys = ["run", "topic", "partition", "node"]
     return (
-        events.where("kind = 'hosting'")
+        events.where(f"kind = '{EventKind.HOSTING}'")
         .select(
             *keys,
-            told("does").alias("does"),
+            detail_field("does").alias("does"),
             sql.col("seq").cast("long").alias("begins"),
             until_next(*keys).alias("ends"),
         )
@@ -176,7 +185,7 @@ def serving(events: DataFrame) -> DataFrame:
 
 # --- the registry ----------------------------------------------------------------------
 
-_DID = StructType(
+_FIELDS = StructType(
     [
         StructField("by", StringType()),
         StructField("did", ArrayType(ArrayType(StringType()))),
@@ -185,14 +194,18 @@ _DID = StructType(
 
 
 def changes(events: DataFrame) -> DataFrame:
-    """A row a change of a znode: what was done to which, by whom, and whose it is."""
+    """A row a change of a znode: kind, path, author, and the session it belongs to."""
     return (
-        events.where(sql.col("kind").isin("applied", "session expired", "session closed"))
-        .withColumn("said", sql.from_json("detail", _DID))
+        events.where(
+            sql.col("kind").isin(
+                EventKind.APPLIED, EventKind.SESSION_EXPIRED, EventKind.SESSION_CLOSED
+            )
+        )
+        .withColumn("fields", sql.from_json("detail", _FIELDS))
         .select(
             *("run", "seq", "t_us", "kind", "node", "session", "zxid"),
-            sql.col("said.by").alias("by"),
-            sql.posexplode("said.did").alias("at", "change"),
+            sql.col("fields.by").alias("by"),
+            sql.posexplode("fields.did").alias("at", "change"),
         )
         .select(
             *("run", "seq", "at", "t_us", "kind", "node", "session", "zxid", "by"),
@@ -213,7 +226,7 @@ def partition_in(path_pattern: str) -> dict[str, Column]:
 
 
 def claims(written: DataFrame) -> DataFrame:
-    """A row a stretch in which a claim stands, of what was changed in the registry."""
+    """A row an interval in which a claim exists, from the changes of the registry."""
     following = sql.lead("seq").over(Window.partitionBy(*CLAIM).orderBy("seq", "at"))
     return (
         written.where(sql.col("path").rlike(OWNERS))

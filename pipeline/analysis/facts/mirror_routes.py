@@ -1,9 +1,9 @@
-"""Which clusters messages come from, and through which groups, as tables.
+"""The clusters and groups that messages pass through, as tables.
 
-A plan says which producer sends to which cluster, which groups carry messages from one to
-another, and which go on with the work of others. What a group is owed follows from it: on the
-target of a mirror that is what producers sent to its sources, and what a group on the way has
-yet to read is not lost.
+A plan states which producer sends to which cluster, which groups carry messages between
+clusters, and which take over from others. What is due to a group follows from it: on the target
+of a mirror that is what producers sent to its sources, and messages that a group on the way has
+yet to read are not lost.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Any
 
 from pyspark.sql.types import StringType, StructField, StructType
 
-from model.plan import GroupPlan, Plan
-from model.routes import Routes
+from watchkeeper.model.plan.mirror_routes import Routes
+from watchkeeper.model.plan.plan import GroupPlan, Plan
 
 Row = tuple[Any, ...]
 
@@ -27,21 +27,21 @@ HOMES = _names("run", "node", "cluster")
 """A row a process of a run of several clusters. The only cluster of a run has no name."""
 
 READERS = _names("run", "group", "topic", "cluster")
-"""A row a topic of which it matters how far a group has come: one of whose messages something
-is promised, or one that it mirrors for such a group."""
+"""One row per topic whose progress is judged: topics with a delivery guarantee, and topics
+mirrored to a group that has one."""
 
 ORIGINS = _names("run", "group", "topic", "what", "name")
-"""A row a thing that counts for what a group was promised: by `what`, and its `name`."""
+"""A row an origin of messages that count for a guarantee: its kind, `what`, and its `name`."""
 SENT, COMING, HAD = "sent", "coming", "had"
-"""What producers sent to a cluster; what a group has yet to mirror; what a group has had, with
-whose work this one goes on."""
+"""Messages sent to a cluster; messages a group has yet to mirror; messages that a group consumed
+from which this one takes over."""
 
 
-def promised_groups(plan: Plan) -> Iterator[tuple[GroupPlan, str]]:
-    """Every group and topic of whose messages something is promised, where logs hold any."""
+def guaranteed_groups(plan: Plan) -> Iterator[tuple[GroupPlan, str]]:
+    """Every group and topic with a delivery guarantee, if logs hold messages."""
     if any(cluster.storage is not None for cluster in plan.clusters):
         for group in plan.groups:
-            topics = () if group.promise is None else group.promise.topics
+            topics = () if group.guarantee is None else group.guarantee.topics
             yield from ((group, topic) for topic in sorted(topics))
 
 
@@ -59,7 +59,7 @@ def readers(plan: Plan) -> Iterator[Row]:
     routes = Routes(plan)
     found = dict.fromkeys(
         row
-        for group, topic in promised_groups(plan)
+        for group, topic in guaranteed_groups(plan)
         for row in [
             (group.name, topic, _name(plan, group.cluster)),
             *((by, topic, source) for by, source in _upstream(routes, group.cluster, topic)),
@@ -71,7 +71,7 @@ def readers(plan: Plan) -> Iterator[Row]:
 def origins(plan: Plan) -> Iterator[Row]:
     """The rows of a plan in ORIGINS."""
     routes = Routes(plan)
-    for group, topic in promised_groups(plan):
+    for group, topic in guaranteed_groups(plan):
         for cluster in routes.clusters:
             if group.cluster in routes.reached_from(cluster, topic):
                 yield group.name, topic, SENT, _name(plan, cluster)

@@ -1,9 +1,8 @@
-"""What the plan of a run says that its trace does not: who belongs together, and what is owed.
+"""The facts of a plan that its trace does not show: membership, bounds and guarantees.
 
-A trace tells what happened. That a group is at rest after two ticks, how many streams of a
-topic a member has, or which event a scenario is about, stands in the plan alone; here it
-becomes tables, so that it can be joined. A run without a plan has no rows in them, and what
-needs them is then not computed a second time.
+A trace shows what happened. The ticks until a group counts as at rest, the number of streams of
+a member, and the event that a scenario is about are in the plan alone; here they become tables
+for joins. A run without a plan has no rows in them, and is then not computed a second time.
 """
 
 from __future__ import annotations
@@ -22,16 +21,17 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from model.calm import streams_of
-from model.plan import ClusterPlan, ConsumerPlan, GroupPlan, Plan
-from model.routes import Routes
-from pipeline.analysis.routes import (
+from watchkeeper.model.group.variants import Unit
+from watchkeeper.model.plan.mirror_routes import Routes
+from watchkeeper.model.plan.plan import ClusterPlan, ConsumerPlan, GroupPlan, Plan
+from watchkeeper.model.properties.at_quiescence import streams_of
+from watchkeeper.pipeline.analysis.facts.mirror_routes import (
     HOMES,
     ORIGINS,
     READERS,
+    guaranteed_groups,
     homes,
     origins,
-    promised_groups,
     readers,
 )
 
@@ -62,8 +62,8 @@ GROUPS = _schema(
     znodes=LongType(),
     counts_connections=BooleanType(),
 )
-"""A row a group. `within_us` is the scenario's own bound, or -1; `owed_us` what a session, its
-ticks and back-off take; `most_trips` more than anybody needs."""
+"""A row a group. `within_us` is the scenario's own bound, or -1; `owed_us` the time of a session,
+its ticks and back-off; `most_trips` an upper bound of round trips."""
 
 NODES = _schema(run=StringType(), group=StringType(), node=StringType(), role=StringType())
 """A row a process that has to be quiet for its group to rest: member, broker, administrator."""
@@ -78,7 +78,7 @@ STREAMS = _schema(
 )
 """A row a member and a topic of which it takes streams."""
 
-HAPPENINGS = _schema(
+OBSERVED_EVENTS = _schema(
     run=StringType(),
     name=StringType(),
     event=StringType(),
@@ -87,9 +87,9 @@ HAPPENINGS = _schema(
     before=StringType(),
     detail=MapType(StringType(), StringType()),
 )
-"""A row a thing that a scenario looks for, or rules out."""
+"""A row a `sometimes` or `never` clause."""
 
-PROMISES = _schema(
+GUARANTEES = _schema(
     run=StringType(),
     group=StringType(),
     topic=StringType(),
@@ -97,7 +97,7 @@ PROMISES = _schema(
     most_repeated=LongType(),
     most_refused=LongType(),
 )
-"""A row a topic of whose messages something is promised to a group; -1: however many."""
+"""A row a topic with a delivery guarantee for a group; -1: any number."""
 
 MIRRORED = _schema(run=StringType(), group=StringType(), topic=StringType())
 """A row a group and a topic of which mirrors bring it messages."""
@@ -109,8 +109,8 @@ class Terms(NamedTuple):
     groups: DataFrame
     nodes: DataFrame
     streams: DataFrame
-    happenings: DataFrame
-    promises: DataFrame
+    observed_events: DataFrame
+    guarantees: DataFrame
     homes: DataFrame
     readers: DataFrame
     origins: DataFrame
@@ -128,8 +128,8 @@ def terms(spark: SparkSession, plans: Mapping[str, Plan]) -> Terms:
         made(_groups, GROUPS),
         made(_nodes, NODES),
         made(_streams, STREAMS),
-        made(_happenings, HAPPENINGS),
-        made(_promises, PROMISES),
+        made(_observed_events, OBSERVED_EVENTS),
+        made(_guarantees, GUARANTEES),
         made(homes, HOMES),
         made(readers, READERS),
         made(origins, ORIGINS),
@@ -161,7 +161,7 @@ def _groups(plan: Plan) -> Iterator[Row]:
 
 
 def _prefix(plan: Plan, cluster: ClusterPlan) -> str:
-    """What stands before the names of a cluster's servers."""
+    """The prefix of the names of a cluster's servers."""
     return f"{cluster.name}:" if len(plan.clusters) > 1 else ""
 
 
@@ -171,11 +171,11 @@ def _partitions(cluster: ClusterPlan) -> int:
 
 
 def _owed_us(cluster: ClusterPlan, group: GroupPlan) -> int:
-    timeouts_ms = [one.settings.session_timeout_ms for one in group.consumers]
+    timeouts_ms = [consumer.settings.session_timeout_ms for consumer in group.consumers]
     pauses_ms = [
-        one.settings.rebalance_backoff_ms * one.settings.rebalance_retries
-        for one in group.consumers
-        if one.variant.backs_off
+        consumer.settings.rebalance_backoff_ms * consumer.settings.rebalance_retries
+        for consumer in group.consumers
+        if consumer.variant.backs_off
     ]
     longest_ms = max([cluster.session_timeout_ms, *timeouts_ms]) + max(pauses_ms, default=0)
     return 1000 * longest_ms + 2 * cluster.zookeeper.tick_us
@@ -190,14 +190,14 @@ def _nodes(plan: Plan) -> Iterator[Row]:
 
 
 def _streams(plan: Plan) -> Iterator[Row]:
-    made = {one.target for one in plan.timeline if one.verb.name == "create_topic"}
+    made = {entry.target for entry in plan.timeline if entry.verb.name == "create_topic"}
     for group in plan.groups:
         named = {topic.name for topic in plan.cluster(group.cluster).topics}
         for member in group.consumers:
             for topic in sorted(named | made):
                 number = streams_of(member, topic)
                 if number:
-                    counted = 1 if member.variant.unit == "consumer" else number
+                    counted = 1 if member.variant.unit is Unit.CONSUMER else number
                     yield group.name, member.node, topic, counted, _deals(member)
 
 
@@ -206,11 +206,11 @@ def _deals(member: ConsumerPlan) -> bool:
     return member.settings.assignor.startswith("roundrobin") and member.variant.assignor is None
 
 
-def _happenings(plan: Plan) -> Iterator[Row]:
+def _observed_events(plan: Plan) -> Iterator[Row]:
     for kind, wanted in (("sometimes", plan.sometimes), ("never", plan.never)):
-        for one in wanted:
-            detail = {key: value_text(value) for key, value in one.detail}
-            yield f"{kind}: {one}", one.event, one.node, one.after, one.before, detail
+        for event in wanted:
+            detail = {key: value_text(value) for key, value in event.detail}
+            yield f"{kind}: {event}", event.event, event.node, event.after, event.before, detail
 
 
 def value_text(value: Any) -> str:
@@ -218,11 +218,11 @@ def value_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, separators=(",", ":"))
 
 
-def _promises(plan: Plan) -> Iterator[Row]:
-    """What is promised, topic by topic."""
-    for group, topic in promised_groups(plan):
-        assert group.promise is not None, "only such groups are promised something"
-        limits: Iterable[int | None] = group.promise.limits
+def _guarantees(plan: Plan) -> Iterator[Row]:
+    """The delivery guarantees, topic by topic."""
+    for group, topic in guaranteed_groups(plan):
+        assert group.guarantee is not None, "only such groups are promised something"
+        limits: Iterable[int | None] = group.guarantee.limits
         yield group.name, topic, *(-1 if limit is None else limit for limit in limits)
 
 
@@ -230,7 +230,7 @@ def _mirrored(plan: Plan) -> Iterator[Row]:
     routes = Routes(plan)
     topics = {topic.name for cluster in plan.clusters for topic in cluster.topics}
     topics |= {
-        one.target for one in plan.timeline if one.verb.name in ("create_topic", "produce")
+        entry.target for entry in plan.timeline if entry.verb.name in ("create_topic", "produce")
     }
     for group in plan.groups:
         for topic in sorted(topics):

@@ -1,8 +1,8 @@
-"""Tables that are computed once and read many times, kept as Parquet.
+"""Tables that are computed once and read many times, stored as Parquet.
 
-What is asked of Spark in one go is planned in one go, and a plan that holds all steps from the
-events on takes longer to make than to carry out. So each step is carried out by itself: what
-follows begins with a table on disk, of known size, and nothing is held in memory.
+Spark plans everything between two actions at once, and planning all steps from the events on
+takes longer than running them. So each step is run by itself: the next one starts from a table
+on disk, of known size, and nothing is held in memory.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from pipeline.bounded import what_failed
-from pipeline.problems import PipelineProblem
+from watchkeeper.pipeline.errors import PipelineProblem
+from watchkeeper.pipeline.timeouts import what_failed
 
 FEW_EVENTS = 500_000
-"""Fewer are not worth to write programs for, which is what Spark does otherwise."""
+"""With fewer events, generating code takes longer than it saves."""
 
 
 def prepare(spark: SparkSession, events: int) -> None:
-    """Set up a session for so many events."""
+    """Configure a session for so many events."""
     is_small = events < FEW_EVENTS
     cores = spark.sparkContext.defaultParallelism
     settings = {

@@ -1,16 +1,27 @@
-"""What must hold at rest, a second time: cover, consensus and balance."""
+"""The properties that hold at rest, a second time: cover, consensus, agreed view, balance."""
 
 from __future__ import annotations
+
+from functools import reduce
 
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as sql
 from pyspark.sql.types import ArrayType, MapType, StringType
 
-from model.calm import BALANCE, CONSENSUS, COVER
-from pipeline.analysis.owning import found
-from pipeline.analysis.spans import NEVER, Facts, holding_at, serving, told
-from pipeline.analysis.tables import Tables
-from pipeline.analysis.terms import Terms
+from watchkeeper.model.actor.events import CommandKind
+from watchkeeper.model.properties.at_quiescence import AGREED, BALANCE, CONSENSUS, COVER
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.pipeline.analysis.facts.intervals import (
+    MEMBERS,
+    NEVER,
+    Facts,
+    detail_field,
+    holding_at,
+    serving,
+)
+from watchkeeper.pipeline.analysis.facts.plan_facts import Terms
+from watchkeeper.pipeline.analysis.facts.tables import Tables
+from watchkeeper.pipeline.analysis.properties.ownership import found
 
 LOOK = ["run", "group", "seq"]
 OF_TOPIC = [*LOOK, "topic"]
@@ -21,7 +32,7 @@ def calm(
 ) -> DataFrame:
     """The properties that are looked at when a group rests, each with a row a run."""
     events, fetched = facts.events, facts.fetches
-    takers = tables.keep("takers", _takers(events, looks, terms))
+    takers = tables.keep("takers", _takers(facts, looks, terms))
     there = _served(events, looks, terms).join(
         takers.select(*OF_TOPIC).distinct(), OF_TOPIC, "left_semi"
     )
@@ -33,10 +44,11 @@ def calm(
     )
     parts = (
         found(runs, COVER.name, uncovered, served),
-        found(runs, CONSENSUS.name, _dissent(events, takers), served),
+        found(runs, CONSENSUS.name, _shared(events, takers), served),
+        found(runs, AGREED.name, _dissent(events, takers), served),
         found(runs, BALANCE.name, unbalanced, served),
     )
-    return parts[0].unionByName(parts[1]).unionByName(parts[2])
+    return reduce(DataFrame.unionByName, parts)
 
 
 def _served(events: DataFrame, looks: DataFrame, terms: Terms) -> DataFrame:
@@ -47,17 +59,45 @@ def _served(events: DataFrame, looks: DataFrame, terms: Terms) -> DataFrame:
     return at.select(*OF_TOPIC, "partition").distinct()
 
 
-def _takers(events: DataFrame, looks: DataFrame, terms: Terms) -> DataFrame:
-    """Every member that runs at a look, with the topics of which it takes streams."""
+def _takers(facts: Facts, looks: DataFrame, terms: Terms) -> DataFrame:
+    """Every live member at a look, with the topics of which it takes streams.
+
+    It is registered, or its process runs without a command to leave.
+    """
     wanted = looks.join(terms.streams, ["run", "group"])
-    return holding_at(wanted, _lives(events), ["run", "node"])
+    there = _lives(facts.events).unionByName(_registrations(facts))
+    return holding_at(wanted, there, ["run", "node"]).distinct()
+
+
+def _registrations(facts: Facts) -> DataFrame:
+    """A row an interval in which a process is registered as a member."""
+    following = sql.lead("seq").over(Window.partitionBy("run", "path").orderBy("seq", "at"))
+    return (
+        facts.changes.where(sql.col("path").rlike(MEMBERS))
+        .select(
+            *("run", "what", "owner"),
+            sql.col("seq").cast("long").alias("begins"),
+            sql.coalesce(following.cast("long"), sql.lit(NEVER)).alias("ends"),
+        )
+        .where("what <> 'deleted' AND begins < ends")
+        .join(
+            facts.sessions.select(
+                "run", sql.col("session").alias("owner"), sql.col("holder").alias("node")
+            ),
+            ["run", "owner"],
+        )
+        .select("run", "node", "begins", "ends")
+    )
 
 
 def _lives(events: DataFrame) -> DataFrame:
-    """A row a stretch in which a process runs."""
+    """A row an interval in which a process runs without a command to leave."""
+    is_command = (sql.col("kind") == EventKind.NOTIFIED) & (
+        detail_field("what") == CommandKind.LEAVE.value
+    )
     following = sql.lead("seq").over(Window.partitionBy("run", "node").orderBy("seq"))
     return (
-        events.where(sql.col("kind").isin("starts", "ends"))
+        events.where(sql.col("kind").isin(EventKind.STARTED, EventKind.ENDED) | is_command)
         .select(
             "run",
             "node",
@@ -65,16 +105,16 @@ def _lives(events: DataFrame) -> DataFrame:
             sql.col("seq").cast("long").alias("begins"),
             sql.coalesce(following.cast("long"), sql.lit(NEVER)).alias("ends"),
         )
-        .where("kind = 'starts'")
+        .where(f"kind = '{EventKind.STARTED}'")
         .drop("kind")
     )
 
 
-# --- cover and consensus ---------------------------------------------------------------
+# --- cover, consensus and agreed view --------------------------------------------------
 
 
 def _uncovered(served: DataFrame, fetched: DataFrame) -> DataFrame:
-    """The looks at which a partition of a topic is not fetched by exactly one member."""
+    """The rests at which a partition of a topic is not fetched by exactly one member."""
     keys = ["run", "group", "topic", "partition"]
     taken = holding_at(served, fetched, keys).select(*OF_TOPIC, "partition", "node")
     counted = taken.groupBy(*OF_TOPIC, "partition").agg(sql.countDistinct("node").alias("number"))
@@ -90,19 +130,37 @@ _PLANS = MapType(StringType(), ArrayType(StringType()))
 
 
 def _dissent(events: DataFrame, takers: DataFrame) -> DataFrame:
-    """The looks at which members had seen, or decided, different things about a topic."""
-    decided = (
-        events.where("kind = 'assigned'")
-        .select(
-            *("run", "node", "seq"),
-            sql.explode(sql.from_json(told("plans"), _PLANS)).alias("topic", "plan"),
-        )
-        .select("run", "node", "topic", "seq", sql.concat_ws("/", "plan").alias("plan"))
+    """The rests at which members had seen different things of a topic."""
+    plan = sql.coalesce(sql.concat_ws("/", "told"), sql.lit("none"))
+    latest = _latest(events, takers, "plans").withColumn("plan", plan)
+    return latest.groupBy(*OF_TOPIC).agg(sql.countDistinct("plan").alias("n")).where("n > 1")
+
+
+def _shared(events: DataFrame, takers: DataFrame) -> DataFrame:
+    """The rests at which a partition was in the shares of two members."""
+    taken = _latest(events, takers, "shares").select(
+        *OF_TOPIC, "node", sql.explode("told").alias("partition")
     )
-    before = takers.join(
-        decided.withColumnRenamed("seq", "decided_at"), ["run", "node", "topic"], "left"
-    ).where("decided_at IS NULL OR decided_at < seq")
-    started = events.where("kind = 'starts'").select(
+    return (
+        taken.groupBy(*OF_TOPIC, "partition")
+        .agg(sql.countDistinct("node").alias("n"))
+        .where("n > 1")
+        .select(*OF_TOPIC)
+        .distinct()
+    )
+
+
+def _latest(events: DataFrame, takers: DataFrame, what: str) -> DataFrame:
+    """The takers at every look, with what they had computed last about a topic, in `told`."""
+    decided = events.where(f"kind = '{EventKind.ASSIGNED}'").select(
+        *("run", "node"),
+        sql.col("seq").alias("decided_at"),
+        sql.explode(sql.from_json(detail_field(what), _PLANS)).alias("topic", "told"),
+    )
+    before = takers.join(decided, ["run", "node", "topic"], "left").where(
+        "decided_at IS NULL OR decided_at < seq"
+    )
+    started = events.where(f"kind = '{EventKind.STARTED}'").select(
         "run", "node", sql.col("seq").alias("started_at")
     )
     begun = (
@@ -117,18 +175,16 @@ def _dissent(events: DataFrame, takers: DataFrame) -> DataFrame:
         before.join(begun, [*LOOK, "node"])
         .where("decided_at > started_at")
         .groupBy(*OF_TOPIC, "node")
-        .agg(sql.max_by("plan", "decided_at").alias("plan"))
+        .agg(sql.max_by("told", "decided_at").alias("told"))
     )
-    said = takers.join(latest, [*OF_TOPIC, "node"], "left")
-    plan = sql.coalesce("plan", sql.lit("none"))
-    return said.groupBy(*OF_TOPIC).agg(sql.countDistinct(plan).alias("n")).where("n > 1")
+    return takers.join(latest, [*OF_TOPIC, "node"], "left")
 
 
 # --- balance ---------------------------------------------------------------------------
 
 
 def _unbalanced(takers: DataFrame, fetched: DataFrame, covered: DataFrame) -> DataFrame:
-    """The looks at which two streams of a topic differ by more than one partition."""
+    """The rests at which two streams of a topic differ by more than one partition."""
     judged = _judged(takers, covered)
     streams = judged.select(
         *OF_TOPIC,
@@ -150,10 +206,10 @@ def _unbalanced(takers: DataFrame, fetched: DataFrame, covered: DataFrame) -> Da
 
 
 def _judged(takers: DataFrame, covered: DataFrame) -> DataFrame:
-    """Members whose shares of a topic can be compared: that is in whole, and dealt out alone."""
-    whole = takers.join(covered.select(*OF_TOPIC).distinct(), OF_TOPIC, "left_semi")
-    dealt = whole.where("deals_over_topics").select(*OF_TOPIC).distinct()
-    return whole.join(dealt, OF_TOPIC, "left_anti")
+    """Members whose shares of a topic can be compared."""
+    taking = takers.join(covered.select(*OF_TOPIC).distinct(), OF_TOPIC, "left_semi")
+    dealt = taking.where("deals_over_topics").select(*OF_TOPIC).distinct()
+    return taking.join(dealt, OF_TOPIC, "left_anti")
 
 
 def _badly_connected(

@@ -1,13 +1,13 @@
-"""What became of every message, a second time: how many were lost, how many handed on twice.
+"""Delivery, a second time: how many messages were lost, and how many handed on twice.
 
-The messages of a producer are numbered, and whatever is told of them is told of ranges of
-numbers. So each is laid on a line: what was accepted, what lies in logs, what the applications
-of a group are done with, what lies before the place it has reached, and what behind. Where
-these begin and end the line is cut, and each piece counts with its length.
+The messages of a producer are numbered, and every fact about them is about ranges of numbers.
+So each range is placed on a line: accepted messages, messages in logs, messages handled by a
+group, messages before its position, and behind it. The line is cut where these start and end,
+and each cut counts with its length.
 
-A message keeps its producer and its number when it is mirrored, so the line of a group on the
-target of a mirror has what producers sent to the sources; what lies there and was not yet
-mirrored is a layer more, and so is what a group had with whose work this one goes on.
+A message keeps its producer and number when it is mirrored, so the line of a group on the target
+of a mirror has what producers sent to the sources; messages not yet mirrored are one more
+layer, and so are the messages of a group from which this one takes over.
 """
 
 from __future__ import annotations
@@ -17,14 +17,22 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sql
 
-from model.delivered import DELIVERY
-from pipeline.analysis.lots import LOG, before, kept, lots, partition_told, server_cluster
-from pipeline.analysis.owning import HOLDS, UNKNOWN, VIOLATED, commits
-from pipeline.analysis.pieces import LINE, pieces, shares, sources
-from pipeline.analysis.routes import COMING, HAD, SENT
-from pipeline.analysis.spans import CLAIM, Facts, told
-from pipeline.analysis.tables import Tables
-from pipeline.analysis.terms import Terms
+from watchkeeper.model.properties.delivery import DELIVERY
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.pipeline.analysis.facts.interval_cuts import LINE, pieces, shares, sources
+from watchkeeper.pipeline.analysis.facts.intervals import CLAIM, Facts, detail_field
+from watchkeeper.pipeline.analysis.facts.mirror_routes import COMING, HAD, SENT
+from watchkeeper.pipeline.analysis.facts.plan_facts import Terms
+from watchkeeper.pipeline.analysis.facts.stored_ranges import (
+    LOG,
+    before,
+    kept,
+    partition_told,
+    ranges,
+    server_cluster,
+)
+from watchkeeper.pipeline.analysis.facts.tables import Tables
+from watchkeeper.pipeline.analysis.properties.ownership import HOLDS, UNKNOWN, VIOLATED, commits
 
 TOPIC = ["run", "group", "topic"]
 COUNTED = (
@@ -34,7 +42,7 @@ COUNTED = (
 
 
 class Accounts(NamedTuple):
-    """What became of the messages of groups to which something is promised."""
+    """The counts of groups with a delivery guarantee."""
 
     groups: DataFrame
     """A row a group."""
@@ -45,8 +53,8 @@ class Accounts(NamedTuple):
 
 
 def accounts(facts: Facts, terms: Terms, tables: Tables) -> Accounts:
-    """What became of all messages of which something is promised."""
-    stored = tables.keep("lots", kept(facts.events))
+    """The fate of all messages under a delivery guarantee."""
+    stored = tables.keep("stored_ranges", kept(facts.events))
     ranges = tables.keep("ranges", _ranges(facts, terms, stored))
     cut = tables.keep("pieces", pieces(ranges))
     shared = tables.keep("shares", shares(cut, ranges))
@@ -54,16 +62,18 @@ def accounts(facts: Facts, terms: Terms, tables: Tables) -> Accounts:
     of_partitions = tables.keep(
         "messages_by_partition", _partitions(facts, terms, stored, shared)
     )
-    limits = terms.promises.groupBy("run", "group").agg(
+    limits = terms.guarantees.groupBy("run", "group").agg(
         *(sql.max(name).alias(name) for name in ("most_lost", "most_repeated", "most_refused"))
     )
-    sums = of_sources.groupBy("run", "group").agg(*(sql.sum(one).alias(one) for one in COUNTED))
+    sums = of_sources.groupBy("run", "group").agg(
+        *(sql.sum(column).alias(column) for column in COUNTED)
+    )
     counted = limits.join(sums, ["run", "group"], "left").na.fill(0)
     return Accounts(tables.keep("messages", counted), of_sources, of_partitions)
 
 
 def delivery(found: DataFrame) -> DataFrame:
-    """Whether what became of the messages is what was promised, with a row a group."""
+    """Whether the counts meet the guarantee, with a row a group."""
     nothing = sql.col("accepted") + sql.col("consumed") + sql.col("refused") == 0
     exceeded = [
         (sql.col(f"most_{counted}") >= 0) & (sql.col(counted) > sql.col(f"most_{counted}"))
@@ -86,27 +96,27 @@ def delivery(found: DataFrame) -> DataFrame:
 
 
 def _ranges(facts: Facts, terms: Terms, stored: DataFrame) -> DataFrame:
-    """Every range on every line: its layer, and where it was handed on, when and where."""
-    promised = terms.promises.select(*TOPIC)
-    clusters = terms.readers.join(promised, TOPIC, "left_semi")
-    handled = lots(facts.events, "handled")
+    """Every range on every line: its layer, and where and when it was handed on."""
+    guaranteed = terms.guarantees.select(*TOPIC)
+    clusters = terms.readers.join(guaranteed, TOPIC, "left_semi")
+    handled = ranges(facts.events, EventKind.HANDLED)
     standing = _standing(stored, terms, _places(facts, handled, terms))
     layers = (
         _sent(facts.events, terms),
         stored.join(clusters, ["run", "cluster", "topic"]).withColumn("layer", sql.lit("stored")),
-        handled.join(promised, TOPIC, "left_semi").withColumn("layer", sql.lit("consumed")),
+        handled.join(guaranteed, TOPIC, "left_semi").withColumn("layer", sql.lit("consumed")),
         _of_another(handled, terms, HAD),
-        *(standing[name].join(promised, TOPIC, "left_semi") for name in ("past", "later")),
+        *(standing[name].join(guaranteed, TOPIC, "left_semi") for name in ("past", "later")),
         _of_another(standing["later"], terms, COMING),
     )
     first, *others = map(_complete, layers)
-    for one in others:
-        first = first.unionByName(one)
+    for frame in others:
+        first = first.unionByName(frame)
     return first
 
 
 def _complete(layer: DataFrame) -> DataFrame:
-    """The columns of a range; where something is not known of a layer it is null."""
+    """The columns of a range; null where a layer has no value."""
     kinds = {"partition": "string", "seq": "long", "nth": "int"}
     return layer.select(
         *(*LINE, "layer", "first", "end"),
@@ -118,18 +128,18 @@ def _complete(layer: DataFrame) -> DataFrame:
 
 
 def _sent(events: DataFrame, terms: Terms) -> DataFrame:
-    """What producers were told of what they sent, for every group that it comes to."""
+    """The acknowledgements of producers, for every group that the messages are due to."""
     home = sql.coalesce("cluster", server_cluster())
     due = terms.origins.where(sql.col("what") == SENT).withColumnRenamed("name", "cluster")
     told_of = (
-        events.where("kind = 'sent'")
+        events.where(f"kind = '{EventKind.SENT}'")
         .join(terms.homes, ["run", "node"], "left")
         .select(
             *("run", "topic", home.alias("cluster")),
-            told("producer").alias("producer"),
-            told("outcome").alias("layer"),
-            told("first", "long").alias("first"),
-            told("end", "long").alias("end"),
+            detail_field("producer").alias("producer"),
+            detail_field("outcome").alias("layer"),
+            detail_field("first", "long").alias("first"),
+            detail_field("end", "long").alias("end"),
         )
         .where(sql.col("layer").isin("accepted", "refused"))
     )
@@ -150,31 +160,36 @@ def _of_another(ranges: DataFrame, terms: Terms, what: str) -> DataFrame:
 
 
 def _places(facts: Facts, handled: DataFrame, terms: Terms) -> DataFrame:
-    """How each group stands in each partition: where it began, and how far it has come.
+    """The position of each group in each partition: its start, and its present one.
 
-    To a group that goes on with the work of another all is due, wherever it begins.
+    To a group that takes over from another every message is due, wherever it starts.
     """
-    deeds = handled.select(*CLAIM, "seq", sql.lit("consumed").alias("deed"), "to")
+    changes = handled.select(*CLAIM, "seq", sql.lit("consumed").alias("change"), "to")
     offset = sql.coalesce(sql.col("data").try_cast("long"), sql.lit(0))
     committed = commits(facts.changes).select(
         *CLAIM,
         "seq",
-        sql.lit("committed").alias("deed"),
+        sql.lit("committed").alias("change"),
         sql.greatest(offset, sql.lit(0)).alias("to"),
     )
     resets = (
-        facts.events.where("kind = 'offset reset'")
+        facts.events.where(f"kind = '{EventKind.OFFSET_RESET}'")
         .withColumn("partition", partition_told())
-        .select(*CLAIM, "seq", sql.lit("reset").alias("deed"), told("to", "long").alias("to"))
+        .select(
+            *CLAIM,
+            "seq",
+            sql.lit("reset").alias("change"),
+            detail_field("to", "long").alias("to"),
+        )
     )
     order = Window.partitionBy(*CLAIM).orderBy("seq")
     is_first = sql.row_number().over(order) == 1
-    every = deeds.unionByName(committed).unionByName(resets).withColumn("is_first", is_first)
-    counts = every.where("is_first OR deed <> 'reset'")
+    every = changes.unionByName(committed).unionByName(resets).withColumn("is_first", is_first)
+    counts = every.where("is_first OR change <> 'reset'")
     goes_on = terms.origins.where(sql.col("what") == HAD).select(
         *TOPIC, sql.lit(0).alias("from_the_first")
     )
-    begun = sql.max(sql.when(sql.col("deed") == "reset", sql.col("to")))
+    begun = sql.max(sql.when(sql.col("change") == "reset", sql.col("to")))
     return (
         counts.groupBy(*CLAIM)
         .agg(begun.alias("begun"), sql.max("to").alias("reached_to"))
@@ -185,7 +200,7 @@ def _places(facts: Facts, handled: DataFrame, terms: Terms) -> DataFrame:
 
 
 def _standing(stored: DataFrame, terms: Terms, places: DataFrame) -> dict[str, DataFrame]:
-    """What lies before the place that a group has reached, and what behind, by partition."""
+    """The messages before the position of a group, and behind it, by partition."""
     standing = (
         stored.join(terms.readers, ["run", "cluster", "topic"])
         .join(places, CLAIM, "left")
@@ -200,7 +215,7 @@ def _standing(stored: DataFrame, terms: Terms, places: DataFrame) -> dict[str, D
 
 
 def _of_partitions(standing: DataFrame, layer: str, first: Column, end: Column) -> DataFrame:
-    """A layer in which each message counts once a partition, however often it lies there."""
+    """A layer in which each message counts once a partition, however often it is stored there."""
     ranges = standing.select(
         *LINE, "partition", first.alias("first"), end.alias("end"), sql.lit(layer).alias("layer")
     ).where("first < end")
@@ -222,17 +237,17 @@ def _of_partitions(standing: DataFrame, layer: str, first: Column, end: Column) 
 
 def _partitions(facts: Facts, terms: Terms, stored: DataFrame, shared: DataFrame) -> DataFrame:
     """A row a group and a partition that ever held something."""
-    held = facts.events.where("kind = 'stored'").select(
+    held = facts.events.where(f"kind = '{EventKind.STORED}'").select(
         "run", server_cluster().alias("cluster"), "topic", partition_told().alias("partition")
     )
     sizes = stored.groupBy(*LOG).agg(sql.sum(sql.col("end") - sql.col("first")).alias("stored"))
     sums = shared.groupBy(*CLAIM).agg(
-        *(sql.sum(one).alias(one) for one in ("skipped", "repeated", "unread"))
+        *(sql.sum(column).alias(column) for column in ("skipped", "repeated", "unread"))
     )
-    promised = terms.promises.select(*TOPIC)
+    guaranteed = terms.guarantees.select(*TOPIC)
     return (
         held.distinct()
-        .join(terms.readers.join(promised, TOPIC, "left_semi"), ["run", "cluster", "topic"])
+        .join(terms.readers.join(guaranteed, TOPIC, "left_semi"), ["run", "cluster", "topic"])
         .join(sizes, LOG, "left")
         .join(sums, CLAIM, "left")
         .select(*CLAIM, "stored", "skipped", "repeated", "unread")

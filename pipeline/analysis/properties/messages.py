@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from pipeline.analysis.handing import order, sane_commits
-from pipeline.analysis.tables import Tables
-from pipeline.analysis.telling import told_of_messages
-from pipeline.analysis.terms import Terms
-from pipeline.analysis.waiting import no_starvation, punctual
+from watchkeeper.pipeline.analysis.facts.message_events import message_events_of
+from watchkeeper.pipeline.analysis.facts.plan_facts import Terms
+from watchkeeper.pipeline.analysis.facts.tables import Tables
+from watchkeeper.pipeline.analysis.properties.order_and_commits import order, sane_commits
+from watchkeeper.pipeline.analysis.properties.starvation import no_starvation, punctual
 
 
 def of_messages(
@@ -16,17 +16,19 @@ def of_messages(
 ) -> DataFrame:
     """A row a property and a run whose logs hold messages; of groups only if it has any.
 
-    Which topics come over mirrors, and whose broker is whose, stands in plans; so of a run
-    without a plan nothing is computed.
+    Plans alone state which topics are mirrored, and which broker belongs to which cluster; so a
+    run without a plan has no rows.
     """
     storing = runs.where("has_messages")
     grouped = storing.where("has_groups")
-    told = tables.keep("told_of_messages", told_of_messages(events, storing))
+    message_events = tables.keep("message_events", message_events_of(events, storing))
     brokers = terms.nodes.where("role = 'broker'").drop("role")
-    handed = order(grouped, told, terms.mirrored).unionByName(
-        sane_commits(grouped, told, changes, brokers)
+    handed = order(grouped, message_events, terms.mirrored).unionByName(
+        sane_commits(grouped, message_events, changes, brokers)
     )
-    waits = no_starvation(grouped, told, changes, brokers).unionByName(punctual(storing, told))
+    waits = no_starvation(grouped, message_events, changes, brokers).unionByName(
+        punctual(storing, message_events)
+    )
     return tables.keep("handing", handed).unionByName(
         tables.keep("waiting", waits), allowMissingColumns=True
     )

@@ -1,48 +1,51 @@
-"""In which order messages were handed on, and how far places were committed, a second time."""
+"""The order of deliveries, and the sanity of commits, a second time."""
 
 from __future__ import annotations
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sql
 
-from model.delivered import COMMITS, ORDER
-from pipeline.analysis.owning import commits, found
-from pipeline.analysis.spans import CLAIM, NEVER, NUMBER
-from pipeline.analysis.telling import LOT, lots_of, pieces
+from watchkeeper.model.properties.delivery import COMMITS, ORDER
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.pipeline.analysis.facts.intervals import CLAIM, NEVER, NUMBER
+from watchkeeper.pipeline.analysis.facts.message_events import RANGE, pieces, ranges_of
+from watchkeeper.pipeline.analysis.properties.ownership import commits, found
 
 LINE = ["run", "group", "topic", "producer"]
 
 
-def order(runs: DataFrame, told: DataFrame, mirrored: DataFrame) -> DataFrame:
-    """Whether groups were handed messages in the order they were sent, with a row a run.
+def order(runs: DataFrame, message_events: DataFrame, mirrored: DataFrame) -> DataFrame:
+    """Whether groups received messages in the order of sending, with a row a run.
 
-    `mirrored` has the topics that mirrors bring to a group: their partitions hold what came
-    from several, in no order that anybody promises.
+    `mirrored` has the topics that mirrors bring to a group: their partitions hold messages of
+    several partitions, in no guaranteed order.
     """
-    handed = lots_of(told.where("kind = 'consumed'"))
+    handed = ranges_of(message_events.where(f"kind = '{EventKind.CONSUMED}'"))
     ordered = handed.join(mirrored, ["run", "group", "topic"], "left_anti")
     return found(runs, ORDER.name, _late(ordered), handed)
 
 
 def _late(handed: DataFrame) -> DataFrame:
-    """The events by which a group got messages for the first time, and after later ones.
+    """The events with which a group received messages for the first time, after later ones.
 
-    A message is late if a later one of its producer had come from the same partition before it
-    came at all, from whichever partition. Where nothing ever steps back nothing can be late.
+    A message is late if a later one of its producer came from the same partition before it came
+    at all, from any partition. Where numbers never step back none can be late.
     """
     before = (
         Window.partitionBy(*LINE, "partition")
-        .orderBy(*LOT)
+        .orderBy(*RANGE)
         .rowsBetween(Window.unboundedPreceding, -1)
     )
     known = handed.select(
-        *LINE, *LOT, "first", "end", sql.max("end").over(before).alias("latest")
+        *LINE, *RANGE, "first", "end", sql.max("end").over(before).alias("latest")
     )
     stepping_back = known.where("first < latest").select(*LINE).distinct()
     laid = pieces(known.join(stepping_back, LINE, "left_semi"), LINE, "latest")
     return (
         laid.groupBy(*LINE, "piece")
-        .agg(sql.min("seq").alias("seq"), sql.min_by("latest", sql.struct(*LOT)).alias("latest"))
+        .agg(
+            sql.min("seq").alias("seq"), sql.min_by("latest", sql.struct(*RANGE)).alias("latest")
+        )
         .where("piece < latest")
         .select("run", "seq")
     )
@@ -52,22 +55,26 @@ def _late(handed: DataFrame) -> DataFrame:
 
 
 def sane_commits(
-    runs: DataFrame, told: DataFrame, changes: DataFrame, brokers: DataFrame
+    runs: DataFrame, message_events: DataFrame, changes: DataFrame, brokers: DataFrame
 ) -> DataFrame:
-    """Whether places were committed that nobody had reached, with a row a run.
+    """Whether offsets were committed that the group had not reached, with a row a run.
 
-    `brokers` has the groups that read from each. Of a group to which nothing was handed yet it
-    is not known where it stood before the run; but the log did not end before that.
+    `brokers` has the groups that read from each. A group without a delivery may have had any
+    position before the run; but not beyond the end of the log.
     """
     committed = _committed(changes.join(runs.select("run"), "run", "left_semi"))
-    reached = told.where("kind IN ('consumed', 'offset reset') AND to IS NOT NULL").select(
+    reached = message_events.where(
+        f"kind IN ('{EventKind.CONSUMED}', '{EventKind.OFFSET_RESET}') AND to IS NOT NULL"
+    ).select(
         *CLAIM, "seq", sql.lit(0).alias("at"), sql.lit(None).cast("long").alias("offset"), "to"
     )
     known = _beside(committed, reached).where("offset IS NOT NULL")
     negative = known.where("offset < 0")
     beyond = known.where("most IS NOT NULL AND offset > greatest(most, 0)")
     unhanded = known.where("most IS NULL AND offset > 0")
-    wrong = negative.unionByName(beyond).unionByName(_beyond_log(unhanded, told, brokers))
+    wrong = negative.unionByName(beyond).unionByName(
+        _beyond_log(unhanded, message_events, brokers)
+    )
     return found(runs, COMMITS.name, wrong.select("run", "seq"), committed)
 
 
@@ -83,13 +90,13 @@ def _committed(changes: DataFrame) -> DataFrame:
 
 
 def _number(name: str) -> Column:
-    """A number of any length, of which only the sign counts where no offset is so large."""
+    """A number of any length, of which only the sign counts if no offset is so large."""
     too_long = sql.when(sql.col(name).startswith("-"), -1).otherwise(NEVER)
     return sql.coalesce(sql.col(name).try_cast("long"), too_long)
 
 
 def _beside(committed: DataFrame, reached: DataFrame) -> DataFrame:
-    """Both in one, each with the highest `to` until then: `most`."""
+    """Both tables in one, each with the highest `to` so far: `most`."""
     until_now = (
         Window.partitionBy(*CLAIM)
         .orderBy("seq", "at")
@@ -98,11 +105,11 @@ def _beside(committed: DataFrame, reached: DataFrame) -> DataFrame:
     return committed.unionByName(reached).withColumn("most", sql.max("to").over(until_now))
 
 
-def _beyond_log(committed: DataFrame, told: DataFrame, brokers: DataFrame) -> DataFrame:
+def _beyond_log(committed: DataFrame, message_events: DataFrame, brokers: DataFrame) -> DataFrame:
     """The commits behind the end of a log, as that was when they were made."""
     asked = committed.select(*CLAIM).distinct()
     ends = (
-        told.where("kind IN ('stored', 'opened')")
+        message_events.where(f"kind IN ('{EventKind.STORED}', '{EventKind.LOG_OPENED}')")
         .drop("group")
         .join(brokers, ["run", "node"])
         .join(asked, CLAIM, "left_semi")

@@ -1,7 +1,7 @@
-"""What must hold always, a second time: who fetches, whose claims stand, who deletes what.
+"""The properties that hold always, a second time: who fetches, which claims exist, who deletes.
 
-Each property comes to a table `run, property, verdict, seq`: the event that was the first to
-violate it, if one did.
+Each property becomes a table `run, property, verdict, seq`: the first event that violates it, if
+any.
 """
 
 from __future__ import annotations
@@ -9,8 +9,16 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sql
 
-from model.ownership import MONOTONE, OWN_NODES, SINGLE, STRICT, TRUTHFUL
-from pipeline.analysis.spans import (
+from watchkeeper.model.properties.ownership import (
+    MONOTONE,
+    OUT_OF_RANGE,
+    OWN_NODES,
+    SINGLE,
+    STRICT,
+    TRUTHFUL,
+)
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.pipeline.analysis.facts.intervals import (
     CLAIM,
     NEVER,
     NUMBER,
@@ -25,27 +33,28 @@ from pipeline.analysis.spans import (
 HOLDS, VIOLATED, UNKNOWN = "holds", "violated", "unknown"
 
 
-def found(
-    runs: DataFrame, name: str, wrong: DataFrame, seen: DataFrame | None = None
-) -> DataFrame:
-    """A verdict for each run: violated where something is wrong, else unknown where nothing
-    was seen that could have been. `wrong` has `run, seq`, `seen` has `run`."""
+def found(runs: DataFrame, name: str, wrong: DataFrame, seen: DataFrame) -> DataFrame:
+    """A verdict for each run: violated if a row of `wrong` exists, else unknown if `seen` has no
+    row: the run does not exercise the property. `wrong` has `run, seq`, `seen` has `run`."""
     first = wrong.groupBy("run").agg(sql.min("seq").cast("long").alias("seq"))
-    known = runs.select("run").join(first, "run", "left")
-    if seen is None:
-        return known.select(
-            "run", sql.lit(name).alias("property"), _verdict(sql.lit(True)), "seq"
+    exercised = seen.select("run").distinct().withColumn("seen", sql.lit(True))
+    return (
+        runs.select("run")
+        .join(first, "run", "left")
+        .join(exercised, "run", "left")
+        .select(
+            "run",
+            sql.lit(name).alias("property"),
+            _verdict(sql.col("seen").isNotNull()),
+            "seq",
         )
-    marked = seen.select("run").distinct().withColumn("seen", sql.lit(True))
-    return known.join(marked, "run", "left").select(
-        "run", sql.lit(name).alias("property"), _verdict(sql.col("seen").isNotNull()), "seq"
     )
 
 
-def _verdict(is_seen: Column) -> Column:
+def _verdict(is_exercised: Column) -> Column:
     return (
         sql.when(sql.col("seq").isNotNull(), VIOLATED)
-        .when(is_seen, HOLDS)
+        .when(is_exercised, HOLDS)
         .otherwise(UNKNOWN)
         .alias("verdict")
     )
@@ -54,6 +63,7 @@ def _verdict(is_seen: Column) -> Column:
 def owning(runs: DataFrame, facts: Facts) -> DataFrame:
     """The properties of ownership, each with a row a run."""
     fetched, written = facts.fetches, facts.changes
+    foreign = foreign_deletions(written, facts.sessions)
     lawful = overlap(fetched.drop("session"), facts.live, ["run", "node"])
     single = together(number_of(lawful)).select("run", "seq")
     standing = overlap(fetched, pauses(facts.events), ["run", "node"])
@@ -62,12 +72,12 @@ def owning(runs: DataFrame, facts: Facts) -> DataFrame:
         found(runs, SINGLE.name, single, fetched),
         found(runs, STRICT.name, running.unionByName(single), fetched),
         found(runs, TRUTHFUL.name, untruthful(lawful, claims(written)), fetched),
-        found(runs, OWN_NODES.name, foreign_deletions(written, facts.sessions)),
-        found(runs, MONOTONE.name, *steps_back(written)),
+        found(runs, OWN_NODES.name, foreign, deletions(written)),
+        found(runs, MONOTONE.name, *steps_back(written, facts.events)),
     )
     first, *others = parts
-    for one in others:
-        first = first.unionByName(one)
+    for frame in others:
+        first = first.unionByName(frame)
     return first
 
 
@@ -75,9 +85,9 @@ def owning(runs: DataFrame, facts: Facts) -> DataFrame:
 
 
 def number_of(spans: DataFrame, less: DataFrame | None = None) -> DataFrame:
-    """How many spans of a partition there are at once, from event to event, less others.
+    """The number of intervals of a partition at each event, less others.
 
-    A row a stretch with one number: `seq` is where it begins, `until` where it ends.
+    A row an interval with one number: from `seq` to `until`.
     """
     steps = _steps(spans, 1)
     if less is not None:
@@ -96,7 +106,7 @@ def number_of(spans: DataFrame, less: DataFrame | None = None) -> DataFrame:
 
 
 def _steps(spans: DataFrame, step: int) -> DataFrame:
-    """One up where a span begins, one down where it ends."""
+    """One up where an interval starts, one down where it ends."""
     ends = sql.array(
         sql.struct(sql.col("begins").alias("seq"), sql.lit(step).alias("step")),
         sql.struct(sql.col("ends").alias("seq"), sql.lit(-step).alias("step")),
@@ -109,7 +119,7 @@ def _steps(spans: DataFrame, step: int) -> DataFrame:
 
 
 def together(numbers: DataFrame) -> DataFrame:
-    """The stretches in which more than one has a partition."""
+    """The intervals in which several members have a partition."""
     return numbers.where("number > 1")
 
 
@@ -117,10 +127,10 @@ def together(numbers: DataFrame) -> DataFrame:
 
 
 def untruthful(lawful: DataFrame, claimed: DataFrame) -> DataFrame:
-    """Where a member whose session is alive fetches without that session's claim.
+    """Where a member with a live session fetches without a claim of that session.
 
-    What is claimed of a fetch is laid side by side in order; wherever that leaves a gap there
-    was no claim of the session, or that of another.
+    The claims during a fetch are laid side by side in order; a gap between them is an interval
+    without a claim of the session.
     """
     known = lawful.withColumnsRenamed({"begins": "from", "ends": "to"})
     spans = claimed.withColumnRenamed("owner", "session")
@@ -128,7 +138,9 @@ def untruthful(lawful: DataFrame, claimed: DataFrame) -> DataFrame:
         known.join(spans, [*CLAIM, "session"], "left")
         .withColumns({"a": sql.greatest("from", "begins"), "b": sql.least("to", "ends")})
         .withColumn("is_owned", sql.col("begins").isNotNull() & (sql.col("a") < sql.col("b")))
-        .withColumns({one: sql.when(sql.col("is_owned"), sql.col(one)) for one in ("a", "b")})
+        .withColumns(
+            {column: sql.when(sql.col("is_owned"), sql.col(column)) for column in ("a", "b")}
+        )
     )
     order = Window.partitionBy(*CLAIM, "node", "from").orderBy(sql.col("a").asc_nulls_first())
     reached = sql.coalesce(
@@ -142,12 +154,17 @@ def untruthful(lawful: DataFrame, claimed: DataFrame) -> DataFrame:
     return gaps.select("run", sql.coalesce(before, behind).alias("seq")).where("seq IS NOT NULL")
 
 
+def deletions(written: DataFrame) -> DataFrame:
+    """Every deletion of an ephemeral znode by a request."""
+    return written.where(f"kind = '{EventKind.APPLIED}' AND what = 'deleted' AND owner <> 0")
+
+
 def foreign_deletions(written: DataFrame, known: DataFrame) -> DataFrame:
     """Deletions of a znode of another session that was alive."""
     owners = known.select("run", sql.col("session").alias("owner"), "begins", "ends")
     return (
-        written.where("kind = 'applied' AND what = 'deleted'")
-        .where("owner <> 0 AND owner <> session")
+        deletions(written)
+        .where("owner <> session")
         .join(owners, ["run", "owner"])
         .where("begins < seq AND seq <= ends")
         .select("run", "seq")
@@ -157,19 +174,45 @@ def foreign_deletions(written: DataFrame, known: DataFrame) -> DataFrame:
 def commits(written: DataFrame) -> DataFrame:
     """Every offset that was committed."""
     return written.where(
-        (sql.col("kind") == "applied")
+        (sql.col("kind") == EventKind.APPLIED)
         & (sql.col("what") != "deleted")
         & sql.col("data").isNotNull()
         & sql.col("path").rlike(OFFSETS)
     ).withColumns(partition_in(OFFSETS))
 
 
-def steps_back(written: DataFrame) -> tuple[DataFrame, DataFrame]:
-    """Commits of less than what had been committed; and all commits, for they may be none."""
-    committed = commits(written)
-    numbers = committed.where(sql.col("data").rlike(NUMBER)).withColumn(
-        "offset", sql.col("data").try_cast("long")
+def resets(events: DataFrame) -> DataFrame:
+    """Where a member begins anew, since its log had become shorter, and at which offset."""
+    why, to = (sql.get_json_object("detail", f"$.{name}") for name in ("why", "to"))
+    return (
+        events.where(sql.col("kind") == EventKind.OFFSET_RESET)
+        .where(why == OUT_OF_RANGE)
+        .withColumns({"seq": sql.col("seq").cast("long"), "at": sql.lit(0)})
+        .withColumns({"offset": sql.lit(None).cast("long"), "to": to.cast("long")})
+        .select(*CLAIM, "seq", "at", "offset", "to")
     )
-    before = sql.lag("offset").over(Window.partitionBy(*CLAIM).orderBy("seq", "at"))
-    wrong = numbers.withColumn("before", before).where("offset < before")
-    return wrong.select("run", "seq"), committed
+
+
+def steps_back(written: DataFrame, events: DataFrame) -> tuple[DataFrame, DataFrame]:
+    """Commits of less than was committed before; and all commits over an earlier offset.
+
+    After a reset to less than was committed, one lower commit is no step back: commits that were
+    under way then may come before it.
+    """
+    committed = commits(written)
+    numbers = (
+        committed.where(sql.col("data").rlike(NUMBER))
+        .select(*CLAIM, "seq", "at", sql.col("data").try_cast("long").alias("offset"))
+        .withColumn("to", sql.lit(None).cast("long"))
+        .unionByName(resets(events))
+    )
+    in_order = Window.partitionBy(*CLAIM).orderBy("seq", "at")
+    earlier = in_order.rowsBetween(Window.unboundedPreceding, -1)
+    before = sql.last("offset", ignorenulls=True).over(earlier)
+    known = numbers.withColumn("before", before).withColumn(
+        "resets", sql.count(sql.when(sql.col("to") < sql.col("before"), 1)).over(in_order)
+    )
+    over = known.where("before IS NOT NULL AND offset IS NOT NULL")
+    number = sql.row_number().over(Window.partitionBy(*CLAIM, "resets").orderBy("seq", "at"))
+    lower = over.where("offset < before").withColumn("number", number)
+    return lower.where("resets = 0 OR number > 1").select("run", "seq"), over

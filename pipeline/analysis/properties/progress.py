@@ -5,10 +5,11 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sql
 
-from model.progress import PROGRESS, WORK
-from pipeline.analysis.owning import HOLDS, UNKNOWN, VIOLATED
-from pipeline.analysis.spans import MEMBERS, Facts, told
-from pipeline.analysis.terms import READS_OF_A_ZNODE, RECONNECT_US
+from watchkeeper.model.properties.progress import PROGRESS, WORK
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.pipeline.analysis.facts.intervals import MEMBERS, Facts, detail_field
+from watchkeeper.pipeline.analysis.facts.plan_facts import READS_OF_A_ZNODE, RECONNECT_US
+from watchkeeper.pipeline.analysis.properties.ownership import HOLDS, UNKNOWN, VIOLATED
 
 GROUP = ["run", "group"]
 READS = ("get", "children", "exists", "ephemerals")
@@ -17,15 +18,21 @@ SHARED_PATHS = r"^/brokers/(ids|topics)/"
 
 
 def calm_us(events: DataFrame, runs: DataFrame) -> DataFrame:
-    """When the last action of a run was over, everybody had started, and the service was there:
-    a column `calm_us` beside those of the runs."""
+    """When the last action was over, every process had started, and the service was available: a
+    column `calm_us` beside those of the runs."""
     kind = sql.col("kind")
     over = sql.when(
-        kind.isin("fault", "change", "load"),
-        sql.col("t_us") + sql.coalesce(told("for_us", "long"), sql.lit(0)),
+        kind.isin(EventKind.FAULT, EventKind.CHANGE, EventKind.LOAD),
+        sql.col("t_us") + sql.coalesce(detail_field("for_us", "long"), sql.lit(0)),
     ).when(
-        kind.isin("fault ends", "load ends", "starts", "leads", "server")
-        | ((kind == "suspended") & (sql.col("world") == "live")),
+        kind.isin(
+            EventKind.FAULT_ENDED,
+            EventKind.LOAD_ENDED,
+            EventKind.STARTED,
+            EventKind.LEADER_ELECTED,
+            EventKind.SERVER_STATE,
+        )
+        | ((kind == EventKind.SUSPENDED) & (sql.col("world") == "live")),
         sql.col("t_us"),
     )
     known = events.join(runs.select("run", "world"), "run").groupBy("run")
@@ -34,7 +41,7 @@ def calm_us(events: DataFrame, runs: DataFrame) -> DataFrame:
 
 
 def work(facts: Facts, runs: DataFrame, groups: DataFrame) -> DataFrame:
-    """A row a group, with what it did; `runs` has `calm_us`."""
+    """A row a group, with its work; `runs` has `calm_us`."""
     events = facts.events
     known = groups.join(runs.select("run", "world", "calm_us", "end_us"), "run")
     counted = (
@@ -49,32 +56,41 @@ def work(facts: Facts, runs: DataFrame, groups: DataFrame) -> DataFrame:
     ).na.fill(value=False, subset=["was_cut_off", "is_leaderless"])
 
 
-def _is_asked() -> Column:
-    return (sql.col("kind") == "asks") & (told("for") != "commit")
+def _is_request() -> Column:
+    return (sql.col("kind") == EventKind.REQUEST) & (detail_field("purpose") != "commit")
 
 
 def _counts(events: DataFrame, runs: DataFrame) -> DataFrame:
-    op = told("op")
+    op = detail_field("op")
     is_batch = op == "pipelined"
-    number = sql.when(is_batch, told("number", "long")).otherwise(1)
+    number = sql.when(is_batch, detail_field("number", "long")).otherwise(1)
     first = sql.get_json_object("detail", "$.parts[0][0]")
     is_read = op.isin(*READS) | (is_batch & first.isin(*READS))
-    asked = _is_asked()
+    is_request = _is_request()
     return (
-        events.where(sql.col("kind").isin("asks", "rebalance begins", "suspended", "expired"))
+        events.where(
+            sql.col("kind").isin(
+                EventKind.REQUEST,
+                EventKind.REBALANCE_STARTED,
+                EventKind.SUSPENDED,
+                EventKind.EXPIRED,
+            )
+        )
         .where("group <> ''")
         .join(runs.select("run", "calm_us"), "run")
         .groupBy(*GROUP)
         .agg(
-            sql.sum((sql.col("kind") == "rebalance begins").cast("long")).alias("attempts"),
-            sql.sum(sql.when(asked & is_read, number)).alias("reads"),
-            sql.sum(sql.when(asked, number)).alias("operations"),
-            sql.sum((asked & (sql.col("t_us") >= sql.col("calm_us"))).cast("long")).alias(
+            sql.sum((sql.col("kind") == EventKind.REBALANCE_STARTED).cast("long")).alias(
+                "attempts"
+            ),
+            sql.sum(sql.when(is_request & is_read, number)).alias("reads"),
+            sql.sum(sql.when(is_request, number)).alias("operations"),
+            sql.sum((is_request & (sql.col("t_us") >= sql.col("calm_us"))).cast("long")).alias(
                 "trips"
             ),
-            sql.sum(sql.col("kind").isin("suspended", "expired").cast("long")).alias(
-                "disturbances"
-            ),
+            sql.sum(
+                sql.col("kind").isin(EventKind.SUSPENDED, EventKind.EXPIRED).cast("long")
+            ).alias("disturbances"),
         )
     )
 
@@ -85,11 +101,13 @@ def _trips(events: DataFrame, runs: DataFrame) -> DataFrame:
     previous = {"was": sql.lag("kind").over(of_node), "was_us": sql.lag("t_us").over(of_node)}
     return (
         events.where("group <> ''")
-        .where(_is_asked() | (sql.col("kind") == "answers"))
+        .where(_is_request() | (sql.col("kind") == EventKind.RESPONSE))
         .select("run", "group", "node", "seq", "t_us", "kind")
         .withColumns(previous)
         .join(runs.select("run", "calm_us"), "run")
-        .where("kind = 'answers' AND was = 'asks' AND t_us >= calm_us")
+        .where(
+            f"kind = '{EventKind.RESPONSE}' AND was = '{EventKind.REQUEST}' AND t_us >= calm_us"
+        )
         .groupBy(*GROUP)
         .agg(sql.max(sql.col("t_us") - sql.col("was_us")).alias("slowest_us"))
     )
@@ -122,10 +140,12 @@ def _cut_off(events: DataFrame, runs: DataFrame) -> DataFrame:
     """Runs in which a connection was lost, and made again in the calm."""
     before = sql.lag("kind").over(Window.partitionBy("run", "node").orderBy("seq"))
     return (
-        events.where(sql.col("kind").isin("connected", "suspended", "expired"))
+        events.where(
+            sql.col("kind").isin(EventKind.CONNECTED, EventKind.SUSPENDED, EventKind.EXPIRED)
+        )
         .withColumn("was", before)
         .join(runs.select("run", "calm_us"), "run")
-        .where("kind = 'connected' AND was <> 'connected' AND t_us > calm_us")
+        .where(f"kind = '{EventKind.CONNECTED}' AND was <> kind AND t_us > calm_us")
         .select("run", sql.lit(True).alias("was_cut_off"))
         .distinct()
     )
@@ -134,10 +154,10 @@ def _cut_off(events: DataFrame, runs: DataFrame) -> DataFrame:
 def _leaderless(events: DataFrame) -> DataFrame:
     """Ensembles that have no leader in the end."""
     return (
-        events.where(sql.col("kind").isin("leads", "leader lost"))
+        events.where(sql.col("kind").isin(EventKind.LEADER_ELECTED, EventKind.LEADER_LOST))
         .withColumn("prefix", sql.regexp_extract("node", "^(.*)zookeeper", 1))
         .groupBy("run", "prefix")
-        .agg((sql.max_by("kind", "seq") == "leader lost").alias("is_leaderless"))
+        .agg((sql.max_by("kind", "seq") == EventKind.LEADER_LOST).alias("is_leaderless"))
     )
 
 
@@ -145,7 +165,7 @@ def _leaderless(events: DataFrame) -> DataFrame:
 
 
 def with_rests(worked: DataFrame, rests: DataFrame) -> DataFrame:
-    """What groups did, with the rest that lasted: `rest_after_us`, null if none did."""
+    """The work of groups, with the rest that lasted: `rest_after_us`, null if none did."""
     lasting = (
         rests.join(worked.select(*GROUP, "calm_us", "end_us"), GROUP)
         .where("ends_us > calm_us AND ends_us >= end_us")
@@ -157,7 +177,7 @@ def with_rests(worked: DataFrame, rests: DataFrame) -> DataFrame:
 
 
 def after_or_null(after: Column) -> Column:
-    """`greatest` passes over what is null; here nothing stays nothing."""
+    """`greatest` skips nulls; here null stays null."""
     return sql.when(sql.col("rest_us").isNotNull(), after)
 
 

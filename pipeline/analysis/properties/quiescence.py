@@ -1,10 +1,11 @@
-"""When groups are at rest, a second time: from what each process is about at each event.
+"""When groups are at rest, a second time: from the activity of each process at each event.
 
-A process is *restless* while it is busy, paused or not connected, while a note is on its way
-to it, while its session is dead or it has more than one, or, if it has ended, while a session
-is left of it. A group rests while none of its processes is restless and no fault is in force.
-A rest counts from so many ticks of silence on, and is looked at that long after it began, and
-again after anything in it that changed who fetches or serves what.
+A process is *restless* while it is busy, paused or not connected, while a notification is
+pending, and while its session is dead or it has several. After its end, or when it has closed its
+session on the command to leave, it is restless while a session of it is left. A group is at rest
+while none of its processes is restless and no fault is in force. A rest counts after so many
+ticks without a disturbance, and is judged then, and again after anything in it that changed who
+fetches or serves what.
 """
 
 from __future__ import annotations
@@ -15,17 +16,31 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sql
 from pyspark.sql.window import WindowSpec
 
-from model.answers import Order
-from pipeline.analysis.spans import Facts, told
-from pipeline.analysis.tables import Tables
-from pipeline.analysis.terms import Terms
+from watchkeeper.model.actor.events import CommandKind
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.pipeline.analysis.facts.intervals import Facts, detail_field
+from watchkeeper.pipeline.analysis.facts.plan_facts import Terms
+from watchkeeper.pipeline.analysis.facts.tables import Tables
 
 OWN = (
-    *("starts", "ends", "waits", "wakes", "fires", "hears"),
-    *("connected", "suspended", "expired", "fault", "fault ends"),
+    *(
+        EventKind.STARTED,
+        EventKind.ENDED,
+        EventKind.WAITING,
+        EventKind.WOKEN,
+        EventKind.WATCH_FIRED,
+        EventKind.NOTIFIED,
+    ),
+    *(
+        EventKind.CONNECTED,
+        EventKind.SUSPENDED,
+        EventKind.EXPIRED,
+        EventKind.FAULT,
+        EventKind.FAULT_ENDED,
+    ),
 )
-OF_SESSIONS = ("session opened", "session expired", "session closed")
-DISTURBING = ("fetching", "hosting")
+OF_SESSIONS = (EventKind.SESSION_OPENED, EventKind.SESSION_EXPIRED, EventKind.SESSION_CLOSED)
+DISTURBING = (EventKind.FETCHING, EventKind.HOSTING)
 LOOKED_AT = (*OWN, *OF_SESSIONS, *DISTURBING)
 
 
@@ -37,7 +52,7 @@ class Rests(NamedTuple):
     spans: DataFrame
     """A row a rest: run, group, begins_us, ends_us."""
     looks: DataFrame
-    """A row a moment at which a rest is looked at: run, group, seq of what came before."""
+    """A row a moment at which a rest is judged: run, group, seq of the event before."""
 
 
 def resting(facts: Facts, runs: DataFrame, terms: Terms, tables: Tables) -> Rests:
@@ -80,7 +95,8 @@ def restlessness(facts: Facts) -> DataFrame:
         "node",
         "seq",
         "t_us",
-        sql.when(sql.col("alive"), running)
+        sql.when(sql.col("has_leave_command") & (sql.col("open") == 0), sql.lit(False))
+        .when(sql.col("alive"), running)
         .otherwise(sql.col("open") > 0)
         .cast("int")
         .alias("restless"),
@@ -89,10 +105,14 @@ def restlessness(facts: Facts) -> DataFrame:
 
 
 def _points(events: DataFrame, known: DataFrame) -> DataFrame:
-    """What concerns a process, event by event; a session concerns the one it was given to."""
+    """The events that concern each process; a session concerns the one it was given to."""
     columns = ("run", "node", "seq", "t_us", "kind", "session", "has_path", "verb", "what")
     own = events.where(sql.col("kind").isin(*OWN)).withColumns(
-        {"has_path": told("path").isNotNull(), "verb": told("verb"), "what": told("what")}
+        {
+            "has_path": detail_field("path").isNotNull(),
+            "verb": detail_field("verb"),
+            "what": detail_field("what"),
+        }
     )
     of_sessions = (
         events.where(sql.col("kind").isin(*OF_SESSIONS))
@@ -108,7 +128,7 @@ def _so_far() -> WindowSpec:
 
 
 def _latest(**values: bool) -> Column:
-    """What the latest event of certain kinds has made of a flag; False before the first."""
+    """The latest value of a flag; False before the first event that sets it."""
     return _latest_of(*((sql.col("kind") == kind, value) for kind, value in values.items()))
 
 
@@ -122,22 +142,34 @@ def _latest_of(*cases: tuple[Column, bool]) -> Column:
 def _states(points: DataFrame) -> DataFrame:
     kind = sql.col("kind")
     is_pause = sql.col("verb") == "pause"
-    is_order = sql.col("what").eqNullSafe(Order.COMMIT.value)  # its memory stays as it is
-    bound = sql.when(kind == "connected", sql.col("session")).when(kind == "starts", 0)
-    opened = sql.when(kind == "session opened", 1).when(kind.isin(*OF_SESSIONS[1:]), -1)
-    anew = kind.isin("starts", "connected", "suspended", "expired")
+    is_order = sql.col("what").eqNullSafe(CommandKind.COMMIT.value)  # its state stays as it is
+    bound = sql.when(kind == EventKind.CONNECTED, sql.col("session")).when(
+        kind == EventKind.STARTED, 0
+    )
+    opened = sql.when(kind == EventKind.SESSION_OPENED, 1).when(kind.isin(*OF_SESSIONS[1:]), -1)
+    anew = kind.isin(
+        EventKind.STARTED, EventKind.CONNECTED, EventKind.SUSPENDED, EventKind.EXPIRED
+    )
     return points.withColumns(
         {
-            "alive": _latest(starts=True, ends=False),
+            "alive": _latest(started=True, ended=False),
             "busy": _latest_of(
-                (kind.isin("starts", "wakes") | ((kind == "hears") & ~is_order), True),
-                (kind == "waits", False),
+                (
+                    kind.isin(EventKind.STARTED, EventKind.WOKEN)
+                    | ((kind == EventKind.NOTIFIED) & ~is_order),
+                    True,
+                ),
+                (kind == EventKind.WAITING, False),
             ),
-            "connected": _latest(connected=True, suspended=False, expired=False, starts=False),
+            "connected": _latest(connected=True, suspended=False, expired=False, started=False),
             "paused": _latest_of(
-                ((kind == "fault") & is_pause, True),
-                ((kind == "fault ends") & is_pause, False),
-                (kind.isin("starts", "ends"), False),
+                ((kind == EventKind.FAULT) & is_pause, True),
+                ((kind == EventKind.FAULT_ENDED) & is_pause, False),
+                (kind.isin(EventKind.STARTED, EventKind.ENDED), False),
+            ),
+            "has_leave_command": _latest_of(
+                (sql.col("what").eqNullSafe(CommandKind.LEAVE.value), True),
+                (kind == EventKind.STARTED, False),
             ),
             "bound": sql.coalesce(sql.last(bound, ignorenulls=True).over(_so_far()), sql.lit(0)),
             "open": sql.sum(sql.coalesce(opened, sql.lit(0))).over(_so_far()),
@@ -147,11 +179,11 @@ def _states(points: DataFrame) -> DataFrame:
 
 
 def _note_counts(states: DataFrame) -> DataFrame:
-    """How many notes are under way; a connection that is lost or made anew has none."""
+    """The number of pending notifications; a lost or new connection has none."""
     kind = sql.col("kind")
-    step = sql.when((kind == "fires") & (sql.col("session") == sql.col("bound")), 1).when(
-        (kind == "hears") & sql.col("has_path"), -1
-    )
+    step = sql.when(
+        (kind == EventKind.WATCH_FIRED) & (sql.col("session") == sql.col("bound")), 1
+    ).when((kind == EventKind.NOTIFIED) & sql.col("has_path"), -1)
     so_far = Window.partitionBy("run", "node", "epoch").orderBy("seq")
     return states.withColumn("notes", sql.sum(sql.coalesce(step, sql.lit(0))).over(so_far))
 
@@ -160,7 +192,7 @@ def _note_counts(states: DataFrame) -> DataFrame:
 
 
 def _group_points(events: DataFrame, restless: DataFrame, terms: Terms) -> DataFrame:
-    """Every event after which a group may begin or cease to rest, or be disturbed in it."""
+    """Every event after which a group may start or stop to rest, or be disturbed in it."""
     changed = _restless_steps(restless).join(terms.nodes.drop("role"), ["run", "node"])
     everywhere = _steps_everywhere(events).join(terms.groups.select("run", "group"), "run")
     at = Window.partitionBy("run", "group").orderBy("seq")
@@ -175,7 +207,7 @@ def _group_points(events: DataFrame, restless: DataFrame, terms: Terms) -> DataF
 
 
 def _restless_steps(restless: DataFrame) -> DataFrame:
-    """One up where a process becomes restless, one down where it is no more."""
+    """One up where a process becomes restless, one down where it stops."""
     before = sql.coalesce(sql.lag("restless").over(_so_far()), sql.lit(0))
     return (
         restless.withColumn("step", (sql.col("restless") - before).cast("long"))
@@ -185,7 +217,8 @@ def _restless_steps(restless: DataFrame) -> DataFrame:
 
 
 def _steps_everywhere(events: DataFrame) -> DataFrame:
-    """What concerns every group of a run: faults in force, what disturbs, and the first event."""
+    """Events that concern every group of a run: faults in force, disturbances, and the first
+    event."""
     kind = sql.col("kind")
     first = (
         events.where(kind.isin(*LOOKED_AT))
@@ -200,13 +233,15 @@ def _steps_everywhere(events: DataFrame) -> DataFrame:
 
 
 def faults_in_force(events: DataFrame) -> DataFrame:
-    """One up where a fault that lasts begins, one down where it is undone."""
+    """One up where a lasting fault starts, one down where it is undone."""
     of_it = Window.partitionBy("run", "number").orderBy("seq")
-    is_on = (sql.col("kind") == "fault").cast("int")
+    is_on = (sql.col("kind") == EventKind.FAULT).cast("int")
     return (
-        events.where(sql.col("kind").isin("fault", "fault ends"))
-        .withColumns({"number": told("number", "long"), "lasts": told("lasts", "boolean")})
-        .where("kind = 'fault ends' OR lasts")
+        events.where(sql.col("kind").isin(EventKind.FAULT, EventKind.FAULT_ENDED))
+        .withColumns(
+            {"number": detail_field("number", "long"), "lasts": detail_field("lasts", "boolean")}
+        )
+        .where(f"kind = '{EventKind.FAULT_ENDED}' OR lasts")
         .withColumns(
             {"is_on": is_on, "was_on": sql.coalesce(sql.lag(is_on).over(of_it), sql.lit(0))}
         )

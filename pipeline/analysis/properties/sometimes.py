@@ -1,18 +1,19 @@
-"""What scenarios look for, and what they rule out, a second time."""
+"""The `sometimes` and `never` clauses of scenarios, a second time."""
 
 from __future__ import annotations
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as sql
 
-from pipeline.analysis.owning import HOLDS, UNKNOWN, VIOLATED
-from pipeline.analysis.spans import BEFORE, NEVER, told
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.pipeline.analysis.facts.intervals import BEFORE, NEVER, detail_field
+from watchkeeper.pipeline.analysis.properties.ownership import HOLDS, UNKNOWN, VIOLATED
 
 SAID = "map<string,string>"
 NAMED = ["run", "name"]
 
 
-def happenings(events: DataFrame, wanted: DataFrame) -> DataFrame:
+def observed_events(events: DataFrame, wanted: DataFrame) -> DataFrame:
     """Every `sometimes` and `never`, with a row a run that has it."""
     first = _within(events, wanted).groupBy(*NAMED).agg(sql.min("seq").cast("long").alias("seq"))
     known = wanted.join(first, NAMED, "left")
@@ -38,21 +39,21 @@ def _within(events: DataFrame, wanted: DataFrame) -> DataFrame:
     candidates = events.select(
         "run", "seq", sql.col("node").alias("at"), sql.col("kind").alias("event"), "detail"
     ).join(sql.broadcast(spans), ["run", "event"])
-    said = candidates.withColumn("said", sql.from_json("detail", SAID)).where(
+    matching = candidates.withColumn("fields", sql.from_json("detail", SAID)).where(
         "begins < seq AND seq < ends AND (node = '' OR node = at)"
     )
     as_wanted = sql.forall(
         sql.map_entries("wanted"),
-        lambda one: sql.col("said")[one["key"]].eqNullSafe(one["value"]),
+        lambda condition: sql.col("fields")[condition["key"]].eqNullSafe(condition["value"]),
     )
-    return said.where(as_wanted).select(*NAMED, "seq")
+    return matching.where(as_wanted).select(*NAMED, "seq")
 
 
 def _spans(events: DataFrame, wanted: DataFrame) -> DataFrame:
-    """From which event to which each of them is looked for; none where it never is."""
-    acts = events.where(sql.col("kind").isin("fault", "change", "load")).select(
-        "run", "seq", told("verb").alias("verb")
-    )
+    """The events between which each clause applies; no row if it never does."""
+    acts = events.where(
+        sql.col("kind").isin(EventKind.FAULT, EventKind.CHANGE, EventKind.LOAD)
+    ).select("run", "seq", detail_field("verb").alias("verb"))
     begun = (
         wanted.join(acts.withColumnRenamed("verb", "after"), ["run", "after"])
         .groupBy(*NAMED)

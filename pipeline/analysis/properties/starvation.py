@@ -1,8 +1,8 @@
 """How long messages waited, a second time: in a log for a reader, in a queue for a log.
 
-Both come to a table of waits, `run, since_us, until_us`. One that lasts too long is a
-violation from the moment on at which it had lasted long enough, whether or not there was an
-event then; so it is a moment that is named here, `at_us`, and no event.
+Both become a table of waits, `run, since_us, until_us`. A wait that lasts too long is a
+violation from the moment at which it had lasted long enough, with or without an event at that
+moment; so the result names a moment, `at_us`, and no event.
 """
 
 from __future__ import annotations
@@ -10,29 +10,34 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sql
 
-from model.messages import STARVES_AFTER_US, STORED_WITHIN_US
-from model.waiting import PUNCTUAL, STARVATION
-from pipeline.analysis.owning import HOLDS, UNKNOWN, VIOLATED
-from pipeline.analysis.spans import CLAIM, OWNERS, partition_in
-from pipeline.analysis.telling import LOT, lots_of, pieces
+from watchkeeper.model.properties.messages import STARVES_AFTER_US, STORED_WITHIN_US
+from watchkeeper.model.properties.starvation import PUNCTUAL, STARVATION
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.pipeline.analysis.facts.intervals import CLAIM, OWNERS, partition_in
+from watchkeeper.pipeline.analysis.facts.message_events import RANGE, pieces, ranges_of
+from watchkeeper.pipeline.analysis.properties.ownership import HOLDS, UNKNOWN, VIOLATED
 
 LINE = ["run", "topic", "producer"]
 
 
-def punctual(runs: DataFrame, told: DataFrame, within_us: int = STORED_WITHIN_US) -> DataFrame:
-    """Whether what was accepted was stored in time, with a row a run."""
-    return _bounded(runs, PUNCTUAL.name, _underway(told), within_us)
+def punctual(
+    runs: DataFrame, message_events: DataFrame, within_us: int = STORED_WITHIN_US
+) -> DataFrame:
+    """Whether accepted messages were stored in time, with a row a run."""
+    return _bounded(runs, PUNCTUAL.name, _underway(message_events), within_us)
 
 
 def no_starvation(
     runs: DataFrame,
-    told: DataFrame,
+    message_events: DataFrame,
     changes: DataFrame,
     brokers: DataFrame,
     within_us: int = STARVES_AFTER_US,
 ) -> DataFrame:
-    """Whether whoever owned a partition with something to read was handed it, a row a run."""
-    return _bounded(runs, STARVATION.name, _unread(runs, told, changes, brokers), within_us)
+    """Whether each owner of a partition with messages received them, a row a run."""
+    return _bounded(
+        runs, STARVATION.name, _unread(runs, message_events, changes, brokers), within_us
+    )
 
 
 def _bounded(runs: DataFrame, name: str, waits: DataFrame, within_us: int) -> DataFrame:
@@ -62,13 +67,16 @@ def _bounded(runs: DataFrame, name: str, waits: DataFrame, within_us: int) -> Da
 # --- on their way to a log -------------------------------------------------------------
 
 
-def _underway(told: DataFrame) -> DataFrame:
-    """From when on what was accepted waited to be stored, and until when; what never was has
-    no row. It waits no longer than until it is stored first, be that before anybody hears
-    that it was accepted."""
-    is_sent = sql.col("kind") == "sent"
-    lots = lots_of(told.where("kind = 'stored' OR (kind = 'sent' AND outcome = 'accepted')"))
-    laid = pieces(lots.select(*LINE, *LOT, "t_us", "kind", "first", "end"), LINE)
+def _underway(message_events: DataFrame) -> DataFrame:
+    """The interval in which an accepted message waited to be stored; a message that never was
+    stored has no row. It ends with the first storing, even before the acknowledgement."""
+    is_sent = sql.col("kind") == EventKind.SENT
+    ranges = ranges_of(
+        message_events.where(
+            f"kind = '{EventKind.STORED}' OR (kind = '{EventKind.SENT}' AND outcome = 'accepted')"
+        )
+    )
+    laid = pieces(ranges.select(*LINE, *RANGE, "t_us", "kind", "first", "end"), LINE)
     return (
         laid.groupBy(*LINE, "piece")
         .agg(
@@ -84,15 +92,15 @@ def _underway(told: DataFrame) -> DataFrame:
 
 
 def _unread(
-    runs: DataFrame, told: DataFrame, changes: DataFrame, brokers: DataFrame
+    runs: DataFrame, message_events: DataFrame, changes: DataFrame, brokers: DataFrame
 ) -> DataFrame:
-    """From when on an owner waited for something in its partition, and until when.
+    """The interval in which an owner waited for a message of its partition.
 
-    Whatever moves a partition on begins another wait, if there is more to read: a message that
-    is handed to the stream that fetches it, another stream, another claim.
+    Whatever advances a partition starts another wait, if there is more to read: a message handed
+    to the stream that fetches it, another stream, another claim.
     """
     at = Window.partitionBy(*CLAIM).orderBy("seq", "at")
-    waiting = _standing(_happenings(runs, told, changes, brokers)).withColumn(
+    waiting = _standing(_observed_events(runs, message_events, changes, brokers)).withColumn(
         "is_waiting", sql.expr("is_claimed AND is_served AND reached < log_end")
     )
     was = sql.lag("is_waiting", 1, False).over(at)
@@ -109,10 +117,10 @@ def _unread(
     )
 
 
-def _happenings(
-    runs: DataFrame, told: DataFrame, changes: DataFrame, brokers: DataFrame
+def _observed_events(
+    runs: DataFrame, message_events: DataFrame, changes: DataFrame, brokers: DataFrame
 ) -> DataFrame:
-    """All that concerns a claimed partition, in one table, each with what it changes there."""
+    """All events about a claimed partition in one table, each with its change."""
     claimed = (
         changes.where(sql.col("path").rlike(OWNERS))
         .join(runs.select("run"), "run", "left_semi")
@@ -126,31 +134,33 @@ def _happenings(
         )
     )
     known = claimed.select(*CLAIM).distinct()
-    plain = told.withColumn("at", sql.lit(0))
+    plain = message_events.withColumn("at", sql.lit(0))
     of_brokers = plain.drop("group").join(brokers, ["run", "node"])
     place = [*CLAIM, "seq", "at", "t_us"]
     reader = sql.struct("node", "stream").alias("reader")
     parts = (
-        of_brokers.where("kind IN ('stored', 'opened')").select(
+        of_brokers.where(f"kind IN ('{EventKind.STORED}', '{EventKind.LOG_OPENED}')").select(
             *place, sql.col("to").alias("log_end")
         ),
-        _comings(of_brokers.where("kind = 'hosting'")).select(*place, "served"),
-        plain.where("kind = 'fetching' AND does = 'begins'").select(
+        _comings(of_brokers.where(f"kind = '{EventKind.HOSTING}'")).select(*place, "served"),
+        plain.where(f"kind = '{EventKind.FETCHING}' AND does = 'begins'").select(
             *place, reader, sql.greatest("begun_at", sql.lit(0)).alias("begun_at")
         ),
-        plain.where("kind = 'consumed'").select(
+        plain.where(f"kind = '{EventKind.CONSUMED}'").select(
             *place, reader.alias("handed_to"), sql.col("to").alias("handed_until")
         ),
-        plain.where("kind = 'offset reset'").select(*place, sql.col("to").alias("reset_to")),
+        plain.where(f"kind = '{EventKind.OFFSET_RESET}'").select(
+            *place, sql.col("to").alias("reset_to")
+        ),
     )
-    for one in parts:
-        ours = one.join(known, CLAIM, "left_semi")
+    for part in parts:
+        ours = part.join(known, CLAIM, "left_semi")
         claimed = claimed.unionByName(ours, allowMissingColumns=True)
     return claimed
 
 
 def _comings(hosting: DataFrame) -> DataFrame:
-    """How many more brokers serve a partition from there on: one, or one less, or none."""
+    """The change in the number of brokers that serve a partition: one, minus one, or none."""
     of_broker = Window.partitionBy(*CLAIM, "node").orderBy("seq")
     serves = (sql.col("does") == "begins").cast("int")
     before = sql.lag(serves, 1, 0).over(of_broker)
@@ -158,9 +168,9 @@ def _comings(hosting: DataFrame) -> DataFrame:
 
 
 def _standing(happened: DataFrame) -> DataFrame:
-    """How each partition stands after all that happens to it.
+    """The state of each partition after each of its events.
 
-    Nobody may have said yet who serves a partition; somebody does if there is something in it.
+    A partition may be served before an event reports it; messages in it show that.
     """
     at = Window.partitionBy(*CLAIM).orderBy("seq", "at")
     reader = sql.last("reader", ignorenulls=True).over(at)
@@ -188,6 +198,6 @@ def _standing(happened: DataFrame) -> DataFrame:
 
 
 def _latest(name: str, first: Column) -> Column:
-    """What was said last until there."""
+    """The latest value up to this event."""
     at = Window.partitionBy(*CLAIM).orderBy("seq", "at")
     return sql.coalesce(sql.last(name, ignorenulls=True).over(at), first).alias(name)

@@ -1,21 +1,21 @@
 """Checks the CRCs of many messages at once.
 
-The theory
-  A CRC is linear. If A and B are messages and |B| is the length of B,
+Theory
+A CRC is linear. If A and B are messages and |B| is the length of B,
 
-      crc(AB) = shift(crc(A), |B|) xor crc(B)
+    crc(AB) = shift(crc(A), |B|) xor crc(B)
 
-  where `shift(c, n)` is what becomes of a CRC when n zero bytes follow: a linear map of 32
-  bits, so that it can be looked up byte by byte of c. It follows that the CRC of messages
-  put one after the other is the xor of their CRCs, each shifted by what comes after it.
+where `shift(c, n)` is the CRC c after n more zero bytes: a linear map of 32 bits, so that it can
+be looked up byte by byte of c. It follows that the CRC of concatenated messages is the xor of
+their CRCs, each shifted by the length behind it.
 
-  So one CRC is computed over all of them, by zlib and at its full speed, and compared with
-  the one that the stored CRCs give. One wrong CRC always shows, since no shift makes
-  something zero of anything else; two or more hide each other once in 2**32 times, which is
-  as often as a CRC overlooks damage anyway. Only if they differ is each message checked.
+So one CRC is computed over all of them, by zlib and at its full speed, and compared with the one
+that the stored CRCs give. A single wrong CRC always shows, since no shift maps a nonzero value to
+zero; two or more cancel once in 2**32 times, as often as a CRC overlooks damage anyway. Only if
+they differ is each message checked.
 
-A shift by any number of bytes below 2**16 is two look-ups: one by its low byte, one by its
-high byte. Messages are therefore taken in blocks, each of which ends within 2**16 bytes.
+A shift by any number of bytes below 2**16 is two look-ups: one by its low byte, one by its high
+byte. Messages are therefore taken in blocks, each of which ends within 2**16 bytes.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from pipeline.kafkalog.formats import Flags, Places
+from watchkeeper.pipeline.kafkalog.scan.formats import Flags, Places
 
 Crcs = NDArray[np.uint32]
 Table = NDArray[np.uint32]
-"""Shift by so many units, which byte of the CRC, its value -> what it becomes."""
+"""Number of units, byte of the CRC, value of that byte -> shifted value."""
 
 ONES = 0xFFFFFFFF
-"""What zlib begins and ends with, which takes no part in a shift."""
+"""zlib's initial and final value, which takes no part in a shift."""
 BYTE = 8
 BLOCK_BITS = 2 * BYTE
 
 
 def are_right(values: bytes | memoryview, offsets: Places, stored: Crcs) -> Flags | None:
-    """Which messages have the CRC that is stored; None if all of them do.
+    """Which messages have their stored CRC; None if all do.
 
     `values` holds the messages one after the other; message i is from `offsets[i]` to
     `offsets[i + 1]`.
@@ -73,7 +73,7 @@ def _joined(crcs: Crcs, following: Places) -> int:
 
 
 def _looked_up(table: Table, unit: Places, crcs: Crcs) -> Crcs:
-    """Each CRC shifted by so many units."""
+    """Each CRC shifted by a number of units."""
     flat = table.reshape(-1)
     base = unit << 10
     found = flat[base + (crcs & 0xFF)]
@@ -84,7 +84,7 @@ def _looked_up(table: Table, unit: Places, crcs: Crcs) -> Crcs:
 
 
 def _shifted_by_blocks(crc: int, blocks: int) -> int:
-    """A CRC shifted by so many times 2**16 bytes."""
+    """A CRC shifted by a number of blocks of 2**16 bytes."""
     by_block = _block_table()
     for _ in range(blocks):
         crc = (
@@ -98,10 +98,10 @@ def _shifted_by_blocks(crc: int, blocks: int) -> int:
 
 @cache
 def _block_table() -> list[int]:
-    """What a shift by 2**16 bytes makes of each value of each byte."""
+    """The shift by 2**16 bytes, for each value of each byte."""
     by_high = _tables()[1]
     once = _looked_up(by_high, np.array([1]), by_high[0xFF].reshape(-1))
-    return [int(one) for one in once]
+    return [int(number) for number in once]
 
 
 @cache
@@ -123,7 +123,7 @@ def _tables() -> tuple[Table, Table]:
 
 
 def _powers(shift: Callable[[Crcs], Crcs]) -> Table:
-    """What no shift, one, two ... make of each value of each byte."""
+    """The shift by 0, 1, 2 ... units, for each value of each byte."""
     values = np.arange(256, dtype=np.uint32)
     table = np.empty((256, 4, 256), np.uint32)
     table[0] = [values << 8 * place for place in range(4)]

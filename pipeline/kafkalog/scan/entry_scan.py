@@ -1,31 +1,30 @@
-"""Finds where the entries of a message set begin, without a step for each.
+"""Finds the entries of a message set without a Python step for each.
 
-Where an entry begins is known only from where the one before it ends. Going from one to
-the next costs a step in Python each, which is a third of all that reading a log takes.
+The start of an entry is known only from the end of the one before. Going from one to the next
+costs a step in Python each, which is a third of the time of reading a log.
 
-Instead, all places that look like the beginning of an entry are found at once, and of each
-it is computed where that entry would end. If the first is a beginning for certain, and ends
-where the second place is, then so is the second; and so on. As long as each leads to the
-next, all of them are proved, and numpy says where that ends. There the entry either is not
-whole, or looks unlike most (it is large, or of magic 0), or something in a message looked
-like an entry. Some steps are then made one by one. So nothing is guessed: what comes out is
-exactly what going from one to the next would give.
+Instead, all places that look like the start of an entry are found at once, and for each the end
+of that entry is computed. If the first is a start for certain, and ends at the second place, then
+the second is one too; and so on. As long as each leads to the next, all of them are proved, and
+numpy finds where that stops. There the entry is either incomplete, or looks unlike most (it is
+large, or of magic 0), or something in a message looked like an entry. A few steps are then made
+one by one. So nothing is guessed: the result is exactly that of going from one to the next.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from pipeline.kafkalog.formats import Format, Places
+from watchkeeper.pipeline.kafkalog.scan.formats import Format, Places
 
 STEPS = 512
-"""How many steps are made one by one before places are looked at again."""
+"""How many steps are made one by one before places are searched again."""
 
 
 def chain(data: bytes, form: Format) -> Places:
-    """Where the entries begin that follow one another from 0 on, and where the last ends.
+    """The starts of the entries that follow one another from 0 on, and the end of the last.
 
-    It goes as far as entries are whole and can be ones; `[0]` if there is no such entry.
+    It stops at the first entry that is incomplete or impossible; `[0]` if there is no entry.
     """
     limit = len(data)
     likely, ends = _linked(data, form)
@@ -65,7 +64,7 @@ def _linked(data: bytes, form: Format) -> tuple[Places, Places]:
 
 
 def _steps(data: bytes, form: Format, at: int) -> list[int]:
-    """Where some entries begin, from there on, and where the last of them ends."""
+    """The starts of some entries from a place on, and the end of the last."""
     steps = [at]
     limit = len(data)
     while len(steps) <= STEPS:

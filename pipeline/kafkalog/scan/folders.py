@@ -1,15 +1,15 @@
-"""Which logs are in a folder: of one broker, of several, or one log alone.
+"""The logs in a folder: of one broker, of several, or a single log.
 
     LOGS/clicks-0/00000000000000000000.kafka      the logs of a broker
     LOGS/2/clicks-0/...                           those of brokers, a folder each
     LOGS/broker-2/clicks-0/...                    the same
     clicks-0/00000000000000000000.kafka           one log
 
-Which broker's they are says whoever asks; else the file `meta.properties` beside the logs,
-which brokers of 0.8.2 write; else the name of the folder; else it is broker 0.
+The broker is the one that the caller names; else the one in the file `meta.properties` beside the
+logs, which brokers of 0.8.2 write; else in the name of the folder; else broker 0.
 
-In 0.7 each broker has messages of its own. In 0.8 the logs of one partition on several
-brokers are replicas: they hold the same messages, so one of them is read.
+In 0.7 each broker has messages of its own. In 0.8 the logs of one partition on several brokers
+are replicas with the same messages, so one of them is read.
 """
 
 from __future__ import annotations
@@ -24,23 +24,23 @@ from typing import Literal
 
 from msgspec import Struct
 
-from model.log.folders import partition_of
-from pipeline.kafkalog.formats import FORMATS
-from pipeline.problems import PipelineProblem
+from watchkeeper.model.log.folder_names import partition_of
+from watchkeeper.pipeline.errors import PipelineProblem
+from watchkeeper.pipeline.kafkalog.scan.formats import FORMATS
 
 BROKER = re.compile(r"(?:broker[-_]?)?(\d+)")
 BROKER_ID = re.compile(r"^broker\.id=(\d+)\s*$", re.MULTILINE)
 PROPERTIES = "meta.properties"
 SEGMENT = re.compile(r"(\d+)(\.\w+)", re.ASCII)
 SUFFIXES = {form.suffix: form.name for form in FORMATS.values()}
-"""Suffix -> the release whose segments end so."""
+"""Suffix of segment files -> the release."""
 
 Replicas = Literal["first", "all"]
 Gaps = Literal["fail", "allow"]
 
 
 class Segment(Struct, frozen=True):
-    """A file of a log: it holds what begins at `start`."""
+    """A file of a log, from offset `start` on."""
 
     path: str
     start: int
@@ -61,7 +61,7 @@ class LogFolder(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """What tells it from all others in a folder."""
+        """Its unique name within a folder."""
         return f"{self.broker}/{self.topic}-{self.partition}"
 
     @property
@@ -109,14 +109,14 @@ def _found(home: Path, broker: int | None) -> Iterator[LogFolder]:
     if partition_of(home.name) is not None and _files(home):
         yield from _logs([home], _broker_of(home.parent, broker))
         return
-    folders = sorted(one for one in home.iterdir() if one.is_dir())
+    folders = sorted(path for path in home.iterdir() if path.is_dir())
     found = list(_logs(folders, _broker_of(home, broker)))
     yield from found
     taken = {Path(log.segments[0].path).parent for log in found}
-    for one in folders:
-        if one not in taken and BROKER.fullmatch(one.name):
-            inner = [log for log in one.iterdir() if log.is_dir()]
-            yield from _logs(inner, _broker_of(one, broker))
+    for folder in folders:
+        if folder not in taken and BROKER.fullmatch(folder.name):
+            inner = [log for log in folder.iterdir() if log.is_dir()]
+            yield from _logs(inner, _broker_of(folder, broker))
 
 
 def _broker_of(home: Path, asked: int | None) -> int:
@@ -124,9 +124,9 @@ def _broker_of(home: Path, asked: int | None) -> int:
         return asked
     properties = home / PROPERTIES
     if properties.is_file():
-        said = BROKER_ID.search(properties.read_text(errors="replace"))
-        if said is not None:
-            return int(said[1])
+        found = BROKER_ID.search(properties.read_text(errors="replace"))
+        if found is not None:
+            return int(found[1])
     named = BROKER.fullmatch(home.name)
     return int(named[1]) if named is not None else 0
 
@@ -143,15 +143,17 @@ def _logs(folders: Iterable[Path], broker: int) -> Iterator[LogFolder]:
                 f"{folder} holds segments of 0.7 (*.kafka) and of 0.8 (*.log); move the ones "
                 "that do not belong there to a folder of their own"
             )
-        segments = tuple(sorted((one for _, one in files), key=lambda one: one.start))
+        segments = tuple(
+            sorted((segment for _, segment in files), key=lambda segment: segment.start)
+        )
         yield LogFolder(named[0], broker, named[1], formats.pop(), segments)
 
 
 def _files(folder: Path) -> list[tuple[str, Segment]]:
-    """The segments in a folder, each after the release that names its files so.
+    """The segments in a folder, each with the release that names its files so.
 
-    Sizes are asked when all names are known. A segment after which there is another does
-    not grow any more; asked before, it might still have been the last.
+    Sizes are read after all names are known. A segment with a successor does not grow any more;
+    read earlier, it might still have been the last.
     """
     found = []
     for name in os.listdir(folder):
@@ -189,7 +191,7 @@ def _check_once(found: list[LogFolder]) -> None:
 
 
 def _check_adjoining(log: LogFolder) -> None:
-    """In 0.7 a segment ends at the offset at which the next one begins."""
+    """Check that in 0.7 each segment ends at the offset at which the next one starts."""
     for before, after in pairwise(log.segments):
         end = before.start + before.size_bytes
         if log.format == "0.7" and end != after.start:
@@ -201,7 +203,7 @@ def _check_adjoining(log: LogFolder) -> None:
 
 
 def missing(log: str, path: str, end: int, next_path: str, next_start: int) -> str:
-    """What is said where a segment does not go on where the one before it ends."""
+    """The sentence for a segment that does not continue where the one before it ends."""
     return (
         f"{log}: {path} ends at {end} and the next segment, {next_path}, begins at {next_start}: "
         "a segment is missing or was changed; put it back, or read what is there by allowing gaps"

@@ -1,11 +1,11 @@
-"""Where the fields of entries stand, for many entries at once.
+"""The positions of the fields of entries, for many entries at once.
 
-`model.log` reads entries one after the other, and is what says what they mean. Here the
-same layouts are given as places in an array of bytes, so that numpy reads a field of a
-hundred thousand entries in one go.
+`watchkeeper.model.log` reads entries one after the other, and defines what they mean. Here the
+same layouts are positions in an array of bytes, so that numpy reads a field of a hundred thousand
+entries at once.
 
-An entry of either format begins with its size, but for an offset before it in 0.8: where
-it begins is enough to know where it ends. What can go wrong in between is for the CRC.
+An entry of either format starts with its size, after an offset in 0.8: its start determines its
+end. The CRC covers the rest.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from model.log import message_08, message_set
-from model.log.message import AFTER_MAGIC_0, AFTER_MAGIC_1
-from model.log.message import CODEC_BITS as CODEC_BITS_07
+from watchkeeper.model.log.format import message_08, message_set_07
+from watchkeeper.model.log.format.message_07 import AFTER_MAGIC_0, AFTER_MAGIC_1
+from watchkeeper.model.log.format.message_07 import CODEC_BITS as CODEC_BITS_07
 
 Bytes = NDArray[np.uint8]
 Places = NDArray[np.int64]
@@ -25,34 +25,34 @@ Places = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 LIKELY_BYTES = 1 << 24
-"""An entry of this size or more is not looked for; one that is come to is read all the same."""
+"""An entry of this size or more is not searched for; it is read when it is reached."""
 BLOCK_BYTES = 1 << 16
-"""How much is looked at in one go: what is made of it stays in the processor's cache."""
+"""The size of a block: its results stay in the processor's cache."""
 UNREADABLE = -1
 TOO_SHORT = 0
 
 
 class Heads(NamedTuple):
-    """What the heads of some entries say, an array a field."""
+    """The heads of some entries, an array a field."""
 
     checked_at: Places
-    """Where what the CRC covers begins; it ends with the entry."""
+    """Where the range of the CRC starts; it ends with the entry."""
     crc: NDArray[np.uint32]
     codec: Places
     fits: Flags
     """Whether the lengths in the entry add up to its size."""
     value_at: Places
     has_value: Flags
-    """Where the value begins, which ends with the entry, if it has one."""
+    """Where the value starts, which ends with the entry, if there is one."""
     key_at: Places
     key_end: Places
     has_key: Flags
     offset: Places | None
-    """What the entry says itself; in 0.7 it is where the entry stands."""
+    """The offset in the entry; in 0.7 it is the position of the entry."""
 
     def part(self, cut: slice) -> Heads:
         """Those of some of the entries."""
-        return Heads._make(None if one is None else one[cut] for one in self)
+        return Heads._make(None if column is None else column[cut] for column in self)
 
 
 def int32s(data: bytes, at: Places) -> NDArray[np.int32]:
@@ -73,21 +73,21 @@ def int64s(data: bytes, at: Places) -> Places:
 
 
 class Format:
-    """What is the same in both formats."""
+    """The common part of both formats."""
 
     name = ""
     suffix = ""
     """How the names of segments end."""
     size_at = 0
-    """Where in an entry its size stands; what follows that is counted."""
+    """The position of the size in an entry; the size counts what follows."""
     head_bytes = 0
-    """How much of an entry says where it ends and whether it can be one."""
+    """The bytes of an entry that determine its end and whether it is possible."""
     smallest_bytes = 0
     """The least size that an entry can have."""
     codec_bits = 0
 
     def likely(self, data: bytes) -> Places:
-        """Where entries seem to begin, in order: most of those that do, and few others."""
+        """Where entries seem to start, in order: nearly all true starts, and few others."""
         array = np.frombuffer(data, np.uint8)
         count = len(array) - self.head_bytes
         blocks = [
@@ -98,18 +98,19 @@ class Format:
         return found[int32s(data, found + self.size_at) >= self.smallest_bytes]
 
     def _likely(self, array: Bytes) -> Places:
-        """The same, in a block; no entry begins in the last `head_bytes` of it."""
+        """The same, in a block; no entry starts in the last `head_bytes` of it."""
         raise NotImplementedError
 
     def step(self, data: bytes, at: int) -> int:
-        """Where the entry ends that begins there, be it within the data or not.
+        """The end of the entry that starts at a place, within the data or not.
 
-        `UNREADABLE` if none can begin there, `TOO_SHORT` if the data end before that is said.
+        `UNREADABLE` if none can start there, `TOO_SHORT` if the data end before its size is
+        known.
         """
         raise NotImplementedError
 
     def ends(self, data: bytes, begins: Places) -> Places:
-        """Where the entries end that begin there; none of them too near to the end."""
+        """The ends of the entries that start at these places, none too near to the end."""
         return begins + (self.size_at + 4) + int32s(data, begins + self.size_at)
 
     def heads(self, data: bytes, begins: Places, ends: Places) -> Heads:
@@ -118,36 +119,37 @@ class Format:
 
 
 class Kafka07(Format):
-    """Entries as `model.log.message_set` has them; nearly all are of magic 1."""
+    """Entries as `watchkeeper.model.log.format.message_set_07` has them; nearly all are of magic
+    1."""
 
     name = "0.7"
     suffix = ".kafka"
-    head_bytes = message_set.SIZE_AND_MAGIC.size + 1
-    smallest_bytes = message_set.SMALLEST_BYTES[1]
+    head_bytes = message_set_07.SIZE_AND_MAGIC.size + 1
+    smallest_bytes = message_set_07.SMALLEST_BYTES[1]
     codec_bits = CODEC_BITS_07
 
     def _likely(self, array: Bytes) -> Places:
-        """Magic 1 and a known codec, below the highest byte of a size that is not large."""
+        """Magic 1 and a known codec, below the high byte of a size that is not large."""
         found = np.flatnonzero(array[4 : 4 - self.head_bytes] == 1)
         seems: Places = found[(array[found] == 0) & (array[found + 5] <= self.codec_bits)]
         return seems
 
     def step(self, data: bytes, at: int) -> int:
-        """The size and the magic have to fit each other."""
-        if len(data) - at < message_set.SIZE_AND_MAGIC.size:
+        """The size and the magic have to match."""
+        if len(data) - at < message_set_07.SIZE_AND_MAGIC.size:
             return TOO_SHORT
-        size, magic = message_set.SIZE_AND_MAGIC.unpack_from(data, at)
-        smallest = message_set.SMALLEST_BYTES.get(magic)
+        size, magic = message_set_07.SIZE_AND_MAGIC.unpack_from(data, at)
+        smallest = message_set_07.SMALLEST_BYTES.get(magic)
         is_entry = smallest is not None and size >= smallest
-        return at + message_set.SIZE.size + size if is_entry else UNREADABLE
+        return at + message_set_07.SIZE.size + size if is_entry else UNREADABLE
 
     def heads(self, data: bytes, begins: Places, ends: Places) -> Heads:
         """The CRC covers the payload, and stands before it."""
         array = np.frombuffer(data, np.uint8)
-        magic = array[begins + message_set.SIZE.size]
+        magic = array[begins + message_set_07.SIZE.size]
         after = np.array([AFTER_MAGIC_0.size, AFTER_MAGIC_1.size])[magic]
-        payload_at = begins + message_set.SIZE_AND_MAGIC.size + after
-        attributes = array[begins + message_set.SIZE_AND_MAGIC.size] * magic
+        payload_at = begins + message_set_07.SIZE_AND_MAGIC.size + after
+        attributes = array[begins + message_set_07.SIZE_AND_MAGIC.size] * magic
         there, missing = np.ones(len(begins), bool), np.zeros(len(begins), bool)
         return Heads(
             checked_at=payload_at,
@@ -164,7 +166,7 @@ class Kafka07(Format):
 
 
 class Kafka08(Format):
-    """Entries as `model.log.message_08` has them."""
+    """Entries as `watchkeeper.model.log.format.message_08` has them."""
 
     name = "0.8"
     suffix = ".log"
@@ -174,10 +176,10 @@ class Kafka08(Format):
     codec_bits = message_08.CODEC_BITS
 
     def _likely(self, array: Bytes) -> Places:
-        """Magic 0 and a known codec, with an offset and a size of which neither is large.
+        """Magic 0 and a known codec, with an offset and a size that are not large.
 
-        Small numbers begin with zeros, so the places after the right one look right as
-        well; of such a row the first is taken.
+        Small numbers start with zeros, so the places after the right one look right as well; of
+        such a row the first is taken.
         """
         count = len(array) - self.head_bytes
         zero = array == 0
@@ -189,7 +191,7 @@ class Kafka08(Format):
         return found[array[found + 17] <= self.codec_bits]
 
     def step(self, data: bytes, at: int) -> int:
-        """The size has to be that of a message; what follows is judged by the CRC."""
+        """The size has to be possible for a message; the CRC covers the rest."""
         if len(data) - at < self.head_bytes:
             return TOO_SHORT
         offset, size, _, magic, *_ = message_08.KEYLESS_ENTRY.unpack_from(data, at)
@@ -197,15 +199,15 @@ class Kafka08(Format):
         return at + message_08.CRC_AT + size if is_entry else UNREADABLE
 
     def heads(self, data: bytes, begins: Places, ends: Places) -> Heads:
-        """The CRC covers all that follows it; lengths below zero say that nothing is there."""
+        """The CRC covers everything behind it; a negative length means null."""
         key_bytes = int32s(data, begins + message_08.KEY_LENGTH_AT).astype(np.int64)
-        has_key = key_bytes != message_08.NOTHING
+        has_key = key_bytes != message_08.NULL_LENGTH
         key_at = begins + message_08.KEY_AT
         key_end = key_at + np.where(has_key, key_bytes, 0)
         fits = (key_end >= key_at) & (key_end <= ends - 4)
         length_at = np.where(fits, key_end, key_at)
         value_bytes = int32s(data, length_at).astype(np.int64)
-        has_value = value_bytes != message_08.NOTHING
+        has_value = value_bytes != message_08.NULL_LENGTH
         value_at = length_at + 4
         attributes = np.frombuffer(data, np.uint8)[begins + 17]
         fits &= value_at + np.where(has_value, value_bytes, 0) == ends
@@ -223,5 +225,5 @@ class Kafka08(Format):
         )
 
 
-FORMATS: dict[str, Format] = {one.name: one for one in (Kafka07(), Kafka08())}
+FORMATS: dict[str, Format] = {form.name: form for form in (Kafka07(), Kafka08())}
 """Release -> how its entries are laid out."""

@@ -1,8 +1,8 @@
-"""Finds an offset in a segment of 0.8 by the index that its broker keeps.
+"""Finds an offset in a segment of 0.8 by the index of its broker.
 
-An index says of an entry now and then at which place of the segment it stands. It is an
-advice, not more: what it points at is looked at, and where no undamaged entry stands there,
-or there is no index, the segment is read from its beginning.
+An index holds the positions of some entries. It is a hint only: the entry at a position is
+checked, and without an undamaged entry there, or without an index, the segment is read from its
+start.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from pipeline.kafkalog.formats import Format, int64s
-from pipeline.kafkalog.stretches import SegmentFile, has_right_crc
+from watchkeeper.pipeline.kafkalog.scan.formats import Format, int64s
+from watchkeeper.pipeline.kafkalog.scan.valid_runs import SegmentFile, has_right_crc
 
 SUFFIX = ".index"
 LARGEST_BYTES = 64 << 20
@@ -20,7 +20,7 @@ TRIES = 3
 
 
 def nearest(file: SegmentFile, form: Format, start: int, offset: int, size_bytes: int) -> int:
-    """Where an entry begins before all that is wanted: as near to an offset as is known."""
+    """The start of an entry at or before an offset, as near to it as is known."""
     path = Path(file.path).with_suffix(SUFFIX)
     try:
         if path.stat().st_size > LARGEST_BYTES:
@@ -39,9 +39,9 @@ def nearest(file: SegmentFile, form: Format, start: int, offset: int, size_bytes
 def _is_unwanted(
     file: SegmentFile, form: Format, place: int, offset: int, size_bytes: int
 ) -> bool:
-    """Whether an undamaged entry stands there that ends before the offset.
+    """Whether an undamaged entry at a position ends before the offset.
 
-    Then nothing that is wanted stands before it, whatever the index says.
+    Then no message that is wanted stands before it, whatever the index says.
     """
     head = file.read(place, min(place + form.head_bytes, size_bytes))
     entry_bytes = form.step(head, 0)

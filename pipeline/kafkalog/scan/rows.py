@@ -1,13 +1,12 @@
-"""Makes rows of messages out of whole entries, many at once.
+"""Makes rows of messages from whole entries, many at once.
 
-A message that is not compressed is a row. Compressed ones are taken out of their wrappers,
-and those of many wrappers are put one after the other and read together: what numpy does is
-as dear for a few as for many. A wrapper that is not as all others are, because something in
-it is damaged or because it holds wrappers again, is left to `model.log`, which says what it
-holds or what is wrong with it.
+An uncompressed message is a row. Compressed ones are taken out of their wrappers, and those of
+many wrappers are concatenated and read together: a numpy call costs as much for a few as for
+many. A wrapper that differs from the others, because it is damaged or holds wrappers again, is
+left to `watchkeeper.model.log`, which returns its content or the error.
 
-What cannot be trusted becomes a row as well, with `crc_ok` false; what is done with that is
-decided elsewhere.
+An entry that cannot be trusted becomes a row as well, with `crc_ok` false; the caller decides
+what to do with it.
 """
 
 from __future__ import annotations
@@ -18,14 +17,14 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from model.log import message_08, message_set
-from model.log.codecs import decompress
-from model.log.errors import LogError, UnknownCodec
-from pipeline.kafkalog.chain import chain
-from pipeline.kafkalog.checksums import are_right
-from pipeline.kafkalog.formats import Flags, Format, Heads, Places
-from pipeline.kafkalog.stretches import Whole
-from pipeline.problems import PipelineProblem
+from watchkeeper.model.log.format import message_08, message_set_07
+from watchkeeper.model.log.format.codecs import decompress
+from watchkeeper.model.log.format.errors import LogError, UnknownCodec
+from watchkeeper.pipeline.errors import PipelineProblem
+from watchkeeper.pipeline.kafkalog.scan.checksums import are_right
+from watchkeeper.pipeline.kafkalog.scan.entry_scan import chain
+from watchkeeper.pipeline.kafkalog.scan.formats import Flags, Format, Heads, Places
+from watchkeeper.pipeline.kafkalog.scan.valid_runs import Whole
 
 GROUP_BYTES = 4 << 20
 """How much is decompressed before it is made into rows."""
@@ -41,15 +40,15 @@ class Rows(NamedTuple):
     key: pa.Array | None
     payload: pa.Array
     codec: int | None
-    """How they were compressed; None for what is no entry."""
+    """The compression of the messages; None for bytes that are no entry."""
     crc_ok: Flags | None
     """None if all are right."""
     reason: str = ""
-    """Of one that cannot be trusted: what is wrong with it."""
+    """Of an untrusted entry: its error."""
 
 
 class Entries(NamedTuple):
-    """Some entries of a message set, one after the other."""
+    """Consecutive entries of a message set."""
 
     data: bytes
     begins: Places
@@ -58,10 +57,10 @@ class Entries(NamedTuple):
     offset: Places
     next_offset: Places
     ok: Flags | None
-    """Which of them can be trusted; None if all."""
+    """Which of them can be trusted; None if all can."""
 
     def part(self, begin: int, end: int) -> Entries:
-        """Those from the one up to the other."""
+        """The entries from one index up to another."""
         cut = slice(begin, end)
         heads = self.heads.part(cut)
         return Entries(
@@ -75,20 +74,20 @@ class Entries(NamedTuple):
         )
 
 
-def entries_of(stretch: Whole, form: Format, start: int, limit: int | None) -> Entries:
-    """The entries of a stretch of the segment that begins at offset `start`."""
-    begins, ends = stretch.bounds[:-1], stretch.bounds[1:]
-    heads = form.heads(stretch.data, begins, ends)
-    ok = _trusted(stretch.data, heads, ends)
+def entries_of(run: Whole, form: Format, start: int, limit: int | None) -> Entries:
+    """The entries of a run within the segment that starts at offset `start`."""
+    begins, ends = run.bounds[:-1], run.bounds[1:]
+    heads = form.heads(run.data, begins, ends)
+    ok = _trusted(run.data, heads, ends)
     if heads.offset is None:
-        first = start + stretch.at
-        return Entries(stretch.data, begins, ends, heads, first + begins, first + ends, ok)
+        first = start + run.at
+        return Entries(run.data, begins, ends, heads, first + begins, first + ends, ok)
     belongs = heads.offset >= start
     if limit is not None:
         belongs &= heads.offset < limit
     if not belongs.all():
         ok = belongs if ok is None else ok & belongs
-    return Entries(stretch.data, begins, ends, heads, heads.offset, heads.offset + 1, ok)
+    return Entries(run.data, begins, ends, heads, heads.offset, heads.offset + 1, ok)
 
 
 def rows_of(entries: Entries, form: Format, where: str) -> Iterator[Rows]:
@@ -114,10 +113,10 @@ def _plain(entries: Entries, codec: int | None, offset: Places, next_offset: Pla
 
 
 def cut_out(data: bytes, begins: Places, ends: Places, is_there: Flags) -> pa.Array:
-    """The bytes from each place to the one beside it, null where nothing is there.
+    """The bytes between two places, null where there is no value.
 
-    To Arrow the data is an array of what is wanted and what stands between; the first is
-    picked from it, without a loop and without a step for each.
+    To Arrow the data is an array of wanted bytes and the bytes between them; the former are
+    selected without a loop.
     """
     count = len(begins)
     if not count:
@@ -136,7 +135,7 @@ def cut_out(data: bytes, begins: Places, ends: Places, is_there: Flags) -> pa.Ar
 
 
 def _trusted(data: bytes, heads: Heads, ends: Places) -> Flags | None:
-    """Which entries have right CRCs and lengths that add up; None if all do."""
+    """Which entries have right CRCs and consistent lengths; None if all do."""
     covered = cut_out(data, heads.checked_at, ends, np.ones(len(ends), bool))
     _, places, values = covered.buffers()
     offsets = np.frombuffer(places, np.int32)[: len(covered) + 1].astype(np.int64)
@@ -163,7 +162,7 @@ class _Wrapper(NamedTuple):
 
 
 class _Unwrapping:
-    """Takes messages out of wrappers that are all compressed in one way."""
+    """Takes messages out of wrappers with one compression."""
 
     def __init__(self, entries: Entries, form: Format, where: str) -> None:
         self.entries = entries
@@ -205,18 +204,18 @@ class _Unwrapping:
         return _Wrapper(at, inner)
 
     def _untrusted(self, at: int, reason: str) -> Rows:
-        one = _plain(self.entries.part(at, at + 1), self.codec, *self._range(at))
-        return one._replace(crc_ok=np.zeros(1, bool), reason=reason)
+        entry = _plain(self.entries.part(at, at + 1), self.codec, *self._range(at))
+        return entry._replace(crc_ok=np.zeros(1, bool), reason=reason)
 
     def _range(self, at: int) -> tuple[Places, Places]:
         return self.entries.offset[at : at + 1], self.entries.next_offset[at : at + 1]
 
     def _grouped(self, group: list[_Wrapper]) -> Iterator[Rows]:
-        """The messages of some wrappers; one by one, if they are not as they ought to be."""
-        data = b"".join(one.inner for one in group)
+        """The messages of some wrappers; each by itself, if they are irregular."""
+        data = b"".join(member.inner for member in group)
         if not data:
             return
-        sizes = np.fromiter((len(one.inner) for one in group), np.int64, len(group))
+        sizes = np.fromiter((len(member.inner) for member in group), np.int64, len(group))
         borders = np.concatenate([[0], np.cumsum(sizes)])
         bounds = chain(data, self.form)
         if bounds[-1] == len(data) and _are_in(borders, bounds):
@@ -226,15 +225,15 @@ class _Unwrapping:
             if not heads.codec.any() and self._are_numbered(group, heads, wrapper):
                 yield self._together(group, data, begins, ends, heads, wrapper)
                 return
-        for one in group:
-            yield self._alone(one.at)
+        for member in group:
+            yield self._alone(member.at)
 
     def _are_numbered(self, group: list[_Wrapper], heads: Heads, wrapper: Places) -> bool:
         """Whether the last message in each wrapper of 0.8 has the offset of the wrapper."""
         if heads.offset is None:
             return True
         last = np.flatnonzero(np.append(wrapper[1:] != wrapper[:-1], True))
-        at = np.fromiter((one.at for one in group), np.int64, len(group))[wrapper[last]]
+        at = np.fromiter((member.at for member in group), np.int64, len(group))[wrapper[last]]
         return bool((heads.offset[last] == self.entries.offset[at]).all())
 
     def _together(
@@ -246,12 +245,12 @@ class _Unwrapping:
         heads: Heads,
         wrapper: Places,
     ) -> Rows:
-        """The messages; which of the wrappers each was in is known."""
+        """The messages, with the wrapper of each."""
         ok = _trusted(data, heads, ends)
         if heads.offset is not None:
             offset, next_offset = heads.offset, heads.offset + 1
         else:
-            at = np.fromiter((one.at for one in group), np.int64, len(group))[wrapper]
+            at = np.fromiter((member.at for member in group), np.int64, len(group))[wrapper]
             offset = self.entries.offset[at]
             is_last = np.append(wrapper[1:] != wrapper[:-1], True)
             next_offset = np.where(is_last, self.entries.next_offset[at], offset)
@@ -259,11 +258,13 @@ class _Unwrapping:
         return _plain(inner, self.codec, offset, next_offset)
 
     def _alone(self, at: int) -> Rows:
-        """What `model.log` makes of one wrapper."""
+        """One wrapper, read by `watchkeeper.model.log`."""
         entry = self.entries.data[int(self.entries.begins[at]) : int(self.entries.ends[at])]
         try:
             if self.form.name == "0.7":
-                return self._listed_07(at, message_set.payloads(entry, limit_bytes=LIMIT_BYTES))
+                return self._listed_07(
+                    at, message_set_07.payloads(entry, limit_bytes=LIMIT_BYTES)
+                )
             records = list(message_08.records(entry, limit_bytes=LIMIT_BYTES))
         except LogError as error:
             return self._untrusted(at, error.meaning)
@@ -279,7 +280,7 @@ class _Unwrapping:
         return Rows(offsets, following, None, pa.array(payloads, pa.binary()), self.codec, None)
 
     def _listed_08(self, records: list[message_08.Record]) -> Rows:
-        offsets = np.array([one.offset for one in records], np.int64)
-        key = pa.array([one.key for one in records], pa.binary())
-        payload = pa.array([one.value for one in records], pa.binary())
+        offsets = np.array([record.offset for record in records], np.int64)
+        key = pa.array([record.key for record in records], pa.binary())
+        payload = pa.array([record.value for record in records], pa.binary())
         return Rows(offsets, offsets + 1, key, payload, self.codec, None)

@@ -1,4 +1,4 @@
-"""Reads a split: Arrow record batches of its messages, and what to do with damaged ones."""
+"""Reads a split into Arrow record batches, and handles damaged entries."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ import numpy as np
 import pyarrow as pa
 from msgspec import Struct
 
-from model.log.codecs import Codec
-from pipeline.kafkalog.folders import Gaps, missing
-from pipeline.kafkalog.formats import FORMATS, Flags
-from pipeline.kafkalog.rows import Entries, Rows, entries_of, rows_of
-from pipeline.kafkalog.splits import Split
-from pipeline.kafkalog.stretches import (
+from watchkeeper.model.log.format.codecs import Codec
+from watchkeeper.pipeline.errors import PipelineProblem
+from watchkeeper.pipeline.kafkalog.scan.folders import Gaps, missing
+from watchkeeper.pipeline.kafkalog.scan.formats import FORMATS, Flags
+from watchkeeper.pipeline.kafkalog.scan.rows import Entries, Rows, entries_of, rows_of
+from watchkeeper.pipeline.kafkalog.scan.splits import Split
+from watchkeeper.pipeline.kafkalog.scan.valid_runs import (
     PIECE_BYTES,
     Broken,
     SegmentFile,
@@ -22,10 +23,9 @@ from pipeline.kafkalog.stretches import (
     opened,
     stretches,
 )
-from pipeline.problems import PipelineProblem
 
 LONGEST_BYTES = 1 << 20
-"""How much of what is no message is put in one row."""
+"""The greatest number of bytes that are no message in one row."""
 WRONG_CRC = "the CRC of a message is wrong, or its lengths do not add up"
 
 OnCorrupt = Literal["fail", "skip", "quarantine"]
@@ -41,16 +41,16 @@ class Asked(Struct, frozen=True):
 
 
 class Counts:
-    """What was read of a split."""
+    """The counts of a split."""
 
     def __init__(self) -> None:
         self.messages = 0
         self.corrupt = 0
-        """How many messages, or places without one, could not be trusted."""
+        """Messages, or bytes without one, that cannot be trusted."""
 
 
 class Column(NamedTuple):
-    """A column: its name, its type, how it is made of rows of a split, and what it says."""
+    """A column: its name, its type, its values from the rows of a split, and its description."""
 
     name: str
     kind: pa.DataType
@@ -66,7 +66,7 @@ def _constant(number: int, count: int) -> pa.Array:
 
 
 def _text(text: str | None, count: int) -> pa.Array:
-    """One text, again and again."""
+    """One text, repeated."""
     if text is None:
         return pa.nulls(count, pa.string())
     encoded = text.encode()
@@ -102,7 +102,7 @@ COLUMNS = {
             "offset",
             pa.int64(),
             lambda rows, split, count: pa.array(rows.offset),
-            "0.7: where the entry begins, a byte of the log; 0.8: the number of the message",
+            "0.7: the position of the entry in bytes; 0.8: the number of the message",
         ),
         Column("key", pa.binary(), _key, "null in 0.7, and in a message without one"),
         Column(
@@ -111,17 +111,17 @@ COLUMNS = {
             lambda rows, split, count: rows.payload,
             "null in a tombstone of 0.8",
         ),
-        Column("codec", pa.string(), _codec, "how it was compressed: none, gzip or snappy"),
-        Column("crc_ok", pa.bool_(), _crc_ok, "false for what is damaged, if that is kept"),
+        Column("codec", pa.string(), _codec, "the compression: none, gzip or snappy"),
+        Column("crc_ok", pa.bool_(), _crc_ok, "false for a damaged message, if these are kept"),
         Column(
             "next_offset",
             pa.int64(),
             lambda rows, split, count: pa.array(rows.next_offset),
-            "where to go on after it; in a wrapper of 0.7 its beginning, but at the last",
+            "the offset to read next; in a wrapper of 0.7 its own, except for the last message",
         ),
     )
 }
-"""What can be known of a message."""
+"""Every column of a message."""
 
 
 def batch_of(rows: Rows, split: Split, columns: Sequence[Column]) -> pa.RecordBatch:
@@ -136,7 +136,7 @@ def batch_of(rows: Rows, split: Split, columns: Sequence[Column]) -> pa.RecordBa
 
 
 def read(split: Split, asked: Asked, counts: Counts) -> Iterator[pa.RecordBatch]:
-    """The messages of a split that were asked for, in the order of the log."""
+    """The requested messages of a split, in the order of the log."""
     columns = [COLUMNS[name] for name in asked.columns]
     for rows in read_rows(split, asked, counts):
         yield batch_of(rows, split, columns)
@@ -159,23 +159,23 @@ def _rows(split: Split, asked: Asked, file: SegmentFile) -> Iterator[Rows]:
     form = FORMATS[split.format]
     where = place_of(split)
     reached: int | None = split.from_offset
-    """The offset that has to come next, if that is known."""
-    for stretch in stretches(file, form, split.begin, split.end, piece_bytes=asked.piece_bytes):
-        if isinstance(stretch, Whole):
-            entries = entries_of(stretch, form, split.start, split.limit)
+    """The next expected offset, if it is known."""
+    for run in stretches(file, form, split.begin, split.end, piece_bytes=asked.piece_bytes):
+        if isinstance(run, Whole):
+            entries = entries_of(run, form, split.start, split.limit)
             if form.name == "0.8" and asked.gaps == "fail":
                 _check_ascent(entries, split, reached)
             yield from rows_of(entries, form, where)
             reached = int(entries.next_offset[-1])
         else:
-            yield _broken(stretch, split, file, reached or split.from_offset)
+            yield _broken(run, split, file, reached or split.from_offset)
             reached = None
     if form.name == "0.8" and asked.gaps == "fail" and reached is not None:
         _check_limit(split, reached)
 
 
 def _check_ascent(entries: Entries, split: Split, expected: int | None) -> None:
-    """In 0.8 each message that is not compressed has the offset after the one before."""
+    """In 0.8 each uncompressed message has the offset after the one before."""
     first = entries.offset[0] if expected is None else expected
     due = np.append(first, entries.offset[:-1] + 1)
     is_gap = np.where(entries.heads.codec == 0, entries.offset != due, entries.offset < due)
@@ -191,7 +191,7 @@ def _check_ascent(entries: Entries, split: Split, expected: int | None) -> None:
 
 
 def _check_limit(split: Split, reached: int) -> None:
-    """In 0.8 only the last message says whether the next segment goes on after it."""
+    """In 0.8 only the last message shows whether the next segment continues after it."""
     if split.is_at_end and split.limit is not None and reached != split.limit:
         following = f"that of offset {split.limit}"
         name = f"{split.broker}/{split.topic}-{split.partition}"
@@ -204,7 +204,7 @@ def place_of(split: Split) -> str:
 
 
 def _wanted(rows: Rows, split: Split) -> Rows:
-    """Without what a wrapper of 0.8 holds beside what was asked for."""
+    """The rows without messages of a 0.8 wrapper outside the requested range."""
     if split.format == "0.7":
         return rows
     wanted = (rows.offset >= split.from_offset) & (rows.offset < split.to_offset)
@@ -230,10 +230,10 @@ def picked(rows: Rows, flags: Flags) -> Rows:
 # --- what cannot be trusted ------------------------------------------------------------
 
 
-def _broken(stretch: Broken, split: Split, file: SegmentFile, reached: int) -> Rows:
+def _broken(place: Broken, split: Split, file: SegmentFile, reached: int) -> Rows:
     """A place without an entry, as rows of not too many bytes each."""
-    begins = np.arange(stretch.at, stretch.end, LONGEST_BYTES)
-    ends = np.minimum(begins + LONGEST_BYTES, stretch.end)
+    begins = np.arange(place.at, place.end, LONGEST_BYTES)
+    ends = np.minimum(begins + LONGEST_BYTES, place.end)
     places = zip(begins.tolist(), ends.tolist(), strict=True)
     data = [file.read(begin, end) for begin, end in places]
     if split.format == "0.7":

@@ -1,8 +1,8 @@
 """Cuts logs into splits: parts of a segment, each of which one task reads.
 
-A split begins where an entry begins and ends where one ends. In a small segment that is the
-whole of it, and nothing has to be looked at. A large one is walked through and cut on the
-way, and so is the last one, to see where it ends.
+A split starts at the start of an entry and ends at the end of one. A small segment is one split,
+without a scan. A large one is scanned and cut on the way, and so is the last one, to find its
+end.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from typing import NamedTuple
 import numpy as np
 from msgspec import Struct
 
-from pipeline.kafkalog.folders import LogFolder, Segment
-from pipeline.kafkalog.formats import Flags
-from pipeline.kafkalog.stretches import PIECE_BYTES
-from pipeline.kafkalog.walking import Walk, walk, with_limits
+from watchkeeper.pipeline.kafkalog.scan.folders import LogFolder, Segment
+from watchkeeper.pipeline.kafkalog.scan.formats import Flags
+from watchkeeper.pipeline.kafkalog.scan.segment_scan import Walk, walk, with_limits
+from watchkeeper.pipeline.kafkalog.scan.valid_runs import PIECE_BYTES
 
 SPLIT_BYTES = 128 << 20
 BUNDLE_BYTES = 32 << 20
@@ -25,7 +25,7 @@ BUNDLE_BYTES = 32 << 20
 
 
 class Split(Struct, frozen=True):
-    """A part of a segment, and the offsets of what is in it."""
+    """A part of a segment, with its offsets."""
 
     topic: str
     broker: int
@@ -33,15 +33,15 @@ class Split(Struct, frozen=True):
     format: str
     path: str
     start: int
-    """The offset at which the segment begins."""
+    """The offset at which the segment starts."""
     begin: int
     end: int
-    """Where in the file the split begins and ends."""
+    """The start and end of the split in the file."""
     from_offset: int
     to_offset: int
-    """The first offset that is wanted, and the one at which to go on after it."""
+    """The first requested offset, and the one at which to continue."""
     limit: int | None
-    """The offset at which the next segment begins; None in the last."""
+    """The offset at which the next segment starts; None in the last."""
     is_at_end: bool
     """Whether the segment ends with it."""
 
@@ -58,23 +58,23 @@ class Cut(NamedTuple):
     end: int
     """The offset at which to go on."""
     torn_bytes: int
-    """How much at the end of the log is no whole entry."""
+    """Bytes at the end of the log that are no whole entry."""
 
 
 class Wanted(NamedTuple):
-    """What is wanted of a log, and how it is to be cut."""
+    """The requested part of a log, and how to cut it."""
 
     low: int
     """From which offset on."""
     high: int | None
-    """Up to which; None for all that there is."""
+    """One past the last offset; None for all there is."""
     are_boundaries: bool
-    """Whether entries are known to begin or end at these offsets."""
+    """Whether entries are known to start or end at these offsets."""
     split_bytes: int
 
 
 class _Mark(NamedTuple):
-    """A place in a segment where an entry begins, or the last one ends."""
+    """A place in a segment at which an entry starts, or the last one ends."""
 
     at: int
     offset: int
@@ -88,10 +88,10 @@ def cut(
     split_bytes: int = SPLIT_BYTES,
     are_boundaries: bool = False,
 ) -> Cut:
-    """Cut what a log holds from one offset up to another.
+    """Cut a log from one offset up to another.
 
-    `are_boundaries` says that entries are known to begin and end there, as they do where a
-    batch before this one has ended.
+    `are_boundaries` means that entries are known to start and end there, as they do where an
+    earlier batch has ended.
     """
     low = log.start if low is None else max(low, log.start)
     wanted = Wanted(low, high, are_boundaries, split_bytes)
@@ -112,7 +112,7 @@ def cut(
 def _known(
     log: LogFolder, segment: Segment, limit: int | None, wanted: Wanted
 ) -> list[_Mark] | None:
-    """Where a small segment is cut, if that is known without looking at it."""
+    """The cuts of a small segment, if they are known without a scan."""
     is_place = log.format == "0.7" and wanted.are_boundaries
     begin = _Mark(0, segment.start)
     if wanted.low > segment.start:
@@ -139,29 +139,29 @@ def _found(way: Walk, wanted: Wanted) -> tuple[list[_Mark], int]:
     is_sure = offset == segment.start or (begin > 0 and log_is_bytes)
     reached = _Mark(begin, offset if is_sure else segment.start)
     found = [reached] if is_sure else []
-    for one in way.entries(begin, min(wanted.split_bytes, PIECE_BYTES)):
-        at, after = one.stretch.at, one.after
+    for walked in way.entries(begin, min(wanted.split_bytes, PIECE_BYTES)):
+        at, after = walked.stretch.at, walked.after
         if not found:
             unwanted = _first(after > offset)
             if unwanted < len(after):
-                bound = one.stretch.bounds[unwanted]
+                bound = walked.stretch.bounds[unwanted]
                 found.append(_Mark(at + int(bound) if unwanted else reached.at, offset))
-        elif at - found[-1].at >= wanted.split_bytes and at == reached.at and one.goes_on:
-            # behind something damaged it is not known which offsets that had
+        elif at - found[-1].at >= wanted.split_bytes and at == reached.at and walked.goes_on:
+            # the offsets behind damage are unknown
             found.append(_Mark(at, reached.offset))
         if found and wanted.high is not None:
             last = _first(after >= wanted.high)
             if last < len(after):
                 end_offset = int(after[last]) if log_is_bytes else wanted.high
-                return [*found, _Mark(at + int(one.stretch.bounds[last + 1]), end_offset)], 0
-        reached = _Mark(one.stretch.end, int(after[-1]))
+                return [*found, _Mark(at + int(walked.stretch.bounds[last + 1]), end_offset)], 0
+        reached = _Mark(walked.stretch.end, int(after[-1]))
     if limit is not None:
         return [*(found or [reached]), _Mark(segment.size_bytes, limit)], 0
     return [*found, reached], segment.size_bytes - reached.at
 
 
 def _first(flags: Flags) -> int:
-    """The place of the first that is true; their number if none is."""
+    """The index of the first true flag; the number of flags if none is."""
     at = int(np.argmax(flags)) if len(flags) else 0
     return at if len(flags) and flags[at] else len(flags)
 
@@ -190,7 +190,7 @@ def _splits(
 
 
 def bundles(splits: Iterable[Split], bundle_bytes: int = BUNDLE_BYTES) -> list[list[Split]]:
-    """Splits in their order, small ones together."""
+    """Splits in their order, small ones bundled."""
     found: list[list[Split]] = []
     size_bytes = bundle_bytes
     for split in splits:

@@ -1,11 +1,11 @@
-"""Reads a part of a segment as stretches: of whole entries, or of what is none.
+"""Reads a part of a segment as runs: of whole entries, or of bytes that are none.
 
-What is read at once is bounded, however large the segment. An entry that does not fit into
-a piece is read by itself, once its size is known.
+The size of a read is bounded, however large the segment. An entry that does not fit into a block
+is read by itself, once its size is known.
 
-Where no entry can begin, the next one is looked for byte by byte: a place where one can,
-and whose CRC is right. A message may carry in it what looks like entries, and after damage
-these can be taken for some; where nothing is damaged, nothing is ever looked for.
+Where no entry can start, the next one is searched byte by byte: a place where one can, with a
+right CRC. A message may contain what looks like entries, and after damage these can be taken for
+some; without damage there is no search.
 """
 
 from __future__ import annotations
@@ -18,21 +18,27 @@ from zlib import crc32
 
 import numpy as np
 
-from pipeline.kafkalog.chain import chain
-from pipeline.kafkalog.formats import FORMATS, LIKELY_BYTES, TOO_SHORT, Format, Places
-from pipeline.problems import PipelineProblem
+from watchkeeper.pipeline.errors import PipelineProblem
+from watchkeeper.pipeline.kafkalog.scan.entry_scan import chain
+from watchkeeper.pipeline.kafkalog.scan.formats import (
+    FORMATS,
+    LIKELY_BYTES,
+    TOO_SHORT,
+    Format,
+    Places,
+)
 
 PIECE_BYTES = 2 << 20
 
 
 class Whole(NamedTuple):
-    """Entries one after the other, whose CRCs nobody has looked at yet."""
+    """Consecutive entries whose CRCs are not checked yet."""
 
     at: int
-    """Where in the file they begin."""
+    """Their start in the file."""
     data: bytes
     bounds: Places
-    """Where in the data each begins, and where the last ends."""
+    """The start of each in the data, and the end of the last."""
 
     @property
     def end(self) -> int:
@@ -48,7 +54,7 @@ class Broken(NamedTuple):
 
 
 class SegmentFile:
-    """A file of a log, read at places, and never beyond what is asked for."""
+    """A file of a log, read at positions within the requested part."""
 
     def __init__(self, path: str, descriptor: int) -> None:
         self.path = path
@@ -99,9 +105,9 @@ def stretches(
     piece_bytes: int = PIECE_BYTES,
     may_be_torn: bool = False,
 ) -> Iterator[Whole | Broken]:
-    """Everything from `begin`, where an entry begins, to `end`, where one ends.
+    """Everything from `begin`, the start of an entry, to `end`, the end of one.
 
-    If the last may be torn, what seems to be the beginning of an entry is left out.
+    If the last entry may be torn, the bytes that look like its start are left out.
     """
     piece_bytes = max(piece_bytes, form.head_bytes)
     at = begin
@@ -118,7 +124,7 @@ def stretches(
 def _entries(
     file: SegmentFile, form: Format, at: int, end: int, piece_bytes: int
 ) -> Whole | None:
-    """The whole entries at a place, as many as are in a piece; None if there are none."""
+    """The whole entries at a place, as many as are in a block; None if there are none."""
     data = file.read(at, min(at + piece_bytes, end))
     bounds = chain(data, form)
     if len(bounds) == 1:
@@ -131,7 +137,7 @@ def _entries(
 
 
 def _is_beginning(file: SegmentFile, form: Format, at: int, end: int) -> bool:
-    """Whether an entry seems to begin there that ends behind the end."""
+    """Whether an entry seems to start at a place and ends behind the end."""
     size_bytes = form.step(file.read(at, min(at + form.head_bytes, end)), 0)
     return size_bytes == TOO_SHORT or end - at < size_bytes < LIKELY_BYTES
 
@@ -140,19 +146,19 @@ def _is_beginning(file: SegmentFile, form: Format, at: int, end: int) -> bool:
 
 
 def _next_entry(file: SegmentFile, form: Format, at: int, end: int, piece_bytes: int) -> int:
-    """Where, from there on, the first undamaged entry begins; the end if none does."""
+    """The first undamaged entry from a place on; the end if there is none."""
     while at < end:
         data = file.read(at, min(at + piece_bytes, end))
         for place in _possible(data, form):
             if _is_undamaged(file, form, data, at, int(place), end):
                 return at + int(place)
-        # what is too near to the end of the piece for a head is looked at with the next one
+        # places too near to the end of a block for a head are searched with the next block
         at += max(len(data) - form.head_bytes + 1, 1) if at + len(data) < end else len(data)
     return end
 
 
 def _possible(data: bytes, form: Format) -> Iterator[int]:
-    """The places at which an entry can begin whose size is not large."""
+    """The places at which an entry of ordinary size can start."""
     zeros = np.flatnonzero(np.frombuffer(data, np.uint8) == 0)
     highest = zeros - form.size_at
     for place in highest[highest >= 0].tolist():
@@ -163,7 +169,7 @@ def _possible(data: bytes, form: Format) -> Iterator[int]:
 def _is_undamaged(
     file: SegmentFile, form: Format, data: bytes, at: int, place: int, end: int
 ) -> bool:
-    """Whether the entry at a place of the data, which begin at `at`, has the right CRC."""
+    """Whether the entry at a place of the data, which start at `at`, has the right CRC."""
     size_bytes = form.step(data, place) - place
     if at + place + size_bytes > end:
         return False
@@ -174,7 +180,7 @@ def _is_undamaged(
 
 
 def has_right_crc(entry: bytes, form: Format) -> bool:
-    """Whether one whole entry is what it was when it was written."""
+    """Whether one whole entry is undamaged."""
     heads = form.heads(entry, np.array([0]), np.array([len(entry)]))
     return crc32(memoryview(entry)[int(heads.checked_at[0]) :]) == int(heads.crc[0])
 
@@ -183,7 +189,7 @@ def has_right_crc(entry: bytes, form: Format) -> bool:
 
 
 def check_format(file: SegmentFile, form: Format, size_bytes: int) -> None:
-    """Raise PipelineProblem if a segment begins with an entry of another format."""
+    """Raise PipelineProblem if a segment starts with an entry of another format."""
     if form.step(file.read(0, min(size_bytes, form.head_bytes)), 0) >= TOO_SHORT:
         return
     data = file.read(0, min(size_bytes, PIECE_BYTES))

@@ -1,37 +1,38 @@
-"""Which runs are analysed: the folders that are named, and what stands in them beside traces."""
+"""The runs to analyse: the given folders, and the verdicts and plans beside their traces."""
 
 from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from model.plan import Plan
-from model.signatures import signature_of
-from model.trace import Header
-from model.verdicts import Finding, Property, Verdict
-from pipeline.analysis.events import read_header
-from pipeline.analysis.runs import Run, Said
-from pipeline.sweeps.store import MANIFEST, RUNS, TRACES, Store
-from pipeline.sweeps.summing import rows_of
-from scenarios import ScenarioError, load, shipped
-from watchkeeper.endings import USAGE, Stop
-from watchkeeper.folder import TRACE, VERDICT
-from watchkeeper.sweep_grid import SCENARIOS
+from watchkeeper.console.exit import USAGE, Stop
+from watchkeeper.model.plan.plan import Plan
+from watchkeeper.model.trace.trace import Header
+from watchkeeper.pipeline.analysis.facts.events import read_header
+from watchkeeper.pipeline.analysis.runs import RecordedVerdict, Run
+from watchkeeper.pipeline.sweeps.store import MANIFEST, RUNS, TRACES, Store
+from watchkeeper.pipeline.sweeps.summary import rows_of
+from watchkeeper.run.folder import PROFILE, SCENARIO, TRACE, VERDICT
+from watchkeeper.scenarios import ScenarioError, from_text, load, shipped
+from watchkeeper.sweep.report import SUMMARY
 
+RUN = "watchkeeper run "
+"""How a command begins that repeats a run; a run of an own program has none."""
 SWEPT = ["run_id", "verdict", "fingerprint", "properties"]
 
 
 @dataclass(slots=True)
 class Gathered:
-    """What was found in the folders."""
+    """The runs in the folders."""
 
     runs: list[Run] = field(default_factory=list)
-    signatures: dict[str, str] = field(default_factory=dict)
-    """Run -> in which way it failed."""
+    signatures: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """Run -> its failure signatures."""
+    known_limits: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Failure signature -> variant -> why no client of it can avoid that failure."""
     sweeps: list[Path] = field(default_factory=list)
     """Folders with the tables of sweeps."""
     without_trace: list[Path] = field(default_factory=list)
@@ -45,8 +46,9 @@ def gathered(places: tuple[Path, ...]) -> Gathered:
     for place in places:
         if not place.exists():
             raise Stop(USAGE, f"there is no {place}; expected the folder of a run, or of a sweep")
-        for home in sorted({one.parent for one in place.rglob(MANIFEST)}):
+        for home in sorted({path.parent for path in place.rglob(MANIFEST)}):
             found.sweeps.append(home.resolve() / RUNS)
+            _add_limits_of_sweep(home, found)
         _gather(place, found, plans)
     if not found.runs:
         alone = found.without_trace
@@ -71,17 +73,21 @@ def _gather(place: Path, found: Gathered, plans: Plans) -> None:
         name = _free_name(header.run_id, taken)
         sweep = _sweep_of(path)
         if sweep is None:
-            said = _verdict(path.parent)
-            found.runs.append(_run(name, path, header, said, plans))
-            found.signatures[name] = signature_of(_findings(said))
+            recorded = _verdict(path.parent)
+            found.runs.append(_run(name, path, header, recorded, plans))
+            found.signatures[name] = tuple(recorded.get("signatures", ()))
+            if recorded.get("known_limit"):
+                for signature in found.signatures[name]:
+                    limits = found.known_limits.setdefault(signature, {})
+                    limits[header.variant] = recorded["known_limit"]
         else:
             if sweep not in swept:
                 swept[sweep] = _rows(sweep)
             row = swept[sweep].get(header.run_id)
-            found.runs.append(_swept(name, path, header, row, sweep, plans))
+            found.runs.append(_swept(name, path, header, row, plans))
     if place.is_dir():
         found.without_trace += sorted(
-            one.parent for one in place.rglob(VERDICT) if not (one.parent / TRACE).exists()
+            path.parent for path in place.rglob(VERDICT) if not (path.parent / TRACE).exists()
         )
 
 
@@ -98,13 +104,13 @@ def _free_name(name: str, taken: set[str]) -> str:
 
 
 def _verdict(home: Path) -> dict[str, Any]:
-    """What stands in the verdict beside a trace; nothing where there is none."""
+    """Return the verdict beside a trace; empty if there is none."""
     path = home / VERDICT
     try:
-        said: dict[str, Any] = json.loads(path.read_text())
-        if not isinstance(said["properties"], list):
+        recorded: dict[str, Any] = json.loads(path.read_text())
+        if not isinstance(recorded["properties"], list):
             raise ValueError("its properties are no list")
-        return said
+        return recorded
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -113,38 +119,43 @@ def _verdict(home: Path) -> dict[str, Any]:
         ) from None
 
 
-def _run(name: str, path: Path, header: Header, said: dict[str, Any], plans: Plans) -> Run:
-    command = said.get("command", "")
-    plan, why = plans.of(header, _source(command, header))
+def _run(name: str, path: Path, header: Header, recorded: dict[str, Any], plans: Plans) -> Run:
+    command = recorded.get("command", "")
+    plan, why = plans.of(header, path.parent)
+    is_repeatable = header.world == "sim" and (not command or command.startswith(RUN))
     return Run(
         name,
         str(path.resolve()),
         header,
-        said.get("fingerprint"),
-        said.get("verdict"),
+        recorded.get("fingerprint"),
+        recorded.get("verdict"),
         tuple(
-            Said(one["name"], one["verdict"], one["counts"], one["evidence"])
-            for one in said.get("properties", ())
+            RecordedVerdict(
+                fields["name"], fields["verdict"], fields["counts"], fields["evidence"]
+            )
+            for fields in recorded.get("properties", ())
         ),
-        command,
+        command_of(header, path.parent) if plan is not None and is_repeatable else command,
         False,
         plan,
         why,
     )
 
 
-def _findings(said: dict[str, Any]) -> Iterator[Finding]:
-    for one in said.get("properties", ()):
-        claim = Property(one["name"], one["kind"], "")
-        yield Finding(claim, Verdict(one["verdict"]), one["evidence"], counts=one["counts"])
+def command_of(header: Header, home: Path) -> str:
+    """The command that simulates a run again from what its folder holds, from anywhere."""
+    kept, profile = home / SCENARIO, home / PROFILE
+    source = header.scenario
+    if kept.exists() and not _is_shipped(source, kept.read_text(encoding="utf-8")):
+        source = str(kept.resolve())
+    words = ["watchkeeper", "run", source, "--variant", header.variant]
+    words += ["--seed", str(header.seed)]
+    words += ["--profile", str(profile.resolve())] if profile.exists() else []
+    return shlex.join(words)
 
 
-def _source(command: str, header: Header) -> str:
-    """The scenario of a run, by the command that runs it again."""
-    words = shlex.split(command)
-    if "--zookeeper" in words or not command.startswith("watchkeeper run "):
-        return "" if command else header.scenario
-    return words[2]
+def _is_shipped(name: str, text: str) -> bool:
+    return name in shipped() and load(name).text == text
 
 
 # --- runs of sweeps --------------------------------------------------------------------
@@ -156,8 +167,25 @@ def _sweep_of(path: Path) -> Path | None:
     return home.parent if home.name == TRACES and (home.parent / MANIFEST).exists() else None
 
 
+def _add_limits_of_sweep(sweep: Path, found: Gathered) -> None:
+    """Add the known limits in the summary of a sweep; a sweep under way has none yet."""
+    path = sweep / SUMMARY
+    if not path.exists():
+        return
+    try:
+        failures = json.loads(path.read_text(encoding="utf-8"))["failures"]
+        limits = {one["signature"]: dict(one["known_limits"]) for one in failures}
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise Stop(
+            USAGE, f"{path} is not the summary of a sweep ({error}); run the sweep again"
+        ) from None
+    for signature, of_variants in limits.items():
+        if of_variants:
+            found.known_limits.setdefault(signature, {}).update(of_variants)
+
+
 def _rows(sweep: Path) -> dict[str, dict[str, Any]]:
-    """What the tables of a sweep say of the runs whose traces it kept."""
+    """Return the rows of a sweep's tables for the runs whose traces it kept."""
     store = Store(sweep)
     manifest = store.manifest()
     assert manifest is not None, "there is one, or the folder would not be a sweep's"
@@ -175,13 +203,10 @@ def _swept(
     path: Path,
     header: Header,
     row: dict[str, Any] | None,
-    sweep: Path,
     plans: Plans,
 ) -> Run:
-    changed = sweep / SCENARIOS / f"{header.scenario}.yaml"
-    source = str(changed) if changed.exists() else header.scenario
-    plan, why = plans.of(header, source)
-    said = [] if row is None else row["properties"]
+    plan, why = plans.of(header, path.parent)
+    recorded = [] if row is None else row["properties"]
     return Run(
         name,
         str(path.resolve()),
@@ -189,10 +214,16 @@ def _swept(
         None if row is None else row["fingerprint"],
         None if row is None else row["verdict"],
         tuple(
-            Said(claim, one["verdict"], one["counts"], one["evidence"] or "", one["at_us"])
-            for claim, one in said
+            RecordedVerdict(
+                claim,
+                fields["verdict"],
+                fields["counts"],
+                fields["evidence"] or "",
+                fields["at_us"],
+            )
+            for claim, fields in recorded
         ),
-        f"watchkeeper run {shlex.quote(source)} --variant {header.variant} --seed {header.seed}",
+        command_of(header, path.parent),
         True,
         plan,
         why,
@@ -203,28 +234,36 @@ def _swept(
 
 
 class Plans:
-    """The plans of runs, each read once."""
+    """The plans of runs; each scenario is read once."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str, str], tuple[Plan | None, str]] = {}
 
-    def of(self, header: Header, source: str) -> tuple[Plan | None, str]:
-        """The plan that was run, or why it is not known."""
-        key = (source, header.scenario, header.variant)
+    def of(self, header: Header, home: Path) -> tuple[Plan | None, str]:
+        """The plan that was run, or why it is not known.
+
+        A run's folder holds its scenario; a trace alone may be of one that is shipped.
+        """
+        kept = home / SCENARIO
+        try:
+            text = kept.read_text(encoding="utf-8")
+        except FileNotFoundError:
+            if header.scenario not in shipped():
+                return None, f"{SCENARIO} is not beside its trace"
+            text = load(header.scenario).text
+        except (OSError, ValueError) as error:
+            return None, f"{kept} cannot be read ({error})"
+        key = (text, header.scenario, header.variant)
         if key not in self._known:
-            self._known[key] = _plan(*key)
+            self._known[key] = _plan(str(kept), *key)
         return self._known[key]
 
 
-def _plan(source: str, name: str, variant: str) -> tuple[Plan | None, str]:
-    if not source:
-        return None, "what it ran cannot be run again by a command"
-    if source not in shipped() and not Path(source).is_file():
-        return None, f"its scenario {source} is not here"
+def _plan(place: str, text: str, name: str, variant: str) -> tuple[Plan | None, str]:
     try:
-        plan = load(source).plan(variant)
+        plan = from_text(place, text).plan(variant)
     except ScenarioError as error:
-        return None, f"its scenario {source} cannot be read ({error.problems[0].said})"
+        return None, f"its scenario {place} cannot be read ({error.problems[0].message})"
     if plan.name != name:
-        return None, f"{source} is now the scenario {plan.name}"
+        return None, f"{place} is the scenario {plan.name}"
     return plan, ""

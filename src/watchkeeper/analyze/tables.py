@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 
 from rich.console import Console
 
-from model.verdicts import duration
-from watchkeeper.printing import plain_table, show_table
+from watchkeeper.api.tables import plain_table, show_table
+from watchkeeper.model.properties.verdicts import duration
 
 MOST_ROWS = 20
 Row = dict[str, Any]
@@ -58,7 +58,7 @@ DATA = (
 
 
 def measure_tables(rows: Sequence[Row], to: Console) -> None:
-    """Print what was measured; of messages and of lag where a run has any."""
+    """Print the measures; those of messages and lag if a run has any."""
     _show(rows, WORK, to)
     _show(rows, OWNERSHIP, to)
     _show([row for row in rows if row["accepted"] is not None], MESSAGES, to)
@@ -68,12 +68,15 @@ def measure_tables(rows: Sequence[Row], to: Console) -> None:
 def _show(rows: Sequence[Row], columns: Sequence[Column], to: Console) -> None:
     if not rows:
         return
-    table = plain_table("run", "group", *(one.head for one in columns))
+    table = plain_table("run", "group", *(column.head for column in columns))
     for column in table.columns:
         column.no_wrap = True
     for row in rows[:MOST_ROWS]:
-        told = ("-" if row[one.name] is None else one.tell(row[one.name]) for one in columns)
-        table.add_row(row["run"], row["group"], *told)
+        texts = (
+            "-" if row[column.name] is None else column.tell(row[column.name])
+            for column in columns
+        )
+        table.add_row(row["run"], row["group"], *texts)
     show_table(table, to)
     if len(rows) > MOST_ROWS:
         to.print(f"and {len(rows) - MOST_ROWS:,} more, in tables/measures", style="dim")

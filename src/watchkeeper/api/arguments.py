@@ -1,4 +1,4 @@
-"""What `simulate` is given, checked: each mistake is a sentence that says what was expected."""
+"""Checks of the arguments of `simulate`: each mistake gives a sentence with the expectation."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 import yaml
 
-from model.program import Program
-from scenarios import Scenario, from_text, load
-from scenarios.glancing import DEEPEST
-from scenarios.problems import shown
-from scenarios.reading import Path, field_name
-from watchkeeper.profiles import NamedProfile, profile_of
+from watchkeeper.api.profile import NamedProfile, profile_of
+from watchkeeper.model.actor.program import Program
+from watchkeeper.scenarios import Scenario, from_text, load
+from watchkeeper.scenarios.text.document import Path, field_name
+from watchkeeper.scenarios.text.errors import shown
+from watchkeeper.scenarios.text.size_check import DEEPEST
 
 Source = str | os.PathLike[str] | Mapping[str, Any] | Scenario
 
@@ -26,7 +26,7 @@ _PLAIN = "text, a number, true or false, None, a list or a mapping"
 
 
 def scenario_of(source: Source) -> Scenario:
-    """A scenario: one that was read, a shipped one's name, a file's path, or its fields."""
+    """Return a scenario from a scenario, a shipped name, a file's path, or its fields."""
     if isinstance(source, Scenario):
         return source
     if isinstance(source, os.PathLike):
@@ -42,13 +42,13 @@ def scenario_of(source: Source) -> Scenario:
 
 
 def _plain(value: Any, path: Path) -> Any:
-    """The same of nothing but what YAML has; TypeError where there is something else."""
+    """Return a copy in types of YAML; raise TypeError for any other type."""
     if len(path) > 2 * DEEPEST:
         raise ValueError(f"{field_name(path[:1])} is nested more than {DEEPEST} deep")
     if isinstance(value, Mapping):
-        return {_key(key, path): _plain(one, (*path, key)) for key, one in value.items()}
+        return {_key(key, path): _plain(item, (*path, key)) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(one, (*path, at)) for at, one in enumerate(value)]
+        return [_plain(item, (*path, at)) for at, item in enumerate(value)]
     match value:
         case None | True | False:
             return value
@@ -84,7 +84,7 @@ def checked_profile(profile: Any) -> NamedProfile | None:
 
 
 def check_choices(seed: Any, variant: Any, consumer: Any) -> None:
-    """Refuse what is no seed, no variant's name, or no program."""
+    """Refuse an invalid seed, variant name or program."""
     if type(seed) is not int:
         raise TypeError(f"seed is {_described(seed)}; expected a whole number")
     if variant is not None and not isinstance(variant, str):

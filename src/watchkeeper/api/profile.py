@@ -6,11 +6,12 @@ import os
 import platform
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
-from model.measured import LEVELS, Distribution, Measured
-from scenarios.problems import Problem, ScenarioError
-from scenarios.profiles import (
+from watchkeeper.model.calibration.latency import LEVELS, Distribution, Measured
+from watchkeeper.scenarios.profiles.codecs import CodecsModel
+from watchkeeper.scenarios.profiles.profile import (
     VERSION,
     MeasuredModel,
     ProfileModel,
@@ -18,10 +19,11 @@ from scenarios.profiles import (
     ZooKeeperProfileModel,
     load_profile,
 )
-from scenarios.quantiles import DistributionModel, quantile_name
-from sim.fitting import DEFAULTS, Fitted
-from sim.profile import DEFAULT, Profile
-from sim.streams import quantiles
+from watchkeeper.scenarios.profiles.quantiles import DistributionModel, quantile_name
+from watchkeeper.scenarios.text.errors import Problem, ScenarioError
+from watchkeeper.sim.calibration.fit_latency import DEFAULTS, Fitted
+from watchkeeper.sim.engine.latency_profile import DEFAULT, CodecProfile, Profile
+from watchkeeper.sim.engine.random_streams import quantiles
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,36 +32,47 @@ class NamedProfile:
 
     source: str
     latencies: Profile
+    text: str
+    """The text of the file."""
 
     @property
     def digest(self) -> str:
-        """What tells these latencies from others."""
+        """Return the digest of the latencies."""
         return self.latencies.digest
 
     def to_json(self) -> dict[str, str]:
-        """What a verdict says of it."""
+        """Return the fields of a verdict."""
         return {"file": self.source, "digest": self.digest}
 
 
 def digest_of(profile: NamedProfile | None) -> str:
-    """What a run's name says of its profile: nothing of the latencies that come along."""
+    """Return the part of a run's name for its profile; empty for the default latencies."""
     if profile is None or profile.latencies == DEFAULT:
         return ""
     return profile.digest
 
 
 def profile_of(source: str | os.PathLike[str]) -> NamedProfile:
-    """The profile that a file holds; ScenarioError where it holds none for ZooKeeper."""
+    """Return the profile in a file; raise ScenarioError if a simulation takes nothing from it."""
     model = load_profile(source)
     name = os.fspath(source)
-    if model.zookeeper is None:
-        said = "has no section `zookeeper`, so there is nothing to simulate with"
-        raise ScenarioError(name, [Problem("", said)])
-    return NamedProfile(name, latencies(model.zookeeper.simulation))
+    if model.zookeeper is None and model.codecs is None:
+        message = "has no section `zookeeper` or `codecs`, so there is nothing to simulate with"
+        raise ScenarioError(name, [Problem("", message)])
+    text = Path(name).read_text(encoding="utf-8")
+    found = latencies(model.zookeeper.simulation) if model.zookeeper is not None else DEFAULT
+    return NamedProfile(name, with_codecs(found, model.codecs), text)
+
+
+def with_codecs(profile: Profile, given: CodecsModel | None) -> Profile:
+    """Return a profile with the given codecs in place of its own."""
+    fields = {} if given is None else given.model_dump(exclude_none=True)
+    codecs: dict[str, Any] = {name: CodecProfile(**codec) for name, codec in fields.items()}
+    return replace(profile, **codecs)
 
 
 def latencies(given: SimulationModel) -> Profile:
-    """The default, with what is given in its place."""
+    """Return the default latencies with the given ones in their place."""
     tables: dict[str, Any] = {
         name: quantiles(value) if isinstance(value, tuple) else value
         for name, value in given.given.items()
@@ -72,7 +85,7 @@ def latencies(given: SimulationModel) -> Profile:
 
 
 def profile_model(measured: Measured, fitted: Fitted, where: str, version: str) -> ProfileModel:
-    """What a file says of a measurement."""
+    """Return the fields of a file for a measurement."""
     section = ZooKeeperProfileModel(
         measured=MeasuredModel(
             at=present(),
@@ -84,21 +97,27 @@ def profile_model(measured: Measured, fitted: Fitted, where: str, version: str) 
             session_timeout_us=measured.timeout_us,
             in_flight=measured.in_flight,
             crowd=measured.crowd,
-            round_trips={name: told(one) for name, one in measured.round_trips.items()},
-            batches={name: told(one) for name, one in measured.batches.items()},
-            watch=told(measured.watch),
-            write_to_watch=told(measured.write_to_watch),
-            expiry=told(measured.expiry),
-            after_tick=told(measured.after_tick),
+            round_trips={
+                name: distribution_model(distribution)
+                for name, distribution in measured.round_trips.items()
+            },
+            batches={
+                name: distribution_model(distribution)
+                for name, distribution in measured.batches.items()
+            },
+            watch=distribution_model(measured.watch),
+            write_to_watch=distribution_model(measured.write_to_watch),
+            expiry=distribution_model(measured.expiry),
+            after_tick=distribution_model(measured.after_tick),
         ),
         simulation=simulation_model(fitted),
         defaults=list(DEFAULTS),
     )
-    return ProfileModel(watchkeeper_profile=VERSION, zookeeper=section, disk=None)
+    return ProfileModel(watchkeeper_profile=VERSION, zookeeper=section, disk=None, codecs=None)
 
 
 def simulation_model(fitted: Fitted) -> SimulationModel:
-    """What a file says of the latencies that were found."""
+    """Return the fields of a file for the fitted latencies."""
     given = {
         name: named(value) if isinstance(value, tuple) else value
         for name in Fitted.__dataclass_fields__
@@ -108,22 +127,24 @@ def simulation_model(fitted: Fitted) -> SimulationModel:
 
 
 def named(anchors: tuple[tuple[float, int], ...]) -> dict[str, int]:
-    """Quantiles by their names, as a file has them."""
+    """Return the quantiles by their names, as in a file."""
     return {quantile_name(level): us for level, us in anchors}
 
 
-def told(one: Distribution) -> DistributionModel:
-    """What a file says of a distribution."""
-    quantiles_us = named(tuple(zip(LEVELS, one.values_us, strict=True)))
-    return DistributionModel.model_validate({"number": one.number, "quantiles": quantiles_us})
+def distribution_model(distribution: Distribution) -> DistributionModel:
+    """Return the fields of a file for a distribution."""
+    quantiles_us = named(tuple(zip(LEVELS, distribution.values_us, strict=True)))
+    return DistributionModel.model_validate(
+        {"number": distribution.number, "quantiles": quantiles_us}
+    )
 
 
 def present() -> str:
-    """The present moment, as a file has it."""
+    """Return the present time in the form of a file."""
     return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%SZ}"
 
 
 def machine() -> str:
-    """The machine that measured, in a few words."""
+    """Return a few words on the measuring machine."""
     python = f"{platform.python_implementation()} {platform.python_version()}"
     return f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores, {python}"

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from watchkeeper.result import Result
+    from watchkeeper.api.result import Result
 
 RUNS: pytest.StashKey[list[Any]] = pytest.StashKey()
 MOST_SHOWN = 3
@@ -28,7 +28,7 @@ MOST_SHOWN = 3
 @pytest.fixture
 def run_scenario(request: pytest.FixtureRequest) -> Iterator[Callable[..., Result]]:
     """Run a scenario like `watchkeeper.simulate`; a failing test shows how to run it again."""
-    from watchkeeper.running import simulate
+    from watchkeeper.api.simulate import simulate
 
     runs: list[Result] = request.node.stash.setdefault(RUNS, [])
 
@@ -65,7 +65,7 @@ def explained(result: Result) -> str:
 
 
 def _shipped() -> list[str]:
-    from scenarios import shipped
+    from watchkeeper.scenarios import shipped
 
     return shipped()
 

@@ -1,28 +1,27 @@
-"""Runs scenarios and judges them: the function behind the command line and users' tests."""
+"""Runs scenarios and judges them: the function behind the command line and tests of users."""
 
 from __future__ import annotations
 
 import platform
+from importlib.metadata import version
 from os import PathLike
 from typing import Any
 
-from model.program import Program
-from model.properties import judge
-from model.trace import Event, Trace
-from scenarios import Scenario
-from sim.profile import DEFAULT, Profile
-from sim.world import Interrupted, Simulated, Tell
-from sim.world import simulate as simulate_plan
-from watchkeeper.arguments import Source, check_choices, checked_profile, scenario_of
-from watchkeeper.profiles import NamedProfile
-from watchkeeper.result import Result
+from watchkeeper.api.arguments import Source, check_choices, checked_profile, scenario_of
+from watchkeeper.api.profile import NamedProfile
+from watchkeeper.api.result import Result
+from watchkeeper.model.actor.program import Program
+from watchkeeper.model.properties.judge import judge
+from watchkeeper.model.trace.trace import Event, Trace
+from watchkeeper.scenarios import Scenario
+from watchkeeper.sim.engine.latency_profile import DEFAULT, Profile
+from watchkeeper.sim.world import Interrupted, Simulated, Tell
+from watchkeeper.sim.world import simulate as simulate_plan
 
 
 def versions() -> dict[str, str]:
-    """What a trace's header says of the software that made it."""
-    from watchkeeper import __version__
-
-    return {"watchkeeper": __version__, "python": platform.python_version()}
+    """Return the versions of the software, for the header of a trace."""
+    return {"watchkeeper": version("watchkeeper"), "python": platform.python_version()}
 
 
 def simulate(
@@ -36,14 +35,17 @@ def simulate(
 ) -> Result:
     """Run a scenario in simulation and judge it.
 
-    `source` is the name of a shipped scenario, the path of a file, a mapping of its
-    fields, or a scenario that has been read. `consumer` is a program of your own, run in
-    place of every consumer; its `me` is filled in. `tell` hears how far a long run has come.
-    `profile` is the path of a profile file, whose latencies are simulated.
+    source     the name of a shipped scenario, the path of a file, a mapping of its fields, or
+               a loaded scenario
+    seed       the random seed; one seed gives one trace, on every machine
+    variant    the version of the protocol; that of the scenario by default
+    consumer   a program of your own, run in place of every consumer; its `me` is filled in
+    tell       called with the virtual time and the end of the run, both in microseconds
+    profile    the path of a profile file, whose latencies are simulated
 
-    Raises TypeError or ValueError where an argument is nothing of the kind, ScenarioError
-    where the scenario or the profile is wrong, whatever the program raises, with notes that
-    say where in which run it did, and `sim.world.Interrupted` when the user has had enough.
+    Raises TypeError or ValueError for an argument of the wrong kind, ScenarioError for a wrong
+    scenario or profile, every exception of the program, with notes that name the run and the
+    place, and `watchkeeper.sim.world.Interrupted` after Ctrl-C.
     """
     check_choices(seed, variant, consumer)
     scenario = scenario_of(source)
@@ -62,7 +64,7 @@ def simulate(
 
 
 def latencies_of(profile: NamedProfile | None) -> Profile:
-    """What is simulated: the latencies of a profile, or those that come along."""
+    """Return the latencies of a profile, or the default ones."""
     return DEFAULT if profile is None else profile.latencies
 
 
@@ -73,7 +75,7 @@ def judged(
     done: Simulated,
     profile: NamedProfile | None = None,
 ) -> Result:
-    """Judge what a run has left."""
+    """Judge a finished run."""
     judgement = judge(plan, done.trace, done.effects)
     return Result(
         scenario,
@@ -88,7 +90,7 @@ def judged(
 
 
 def first_difference(one: Trace, other: Trace) -> tuple[Event | None, Event | None] | None:
-    """The first events that differ between two traces; None where there are none.
+    """Return the first events that differ between two traces; None where there are none.
 
     Where one trace ends before the other, its event is None.
     """

@@ -7,7 +7,7 @@
     def test_whatever_happens(scenario):
         assert not simulate(scenario).violated
 
-A fault may find nobody to strike; such a run is unknown, which is neither.
+A fault may find no target; the verdict of such a run is unknown, which is neither.
 
 Everything drawn shrinks towards little: one consumer, one broker, no faults. The seed of a
 run is fixed, not drawn: a seed has no size that could shrink, and two things that shrink
@@ -21,9 +21,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from model.variants import VARIANTS
-from scenarios.problems import expected
-from scenarios.units import duration_text
+from watchkeeper.model.group.variants import VARIANTS
+from watchkeeper.scenarios.text.errors import expected
+from watchkeeper.scenarios.text.units import duration_text
 
 CLUSTER = "main"
 GROUP = "group"
@@ -48,8 +48,25 @@ FAULTS = (
     "server crash",
     "lag",
     "quorum_loss",
+    "lost registration",
+    "late request",
+    "pause amid join",
+    "lost twice",
 )
 """Kinds of fault that `faults` draws by default."""
+
+LATE = ("register", "claim", "commit")
+"""The requests that may take effect after their session has another connection."""
+AFTER_RECONNECTION = "1s"
+"""A simulated client is back within a fifth of a second, unless another fault prevents it."""
+JOINING = ("read members", "claim")
+"""The steps of a join at which a member may be paused."""
+SHORT_PAUSE = "1s"
+"""Shorter than the session timeout of `groups`."""
+LONG_PAUSE = "4s"
+"""Longer than it: the partitions of the member go to others, and come back afterwards."""
+LOST_AGAIN_S = 6
+"""Both pauses are over before the next fault."""
 
 
 def clusters(
@@ -100,12 +117,14 @@ def faults(
     """Timelines of faults, one after the other, each undone before the next.
 
     A member that is killed or leaves is started again, so the same can happen to it twice.
+    A fault of a step ("lost registration", "late request", "pause amid join") strikes when a
+    member first takes that step, which is usually at its start.
     """
     return _faults(consumers, brokers, servers, most, _known(kinds))
 
 
 def _known(kinds: Sequence[str]) -> list[str]:
-    """Kinds of fault, of which there is at least one; ValueError for a word that is none."""
+    """Return the kinds of fault, at least one; raise ValueError for an unknown one."""
     if isinstance(kinds, str) or not kinds:
         raise ValueError(f"kinds is {kinds!r}; expected some of: {', '.join(FAULTS)}")
     for kind in kinds:
@@ -143,6 +162,20 @@ def _fault(
         return [{**entry, kind: target}, {"at": back, again: target}]
     if kind == "server crash":
         return [{**entry, "crash": server}, {"at": back, "restart": server}]
+    if kind == "lost registration":
+        target = draw(st.sampled_from([member, broker]))
+        return [{"on": {"node": target, "purpose": "register"}, "lose": "reply"}]
+    if kind == "late request":
+        step = {"node": member, "purpose": draw(st.sampled_from(LATE))}
+        return [{"on": step, "lose": "request", "lands_after": AFTER_RECONNECTION}]
+    if kind == "pause amid join":
+        step = {"node": member, "purpose": draw(st.sampled_from(JOINING))}
+        return [{"on": step, "pause": member, "for": SHORT_PAUSE}]
+    if kind == "lost twice":
+        again = f"{at_s + LOST_AGAIN_S}s"
+        return [
+            {"at": moment, "pause": member, "for": LONG_PAUSE} for moment in (f"{at_s}s", again)
+        ]
     if kind in ("pause", "partition"):
         return [{**entry, kind: member, "for": lasts}]
     if kind == "delay":
@@ -177,7 +210,7 @@ def scenarios(
 
 
 def _layouts(layouts: Sequence[str], variant: str) -> list[str]:
-    """Those of the layouts that a variant allows; ValueError where there are none."""
+    """Return the layouts that a variant allows; raise ValueError if there are none."""
     if variant not in VARIANTS:
         raise ValueError(expected(variant, "a variant", VARIANTS))
     allowed = VARIANTS[variant].layouts

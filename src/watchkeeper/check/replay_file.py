@@ -8,60 +8,77 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from explore.beginning import CannotExplore
-from explore.promises import BrokenPromise
-from model.bounds import Bounds, shrunk
-from model.plan import Plan
-from model.story import Schedule
-from scenarios import Scenario, ScenarioError, load
-from watchkeeper.endings import USAGE, Stop
-from watchkeeper.exploring import bounds_of
-from watchkeeper.reaching import NONE, Credentials
+from watchkeeper.check.check import bounds_of
+from watchkeeper.check.folder import SCHEDULE
+from watchkeeper.checker.cluster.initial import CannotExplore
+from watchkeeper.checker.contracts.contracts import BrokenContract
+from watchkeeper.console.credentials import NONE, Credentials
+from watchkeeper.console.exit import USAGE, Stop
+from watchkeeper.model.counterexample.counterexample import Schedule
+from watchkeeper.model.plan.bounds import Bounds, shrunk
+from watchkeeper.model.plan.plan import Plan
+from watchkeeper.scenarios import Scenario, ScenarioError, load
 
 if TYPE_CHECKING:
-    from real.access import Access
-    from watchkeeper.replaying import Conformed, Replayed
+    from watchkeeper.check.replay import Conformed, Replayed
+    from watchkeeper.real.access import Access
 
 TICK_MS = 2_000
-"""Of the embedded ZooKeeper: no session ends by itself while a schedule is followed."""
+"""Of the embedded ZooKeeper: long enough that no session expires during a replay."""
 
 
 def replay(file: str | os.PathLike[str], world: str = "sim") -> Replayed:
-    """Follow the schedule in a file; `reached` says whether it led to the same violation.
+    """Replay the schedule in a file; `reached` says whether it led to the same violation.
 
-    The file is a `counterexample.yaml`, as `watchkeeper explore` writes it. Raises
-    ScenarioError for a file that is not understood, and Stop, with a sentence, for one that
-    holds no schedule.
+    file    a `counterexample.yaml`, as `watchkeeper explore` writes it, or its folder
+    world   "sim", or "live" with an embedded ZooKeeper
+
+    Raises ScenarioError for an invalid file, and Stop for a file without a schedule.
     """
-    return _replayed(load(file), world, None, NONE)
+    return _replayed(load(_in_folder(file)), world, None, NONE)
 
 
 def replay_file(
     name: str, world: str, zookeeper: str | None, credentials: Credentials
 ) -> Replayed:
-    """The same for the command line; Stop says what is amiss."""
+    """Replay the schedule in a file; raise Stop for an invalid one."""
     if zookeeper is not None and world != "live":
         raise Stop(USAGE, "--zookeeper is for --world live")
     try:
-        return _replayed(load(name), world, zookeeper, credentials)
+        return _replayed(load(_in_folder(name)), world, zookeeper, credentials)
     except ScenarioError as error:
         raise Stop(USAGE, str(error)) from None
+
+
+def _in_folder(place: str | os.PathLike[str]) -> str:
+    """The counterexample of a search, where the folder of the search is given."""
+    name = os.fspath(place)
+    return os.path.join(name, SCHEDULE) if os.path.isdir(name) else name
 
 
 def _replayed(
     scenario: Scenario, world: str, zookeeper: str | None, credentials: Credentials
 ) -> Replayed:
-    from watchkeeper import replaying
-    from watchkeeper.cueing import NoSuchStep
+    from watchkeeper.check import replay as replays
+    from watchkeeper.checker.counterexample.replay_steps import NoSuchStep
 
     plan, bounds, schedule = _scheduled(scenario)
     try:
         if world == "sim":
-            return replaying.replay_sim(plan, bounds, schedule)
+            limit = _limit(scenario, plan, schedule)
+            return replays.replay_sim(plan, bounds, schedule, limit=limit)
         with _reached(zookeeper, credentials) as access:
-            return replaying.replay_live(plan, bounds, schedule, access)
-    except (CannotExplore, BrokenPromise, NoSuchStep) as error:
+            return replays.replay_live(plan, bounds, schedule, access)
+    except (CannotExplore, BrokenContract, NoSuchStep) as error:
         raise Stop(USAGE, f"{scenario.document.name}: {error}") from None
+
+
+def _limit(scenario: Scenario, plan: Plan, schedule: Schedule) -> str:
+    """Why no client can avoid what a schedule violates; empty where a client can."""
+    expected = scenario.expected_of(plan.variant)
+    if expected is None or schedule.violates not in expected.allowed:
+        return ""
+    return expected.limit
 
 
 def _scheduled(scenario: Scenario) -> tuple[Plan, Bounds, Schedule]:
@@ -85,26 +102,26 @@ def conform_scenario(
     zookeeper: str | None,
     credentials: Credentials,
 ) -> Conformed:
-    """Follow random schedules of a scenario on a real ZooKeeper; Stop says what is amiss."""
-    from watchkeeper import replaying
-    from watchkeeper.commands import planned
+    """Replay random schedules of a scenario on a real ZooKeeper; raise Stop if it cannot run."""
+    from watchkeeper.check import replay as replays
+    from watchkeeper.run.run import planned
 
     scenario, plan = planned(name, variant)
     bounds, _ = bounds_of(scenario, plan)
     plan = replace(shrunk(plan, bounds), timeline=())
     try:
         with _reached(zookeeper, credentials) as access:
-            return replaying.conform(plan, bounds, schedules, seed, access)
-    except (CannotExplore, BrokenPromise) as error:
+            return replays.conform(plan, bounds, schedules, seed, access)
+    except (CannotExplore, BrokenContract) as error:
         raise Stop(USAGE, str(error)) from None
 
 
 @contextmanager
 def _reached(zookeeper: str | None, credentials: Credentials) -> Iterator[Access]:
-    """How to come to a ZooKeeper: one that runs, or one of our own while this lasts."""
-    from real.ensemble import Ensemble
-    from real.problems import EnvironmentProblem
-    from real.settings import Settings
+    """Yield the address of a ZooKeeper: an existing one, or a temporary embedded one."""
+    from watchkeeper.real.errors import EnvironmentProblem
+    from watchkeeper.real.zookeeper.ensemble import Ensemble
+    from watchkeeper.real.zookeeper.settings import Settings
 
     try:
         if zookeeper is not None:
@@ -117,24 +134,25 @@ def _reached(zookeeper: str | None, credentials: Credentials) -> Iterator[Access
 
 
 def to_json(done: Replayed) -> dict[str, Any]:
-    """What `replay --json` prints."""
+    """Return the value that `replay --json` prints."""
     return {
         "conforms": done.conforms,
         "reached": done.reached,
-        "said": done.said,
+        "text": done.text,
         "limits": done.limits,
+        "known_limit": done.known_limit or None,
     }
 
 
 def conformed_json(done: Conformed) -> dict[str, Any]:
-    """What `conform --json` prints."""
+    """Return the value that `conform --json` prints."""
     return {
         "conforms": done.conforms,
-        "said": done.said,
+        "text": done.text,
         "schedules": done.schedules,
         "operations": done.operations,
         "first_difference": [
-            {"node": deed.node, "does": deed.does, "operation": deed.operation}
-            for deed in done.deeds
+            {"node": scheduled.node, "does": scheduled.text, "operation": scheduled.operation}
+            for scheduled in done.steps
         ],
     }

@@ -1,4 +1,4 @@
-"""How the command line says where a ZooKeeper is, and what it asks of its clients."""
+"""The credentials of a client of ZooKeeper, as the command line gives them."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from watchkeeper.endings import USAGE, Stop
+from watchkeeper.console.exit import USAGE, Stop
+from watchkeeper.console.extras import needing
 
 if TYPE_CHECKING:
-    from real.access import Access
+    from watchkeeper.real.access import Access
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What a client shows to come in."""
+    """What a client needs to connect: ACL credentials and TLS files."""
 
     auth: tuple[str, ...] = ()
     """Each as scheme:credential."""
@@ -24,20 +25,16 @@ class Credentials:
 
     @property
     def options(self) -> tuple[str, ...]:
-        """The options that say the same; a credential is nothing to be printed."""
+        """The options that give the same, with the secrets left out."""
         given = {"--tls-ca": self.tls_ca, "--tls-cert": self.tls_cert, "--tls-key": self.tls_key}
-        shown = [f"--auth {one.partition(':')[0]}:..." for one in self.auth]
+        shown = [f"--auth {entry.partition(':')[0]}:..." for entry in self.auth]
         shown += [f"{name} {shlex.quote(file)}" for name, file in given.items() if file]
         return tuple(shown)
 
     def access(self, hosts: str) -> Access:
-        """How to come to these hosts; Stop says what is missing or not understood."""
-        try:
-            from real.access import Access
-        except ImportError as error:
-            raise Stop(
-                USAGE, f"{error.name} is not installed; pip install 'watchkeeper[live]' brings it"
-            ) from None
+        """Return how to connect to these hosts; Stop says what is missing or not understood."""
+        with needing("a live ZooKeeper"):
+            from watchkeeper.real.access import Access
         return Access(hosts, tuple(map(_pair, self.auth)), self._tls())
 
     def _tls(self) -> tuple[tuple[str, Any], ...]:

@@ -1,4 +1,4 @@
-"""How a command ends: its exit code, and what is said of an error."""
+"""The end of a command: its exit code, and the message of an error."""
 
 from __future__ import annotations
 
@@ -12,32 +12,38 @@ from typing import Any
 HOLDS, VIOLATED, UNKNOWN, NOT_DETERMINISTIC, USAGE = range(5)
 
 TRACEBACK = "WATCHKEEPER_TRACEBACK"
-"""The variable of the environment that asks for the traceback of a defect."""
+"""The environment variable that turns on the traceback of a defect."""
 LONGEST = 300
 
 
 class Stop(Exception):
-    """A command ends here with this exit code; what it has to say goes to standard error."""
+    """The end of a command, with an exit code and a message for standard error."""
 
-    def __init__(self, code: int, said: str, problems: Sequence[dict[str, Any]] = ()) -> None:
-        super().__init__(said)
+    def __init__(self, code: int, message: str, problems: Sequence[dict[str, Any]] = ()) -> None:
+        super().__init__(message)
         self.code = code
         self.problems = list(problems)
-        """Of a file: what is wrong with it, and where."""
+        """The errors in a file: file, line, field and message of each."""
 
     def to_json(self) -> dict[str, Any]:
-        """What `--json` prints of it."""
-        said = {"code": self.code, "said": str(self), "problems": self.problems}
-        return {"error": said}
+        """Return what `--json` prints."""
+        error = {"code": self.code, "message": str(self), "problems": self.problems}
+        return {"error": error}
 
 
 def print_json(value: Any) -> None:
-    """Print the one value that `--json` prints, in letters that every terminal has."""
+    """Print a value as JSON, in ASCII."""
     print(json.dumps(value, indent=2))
 
 
-def tell(stop: Stop, *, as_json: bool) -> int:
-    """Say why a command ends; its exit code."""
+def cannot_write(place: object, error: OSError, advice: str = "") -> Stop:
+    """Return the end of a command that cannot write a file or folder."""
+    text = f"{place} cannot be written: {error.strerror or error}"
+    return Stop(USAGE, f"{text}; {advice}" if advice else text)
+
+
+def report_stop(stop: Stop, *, as_json: bool) -> int:
+    """Print why a command ends, and return its exit code."""
     print(stop, file=sys.stderr)
     if as_json:
         print_json(stop.to_json())
@@ -45,7 +51,7 @@ def tell(stop: Stop, *, as_json: bool) -> int:
 
 
 def defect(error: Exception) -> Stop:
-    """What is said of an error that nobody has foreseen."""
+    """Return the end of a command that fails with an unforeseen error."""
     if os.environ.get(TRACEBACK):
         traceback.print_exception(error)
     if isinstance(error, MemoryError):

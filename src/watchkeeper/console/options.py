@@ -8,39 +8,69 @@ from typing import Any
 
 import click
 
-from watchkeeper.reaching import Credentials
+from watchkeeper.console.credentials import Credentials
 
 Command = Callable[..., Any]
 
 MANY = click.IntRange(1)
+
+
+class Duration(click.ParamType[float]):
+    """A duration with its unit, as in scenario files; its value is in seconds."""
+
+    name = "duration"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the seconds of a text such as `5m`."""
+        from watchkeeper.scenarios.text.units import parse_duration
+
+        try:
+            return parse_duration(value, LEAST_US) / 1_000_000
+        except ValueError as error:
+            self.fail(f"{value!r} {error}", param, ctx)
+
+
+DURATION = Duration()
+LEAST_US = 1_000
+
+
+def example(*commands: str) -> str:
+    """Return the end of a help text: commands that can be copied."""
+    head = "Example:" if len(commands) == 1 else "Examples:"
+    return "\n".join(["\b", head, *(f"  {command}" for command in commands)])
+
+
 as_json = click.option(
-    "--json", "as_json", is_flag=True, help="Print one JSON value only, of an error too."
+    "--json", "as_json", is_flag=True, help="Print one JSON value only, also for an error."
 )
 variant = click.option(
-    "--variant", help="The version of the protocol; the scenario's own unless given."
+    "--variant", help="The version of the protocol.  [default: that of the scenario]"
 )
 out = click.option(
     "--out",
     default="runs",
     show_default=True,
     type=click.Path(path_type=Path),
-    help="Where the folders of runs are made.",
+    help="The folder in which each run gets a folder.",
 )
+seed = click.option("--seed", default=0, show_default=True, help="Random seed.")
 profile = click.option(
     "--profile",
     type=click.Path(path_type=Path),
-    help="Simulate with the latencies of this file, as `calibrate` writes it.",
+    help="Simulate with the latencies in this file, which `calibrate` writes.",
 )
 
 OPTIONS = (
-    click.option("--auth", multiple=True, help="scheme:credential, as ZooKeeper's addauth."),
+    click.option("--auth", multiple=True, help="scheme:credential, as for ZooKeeper's addauth."),
     click.option("--tls-ca", help="Connect by TLS, and trust the certificates in this file."),
-    click.option("--tls-cert", help="Show the certificate in this file."),
-    click.option("--tls-key", help="Its key, if it is in another file."),
+    click.option("--tls-cert", help="The client's certificate."),
+    click.option("--tls-key", help="The key of --tls-cert, if it is in another file."),
 )
 
 zookeeper = click.option(
-    "--zookeeper", metavar="HOSTS[/CHROOT]", help="Live: use this one, and start none."
+    "--zookeeper", metavar="HOSTS[/CHROOT]", help="Live: use this ZooKeeper, and start none."
 )
 
 LIVE_OPTIONS = (
@@ -49,23 +79,23 @@ LIVE_OPTIONS = (
         "--allow-faults-on",
         multiple=True,
         metavar="HOST",
-        help="Live: faults may befall sessions at this host of --zookeeper.",
+        help="Live: faults may affect sessions at this host of --zookeeper.",
     ),
     click.option(
         "--abort-file",
         type=click.Path(path_type=Path),
-        help="Live: end as soon as this file is there. [default: ABORT in the run's folder]",
+        help="Live: end as soon as this file exists.  [default: ABORT in the folder of the run]",
     ),
 )
 
 
 def reaching(command: Command) -> Command:
-    """Give a command the options that say how to come to a ZooKeeper."""
+    """Add the options for the connection to a ZooKeeper to a command."""
     return _with(OPTIONS, command)
 
 
 def elsewhere(command: Command) -> Command:
-    """Give a command the options of live runs on a ZooKeeper that runs already."""
+    """Add the options of live runs on an existing ZooKeeper to a command."""
     return _with(LIVE_OPTIONS + OPTIONS, command)
 
 
@@ -76,7 +106,7 @@ def _with(options: tuple[Callable[[Command], Command], ...], command: Command) -
 
 
 def credentials_in(options: dict[str, Any]) -> Credentials:
-    """Take those options out of what a command was given."""
+    """Take the options of the connection out of the arguments of a command."""
     return Credentials(
         tuple(options.pop("auth")),
         options.pop("tls_ca"),

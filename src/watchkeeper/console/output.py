@@ -1,8 +1,7 @@
-"""Standard output and standard error as a command needs them.
+"""Standard output and standard error of a command.
 
-A reader that has seen enough closes its pipe. What is written after that is dropped, and
-the command goes on and ends as if somebody had read it. Letters that the encoding of the
-terminal lacks are written as escapes.
+A reader such as `head` may close its pipe early. Later output is dropped, and the command goes
+on and ends as usual. Letters that the encoding of the terminal lacks are written as escapes.
 """
 
 from __future__ import annotations
@@ -13,21 +12,21 @@ from typing import Any, TextIO
 
 
 class OutputLost(OSError):
-    """Standard output cannot be written, and not because its reader has gone."""
+    """Standard output cannot be written, and not because its reader closed the pipe."""
 
     def __str__(self) -> str:
         return f"standard output cannot be written: {self.strerror}"
 
 
-def patient(file: TextIO | None, *, tells: bool) -> TextIO:
-    """The same output, but one that bears a reader who goes.
+def patient(file: TextIO | None, *, reports_loss: bool) -> TextIO:
+    """Return the same output, but one that survives a reader that closes its pipe.
 
-    Where it `tells`, it raises OutputLost, once, for any other failure.
+    With `reports_loss`, any other failure raises OutputLost, once.
     """
     if file is None:  # it was closed before the command began
         return open(os.devnull, "w")
     try:
-        raw = _Outlet(file.fileno(), tells=tells)
+        raw = _Outlet(file.fileno(), reports_loss=reports_loss)
     except (OSError, ValueError):  # it is no file, as in a test
         return file
     buffer = io.BufferedWriter(raw)
@@ -37,21 +36,21 @@ def patient(file: TextIO | None, *, tells: bool) -> TextIO:
 
 
 class _Outlet(io.FileIO):
-    """A file descriptor. After the first failure, what is written to it is dropped."""
+    """A file descriptor that drops its input after the first failure."""
 
-    def __init__(self, descriptor: int, *, tells: bool) -> None:
+    def __init__(self, descriptor: int, *, reports_loss: bool) -> None:
         super().__init__(descriptor, "wb", closefd=False)
-        self._tells = tells
+        self._reports_loss = reports_loss
         self._is_lost = False
 
     def write(self, data: Any) -> int:
-        """Write, or drop it."""
+        """Write the data, or drop it after a failure."""
         if self._is_lost:
             return len(data)
         try:
             return super().write(data)
         except OSError as error:
             self._is_lost = True
-            if self._tells and not isinstance(error, BrokenPipeError):
+            if self._reports_loss and not isinstance(error, BrokenPipeError):
                 raise OutputLost(error.errno, error.strerror) from None
             return len(data)

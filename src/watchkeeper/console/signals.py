@@ -1,9 +1,8 @@
-"""Ctrl-C, as the command hears it; a request to end (SIGTERM) is heard like it.
+"""What Ctrl-C and SIGTERM do to a command.
 
-While modules are loaded nothing has begun that could be spoilt, and libraries make all
-kinds of errors of an exception in the middle of their import: the command ends at once.
-Later, Ctrl-C is a KeyboardInterrupt; `came` says so even where somebody made another
-error of it.
+While modules are imported there is nothing to keep, and libraries turn an exception in the
+middle of their import into all kinds of errors: the command ends at once. Later, Ctrl-C is a
+KeyboardInterrupt; `came` is true even where a library has turned it into another error.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ CODE = 2
 
 
 class Interrupts:
-    """Whether Ctrl-C was pressed, and what it does."""
+    """Whether an interrupt has come, and what the next one does."""
 
     def __init__(self) -> None:
         self.came = False
@@ -26,7 +25,7 @@ class Interrupts:
         self.is_over = False
 
     def listen(self) -> None:
-        """From now on Ctrl-C ends the command at once, unless the process ignores it."""
+        """Let Ctrl-C end the command at once, unless the process ignores it."""
         if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
             signal.signal(signal.SIGINT, self._pressed)
         if signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
@@ -34,11 +33,11 @@ class Interrupts:
         self.ends_at_once = True
 
     def raise_from_now_on(self) -> None:
-        """From now on there is something to be kept: Ctrl-C raises KeyboardInterrupt."""
+        """Let Ctrl-C raise KeyboardInterrupt: there is something to keep now."""
         self.ends_at_once = False
 
     def ignore_from_now_on(self) -> None:
-        """The command has ended, and only the process is left."""
+        """Ignore Ctrl-C: the command has ended, and only the process is left."""
         self.is_over = True
 
     def _pressed(self, number: int, frame: FrameType | None) -> None:
@@ -51,16 +50,16 @@ class Interrupts:
 
 
 def _leave() -> None:
-    """End the process without a further word; nothing is under way."""
-    said = f'{{"error": {{"code": {CODE}, "said": "{INTERRUPTED}", "problems": []}}}}\n'
+    """End the process at once; nothing is under way."""
+    error = f'{{"error": {{"code": {CODE}, "message": "{INTERRUPTED}", "problems": []}}}}\n'
     try:
         os.write(2, f"{INTERRUPTED}\n".encode())
         if "--json" in sys.argv:
-            os.write(1, said.encode())
+            os.write(1, error.encode())
     except OSError:
-        pass  # nobody listens
+        pass  # both outputs are closed
     os._exit(CODE)
 
 
 INTERRUPTS = Interrupts()
-"""There is one keyboard."""
+"""The signal handlers of this process."""

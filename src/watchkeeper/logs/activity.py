@@ -11,29 +11,29 @@ import yaml
 from rich.console import Console
 from rich.text import Text
 
-from model.log.codecs import Codec
-from pipeline.activity.generator import generated
-from pipeline.activity.settings import Rules, Settings, settings_of
-from pipeline.bounded import within
-from pipeline.kafkalog.options import options_of
-from pipeline.kafkalog.source import register
-from pipeline.problems import PipelineProblem
-from pipeline.session import Wanted, session
-from pipeline.sweeps.choosing import cores
-from real.java import find_java
-from real.problems import EnvironmentProblem
-from watchkeeper.activity_producing import into_logs, settings_for, to_brokers
-from watchkeeper.endings import HOLDS, UNKNOWN, USAGE, Stop
-from watchkeeper.interrupts import INTERRUPTED, INTERRUPTS
-from watchkeeper.printing import plain_table, show_table
+from watchkeeper.api.tables import plain_table, show_table
+from watchkeeper.console.exit import HOLDS, UNKNOWN, USAGE, Stop, cannot_write
+from watchkeeper.console.signals import INTERRUPTED, INTERRUPTS
+from watchkeeper.logs.activity_produce import into_logs, settings_for, to_brokers
+from watchkeeper.model.log.format.codecs import Codec
+from watchkeeper.pipeline.activity.generator import generated
+from watchkeeper.pipeline.activity.settings import Rules, Settings, settings_of
+from watchkeeper.pipeline.errors import PipelineProblem
+from watchkeeper.pipeline.kafkalog.options import options_of
+from watchkeeper.pipeline.kafkalog.source import register
+from watchkeeper.pipeline.session import Wanted, session
+from watchkeeper.pipeline.sweeps.runner_choice import cores
+from watchkeeper.pipeline.timeouts import within
+from watchkeeper.real.errors import EnvironmentProblem
+from watchkeeper.real.zookeeper.java import find_java
 
 SCRATCH = "_spark"
 LONGEST_S = 7 * 24 * 3600.0
-"""How long a job may take."""
+"""The longest duration of a job."""
 
 
 def settings_in(file: Path | None) -> Settings:
-    """The settings in a file, or those that come along; Stop says what is wrong with it."""
+    """Return the settings in a file, or the default; raise Stop for an invalid file."""
     if file is None:
         return Settings()
     try:
@@ -41,9 +41,9 @@ def settings_in(file: Path | None) -> Settings:
     except PipelineProblem as problem:
         raise Stop(USAGE, str(problem)) from None
     except (OSError, ValueError, yaml.YAMLError) as error:
-        said = " ".join(str(error).split())
+        message = " ".join(str(error).split())
         raise Stop(
-            USAGE, f"{file} cannot be read: {said}; expected YAML with activity and rules"
+            USAGE, f"{file} cannot be read: {message}; expected YAML with activity and rules"
         ) from None
 
 
@@ -65,7 +65,7 @@ class Target:
 
 
 def produce(target: Target, settings: Settings, events: int, seed: int) -> Counter[str]:
-    """Generate events and send them; how many went to each topic."""
+    """Generate events, send them, and return their number by topic."""
     INTERRUPTS.raise_from_now_on()
     codec = Codec[target.compression.upper()]
     made = generated(settings.activity, seed, events)
@@ -81,7 +81,7 @@ def produce(target: Target, settings: Settings, events: int, seed: int) -> Count
 
 
 def show_sent(sent: Counter[str], to: Console) -> None:
-    """Print what went to each topic."""
+    """Print the number of events of each topic."""
     table = plain_table("topic", "events")
     for topic, count in sorted(sent.items()):
         table.add_row(Text(topic, "bold"), f"{count:,}")
@@ -105,8 +105,8 @@ class Ran:
         return UNKNOWN if self.lost else HOLDS
 
     @property
-    def said_of_lost(self) -> str:
-        """What is said of that."""
+    def lost_text(self) -> str:
+        """A warning about events that count in no window."""
         names = ", ".join(f"{count} of {name}" for name, count in self.lost.items())
         return (
             f"some groups of events came behind the watermark, and count in no window ({names}); "
@@ -115,14 +115,14 @@ class Ran:
         )
 
     def to_json(self) -> dict[str, Any]:
-        """All of it as JSON."""
+        """Return the result as JSON."""
         return {"out": str(self.out), "tables": self.rows, "behind_the_watermark": self.lost}
 
 
 def run(
     name: str, logs: Path, out: Path, settings: Settings, *, is_stream: bool, master: str | None
 ) -> Ran:
-    """Run a job by its name; Stop says what keeps it from being done."""
+    """Run a job by its name; raise Stop if it cannot be done."""
     INTERRUPTS.raise_from_now_on()
     try:
         find_java()
@@ -133,9 +133,7 @@ def run(
     except (PipelineProblem, EnvironmentProblem) as problem:
         raise Stop(USAGE, str(problem)) from None
     except OSError as error:
-        raise Stop(
-            USAGE, f"{out} cannot be written: {error.strerror or error}; name another folder"
-        ) from None
+        raise cannot_write(out, error, "name another folder") from None
     except KeyboardInterrupt:
         raise Stop(
             UNKNOWN, f"{INTERRUPTED}: the tables in {out} are whole; the same command goes on"
@@ -145,9 +143,9 @@ def run(
 def _run(
     name: str, logs: Path, out: Path, rules: Rules, wanted: Wanted, *, is_stream: bool
 ) -> Ran:
-    from pipeline.activity.folder import held
-    from pipeline.activity.jobs import JOBS
-    from pipeline.activity.running import check_job, run_job
+    from watchkeeper.pipeline.activity.folder import held
+    from watchkeeper.pipeline.activity.jobs import JOBS
+    from watchkeeper.pipeline.activity.run_job import check_job, run_job
 
     job, folder, place = JOBS[name], str(logs.absolute()), out.absolute()
     for topic in job.reads:
@@ -163,8 +161,8 @@ def _run(
             )
     return Ran(
         out,
-        {one.name: one.rows for one in written},
-        {one.name: one.lost for one in written if one.lost},
+        {table.name: table.rows for table in written},
+        {table.name: table.lost for table in written if table.lost},
     )
 
 

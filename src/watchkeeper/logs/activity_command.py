@@ -1,4 +1,4 @@
-"""The commands that generate the activity of a site and make answers of it; `cli` adds them."""
+"""The commands of `activity`: generate the events of a web site, and analyse them with Spark."""
 
 from __future__ import annotations
 
@@ -7,23 +7,24 @@ from pathlib import Path
 
 import click
 
-from watchkeeper import options
-from watchkeeper.endings import HOLDS, print_json
+from watchkeeper.console import options
+from watchkeeper.console.exit import HOLDS, print_json
+from watchkeeper.console.options import example
 
 ABOUT = {
-    "feed": "Tell what members do to all who follow them.",
+    "feed": "Send the actions of a member to its followers.",
     "relevance": "Count how often pages are chosen for a phrase, and how they are rated.",
     "abuse": "Find callers over their limit, crawlers, and members that spread spam.",
-    "alerts": "Find hosts that answer slowly, and what was measured too late to count.",
+    "alerts": "Find hosts that answer slowly, and measurements that came too late to count.",
     "warehouse": "Store every event: a table for each topic, a folder for each day.",
 }
-"""Job -> what it does."""
+"""Job -> the first line of its help."""
 MORE = """
-LOGDIR is a broker's folder of logs, as `activity produce` fills it; OUT is the folder of the
-tables, as Parquet.
+LOGDIR is the folder of a broker's logs, as `activity produce` fills it; OUT is the folder of
+the tables, as Parquet.
 
-With --stream it reads on from where it stood in OUT, ends when it has caught up, and adds to
-the tables. Without, it makes them anew from all there is.
+With --stream the job continues from the offsets in OUT, ends when it has caught up, and adds
+to the tables. Without, it makes the tables anew from all events.
 
 \b
 Exit codes: 0 done; 2 interrupted, or some events came behind the watermark; 4 usage or
@@ -36,36 +37,41 @@ config = click.option(
 )
 
 
-@click.group()
+@click.group(
+    epilog=example(
+        "watchkeeper activity produce --logs logs --events 20000",
+        "watchkeeper activity feed logs tables",
+    )
+)
 def activity() -> None:
-    """Generate the activity of a site, and make answers of it with Spark."""
+    """Generate the events of a web site, and analyse them with Spark."""
 
 
-@activity.command()
-@click.option("--brokers", metavar="HOST:PORT,..", help="Send to these.")
+@activity.command(epilog=example("watchkeeper activity produce --logs logs --events 20000"))
+@click.option("--brokers", metavar="HOST:PORT,..", help="Send to these brokers.")
 @click.option("--logs", type=click.Path(path_type=Path), help="Append to logs in this folder.")
 @click.option(
     "--events",
     default=10_000,
     show_default=True,
     type=options.MANY,
-    help="How many things members do.",
+    help="The number of actions of members.",
 )
-@click.option("--seed", default=0, show_default=True, help="What chance begins with.")
+@options.seed
 @config
 @click.option(
     "--partitions",
     default=2,
     show_default=True,
     type=options.MANY,
-    help="Of each topic, with --logs.",
+    help="Partitions of each topic, with --logs.",
 )
 @click.option(
     "--compression",
     default="none",
     show_default=True,
     type=click.Choice(["none", "gzip", "snappy"]),
-    help="Of messages.",
+    help="The compression of messages.",
 )
 @options.as_json
 def produce(
@@ -78,13 +84,13 @@ def produce(
     compression: str,
     as_json: bool,
 ) -> None:
-    """Generate what happens on a site, and produce it: a topic for each kind of event.
+    """Generate the events of a web site, and produce them: a topic for each kind of event.
 
-    What crawlers, spammers and hosts do comes on top of what members do. One seed gives the
-    same events, on every machine; in logs, where their key says, the same files.
+    The events of crawlers, spammers and hosts come in addition to those of members. One seed
+    gives the same events on every machine and, in logs, the same files.
     """
-    from watchkeeper import activity
-    from watchkeeper.printing import console
+    from watchkeeper.api.tables import console
+    from watchkeeper.logs import activity
 
     target = activity.Target(brokers, logs, partitions, compression)
     sent = activity.produce(target, activity.settings_in(config), events, seed)
@@ -95,13 +101,15 @@ def produce(
 
 
 def _command(name: str) -> click.Command:
-    """The command of a job."""
+    """Return the command of a job."""
 
     @click.argument("logdir", type=click.Path(path_type=Path))
     @click.argument("out", type=click.Path(path_type=Path))
-    @click.option("--stream", is_flag=True, help="Go on from where it stood.")
+    @click.option("--stream", is_flag=True, help="Continue from the offsets in OUT.")
     @config
-    @click.option("--master", help="Spark's: local[2], spark://HOST:PORT, yarn or k8s://...")
+    @click.option(
+        "--master", help="The master of Spark: local[2], spark://HOST:PORT, yarn or k8s://..."
+    )
     @options.as_json
     def job(
         logdir: Path,
@@ -111,8 +119,8 @@ def _command(name: str) -> click.Command:
         master: str | None,
         as_json: bool,
     ) -> int:
-        from watchkeeper import activity
-        from watchkeeper.printing import console
+        from watchkeeper.api.tables import console
+        from watchkeeper.logs import activity
 
         settings = activity.settings_in(config)
         ran = activity.run(name, logdir, out, settings, is_stream=stream, master=master)
@@ -121,10 +129,11 @@ def _command(name: str) -> click.Command:
         else:
             activity.show(ran, console())
         if ran.exit_code != HOLDS:
-            print(ran.said_of_lost, file=sys.stderr)
+            print(ran.lost_text, file=sys.stderr)
         return ran.exit_code
 
-    return click.command(name, help=f"{ABOUT[name]}\n{MORE}")(job)
+    shown = example(f"watchkeeper activity {name} logs tables --stream")
+    return click.command(name, help=f"{ABOUT[name]}\n{MORE}", epilog=shown)(job)
 
 
 for job_name in ABOUT:

@@ -4,30 +4,45 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from pathlib import Path
 
-from model.asks import Tell
-from model.clients.errors import ClientError
-from model.clients.partitioners import by_java_hash, choose
-from model.clients.producer import Data, Producer
-from model.clients.producer_settings import ProducerSettings, producer_settings
-from model.log.codecs import Codec
-from model.log.errors import LogError
-from model.log.logs import Logs
-from model.log.message import Message
-from model.log.message_set import wrap
-from model.log.settings import BrokerLogSettings, LogSettings
-from pipeline.activity.events import Event
-from pipeline.activity.producing import Send, produce
-from real.storage import FileStorage
-from real.threads import Threads
-from watchkeeper.endings import USAGE, Stop
+from watchkeeper.console.exit import USAGE, Stop
+from watchkeeper.model.actor.effects import Emit
+from watchkeeper.model.clients.errors import ClientError
+from watchkeeper.model.clients.producer.partitioners import by_java_hash, choose
+from watchkeeper.model.clients.producer.producer import Producer, ProducerData
+from watchkeeper.model.clients.producer.settings import ProducerSettings, producer_settings
+from watchkeeper.model.log.format.codecs import Codec
+from watchkeeper.model.log.format.errors import LogError
+from watchkeeper.model.log.format.message_07 import Message
+from watchkeeper.model.log.format.message_set_07 import wrap
+from watchkeeper.model.log.log_manager import LogManager
+from watchkeeper.model.log.settings import BrokerLogSettings, LogSettings
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.pipeline.activity.events import TOPICS, Event, topic_of
+from watchkeeper.pipeline.activity.generator import encoded
+from watchkeeper.real.process.tasks import Tasks
+from watchkeeper.real.storage.file_storage import FileStorage
 
 MESSAGES_TOGETHER = 200
-"""How many are sent, or compressed, together at most; as Kafka 0.7 does by default."""
+"""The largest number of messages in one batch; the default of Kafka 0.7."""
 NEVER = 2**31 - 1
 """So many messages are never appended without a flush: the logs are flushed in the end."""
+
+
+Send = Callable[[str, str, bytes], Awaitable[None]]
+"""Sends a payload to a topic; payloads of one key stay in order."""
+
+
+async def produce(events: Iterable[Event], send: Send) -> Counter[str]:
+    """Send every event; return the number of events of each topic."""
+    sent: Counter[str] = Counter()
+    for event in events:
+        topic = topic_of(event)
+        await send(topic, TOPICS[topic].key(event), encoded(event))
+        sent[topic] += 1
+    return sent
 
 
 # --- into logs -------------------------------------------------------------------------
@@ -51,7 +66,7 @@ def into_logs(
 async def _appended(
     settings: BrokerLogSettings, events: Iterable[Event], codec: Codec
 ) -> Counter[str]:
-    logs = Logs(settings)
+    logs = LogManager(settings)
     await logs.start()
     appending = Appending(logs, settings.default.partitions, codec)
     sent = await produce(events, appending.send)
@@ -63,14 +78,14 @@ async def _appended(
 class Appending:
     """Appends to logs as a producer and a broker would, without either."""
 
-    def __init__(self, logs: Logs, partitions: int, codec: Codec) -> None:
+    def __init__(self, logs: LogManager, partitions: int, codec: Codec) -> None:
         self.logs = logs
         self.partitions = partitions
         self.codec = codec
         self._waiting: dict[tuple[str, int], list[Message]] = {}
 
     async def send(self, topic: str, key: str, payload: bytes) -> None:
-        """Put a message where its key belongs, and append what is enough."""
+        """Put a message into the batch of its partition, and append a full batch."""
         place = (topic, await choose(by_java_hash, key, self.partitions))
         waiting = self._waiting.setdefault(place, [])
         waiting.append(Message.of(payload))
@@ -78,7 +93,7 @@ class Appending:
             await self._append(place)
 
     async def finish(self) -> None:
-        """Append what is left."""
+        """Append the remaining batches."""
         for place in sorted(self._waiting):
             await self._append(place)
 
@@ -91,8 +106,10 @@ class Appending:
 
 
 def settings_for(brokers: str, codec: Codec) -> ProducerSettings:
-    """A producer's settings; Stop says what is wrong with the brokers."""
-    numbered = ",".join(f"{at}:{one.strip()}" for at, one in enumerate(brokers.split(",")))
+    """Return a producer's settings; raise Stop for invalid brokers."""
+    numbered = ",".join(
+        f"{at}:{address.strip()}" for at, address in enumerate(brokers.split(","))
+    )
     try:
         return producer_settings(
             {
@@ -119,7 +136,7 @@ def to_brokers(settings: ProducerSettings, events: Iterable[Event]) -> Counter[s
 
 
 class Sending:
-    """A producer in this process, and what it says of batches that it has given up."""
+    """A producer in this process, and its reports of failed batches."""
 
     def __init__(self, settings: ProducerSettings) -> None:
         self.producer = Producer(settings)
@@ -127,8 +144,8 @@ class Sending:
 
     async def all(self, events: Iterable[Event]) -> Counter[str]:
         """Send all, and wait until nothing is on the way."""
-        threads = Threads(remind=lambda note: None, failed=self._failed)
-        threads.answer_too(Tell, self._hear)
+        threads = Tasks(remind=lambda notification: None, failed=self._failed)
+        threads.answer_immediately(Emit, self._hear)
         try:
             return await threads.run(self._run(events), "producer")
         finally:
@@ -143,11 +160,11 @@ class Sending:
 
     async def _send(self, topic: str, key: str, payload: bytes) -> None:
         self._check()
-        await self.producer.send(Data(topic, (payload,), key))
+        await self.producer.send(ProducerData(topic, (payload,), key))
 
-    def _hear(self, told: Tell) -> None:
-        if told.kind == "send fails":
-            self._given_up = str(dict(told.detail)["why"])
+    def _hear(self, event: Emit) -> None:
+        if event.kind == EventKind.SEND_FAILED:
+            self._given_up = str(dict(event.detail)["why"])
 
     def _failed(self, thread: str, error: Exception) -> None:
         self._given_up = f"{thread}: {error}"

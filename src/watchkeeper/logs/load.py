@@ -1,4 +1,4 @@
-"""Loads the logs of brokers into a table, and says how far the table has come."""
+"""The load of brokers' logs into a table, and the progress of the table."""
 
 from __future__ import annotations
 
@@ -7,30 +7,30 @@ from dataclasses import dataclass
 from pathlib import Path
 from time import monotonic
 
-from pipeline.kafkalog.options import Options, options_of
-from pipeline.loading.commits import Held, LogKey, held
-from pipeline.loading.load import Progress, Sum, load_logs
-from pipeline.loading.table import LOADING, commits_in
-from pipeline.loading.writing import Loaded, LoadTask, load
-from pipeline.problems import PipelineProblem
-from pipeline.session import Wanted
-from pipeline.sweeps.choosing import POOL_FROM_S, cores
-from pipeline.sweeps.runners import Pool, Process, Runner
-from pipeline.sweeps.spark import Spark
-from real.java import find_java
-from real.problems import EnvironmentProblem
-from watchkeeper.endings import HOLDS, UNKNOWN, USAGE, Stop
-from watchkeeper.interrupts import INTERRUPTED, INTERRUPTS
-from watchkeeper.progress_line import ProgressLine
+from watchkeeper.console.exit import HOLDS, UNKNOWN, USAGE, Stop
+from watchkeeper.console.progress import ProgressLine
+from watchkeeper.console.signals import INTERRUPTED, INTERRUPTS
+from watchkeeper.pipeline.errors import PipelineProblem
+from watchkeeper.pipeline.kafkalog.options import Options, options_of
+from watchkeeper.pipeline.loading.commits import Held, LogKey, held
+from watchkeeper.pipeline.loading.load import Progress, Sum, load_logs
+from watchkeeper.pipeline.loading.load_task import Loaded, LoadTask, load
+from watchkeeper.pipeline.loading.table import LOADING, commits_in
+from watchkeeper.pipeline.session import Wanted
+from watchkeeper.pipeline.sweeps.runner_choice import POOL_FROM_S, cores
+from watchkeeper.pipeline.sweeps.runners import Pool, Process, Runner
+from watchkeeper.pipeline.sweeps.spark import Spark
+from watchkeeper.real.errors import EnvironmentProblem
+from watchkeeper.real.zookeeper.java import find_java
 
 BYTES_PER_S = 50e6
-"""About how much one core loads in a second."""
+"""The approximate load rate of one core, in bytes a second."""
 SCRATCH = f"{LOADING}/spark"
 
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """By which means logs are loaded; the table does not depend on them."""
+    """The resources of a load; the table does not depend on them."""
 
     runner: str = "auto"
     master: str | None = None
@@ -53,7 +53,7 @@ class Done:
 
 
 def options(given: dict[str, str | None]) -> Options:
-    """What is to be read, as the data source is told it; Stop says what is not understood."""
+    """Return the options of the data source; raise Stop for invalid ones."""
     try:
         return options_of({name: value for name, value in given.items() if value is not None})
     except PipelineProblem as problem:
@@ -121,9 +121,9 @@ def _runner(tasks: Iterable[LoadTask], means: Means, out: Path) -> tuple[Runner,
     jobs = means.jobs or cores()
     about = f"{size_bytes / 1e6:,.0f} MB"
     if means.runner == "process":
-        return Process(), f"{about}, as it was asked for"
+        return Process(), f"{about}, as requested"
     if means.runner == "pool":
-        return Pool(jobs), f"{about}, as it was asked for"
+        return Pool(jobs), f"{about}, as requested"
     is_small = size_bytes / BYTES_PER_S < POOL_FROM_S
     if means.runner == "auto" and means.master is None and is_small:
         return Process(), f"{about}, not worth starting others"
@@ -140,7 +140,7 @@ def _runner(tasks: Iterable[LoadTask], means: Means, out: Path) -> tuple[Runner,
 
 
 def reached(out: Path) -> dict[LogKey, Held]:
-    """What a table has of each log; Stop where there is no table."""
+    """Return the table's part of each log; raise Stop if there is no table."""
     try:
         found = held(commits_in(out))
     except PipelineProblem as problem:

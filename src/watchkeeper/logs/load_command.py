@@ -1,4 +1,4 @@
-"""The command that loads the logs of brokers into a table; `cli` adds it to the others."""
+"""The command `load`: the logs of brokers into a table."""
 
 from __future__ import annotations
 
@@ -8,18 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from watchkeeper import options
-from watchkeeper.endings import HOLDS, USAGE, Stop, print_json
+from watchkeeper.console import options
+from watchkeeper.console.exit import HOLDS, USAGE, Stop, print_json
+from watchkeeper.console.options import example
 
 if TYPE_CHECKING:
-    from watchkeeper.auditing import Request
-    from watchkeeper.loading import Means
+    from watchkeeper.logs.load import Means
+    from watchkeeper.operate.audit import Request
 
 
-@click.command()
+@click.command(
+    epilog=example(
+        "watchkeeper load /var/lib/kafka/logs table",
+        "watchkeeper load --offsets table --group billing --zookeeper localhost:2181",
+    )
+)
 @click.argument("folders", nargs=-1, metavar="[LOGDIR] OUT", type=click.Path(path_type=Path))
-@click.option("--topics", metavar="A,B", help="Only these.")
-@click.option("--broker", help="The id of the broker whose logs they are.")
+@click.option("--topics", metavar="A,B", help="Load these topics only.")
+@click.option("--broker", help="The id of the broker that wrote the logs.")
 @click.option(
     "--replicas",
     type=click.Choice(["first", "all"]),
@@ -28,33 +34,40 @@ if TYPE_CHECKING:
 @click.option(
     "--gaps",
     type=click.Choice(["fail", "allow"]),
-    help="What if messages are missing.  [default: fail]",
+    help="What to do about missing messages.  [default: fail]",
 )
 @click.option(
     "--corrupt",
     type=click.Choice(["fail", "skip", "quarantine"]),
-    help="What if a message is damaged.  [default: fail]",
+    help="What to do about a corrupt message.  [default: fail]",
 )
-@click.option("--split-bytes", metavar="N", help="A larger segment is loaded by several tasks.")
+@click.option("--split-bytes", metavar="N", help="Load a larger segment in several tasks.")
 @click.option(
     "--compression",
     default="snappy",
     show_default=True,
     type=click.Choice(["snappy", "zstd", "none"]),
-    help="Of the table.",
+    help="The compression of the table.",
 )
 @click.option(
     "--runner",
     default="auto",
     show_default=True,
     type=click.Choice(["auto", "process", "pool", "spark"]),
-    help="This process, several, or Spark; auto goes by how much there is.",
+    help="This process, several, or Spark; auto decides by the amount of data.",
 )
-@click.option("--master", help="Spark's: local[2], spark://HOST:PORT, yarn or k8s://...")
-@click.option("--jobs", type=options.MANY, help="How many at once.  [default: as many as cores]")
-@click.option("--offsets", "only_offsets", is_flag=True, help="Load nothing: how far is OUT?")
-@click.option("--group", help="Compare with the offsets of this group; needs --zookeeper.")
-@click.option("--set", "sets", is_flag=True, help="Set the group's offsets to those of OUT.")
+@click.option(
+    "--master", help="The master of Spark: local[2], spark://HOST:PORT, yarn or k8s://..."
+)
+@click.option("--jobs", type=options.MANY, help="How many tasks at once.  [default: one a core]")
+@click.option(
+    "--offsets",
+    "only_offsets",
+    is_flag=True,
+    help="Load nothing; print the offsets that OUT has reached.",
+)
+@click.option("--group", help="Compare them with the offsets of this group; needs --zookeeper.")
+@click.option("--set", "sets", is_flag=True, help="Set the offsets of the group to those of OUT.")
 @click.option("--zookeeper", metavar="HOSTS[/CHROOT]", help="Where the group is registered.")
 @options.reaching
 @options.as_json
@@ -71,47 +84,47 @@ def load(
     as_json: bool,
     **given: Any,
 ) -> int:
-    """Load the logs of brokers of Kafka 0.7 or 0.8 in LOGDIR into the table OUT.
+    """Load the logs of brokers in LOGDIR into the table OUT.
 
-    OUT is a folder of Parquet files. Each holds a part of a log and is named after it, so
-    the rows and the offset that was reached are there together or not at all. The same
-    command loads what has come since; killed anywhere, it goes on.
+    The logs are those of Kafka 0.7 or 0.8. OUT is a folder of Parquet files. Each file holds
+    an interval of a log and is named after it, so rows and reached offset appear together or
+    not at all. The same command loads later messages, and continues after a kill at any moment.
 
-    With --offsets OUT stands alone, and how far it has come is printed; with --group beside
-    the group's offsets in ZooKeeper. --set sets these, while no member of the group is alive.
+    With --offsets, OUT is the only argument, and its offsets are printed; with --group, beside
+    those of the group in ZooKeeper. --set sets the latter while no member of the group is alive.
 
     \b
-    Exit codes: 0 loaded, and the group stands where OUT does, if one is named; 1 it stands
-    elsewhere, or is alive; 2 unknown or interrupted; 4 usage or environment, or something
-    could not be loaded.
+    Exit codes: 0 loaded, and the offsets of the group, if one is given, equal those of OUT;
+    1 they differ, or the group is alive; 2 unknown or interrupted; 4 usage or environment, or
+    something could not be loaded.
     """
-    from watchkeeper.loading import Means
+    from watchkeeper.logs.load import Means
 
     request = _request(group, zookeeper, sets=sets, credentials=options.credentials_in(given))
-    said: dict[str, Any] = {}
+    output: dict[str, Any] = {}
     if len(folders) != (1 if only_offsets else 2):
         wanted = "load --offsets OUT" if only_offsets else "load LOGDIR OUT"
         raise Stop(USAGE, f"{len(folders)} folders are given; expected watchkeeper {wanted}")
     code = HOLDS
     if not only_offsets:
         how = Means(runner, master, jobs, compression)
-        code = _load(folders, given, how, said, as_json=as_json)
+        code = _load(folders, given, how, output, as_json=as_json)
     if only_offsets or (request is not None and code == HOLDS):
-        code = _offsets(folders[-1], request, said, sets=sets, as_json=as_json)
+        code = _offsets(folders[-1], request, output, sets=sets, as_json=as_json)
     if as_json:
-        print_json(said)
+        print_json(output)
     return code
 
 
 def _request(
     group: str | None, zookeeper: str | None, *, sets: bool, credentials: Any
 ) -> Request | None:
-    """Which group is asked for, if one is."""
+    """Return the named group, if there is one."""
     if (group is None) != (zookeeper is None) or (sets and group is None):
         raise Stop(USAGE, "--group and --zookeeper go together, and --set goes with them")
     if group is None or zookeeper is None:
         return None
-    from watchkeeper.auditing import Request
+    from watchkeeper.operate.audit import Request
 
     return Request(zookeeper, group, credentials=credentials)
 
@@ -120,42 +133,44 @@ def _load(
     folders: tuple[Path, ...],
     given: dict[str, Any],
     means: Means,
-    said: dict[str, Any],
+    output: dict[str, Any],
     *,
     as_json: bool,
 ) -> int:
-    """Load, and say what was done."""
-    from watchkeeper import load_printing, loading
-    from watchkeeper.printing import console
+    """Load the logs and print the result."""
+    from watchkeeper.api.tables import console
+    from watchkeeper.logs import load as loads
+    from watchkeeper.logs import report
 
     logs, out = folders
     given["splitBytes"] = given.pop("split_bytes")
-    asked = loading.options({"path": str(logs), **given})
-    done = loading.run(asked, out, means, lambda what: print(f"runner  {what}", file=sys.stderr))
-    said.update(load_printing.to_json(done))
+    asked = loads.options({"path": str(logs), **given})
+    done = loads.run(asked, out, means, lambda what: print(f"runner  {what}", file=sys.stderr))
+    output.update(report.to_json(done))
     if not as_json:
-        load_printing.report(done, console())
+        report.report(done, console())
     for problem in dict.fromkeys(done.sum.problems):
         print(problem, file=sys.stderr)
     return done.exit_code
 
 
 def _offsets(
-    out: Path, request: Request | None, said: dict[str, Any], *, sets: bool, as_json: bool
+    out: Path, request: Request | None, output: dict[str, Any], *, sets: bool, as_json: bool
 ) -> int:
-    """Say how far a table has come; beside a group, if one is asked for."""
-    from watchkeeper import load_printing, loaded_offsets, loading
-    from watchkeeper.printing import console
+    """Print the progress of a table, beside that of a group if one is named."""
+    from watchkeeper.api.tables import console
+    from watchkeeper.logs import load as loads
+    from watchkeeper.logs import offsets, report
 
     group = None if request is None else request.group
-    reached = loaded_offsets.places(loading.reached(out))
-    said.update(loaded_offsets.to_json(reached, group))
-    rows = [loaded_offsets.Row(one, offset, None) for one, offset in sorted(reached.items())]
+    reached = offsets.places(loads.reached(out))
+    output.update(offsets.to_json(reached, group))
+    rows = [offsets.Row(partition, offset, None) for partition, offset in sorted(reached.items())]
     if request is not None:
         if sets:
-            said["changed"] = loaded_offsets.set_there(reached, request, out)
-        rows = loaded_offsets.compared(reached, request)
-        said["compared"] = load_printing.rows_json(rows)
+            output["changed"] = offsets.set_there(reached, request, out)
+        rows = offsets.compared(reached, request)
+        output["compared"] = report.rows_json(rows)
     if not as_json:
-        load_printing.show_offsets(rows, group, console())
-    return HOLDS if request is None else loaded_offsets.exit_code(rows)
+        report.show_offsets(rows, group, console())
+    return HOLDS if request is None else offsets.exit_code(rows)

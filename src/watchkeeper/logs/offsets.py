@@ -1,4 +1,4 @@
-"""How far a table of logs has come, beside the offsets of a group in ZooKeeper."""
+"""The progress of a table of logs beside the offsets of a group in ZooKeeper."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from model.asks import Partition
-from model.registry import partition_07
-from pipeline.loading.commits import Held, LogKey
-from watchkeeper.auditing import Request
-from watchkeeper.endings import HOLDS, VIOLATED
-from watchkeeper.offsets import committed, set_to
+from watchkeeper.console.exit import HOLDS, VIOLATED
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.registry.paths import partition_07
+from watchkeeper.operate.audit import Request
+from watchkeeper.operate.offsets import committed, set_to
+from watchkeeper.pipeline.loading.commits import Held, LogKey
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A partition: how far the table has come, and the group."""
+    """The progress of the table and of the group in one partition."""
 
     partition: Partition
     reached: int | None
@@ -24,7 +24,7 @@ class Row:
 
     @property
     def ahead(self) -> int | None:
-        """By how much the table is ahead of the group: bytes in 0.7, messages in 0.8."""
+        """Return the lead of the table over the group: bytes in 0.7, messages in 0.8."""
         if self.reached is None or self.committed is None:
             return None
         return self.reached - self.committed
@@ -38,16 +38,19 @@ def partition_of(key: LogKey) -> Partition:
 
 
 def places(held: dict[LogKey, Held]) -> dict[Partition, int]:
-    """Each partition of a table, and the offset at which to go on."""
-    return {partition_of(key): one.reached for key, one in held.items()}
+    """Return the next offset of each partition of a table."""
+    return {partition_of(key): log.reached for key, log in held.items()}
 
 
 def compared(reached: dict[Partition, int], request: Request) -> list[Row]:
     """The table beside the group, for all partitions of topics that the table holds."""
     _, offsets = committed(request)
     topics = {partition.topic for partition in reached}
-    known = reached.keys() | {one for one in offsets if one.topic in topics}
-    return [Row(one, reached.get(one), offsets.get(one)) for one in sorted(known)]
+    known = reached.keys() | {partition for partition in offsets if partition.topic in topics}
+    return [
+        Row(partition, reached.get(partition), offsets.get(partition))
+        for partition in sorted(known)
+    ]
 
 
 def exit_code(rows: list[Row]) -> int:
@@ -56,7 +59,7 @@ def exit_code(rows: list[Row]) -> int:
 
 
 def set_there(reached: dict[Partition, int], request: Request, out: Path) -> dict[str, Any]:
-    """Set the group to where the table is, if none of its members is alive; what changed."""
+    """Set the group to the offsets of the table if it has no live member; return the changes."""
     return set_to(request, reached, str(out))
 
 

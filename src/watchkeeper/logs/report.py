@@ -1,4 +1,4 @@
-"""What a load has done, and how far a table has come, as text and as JSON."""
+"""The result of a load and the progress of a table, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from pipeline.loading.commits import LogKey
-from pipeline.loading.load import LogSum
-from watchkeeper.loaded_offsets import Row
-from watchkeeper.loading import Done
-from watchkeeper.printing import plain_table, show_table
+from watchkeeper.api.tables import plain_table, show_table
+from watchkeeper.logs.load import Done
+from watchkeeper.logs.offsets import Row
+from watchkeeper.pipeline.loading.commits import LogKey
+from watchkeeper.pipeline.loading.load import LogSum
 
 MOST_ROWS = 40
 
 
 def report(done: Done, to: Console) -> None:
-    """Print what a load has done."""
+    """Print the result of a load."""
     found = done.sum
-    changed = {key: log for key, log in found.logs.items() if _is_told(log)}
+    changed = {key: log for key, log in found.logs.items() if _is_reported(log)}
     table = plain_table("log", "from", "to", "messages", "left out")
     for key, log in list(changed.items())[:MOST_ROWS]:
         cells = (f"{log.begin}", f"{log.reached}", f"{log.messages:,}", _left_out(log))
@@ -37,18 +37,18 @@ def report(done: Done, to: Console) -> None:
     )
 
 
-def _is_told(log: LogSum) -> bool:
+def _is_reported(log: LogSum) -> bool:
     return bool(log.messages or log.skipped or log.quarantined or log.torn_bytes)
 
 
 def _left_out(log: LogSum) -> str:
-    """What was not put into the table, and why."""
+    """Return what the table lacks, and why."""
     parts = {
         f"{log.skipped} skipped": log.skipped,
         f"{log.quarantined} in quarantine": log.quarantined,
         f"{log.torn_bytes} bytes at the end, not whole yet": log.torn_bytes,
     }
-    return ", ".join(said for said, number in parts.items() if number)
+    return ", ".join(message for message, number in parts.items() if number)
 
 
 def to_json(done: Done) -> dict[str, Any]:
@@ -82,14 +82,16 @@ def _log(key: LogKey, log: LogSum) -> dict[str, Any]:
 
 
 def show_offsets(rows: list[Row], group: str | None, to: Console) -> None:
-    """Print how far a table has come, and how far the group, if it was asked for one."""
+    """Print the progress of a table, and that of the group if one is named."""
     headings = (
         ("partition", "reached") if group is None else ("partition", "reached", group, "ahead")
     )
     table = plain_table(*headings)
     for row in rows:
         numbers = (row.reached,) if group is None else (row.reached, row.committed, row.ahead)
-        table.add_row(str(row.partition), *("-" if one is None else str(one) for one in numbers))
+        table.add_row(
+            str(row.partition), *("-" if number is None else str(number) for number in numbers)
+        )
     show_table(table, to)
 
 

@@ -1,39 +1,36 @@
-"""The audit of a live cluster: read, judge, say, and, if so wished, do it again."""
+"""The audit of a live cluster: a snapshot of its registry, and the findings in it."""
 
 from __future__ import annotations
 
-import json
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from time import sleep
 from typing import TYPE_CHECKING, Any
 
-from model.assignment import ASSIGNORS, Assignor, UnequalSubscriptions
-from model.audit import Audit, GroupAudit, audit
-from model.patience import Patience
-from model.verdicts import Verdict
-from model.whatif import BadChange, WhatIf, what_if
-from watchkeeper.endings import HOLDS, UNKNOWN, USAGE, VIOLATED, Stop
-from watchkeeper.reaching import NONE, Credentials
+from watchkeeper.console.credentials import NONE, Credentials
+from watchkeeper.console.exit import HOLDS, UNKNOWN, USAGE, VIOLATED, Stop
+from watchkeeper.model.audit.audit import Audit, GroupAudit, audit
+from watchkeeper.model.audit.retry_budget import RetryBudget
+from watchkeeper.model.audit.what_if import BadChange, WhatIf, what_if
+from watchkeeper.model.group.assignment import ASSIGNORS, Assignor, UnequalSubscriptions
+from watchkeeper.model.properties.verdicts import Verdict
 
 if TYPE_CHECKING:
-    from real.snapshot import Reader
+    from watchkeeper.real.client.snapshot import Reader
 
 EXIT = {Verdict.HOLDS: HOLDS, Verdict.VIOLATED: VIOLATED, Verdict.UNKNOWN: UNKNOWN}
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is to be audited, and how."""
+    """The target and the options of an audit."""
 
     hosts: str
     group: str | None = None
     without: tuple[str, ...] = ()
     joining: tuple[str, ...] = ()
     assignor: Assignor = "range"
-    patience: Patience | None = None
+    patience: RetryBudget | None = None
     asks_brokers: bool = False
     credentials: Credentials = NONE
 
@@ -50,8 +47,8 @@ def request(
     lag: bool = False,
     credentials: Credentials = NONE,
 ) -> Request:
-    """What the command line asks for; Stop says what is not understood."""
-    known = [one for one in ASSIGNORS if one == assignor]
+    """Return the request of the command line; raise Stop for an invalid one."""
+    known = [name for name in ASSIGNORS if name == assignor]
     if not known:
         raise Stop(USAGE, f"--assignor {assignor}: expected one of {', '.join(ASSIGNORS)}")
     given = {
@@ -60,18 +57,18 @@ def request(
         "backoff_ms": backoff_ms,
     }
     set_by_user = {name: value for name, value in given.items() if value is not None}
-    patience = Patience(**set_by_user) if set_by_user else None
+    patience = RetryBudget(**set_by_user) if set_by_user else None
     return Request(hosts, group, without, joining, known[0], patience, lag, credentials)
 
 
 @dataclass(slots=True)
 class Audited:
-    """An audit, and what else was asked for."""
+    """An audit, with the optional results."""
 
     request: Request
     audit: Audit
     what_if: dict[str, WhatIf | str]
-    """Group -> what a change would lead to, or why that cannot be said."""
+    """Group -> the result of a change, or why it is not known."""
     lag: dict[str, dict[str, int]]
     """Group -> partition -> messages that are not read yet."""
     lag_unknown: list[str]
@@ -84,10 +81,10 @@ class Audited:
 
 @contextmanager
 def reader(request: Request) -> Iterator[Reader]:
-    """A connection for reading; Stop says what is missing."""
+    """Open a connection for reading; raise Stop if it cannot be opened."""
     access = request.credentials.access(request.hosts)
-    from real.problems import EnvironmentProblem
-    from real.snapshot import CutOff, Reader
+    from watchkeeper.real.client.snapshot import CutOff, Reader
+    from watchkeeper.real.errors import EnvironmentProblem
 
     try:
         with Reader(access) as opened:
@@ -96,17 +93,6 @@ def reader(request: Request) -> Iterator[Reader]:
         raise Stop(USAGE, str(error)) from None
     except CutOff as error:
         raise Stop(UNKNOWN, str(error)) from None
-
-
-def credentials(auth: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
-    """What `--auth` says, each a scheme and its credential; Stop says what is not understood."""
-    found = []
-    for text in auth:
-        scheme, colon, credential = text.partition(":")
-        if not colon or not credential:
-            raise Stop(USAGE, "--auth is written scheme:credential, as in digest:user:password")
-        found.append((scheme, credential))
-    return tuple(found)
 
 
 def look(opened: Reader, request: Request) -> Audited:
@@ -128,16 +114,18 @@ def look(opened: Reader, request: Request) -> Audited:
 def _what_ifs(done: Audit, request: Request) -> dict[str, WhatIf | str]:
     if not request.without and not request.joining:
         return {}
-    groups = [one for one in done.groups if one.group.members or request.group]
-    names_member = request.joining or any(one.startswith("consumer/") for one in request.without)
+    groups = [group for group in done.groups if group.group.members or request.group]
+    names_member = request.joining or any(
+        name.startswith("consumer/") for name in request.without
+    )
     if names_member and len(groups) != 1:
         raise Stop(USAGE, f"of {len(groups)} groups, --group has to say which one changes")
-    return {one.name: _what_if(done, one, request) for one in groups}
+    return {group.name: _what_if(done, group, request) for group in groups}
 
 
 def _what_if(done: Audit, group: GroupAudit, request: Request) -> WhatIf | str:
     if group.group.unclear:
-        return f"cannot be said: {group.group.unclear[0]}"
+        return f"not known: {group.group.unclear[0]}"
     try:
         return what_if(
             done.census,
@@ -154,8 +142,8 @@ def _what_if(done: Audit, group: GroupAudit, request: Request) -> WhatIf | str:
 
 
 def _lag(done: Audit) -> tuple[dict[str, dict[str, int]], list[str]]:
-    """What brokers say of the logs, less what is committed."""
-    from real.lag import log_ends
+    """Return the lag: the log ends that brokers report, less the committed offsets."""
+    from watchkeeper.real.member.rate_server import log_ends
 
     asked: dict[str, dict[Any, None]] = {}
     places = {}
@@ -180,55 +168,3 @@ def _lag(done: Audit) -> tuple[dict[str, dict[str, int]], list[str]]:
         for group in done.groups
     }
     return lag, reasons
-
-
-# --- the command -----------------------------------------------------------------------
-
-
-def run(request: Request, *, as_json: bool, every_s: float | None) -> int:
-    """Audit, print, and leave with the verdict as the exit code."""
-    before: Audited | None = None
-    try:
-        with reader(request) as opened:
-            while True:
-                done = _look_again(opened, request, is_watching=every_s is not None)
-                if done is not None:
-                    _say(before, done, as_json=as_json, is_watching=every_s is not None)
-                    before = done
-                if every_s is None:
-                    assert done is not None, "only a watch goes on without an audit"
-                    return done.exit_code
-                sleep(every_s)
-    except KeyboardInterrupt:
-        if before is None:
-            raise
-        return before.exit_code
-
-
-def _look_again(opened: Reader, request: Request, *, is_watching: bool) -> Audited | None:
-    """Audit; None if the connection went while a watch goes on."""
-    from real.snapshot import CutOff
-
-    try:
-        return look(opened, request)
-    except CutOff as error:
-        if not is_watching:
-            raise
-        print(error, file=sys.stderr, flush=True)
-        return None
-
-
-def _say(before: Audited | None, done: Audited, *, as_json: bool, is_watching: bool) -> None:
-    """Print an audit, or what has changed since the one before."""
-    from watchkeeper.audit_report import changes, report, to_json
-    from watchkeeper.printing import console
-
-    if before is None and not as_json:
-        report(done, console())
-        return
-    said = changes(before, done) if before is not None else [""]
-    if not as_json:
-        print("".join(f"{line}\n" for line in said), end="", flush=True)
-    elif said:
-        indent = None if is_watching else 2
-        print(json.dumps(to_json(done), ensure_ascii=False, indent=indent), flush=True)

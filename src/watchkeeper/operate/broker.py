@@ -1,4 +1,4 @@
-"""The command `broker`: run a broker until it is told to end."""
+"""The command `broker`: run a broker until a signal ends it."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import sys
 from collections.abc import Iterable
 from typing import TextIO
 
-from real.broker_process import InZooKeeper, run_broker
-from real.broker_settings import broker_settings
-from real.parent import end_with_parent
-from real.problems import EnvironmentProblem
-from watchkeeper.endings import HOLDS, USAGE, Stop
+from watchkeeper.console.exit import HOLDS, USAGE, Stop
+from watchkeeper.real.broker.settings import broker_settings
+from watchkeeper.real.embed.broker_server import InZooKeeper, run_broker
+from watchkeeper.real.errors import EnvironmentProblem
+from watchkeeper.real.supervise.child_process import end_with_parent
 
 FAILED = 1
 FORM = "%(asctime)s %(levelname)s %(message)s"
@@ -35,7 +35,7 @@ def run(log_dir: str, port: int, number: int, given: Iterable[str], zookeeper: s
 
 
 def say(line: str) -> None:
-    """Say something to whoever waits for it."""
+    """Print a line at once, for a process that waits for it."""
     print(line, flush=True)
 
 

@@ -9,28 +9,29 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from model.measured import Distribution, Measured, NoMeasurement
-from model.measuring import QUICK, THOROUGH, Sizes
-from scenarios.problems import ScenarioError
-from scenarios.profiles import (
+from watchkeeper.api.profile import latencies, profile_model
+from watchkeeper.console.credentials import NONE, Credentials
+from watchkeeper.console.exit import UNKNOWN, USAGE, Stop, cannot_write, print_json
+from watchkeeper.console.extras import needing
+from watchkeeper.console.progress import ProgressLine
+from watchkeeper.console.signals import INTERRUPTS
+from watchkeeper.model.calibration.latency import Distribution, Measured, NoMeasurement
+from watchkeeper.model.calibration.probe_program import QUICK, THOROUGH, Sizes
+from watchkeeper.operate import audit, calibrate_disk
+from watchkeeper.operate.disk_profile import together
+from watchkeeper.scenarios.profiles.profile import (
     VERSION,
     ProfileModel,
     SimulationModel,
     load_profile,
     save_profile,
 )
-from scenarios.quantiles import quantile_name
-from sim.fitting import fit
-from watchkeeper import auditing, calibrating_disk
-from watchkeeper.disk_profiles import together
-from watchkeeper.endings import UNKNOWN, USAGE, Stop, print_json
-from watchkeeper.interrupts import INTERRUPTS
-from watchkeeper.profiles import latencies, profile_model
-from watchkeeper.progress_line import ProgressLine
-from watchkeeper.reaching import NONE, Credentials
+from watchkeeper.scenarios.profiles.quantiles import quantile_name
+from watchkeeper.scenarios.text.errors import ScenarioError
+from watchkeeper.sim.calibration.fit_latency import fit
 
 if TYPE_CHECKING:
-    from real.calibrating import Place
+    from watchkeeper.real.calibration.zookeeper import Target
 
 TICK_MS = 500
 """Of the embedded ZooKeeper, as scenarios have it."""
@@ -39,7 +40,7 @@ SHOWN = (0, 10, 50, 90, 98, 99.9, 100)
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """What was measured, and the file made of it."""
+    """The measurements, and the file made of them."""
 
     measured: Measured
     profile: ProfileModel
@@ -52,7 +53,7 @@ class Calibration:
 
     @property
     def digest(self) -> str:
-        """What tells the latencies from others."""
+        """Return the digest of the latencies."""
         return latencies(self.simulation).digest
 
 
@@ -68,41 +69,41 @@ def run(
 ) -> None:
     """Measure, write the file, and print what was measured.
 
-    With a disk, ZooKeeper is measured only where hosts are named. What the file said before
+    With a disk, ZooKeeper is measured only where hosts are named. What the file held before
     of anything else stays in it.
     """
     INTERRUPTS.raise_from_now_on()
     if not out.parent.is_dir():
         raise Stop(USAGE, f"--out {out}: there is no folder {out.parent}; make it first")
     before = _profile_before(out)
-    profile = ProfileModel(watchkeeper_profile=VERSION, zookeeper=None, disk=None)
+    profile = ProfileModel(watchkeeper_profile=VERSION, zookeeper=None, disk=None, codecs=None)
     shows: list[Callable[[], None]] = []
-    said: dict[str, object] = {"file": str(out)}
+    output: dict[str, object] = {"file": str(out)}
     if disk is None or hosts is not None:
         done = calibrated(hosts, int(servers), QUICK if quick else THOROUGH, credentials)
         profile = done.profile
-        said["digest"] = done.digest
+        output["digest"] = done.digest
         shows.append(partial(show, done, out))
     if disk is not None:
         with ProgressLine() as progress:
-            found = calibrating_disk.measured_disk(disk, quick=quick, tell=progress.say)
-        profile = together(calibrating_disk.disk_profile(found, disk), profile)
-        shows.append(partial(calibrating_disk.show_disk, found, disk, out))
+            found = calibrate_disk.measured_disk(disk, quick=quick, tell=progress.say)
+        profile = together(calibrate_disk.disk_profile(found, disk), profile)
+        shows.append(partial(calibrate_disk.show_disk, found, disk, out))
     profile = together(profile, before)
     try:
         save_profile(profile, out)
     except OSError as error:
-        raise Stop(USAGE, f"{out} cannot be written: {error.strerror or error}") from None
+        raise cannot_write(out, error) from None
     if as_json:
         dumped = profile.model_dump(mode="json", exclude_none=True)
-        print_json({**said, "profile": dumped})
+        print_json({**output, "profile": dumped})
         return
-    for one in shows:
-        one()
+    for show_part in shows:
+        show_part()
 
 
 def _profile_before(out: Path) -> ProfileModel | None:
-    """What a file says already; Stop where it is something else, which is not written over."""
+    """Return the contents of an existing profile; raise Stop for any other file."""
     if not out.exists():
         return None
     try:
@@ -119,7 +120,7 @@ def calibrated(
     sizes: Sizes,
     credentials: Credentials = NONE,
 ) -> Calibration:
-    """Measure a ZooKeeper, the embedded one if no hosts are named; Stop says what is amiss."""
+    """Measure a ZooKeeper, the embedded one if no hosts are named; raise Stop on failure."""
     try:
         if hosts is not None:
             return _of_hosts(hosts, sizes, credentials)
@@ -129,21 +130,21 @@ def calibrated(
 
 
 def _of_embedded(servers: int, sizes: Sizes) -> Calibration:
-    from real.ensemble import Ensemble
-    from real.problems import EnvironmentProblem
-    from real.settings import Settings
+    from watchkeeper.real.errors import EnvironmentProblem
+    from watchkeeper.real.zookeeper.ensemble import Ensemble
+    from watchkeeper.real.zookeeper.settings import Settings
 
     try:
         with Ensemble(servers, settings=Settings(tick_ms=TICK_MS)) as ensemble:
             place = _place(ensemble.hosts, {}, TICK_MS, knows_phase=True)
-            request = auditing.request(ensemble.hosts, None)
+            request = audit.request(ensemble.hosts, None)
             return _measure(place, request, sizes, "embedded", ensemble.version)
     except EnvironmentProblem as problem:
         raise Stop(USAGE, str(problem)) from None
 
 
 def _of_hosts(hosts: str, sizes: Sizes, credentials: Credentials) -> Calibration:
-    request = auditing.request(hosts, None, credentials=credentials)
+    request = audit.request(hosts, None, credentials=credentials)
     options = dict(credentials.access(hosts).options)
     place = _place(hosts, options, None, knows_phase=False)
     return _measure(place, request, sizes, hosts, "")
@@ -151,28 +152,24 @@ def _of_hosts(hosts: str, sizes: Sizes, credentials: Credentials) -> Calibration
 
 def _place(
     hosts: str, options: dict[str, Any], tick_ms: int | None, *, knows_phase: bool
-) -> Place:
-    try:
-        from real.calibrating import Place
-        from real.living import hosts_and_chroot
-    except ImportError as error:
-        raise Stop(
-            USAGE, f"{error.name} is not installed; pip install 'watchkeeper[live]' brings it"
-        ) from None
+) -> Target:
+    with needing("a calibration"):
+        from watchkeeper.real.calibration.zookeeper import Target
+        from watchkeeper.real.embed.member import hosts_and_chroot
     try:
         addresses, chroot = hosts_and_chroot(hosts)
     except ValueError as error:
         raise Stop(USAGE, str(error)) from None
-    return Place(tuple(addresses.split(",")), chroot, options, tick_ms, knows_phase)
+    return Target(tuple(addresses.split(",")), chroot, options, tick_ms, knows_phase)
 
 
 def _measure(
-    place: Place, request: auditing.Request, sizes: Sizes, where: str, version: str
+    place: Target, request: audit.Request, sizes: Sizes, where: str, version: str
 ) -> Calibration:
-    from real.calibrating import calibrate, version_of
+    from watchkeeper.real.calibration.zookeeper import calibrate, version_of
 
     warnings.filterwarnings("ignore", "No chroot path exists")  # an error says it, in a sentence
-    with ProgressLine() as progress, auditing.reader(request) as opened:
+    with ProgressLine() as progress, audit.reader(request) as opened:
         known = version or version_of(opened.client)
         measured = calibrate(place, opened.client, sizes, progress.say)
         progress.say("finding the latencies")
@@ -184,8 +181,8 @@ def _measure(
 
 
 def show(done: Calibration, out: Path) -> None:
-    """Print what was measured and what follows from it."""
-    from watchkeeper.printing import console, plain_table, show_table
+    """Print the measurements and the profile."""
+    from watchkeeper.api.tables import console, plain_table, show_table
 
     to = console()
     measured = done.measured
@@ -199,8 +196,12 @@ def show(done: Calibration, out: Path) -> None:
         soft_wrap=True,
     )
     table = plain_table("", "times", *(quantile_name(level) for level in SHOWN))
-    for name, one in _rows(measured):
-        table.add_row(name, str(one.number), *(f"{one.at(level) / 1000:.2f}" for level in SHOWN))
+    for name, distribution in _rows(measured):
+        table.add_row(
+            name,
+            str(distribution.number),
+            *(f"{distribution.at(level) / 1000:.2f}" for level in SHOWN),
+        )
     show_table(table, to)
     rates = plain_table("many at once", "operations a second")
     for name, per_second in throughput(measured).items():

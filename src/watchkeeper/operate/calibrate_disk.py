@@ -1,25 +1,25 @@
-"""The command `calibrate --disk`: measure a disk and the way to it, and show what was found."""
+"""The command `calibrate --disk`: measure a disk and the path to it, and print the result."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from model.measured import Distribution
-from model.measured_disk import DISK_QUICK, DISK_THOROUGH, MeasuredDisk
-from scenarios.profiles import VERSION, ProfileModel
-from scenarios.quantiles import quantile_name
-from watchkeeper.disk_profiles import disk_section
-from watchkeeper.endings import USAGE, Stop
+from watchkeeper.console.exit import USAGE, Stop
+from watchkeeper.model.calibration.disk import DISK_QUICK, DISK_THOROUGH, MeasuredDisk
+from watchkeeper.model.calibration.latency import Distribution
+from watchkeeper.operate.disk_profile import disk_section
+from watchkeeper.scenarios.profiles.profile import VERSION, ProfileModel
+from watchkeeper.scenarios.profiles.quantiles import quantile_name
 
 SHOWN = (0, 10, 50, 90, 98, 100)
 MB = 1_000_000
 
 
 def measured_disk(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> MeasuredDisk:
-    """Measure the disk under a folder; Stop says what is amiss."""
-    from real.disk_measuring import measure_disk
-    from real.problems import EnvironmentProblem
+    """Measure the disk under a folder; raise Stop on failure."""
+    from watchkeeper.real.calibration.disk import measure_disk
+    from watchkeeper.real.errors import EnvironmentProblem
 
     try:
         return measure_disk(folder, DISK_QUICK if quick else DISK_THOROUGH, tell)
@@ -30,19 +30,23 @@ def measured_disk(folder: Path, *, quick: bool, tell: Callable[[str], None]) -> 
 def disk_profile(measured: MeasuredDisk, folder: Path) -> ProfileModel:
     """A profile with nothing but a disk."""
     section = disk_section(measured, folder)
-    return ProfileModel(watchkeeper_profile=VERSION, zookeeper=None, disk=section)
+    return ProfileModel(watchkeeper_profile=VERSION, zookeeper=None, disk=section, codecs=None)
 
 
 def show_disk(measured: MeasuredDisk, folder: Path, out: Path) -> None:
-    """Print what was measured."""
-    from watchkeeper.printing import console, plain_table, show_table
+    """Print the measurements."""
+    from watchkeeper.api.tables import console, plain_table, show_table
 
     to = console()
     past = "past the pagecache" if measured.is_direct else "with its pages given back"
     to.print(f"disk under {folder}, single pages {past}; times in milliseconds", soft_wrap=True)
     table = plain_table("", "times", *(quantile_name(level) for level in SHOWN))
-    for name, one in _rows(measured):
-        table.add_row(name, str(one.number), *(f"{one.at(level) / 1000:.2f}" for level in SHOWN))
+    for name, distribution in _rows(measured):
+        table.add_row(
+            name,
+            str(distribution.number),
+            *(f"{distribution.at(level) / 1000:.2f}" for level in SHOWN),
+        )
     show_table(table, to)
     rates = plain_table("", "MB/s")
     for name, rate in _rates(measured):

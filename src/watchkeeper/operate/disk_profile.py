@@ -6,13 +6,23 @@ import os
 from dataclasses import asdict
 from pathlib import Path
 
-from model.measured_disk import MeasuredDisk
-from scenarios.disk_profiles import DiskProfileModel, DiskSimulationModel, MeasuredDiskModel
-from scenarios.problems import Problem, ScenarioError
-from scenarios.profiles import VERSION, ProfileModel, load_profile
-from sim.disk_fitting import OF_DEVICE, OF_MACHINE, FittedDisk, fit_disk, machine_with
-from sim.machine import MachineProfile
-from watchkeeper.profiles import machine, named, present, told
+from watchkeeper.api.profile import distribution_model, machine, named, present
+from watchkeeper.model.calibration.disk import MeasuredDisk
+from watchkeeper.scenarios.profiles.disk import (
+    DiskProfileModel,
+    DiskSimulationModel,
+    MeasuredDiskModel,
+)
+from watchkeeper.scenarios.profiles.profile import VERSION, ProfileModel, load_profile
+from watchkeeper.scenarios.text.errors import Problem, ScenarioError
+from watchkeeper.sim.calibration.fit_disk import (
+    OF_DEVICE,
+    OF_MACHINE,
+    FittedDisk,
+    fit_disk,
+    machine_with,
+)
+from watchkeeper.sim.disk.host_costs import MachineProfile
 
 
 def machine_of_profile(source: str | os.PathLike[str]) -> MachineProfile:
@@ -20,13 +30,13 @@ def machine_of_profile(source: str | os.PathLike[str]) -> MachineProfile:
     model = load_profile(source)
     name = os.fspath(source)
     if model.disk is None:
-        said = "has no section `disk`; `watchkeeper calibrate --disk DIR` writes one"
-        raise ScenarioError(name, [Problem("", said)])
+        message = "has no section `disk`; `watchkeeper calibrate --disk DIR` writes one"
+        raise ScenarioError(name, [Problem("", message)])
     return machine_with(model.disk.simulation.given, name)
 
 
 def disk_section(measured: MeasuredDisk, folder: Path) -> DiskProfileModel:
-    """What a file says of a measurement, and of what follows from it."""
+    """Return the fields of a profile file for a measurement and its fit."""
     figures = asdict(fit_disk(measured))
     given = {
         name: named(value) if isinstance(value, tuple) else value
@@ -43,9 +53,9 @@ def disk_section(measured: MeasuredDisk, folder: Path) -> DiskProfileModel:
             folder=str(folder),
             machine=machine(),
             **{name: getattr(measured, name) for name in taken_over},
-            read=told(measured.read),
-            write=told(measured.write),
-            sync=told(measured.sync),
+            read=distribution_model(measured.read),
+            write=distribution_model(measured.write),
+            sync=distribution_model(measured.sync),
         ),
         simulation=DiskSimulationModel.model_validate(given),
         defaults=sorted((OF_DEVICE | OF_MACHINE) - set(FittedDisk.__dataclass_fields__)),
@@ -53,11 +63,12 @@ def disk_section(measured: MeasuredDisk, folder: Path) -> DiskProfileModel:
 
 
 def together(new: ProfileModel, before: ProfileModel | None) -> ProfileModel:
-    """What was measured now, with what a file said before of anything else."""
+    """The new measurements, with the other sections of an older file."""
     if before is None:
         return new
     return ProfileModel(
         watchkeeper_profile=VERSION,
         zookeeper=new.zookeeper or before.zookeeper,
         disk=new.disk or before.disk,
+        codecs=new.codecs or before.codecs,
     )

@@ -8,13 +8,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from model import registry
-from model.asks import Partition
-from model.census import Census, take
-from model.snapshot import Snapshot
-from model.verdicts import counted
-from watchkeeper.auditing import Request, reader
-from watchkeeper.endings import HOLDS, UNKNOWN, USAGE, VIOLATED, Stop
+from watchkeeper.console.exit import HOLDS, UNKNOWN, USAGE, VIOLATED, Stop, cannot_write
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.audit.registry_view import RegistryView, take
+from watchkeeper.model.audit.snapshot import Snapshot
+from watchkeeper.model.properties.verdicts import counted
+from watchkeeper.model.registry import paths
+from watchkeeper.operate.audit import Request, reader
 
 FORM = 'JSON of the form {"group": "G", "offsets": {"TOPIC": {"PARTITION": 42}}}'
 
@@ -25,25 +25,27 @@ def export(request: Request, file: Path) -> dict[str, Any]:
     offsets: dict[str, dict[str, int]] = {}
     for partition, value in sorted(found.items()):
         offsets.setdefault(partition.topic, {})[partition.name] = value
-    whole = {"group": request.group, "zxid": zxid, "offsets": offsets}
-    _write(file, f"{json.dumps(whole, indent=2, ensure_ascii=False)}\n")
+    document = {"group": request.group, "zxid": zxid, "offsets": offsets}
+    _write(file, f"{json.dumps(document, indent=2, ensure_ascii=False)}\n")
     return {"group": request.group, "file": str(file), "exported": len(found)}
 
 
 def committed(request: Request) -> tuple[int, dict[Partition, int]]:
-    """The offsets of a group, and as of which zxid; Stop unless all of them could be read."""
+    """Return the offsets of a group and their zxid; raise Stop unless all could be read."""
     assert request.group is not None, "offsets are a group's"
     with reader(request) as opened:
         snapshot = opened.read(request.group)
     census = _census(snapshot, request)
-    doubts = [one for one in snapshot.doubts(request.group) if one.startswith("/consumers/")]
-    doubts += [said for path, said in census.bad if registry.parse_offset(path) is not None]
+    doubts = [
+        doubt for doubt in snapshot.doubts(request.group) if doubt.startswith("/consumers/")
+    ]
+    doubts += [message for path, message in census.bad if paths.parse_offset(path) is not None]
     if doubts:
         raise Stop(UNKNOWN, f"not all offsets could be read: {doubts[0]}; nothing was written")
     return snapshot.zxid, census.groups[request.group].offsets
 
 
-def _census(snapshot: Snapshot, request: Request) -> Census:
+def _census(snapshot: Snapshot, request: Request) -> RegistryView:
     census = take(snapshot)
     if request.group not in census.groups:
         doubts = snapshot.doubts(request.group)
@@ -63,7 +65,7 @@ def _write(file: Path, text: str) -> None:
         fresh.write_text(text, encoding="utf-8")
         os.replace(fresh, file)
     except OSError as error:
-        raise Stop(USAGE, f"{file} cannot be written: {error.strerror or error}") from None
+        raise cannot_write(file, error) from None
 
 
 def reset(request: Request, file: Path) -> dict[str, Any]:
@@ -74,11 +76,11 @@ def reset(request: Request, file: Path) -> dict[str, Any]:
 
 
 def set_to(request: Request, wanted: dict[Partition, int], source: str) -> dict[str, Any]:
-    """Set the offsets of a group, if none of its members is alive; what has changed."""
+    """Set the offsets of a group if it has no live member; return the changes."""
     assert request.group is not None, "offsets are a group's"
     with reader(request) as opened:
-        from real.reset import Refused
-        from real.reset import reset as write
+        from watchkeeper.real.client.reset_offsets import Refused
+        from watchkeeper.real.client.reset_offsets import reset as write
 
         snapshot = opened.read(request.group)
         census = _census(snapshot, request)
@@ -97,10 +99,10 @@ def set_to(request: Request, wanted: dict[Partition, int], source: str) -> dict[
 
 
 def _check_known(
-    census: Census, before: dict[Partition, int], wanted: dict[Partition, int], source: str
+    census: RegistryView, before: dict[Partition, int], wanted: dict[Partition, int], source: str
 ) -> None:
-    """A slip in a name would make an offset that nobody ever reads."""
-    known = {one for topic in census.topics.values() for one in topic.partitions()}
+    """Refuse a misspelt name: no consumer would ever read its offset."""
+    known = {partition for topic in census.topics.values() for partition in topic.partitions()}
     for partition in wanted:
         if partition not in known and partition not in before:
             raise Stop(
@@ -143,7 +145,7 @@ def read_file(file: Path, group: str) -> dict[Partition, int]:
 
 
 def show(done: dict[str, Any]) -> int:
-    """Print what was done."""
+    """Print the result."""
     if "exported" in done:
         where = sys.stderr if done["file"] == "-" else sys.stdout
         number = counted(done["exported"], "offset")

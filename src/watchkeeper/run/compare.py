@@ -10,16 +10,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from model.trace import named_run
-from model.verdicts import Verdict, counted
-from watchkeeper import commands, folder
-from watchkeeper.endings import USAGE, Stop
-from watchkeeper.interrupts import INTERRUPTS
-from watchkeeper.living import Where, abortable
-from watchkeeper.printing import STYLES, plain_table, show_table
-from watchkeeper.profiles import digest_of
-from watchkeeper.result import Result
-from watchkeeper.side_by_side import Comparison, Side, Spread, ranged, told
+from watchkeeper.api.profile import digest_of
+from watchkeeper.api.result import Result
+from watchkeeper.api.tables import LIMIT_STYLE, plain_table, show_table, verdict_text
+from watchkeeper.console.signals import INTERRUPTS
+from watchkeeper.model.plan.bounds import variants_in, variants_in_words
+from watchkeeper.model.properties.verdicts import Verdict, counted
+from watchkeeper.model.trace.trace import named_run
+from watchkeeper.run import folder, run
+from watchkeeper.run.comparison import Comparison, Side, Spread, ranged, verdicts_text
+from watchkeeper.run.live_run import Where, abortable
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,14 +30,16 @@ class Compared:
     homes: tuple[Path, Path]
 
     def to_json(self) -> dict[str, Any]:
-        """What `--json` prints."""
+        """Return the value that `--json` prints."""
         comparison = self.comparison
         first = comparison.live.results[0]
         return {
             "scenario": first.scenario.name,
             "variant": first.plan.variant,
+            "consumers": variants_in(first.plan),
             "agrees": comparison.agrees,
             "declared": comparison.declared,
+            "known_limit": " ".join(comparison.known_limits) or None,
             "differences": comparison.differences(),
             "simulated": _side_json(comparison, comparison.simulated),
             "live": _side_json(comparison, comparison.live),
@@ -55,28 +57,23 @@ def compare(
     where: Where,
     profile: Path | None = None,
 ) -> Compared:
-    """Run a scenario so often in both worlds; Stop, with a sentence, where that cannot be."""
+    """Run a scenario `seeds` times simulated and `runs` times live; Stop where that fails."""
     INTERRUPTS.raise_from_now_on()
-    scenario, plan = commands.planned(name, variant)
-    named = commands.read_profile(profile)
+    scenario, plan = run.planned(name, variant)
+    named = run.read_profile(profile)
     run_ids = [
         named_run(plan.name, plan.variant, "sim", 0, digest_of(named)),
         named_run(plan.name, plan.variant, "live", 0, ""),
     ]
-    try:
-        homes = (folder.prepare(out, run_ids[0]), folder.prepare(out, run_ids[1]))
-        with folder.held(homes[1]):
-            where = abortable(where, homes[1])
-            live = [  # first, since they may be impossible
-                _whole(commands.live(scenario, plan, seed, where)) for seed in range(runs)
-            ]
-        simulated = [
-            _whole(commands.simulate(scenario, plan, seed, named)) for seed in range(seeds)
+    homes = (folder.prepare(out, run_ids[0]), folder.prepare(out, run_ids[1]))
+    with folder.held(homes[1]):
+        where = abortable(where, homes[1])
+        live = [  # first, since they may be impossible
+            _whole(run.live(scenario, plan, seed, where)) for seed in range(runs)
         ]
-        for home, results in zip(homes, (simulated, live), strict=True):
-            commands.fill(home, results[0], pictures=False)
-    except folder.CannotWrite as error:
-        raise Stop(USAGE, str(error)) from None
+    simulated = [_whole(run.simulate(scenario, plan, seed, named)) for seed in range(seeds)]
+    for home, results in zip(homes, (simulated, live), strict=True):
+        run.fill(home, results[0], pictures=False)
     comparison = Comparison(Side(tuple(simulated)), Side(tuple(live)), scenario.live_differs)
     return Compared(comparison, homes)
 
@@ -92,17 +89,19 @@ def _whole(result: Result) -> Result:
 
 
 def show(compared: Compared, to: Console) -> None:
-    """Print what both worlds have shown."""
+    """Print the comparison of both worlds."""
     comparison = compared.comparison
     _show_headline(comparison, to)
+    for limit in comparison.known_limits:
+        to.print(Text(limit, LIMIT_STYLE), soft_wrap=True)
     for table in (_verdicts(comparison), _work(comparison), _times(comparison)):
         show_table(table, to)
         to.print()
     differences = comparison.differences()
     if comparison.declared:
         to.print(Text.assemble(("declared ", "dim"), comparison.declared), soft_wrap=True)
-    for one in differences:
-        to.print(Text.assemble(("differs  ", "yellow"), one), soft_wrap=True)
+    for difference in differences:
+        to.print(Text.assemble(("differs  ", "yellow"), difference), soft_wrap=True)
     if not differences:
         to.print("no difference in verdicts, owners, attempts, reads and operations")
     here, there = compared.homes
@@ -117,7 +116,7 @@ def _show_headline(comparison: Comparison, to: Console) -> None:
     many = len(comparison.simulated.results), len(comparison.live.results)
     line = Text.assemble(
         (first.scenario.name, "bold"),
-        f", {first.plan.variant}, {counted(many[0], 'simulated run')} and "
+        f", {variants_in_words(first.plan)}, {counted(many[0], 'simulated run')} and "
         f"{counted(many[1], 'live one')}: the verdicts ",
         (word, style),
     )
@@ -127,24 +126,26 @@ def _show_headline(comparison: Comparison, to: Console) -> None:
 def _verdicts(comparison: Comparison) -> Table:
     table = plain_table("", "simulated", "live", "")
     sides = comparison.simulated, comparison.live
-    table.add_row("verdict", *(_verdict(told(side.verdicts)) for side in sides))
+    table.add_row("verdict", *(_verdict(verdicts_text(side.verdicts)) for side in sides))
     for name in comparison.properties:
-        both = [told(side.verdicts_of(name)) for side in sides]
+        both = [verdicts_text(side.verdicts_of(name)) for side in sides]
         table.add_row(name, *map(_verdict, both))
     owners = [len(side.owners) for side in sides]
     same = comparison.live.owners.keys() <= comparison.simulated.owners.keys()
-    texts = ["the same each time" if one == 1 else f"{one} different ways" for one in owners]
+    texts = [
+        "the same each time" if count == 1 else f"{count} different ways" for count in owners
+    ]
     table.add_row("owners in the end", *texts, "" if same else Text("differ", "yellow"))
     return table
 
 
 def _verdict(text: str) -> Text:
-    known = {one.value: STYLES[one] for one in Verdict}
-    return Text(text, known.get(text, ""))
+    shown = [verdict_text(verdict, limit) for verdict in Verdict for limit in (False, True)]
+    return Text(text, {str(one): one.style for one in shown}.get(text, ""))
 
 
 def _work(comparison: Comparison) -> Table:
-    table = plain_table("asked for", "simulated", "live", "")
+    table = plain_table("requested", "simulated", "live", "")
     sides = comparison.simulated, comparison.live
     for group in comparison.groups:
         for what, word in (("attempts", "rebalances"), ("reads", "reads")):
@@ -157,7 +158,7 @@ def _work(comparison: Comparison) -> Table:
 
 
 def _cells(spreads: list[Spread | None]) -> list[str | Text]:
-    cells: list[str | Text] = ["-" if one is None else ranged(one) for one in spreads]
+    cells: list[str | Text] = ["-" if spread is None else ranged(spread) for spread in spreads]
     here, there = spreads
     apart = here is None or there is None or not here.touches(there)
     return [*cells, Text("differ", "yellow") if apart else ""]
@@ -173,12 +174,12 @@ def _times(comparison: Comparison) -> Table:
     return table
 
 
-def _duration(one: Spread | None) -> str:
+def _duration(spread: Spread | None) -> str:
     """A median with its range, in milliseconds or seconds."""
-    if one is None:
+    if spread is None:
         return "-"
-    unit, factor = ("s", 1.0) if one.middle >= 1 else ("ms", 1000.0)
-    least, middle, most = (value * factor for value in (one.least, one.middle, one.most))
+    unit, factor = ("s", 1.0) if spread.middle >= 1 else ("ms", 1000.0)
+    least, middle, most = (value * factor for value in (spread.least, spread.middle, spread.most))
     if least == most:
         return f"{middle:.3g} {unit}"
     return f"{middle:.3g} {unit} ({least:.3g} to {most:.3g})"
@@ -198,12 +199,12 @@ def _side_json(comparison: Comparison, side: Side) -> dict[str, Any]:
             group: {what: _spread_json(side.work(group, what)) for what in ("attempts", "reads")}
             for group in comparison.groups
         },
-        "operations": {kind: _spread_json(one) for kind, one in side.operations().items()},
-        "time_to_rest_s": {what: _spread_json(one) for what, one in side.rests().items()},
+        "operations": {kind: _spread_json(spread) for kind, spread in side.operations().items()},
+        "time_to_rest_s": {what: _spread_json(spread) for what, spread in side.rests().items()},
     }
 
 
-def _spread_json(one: Spread | None) -> dict[str, float] | None:
-    if one is None:
+def _spread_json(spread: Spread | None) -> dict[str, float] | None:
+    if spread is None:
         return None
-    return {"least": one.least, "median": one.middle, "most": one.most}
+    return {"least": spread.least, "median": spread.middle, "most": spread.most}

@@ -12,10 +12,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from model.counting import operations_in
-from model.registry import parse_owner
-from model.trace import Trace
-from watchkeeper.result import Result
+from watchkeeper.api.result import Result
+from watchkeeper.model.properties.verdicts import verdict_word
+from watchkeeper.model.registry.paths import parse_owner
+from watchkeeper.model.trace.counts import operations_in
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import Trace
 
 Owners = tuple[tuple[str, str], ...]
 """(group, topic and partition) and the member that holds it, sorted."""
@@ -48,43 +50,51 @@ class Side:
 
     @property
     def verdicts(self) -> Counter[str]:
-        """How many runs came to which verdict."""
-        return Counter(one.verdict.value for one in self.results)
+        """Return the number of runs with each verdict; a known limit is no violation."""
+        return Counter(verdict_word(one.verdict, one.known_limit) for one in self.results)
 
     def verdicts_of(self, name: str) -> Counter[str]:
         """The same of one property."""
-        return Counter(one.judgement.finding(name).verdict.value for one in self.results)
+        return Counter(
+            verdict_word(one.judgement.finding(name).verdict, one.known_limit)
+            for one in self.results
+        )
+
+    @property
+    def known_limits(self) -> tuple[str, ...]:
+        """Why no client can avoid what runs violate; empty where no run is at a known limit."""
+        return tuple(dict.fromkeys(one.known_limit for one in self.results if one.known_limit))
 
     @property
     def owners(self) -> Counter[Owners]:
-        """Who owned what in the end, in how many runs."""
-        return Counter(final_owners(one.trace) for one in self.results)
+        """Return the owners at the end, with the number of runs."""
+        return Counter(final_owners(result.trace) for result in self.results)
 
     def work(self, group: str, what: str) -> Spread | None:
         """Attempts or reads of a group."""
-        groups = [one.judgement.stats["groups"][group] for one in self.results]
+        groups = [result.judgement.stats["groups"][group] for result in self.results]
         return spread(group[what] for group in groups)
 
     def operations(self) -> dict[str, Spread]:
-        """How often each kind of operation was asked for."""
-        counts = [operations_in(one.trace) for one in self.results]
+        """Return the number of requests of each kind of operation."""
+        counts = [operations_in(result.trace) for result in self.results]
         kinds = sorted({kind for count in counts for kind in count})
         found = {kind: spread(count[kind] for count in counts) for kind in kinds}
-        return {kind: one for kind, one in found.items() if one is not None}
+        return {kind: spread for kind, spread in found.items() if spread is not None}
 
     def rests(self) -> dict[str, Spread]:
-        """Seconds from a change to the group's rest, by what changed."""
+        """Return the seconds from a change to the group's rest, by kind of change."""
         times: dict[str, list[float]] = {}
         for result in self.results:
             for change in result.judgement.changes:
                 if change.rest_after_us is not None:
                     times.setdefault(_sort_of(change.what), []).append(change.rest_after_us / 1e6)
         found = {what: spread(values) for what, values in sorted(times.items())}
-        return {what: one for what, one in found.items() if one is not None}
+        return {what: spread for what, spread in found.items() if spread is not None}
 
 
 def _sort_of(what: str) -> str:
-    """What changed, without its name."""
+    """Return the kind of change, without the name of the member."""
     if what.startswith("/"):
         word = what.rpartition(" ")[2]
         return f"broker {word}" if what.startswith("/brokers/ids/") else f"topic {word}"
@@ -103,9 +113,19 @@ class Comparison:
     @property
     def properties(self) -> list[str]:
         """Every property of either world that counts, in the order of the report."""
-        findings = [one for side in (self.simulated, self.live) for one in side.results]
-        names = [one.claim.name for result in findings for one in result.findings if one.counts]
+        findings = [result for side in (self.simulated, self.live) for result in side.results]
+        names = [
+            finding.claim.name
+            for result in findings
+            for finding in result.findings
+            if finding.counts
+        ]
         return list(dict.fromkeys(names))
+
+    @property
+    def known_limits(self) -> tuple[str, ...]:
+        """Why no client can avoid what runs of either world violate."""
+        return tuple(dict.fromkeys((*self.simulated.known_limits, *self.live.known_limits)))
 
     @property
     def groups(self) -> list[str]:
@@ -126,17 +146,17 @@ class Comparison:
         return 0 if self.agrees or self.declared else 1
 
     def differences(self) -> list[str]:
-        """Where they differ, a sentence each; how long things take is no difference."""
+        """Return a sentence for each difference; durations are not compared."""
         return [*self._verdicts(), *self._owners(), *self._work()]
 
     def _verdicts(self) -> Iterator[str]:
         if not self.agrees:
-            both = f"{told(self.simulated.verdicts)} simulated, {told(self.live.verdicts)} live"
-            yield f"the verdict: {both}"
+            texts = [verdicts_text(side.verdicts) for side in (self.simulated, self.live)]
+            yield f"the verdict: {texts[0]} simulated, {texts[1]} live"
         for name in self.properties:
             simulated, live = self.simulated.verdicts_of(name), self.live.verdicts_of(name)
             if not live.keys() <= simulated.keys():
-                yield f"{name}: {told(simulated)} simulated, {told(live)} live"
+                yield f"{name}: {verdicts_text(simulated)} simulated, {verdicts_text(live)} live"
 
     def _owners(self) -> Iterator[str]:
         for owners in self.live.owners:
@@ -144,11 +164,11 @@ class Comparison:
                 continue
             (nearest, _), *_ = self.simulated.owners.most_common()
             for place, name in sorted(set(owners) - set(nearest)):
-                usual = dict(nearest).get(place, "nobody")
+                usual = dict(nearest).get(place, "no member")
                 yield f"in the end {place} is {usual}'s simulated, {name}'s live"
             for place, name in sorted(set(nearest) - set(owners)):
                 if place not in dict(owners):
-                    yield f"in the end {place} is {name}'s simulated, nobody's live"
+                    yield f"in the end {place} is {name}'s simulated, no member's live"
 
     def _work(self) -> Iterator[str]:
         for group in self.groups:
@@ -177,26 +197,26 @@ def agree(simulated: Result, live: Result) -> bool:
     return set(simulated.violated) == set(live.violated) or live.met is True
 
 
-def told(verdicts: Counter[str]) -> str:
-    """Verdicts with how often, as they are said: `holds` or `holds 4, unknown 1`."""
+def verdicts_text(verdicts: Counter[str]) -> str:
+    """Verdicts with their counts, as they are printed: `holds` or `holds 4, unknown 1`."""
     if len(verdicts) == 1:
         return next(iter(verdicts))
     return ", ".join(f"{verdict} {number}" for verdict, number in verdicts.most_common())
 
 
-def ranged(one: Spread) -> str:
-    """A range of whole numbers as it is said."""
-    if one.least == one.most:
-        return f"{one.least:,.0f}"
-    return f"{one.least:,.0f} to {one.most:,.0f}"
+def ranged(spread: Spread) -> str:
+    """A range of integers as it is printed."""
+    if spread.least == spread.most:
+        return f"{spread.least:,.0f}"
+    return f"{spread.least:,.0f} to {spread.most:,.0f}"
 
 
 def final_owners(trace: Trace) -> Owners:
-    """Who owned what when the run ended, by the registry: (group: partition, member)."""
+    """Return the owners at the end, by the registry: (group: partition, member)."""
     claims: dict[str, tuple[str, int]] = {}
     names: dict[tuple[str, int], str] = {}
     for event in trace:
-        if event.kind == "session opened":
+        if event.kind == EventKind.SESSION_OPENED:
             names[event.node, event.session] = event.detail["by"]
         for change in event.detail.get("did", ()):
             found = parse_owner(change[1])
@@ -207,4 +227,4 @@ def final_owners(trace: Trace) -> Owners:
                 claims.pop(place, None)
             else:
                 claims[place] = (event.node, change[2])
-    return tuple(sorted((place, names.get(one, "?")) for place, one in claims.items()))
+    return tuple(sorted((place, names.get(member, "?")) for place, member in claims.items()))

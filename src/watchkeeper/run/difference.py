@@ -1,48 +1,58 @@
-"""Lists and comparisons as text."""
+"""The first difference between two recorded runs: its JSON and its text."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from model.trace import Event
-from watchkeeper.comparing import Parting, gist
-from watchkeeper.printing import console, plain_table, show_table
+from watchkeeper.api.tables import console, plain_table, show_table
+from watchkeeper.model.trace.diff import Parting, compare, gist
+from watchkeeper.model.trace.trace import Event
+from watchkeeper.run import folder
 
 
-def show_scenarios(rows: list[dict[str, Any]]) -> None:
-    """List the scenarios."""
-    table = plain_table("scenario", "what it shows")
-    table.columns[0].no_wrap = True
-    for row in rows:
-        table.add_row(Text(row["name"], "bold"), row["about"])
-    show_table(table, console())
+def diff(one: Path, other: Path) -> Parting | None:
+    """Return the first difference between two runs."""
+    return compare(folder.read_trace(one), folder.read_trace(other))
 
 
-def show_variants(rows: list[dict[str, Any]]) -> None:
-    """List the variants, a column each, a row for each question."""
-    table = plain_table("", *(row["name"] for row in rows))
-    for field in rows[0]:
-        if field != "name":
-            table.add_row(field.replace("_", " "), *(_cell(row[field]) for row in rows))
-    show_table(table, console())
+def parting_json(parting: Parting | None) -> dict[str, Any]:
+    """Return the value that `diff --json` prints."""
+    if parting is None:
+        return {"same": True}
+    return {
+        "same": False,
+        "exact": parting.exact,
+        **_sides_json(parting),
+        "member": None if parting.member is None else _sides_json(parting.member),
+        "parted": list(parting.parted),
+        "only_in_one": list(parting.alone[0]),
+        "only_in_other": list(parting.alone[1]),
+    }
 
 
-def _cell(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, tuple):
-        return ", ".join(
-            ": ".join(map(str, part)) if isinstance(part, tuple) else str(part) for part in value
-        )
-    return "as configured" if value is None else str(value)
+def _sides_json(parting: Parting) -> dict[str, Any]:
+    return {
+        "node": parting.node,
+        "one": _event_json(parting.left),
+        "other": _event_json(parting.right),
+        "one_after": [_event_json(event) for event in parting.left_after],
+        "other_after": [_event_json(event) for event in parting.right_after],
+    }
+
+
+def _event_json(event: Event | None) -> dict[str, Any] | None:
+    if event is None:
+        return None
+    return {**event._asdict(), "detail": dict(event.detail)}
 
 
 def show_parting(parting: Parting | None, runs: tuple[str, str]) -> None:
-    """Show where two runs part; `runs` are their names."""
+    """Print the first difference of two runs; `runs` are their names."""
     out = console()
     if parting is None:
         out.print("the two runs are the same in everything that counts")

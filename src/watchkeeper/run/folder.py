@@ -1,8 +1,10 @@
 """The folder of a run: what is in it, and how it is written.
 
-A run's folder is named by scenario, variant, world and seed. A file is written under
-another name first and renamed when it is whole, so that whoever looks into the folder,
-or kills the run, finds files that are whole or none.
+A run's folder is named by scenario, variant, world and seed. It holds what is needed to judge the
+run again, wherever it is read: the trace, whose header has variant, seed and version, the
+scenario as it was run, and the latency profile if there was one. A file is written under
+another name first and renamed when it is whole, so a file of the folder is whole or missing,
+also after a kill.
 """
 
 from __future__ import annotations
@@ -16,34 +18,32 @@ from pathlib import Path
 from stat import S_ISREG
 from typing import Any
 
-from model.trace import BadTrace, Trace, parse
+from watchkeeper.console.exit import USAGE, Stop, cannot_write
+from watchkeeper.model.trace.trace import BadTrace, Trace, parse
 
 TRACE = "trace.jsonl"
 VERDICT = "verdict.json"
+SCENARIO = "scenario.yaml"
+PROFILE = "profile.yaml"
+JUDGED = (SCENARIO, PROFILE, TRACE)
+"""What a run is judged from."""
 PROBE = "probe"
 HELD = ".under-way"
 """Locked while a live run fills the folder."""
 ABORT = "ABORT"
-"""Whoever creates this file ends a live run."""
+"""A live run ends as soon as this file exists."""
+OTHER_FOLDER = "choose another with --out DIR"
 PICTURES = (
     *("ownership.png", "ownership.html", "spacetime.html", "connections.png"),
     *("messages.png", "messages.html"),
 )
-"""What there may be; of messages only where brokers store them."""
-
-
-class CannotWrite(OSError):
-    """The folder for a run cannot be written."""
-
-
-class CannotRead(OSError):
-    """The folder of a run cannot be read."""
+"""The figures and pages; those of messages only where brokers store them."""
 
 
 def prepare(out: Path, run_id: str) -> Path:
-    """Make the folder of a run, and see that files can be written there.
+    """Make the folder of a run, and check that files can be written there.
 
-    Raises CannotWrite, before the run, where they cannot.
+    Raises Stop, before the run, where they cannot.
     """
     folder = out / run_id
     try:
@@ -52,15 +52,12 @@ def prepare(out: Path, run_id: str) -> Path:
         probe.write_bytes(b"")
         probe.unlink()
     except OSError as error:
-        raise CannotWrite(
-            f"the output folder {folder} cannot be written: {error.strerror or error}; choose "
-            "another with --out DIR"
-        ) from None
+        raise cannot_write(f"the output folder {folder}", error, OTHER_FOLDER) from None
     return folder
 
 
-def clear(folder: Path, files: tuple[str, ...] = (TRACE, *PICTURES)) -> None:
-    """Remove what an earlier run of the same name has left: it may be of another mind."""
+def clear(folder: Path, files: tuple[str, ...] = (*JUDGED, *PICTURES)) -> None:
+    """Remove the files of an earlier run of the same name: its verdict may be another."""
     try:
         for name in (VERDICT, *files):
             (folder / name).unlink(missing_ok=True)
@@ -69,8 +66,8 @@ def clear(folder: Path, files: tuple[str, ...] = (TRACE, *PICTURES)) -> None:
                 if not _is_alive(left.name.rpartition("-")[2]):
                     left.unlink(missing_ok=True)
     except OSError as error:
-        said = f"{folder} cannot be cleared: {error.strerror or error}"
-        raise CannotWrite(f"{said}; choose another with --out DIR") from None
+        reason = error.strerror or error
+        raise Stop(USAGE, f"{folder} cannot be cleared: {reason}; {OTHER_FOLDER}") from None
 
 
 def forget_abort(folder: Path) -> None:
@@ -78,18 +75,18 @@ def forget_abort(folder: Path) -> None:
     try:
         (folder / ABORT).unlink(missing_ok=True)
     except OSError as error:
-        raise CannotWrite(f"{folder / ABORT} cannot be removed: {error.strerror}") from None
+        raise Stop(USAGE, f"{folder / ABORT} cannot be removed: {error.strerror}") from None
 
 
 @contextmanager
 def held(folder: Path) -> Iterator[None]:
-    """Keep a second live run out of a folder: unlike simulated ones, no two are the same."""
+    """Keep a second live run out of a folder: unlike simulated runs, no two are the same."""
     with (folder / HELD).open("wb") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise CannotWrite(
-                f"another live run is under way in {folder}; choose another with --out DIR"
+            raise Stop(
+                USAGE, f"another live run is under way in {folder}; {OTHER_FOLDER}"
             ) from None
         yield
 
@@ -100,7 +97,7 @@ def _is_alive(process: str) -> bool:
         os.kill(int(process), 0)
     except (ValueError, OverflowError, ProcessLookupError):
         return False
-    except OSError:  # it is somebody else's
+    except OSError:  # it belongs to another user
         return True
     return True
 
@@ -111,7 +108,7 @@ def write_trace(folder: Path, trace: Trace) -> str:
 
 
 def write_verdict(folder: Path, verdict: dict[str, Any]) -> str:
-    """Write what `--json` prints."""
+    """Write the verdict of a run, as `--json` prints it."""
     text = json.dumps(verdict, indent=2) + "\n"
     return _write(folder / VERDICT, [text.encode()])
 
@@ -122,7 +119,7 @@ def write_json(path: Path, value: Any) -> str:
 
 
 def write_text(path: Path, text: str) -> str:
-    """Write a file of words."""
+    """Write a text file."""
     return _write(path, [text.encode()])
 
 
@@ -133,7 +130,7 @@ def _write(path: Path, lines: Iterable[bytes]) -> str:
             file.writelines(lines)
         unfinished.replace(path)
     except OSError as error:
-        raise CannotWrite(f"{path} cannot be written: {error.strerror or error}") from None
+        raise cannot_write(path, error) from None
     finally:
         with suppress(OSError):
             unfinished.unlink(missing_ok=True)
@@ -141,7 +138,7 @@ def _write(path: Path, lines: Iterable[bytes]) -> str:
 
 
 def read_trace(place: Path) -> Trace:
-    """Read the trace of a run: its folder, or the file itself; CannotRead where there is none."""
+    """Read the trace of a run: its folder, or the file itself; Stop where there is none."""
     path = place / TRACE if os.path.isdir(place) else place
     try:
         if not S_ISREG(path.stat().st_mode):
@@ -149,9 +146,10 @@ def read_trace(place: Path) -> Trace:
         with path.open("rb") as file:
             return parse(file, name=str(path))
     except BadTrace as error:
-        raise CannotRead(str(error)) from None
+        raise Stop(USAGE, str(error)) from None
     except OSError as error:
-        raise CannotRead(
+        raise Stop(
+            USAGE,
             f"{place} is not the folder of a run: {path.name} cannot be read "
-            f"({error.strerror or error})"
+            f"({error.strerror or error})",
         ) from None

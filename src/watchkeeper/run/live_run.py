@@ -1,4 +1,4 @@
-"""Runs a plan against a real ZooKeeper, or says in a sentence why that cannot be."""
+"""Live runs of a plan against a real ZooKeeper; a sentence if one is not possible."""
 
 from __future__ import annotations
 
@@ -9,21 +9,22 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from model.plan import Plan
-from scenarios.units import duration_text
-from sim.world import Simulated
-from watchkeeper import folder
-from watchkeeper.endings import USAGE, Stop
-from watchkeeper.reaching import NONE, Credentials
-from watchkeeper.running import versions
+from watchkeeper.api.simulate import versions
+from watchkeeper.console.credentials import NONE, Credentials
+from watchkeeper.console.exit import USAGE, Stop
+from watchkeeper.console.extras import needing
+from watchkeeper.model.plan.plan import Plan
+from watchkeeper.run import folder
+from watchkeeper.scenarios.text.units import duration_text
+from watchkeeper.sim.world import Simulated
 
 if TYPE_CHECKING:
-    from real.access import Access
+    from watchkeeper.real.access import Access
 
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """Where a live run takes place, and what it may do there."""
+    """The place of a live run, and its permissions there."""
 
     hosts: str | None = None
     """HOSTS[/chroot] of a ZooKeeper that runs already; None to start one."""
@@ -66,12 +67,12 @@ def where(
 
 
 def abortable(where: Where, home: Path) -> Where:
-    """The same, with a file that ends the run. What ended an earlier run is removed."""
+    """Return the place with an abort file; the abort file of an earlier run is removed."""
     if where.abort_file is None:
         folder.forget_abort(home)
         return replace(where, abort_file=home / folder.ABORT)
     if not where.abort_file.name or not where.abort_file.parent.is_dir():
-        raise Stop(USAGE, f"--abort-file {where.abort_file}: nobody could create it there")
+        raise Stop(USAGE, f"--abort-file {where.abort_file}: it could not be created there")
     if where.abort_file.exists():
         raise Stop(USAGE, f"{where.abort_file} is there, which ends a live run; remove it first")
     return where
@@ -82,23 +83,17 @@ def run_plan_live(
 ) -> tuple[Plan, Simulated]:
     """Run a plan live; the plan as it was run, and what it left.
 
-    Stop where this machine, or no machine, can do what it asks for.
+    Stop where this machine, or no machine, can do what it states.
     """
-    try:
-        from real.capabilities import lacking
-        from real.leave import fitted
-        from real.live import live
-    except ImportError as error:
-        raise Stop(
-            USAGE,
-            f"a live run needs the package {error.name!r}, which is not installed; install "
-            "watchkeeper with its extra: pip install 'watchkeeper[spark]'",
-        ) from None
-    from real.problems import EnvironmentProblem
+    with needing("a live run"):
+        from watchkeeper.real.world.capabilities import lacking
+        from watchkeeper.real.world.permissions import fitted
+        from watchkeeper.real.world.run import live
+    from watchkeeper.real.errors import EnvironmentProblem
 
     problems = list(lacking(plan, is_existing=where.hosts is not None))
     if problems:
-        raise Stop(USAGE, "\n".join(f"{plan.name}: {one}" for one in problems))
+        raise Stop(USAGE, "\n".join(f"{plan.name}: {problem}" for problem in problems))
     access = None if where.hosts is None else where.credentials.access(where.hosts)
     try:
         if access is not None:
@@ -111,7 +106,7 @@ def run_plan_live(
             access=access,
             abort_file=where.abort_file,
             versions=versions(),
-            tell=tell,
+            progress=tell,
         )
     except EnvironmentProblem as problem:
         raise Stop(USAGE, str(problem)) from None
@@ -119,12 +114,12 @@ def run_plan_live(
 
 
 def _check_leave(plan: Plan, where: Where, access: Access) -> None:
-    """Refuse faults that nobody has allowed."""
-    from real.leave import unknown_hosts, without_leave
+    """Refuse faults that the user has not allowed."""
+    from watchkeeper.real.world.permissions import missing_permissions, unknown_hosts
 
     for host in unknown_hosts(access, where.allowed):
         raise Stop(USAGE, f"--allow-faults-on {host}: {where.hosts} has no such host")
-    forbidden = without_leave(plan, access, where.allowed)
+    forbidden = missing_permissions(plan, access, where.allowed)
     if forbidden:
         options = " ".join(f"--allow-faults-on {host}" for host in forbidden)
         raise Stop(
@@ -141,7 +136,7 @@ def _print_faults(plan: Plan, where: Where) -> None:
 
 
 def plan_lines(plan: Plan, where: Where) -> list[str]:
-    """The faults that will strike, a line each, and how to stop them; none for no faults."""
+    """Return a line for each fault, and how to stop them; no line without faults."""
     faults = [action for action in plan.timeline if action.is_fault]
     if not faults:
         return []
@@ -151,7 +146,7 @@ def plan_lines(plan: Plan, where: Where) -> list[str]:
         when = (
             duration_text(action.at_us or 0)
             if trigger is None
-            else f"{trigger.when} {trigger.node} asks for its {trigger.asks} no. {trigger.nth}"
+            else f"{trigger.when} {trigger.node} asks for its {trigger.purpose} no. {trigger.nth}"
         )
         lasts = f" for {duration_text(action.for_us)}" if action.for_us else ""
         lines.append(f"  {when:>8}  {action.label}{lasts}")

@@ -1,4 +1,4 @@
-"""What the commands do."""
+"""Runs of a scenario: plan and run it, fill its folder, and draw its figures again."""
 
 from __future__ import annotations
 
@@ -6,45 +6,45 @@ import shlex
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import monotonic
-from typing import Any
 
-from model.plan import Plan
-from model.trace import Event, Trace, named_run
-from model.variants import VARIANTS
-from model.zoo import variant_named
-from reports import pictures_of
-from scenarios import Scenario, ScenarioError, load, shipped
-from scenarios.problems import expected
-from sim.mistakes import NotAnAsk, ProgramLoops
-from sim.world import Interrupted
-from sim.world import simulate as simulate_plan
-from watchkeeper import folder
-from watchkeeper.comparing import Parting, compare
-from watchkeeper.endings import NOT_DETERMINISTIC, USAGE, Stop
-from watchkeeper.interrupts import INTERRUPTED, INTERRUPTS
-from watchkeeper.living import HERE, Where, abortable, run_plan_live
-from watchkeeper.profiles import NamedProfile, digest_of, profile_of
-from watchkeeper.progress_line import ProgressLine
-from watchkeeper.result import Result
-from watchkeeper.running import first_difference, judged, latencies_of, versions
+from watchkeeper.api.profile import NamedProfile, digest_of, profile_of
+from watchkeeper.api.result import Result
+from watchkeeper.api.simulate import first_difference, judged, latencies_of, versions
+from watchkeeper.console.exit import NOT_DETERMINISTIC, USAGE, Stop, cannot_write
+from watchkeeper.console.progress import ProgressLine
+from watchkeeper.console.signals import INTERRUPTED, INTERRUPTS
+from watchkeeper.model.actor.program_errors import NotAnEffect, ProgramLoops
+from watchkeeper.model.group.variants import VARIANTS
+from watchkeeper.model.mutants.catalogue import variant_named
+from watchkeeper.model.plan.plan import Plan
+from watchkeeper.model.trace.trace import Event, Trace, named_run
+from watchkeeper.reports import pictures_of
+from watchkeeper.run import folder
+from watchkeeper.run.live_run import HERE, Where, abortable, run_plan_live
+from watchkeeper.scenarios import Scenario, ScenarioError, load
+from watchkeeper.scenarios.overrides import changed
+from watchkeeper.scenarios.text.errors import expected
+from watchkeeper.scenarios.text.units import duration_text
+from watchkeeper.sim.world import Interrupted
+from watchkeeper.sim.world import simulate as simulate_plan
 
 
 @dataclass(frozen=True, slots=True)
 class Ran:
-    """What `run` leaves."""
+    """A finished run, and the files in its folder."""
 
     result: Result
     home: Path
     files: list[str]
     missing: list[str]
-    """The pictures that were not drawn, since the user had enough."""
+    """The figures that were not drawn because of an interrupt."""
 
     @property
-    def said_of_missing(self) -> str:
-        """What is said of them."""
+    def missing_text(self) -> str:
+        """A message that names the missing figures and the command that draws them."""
         names = ", ".join(self.missing)
-        again = f"watchkeeper report {shlex.quote(str(self.home))}"
-        return f"{INTERRUPTED}: {names} not drawn; draw with: {again}"
+        command = f"watchkeeper report {shlex.quote(str(self.home))}"
+        return f"{INTERRUPTED}: {names} not drawn; draw with: {command}"
 
 
 def run(
@@ -55,16 +55,16 @@ def run(
     *,
     world: str = "sim",
     pictures: bool,
-    twice: bool,
+    checks_determinism: bool,
     where: Where = HERE,
     profile: Path | None = None,
 ) -> Ran:
     """Run a scenario and fill its folder.
 
-    Raises Stop, with a sentence, for whatever the user has to mend.
+    Raises Stop, with a sentence, for every error of the user.
     """
     INTERRUPTS.raise_from_now_on()
-    if twice and world != "sim":
+    if checks_determinism and world != "sim":
         raise Stop(
             USAGE, "--check-determinism is for simulated runs: no two live runs are the same"
         )
@@ -80,19 +80,19 @@ def run(
         else:
             with folder.held(home):
                 result = live(scenario, plan, seed, abortable(where, home))
-        if twice and not result.trace.header.partial:
+        if checks_determinism and not result.trace.header.partial:
             _check_determinism(result)
             result = replace(result, is_repeated=True)
         return fill(home, result, pictures=pictures)
-    except (folder.CannotWrite, NotAnAsk, ProgramLoops) as error:
+    except (NotAnEffect, ProgramLoops) as error:
         raise Stop(USAGE, str(error)) from None
 
 
 def planned(name: str, variant: str | None) -> tuple[Scenario, Plan]:
-    """A scenario, and what to run of it."""
+    """Return a scenario and the plan of one of its variants."""
     if variant is not None and variant_named(variant) is None:
-        said = expected(variant, "a variant", VARIANTS)
-        raise Stop(USAGE, f"Invalid value for '--variant': {said}")
+        reason = expected(variant, "a variant", VARIANTS)
+        raise Stop(USAGE, f"Invalid value for '--variant': {reason}")
     scenario = loaded(name)
     try:
         return scenario, scenario.plan(variant)
@@ -101,7 +101,7 @@ def planned(name: str, variant: str | None) -> tuple[Scenario, Plan]:
 
 
 def loaded(name: str) -> Scenario:
-    """A scenario; Stop says what is wrong with its file."""
+    """Return a scenario; raise Stop, with the problems, for an invalid file."""
     try:
         return load(name)
     except ScenarioError as error:
@@ -109,7 +109,7 @@ def loaded(name: str) -> Scenario:
 
 
 def read_profile(file: Path | None) -> NamedProfile | None:
-    """The latencies in a file, if one is named; Stop says what is wrong with it."""
+    """Return the profile in a file, if one is given; raise Stop for an invalid file."""
     try:
         return None if file is None else profile_of(file)
     except ScenarioError as error:
@@ -117,10 +117,14 @@ def read_profile(file: Path | None) -> NamedProfile | None:
 
 
 def _stopped_by(error: ScenarioError) -> Stop:
-    """What is said of a file that is wrong."""
     problems = [
-        {"file": error.name, "line": one.line or None, "field": one.field, "said": one.said}
-        for one in error.problems
+        {
+            "file": error.name,
+            "line": problem.line or None,
+            "field": problem.field,
+            "message": problem.message,
+        }
+        for problem in error.problems
     ]
     return Stop(USAGE, str(error), problems)
 
@@ -151,21 +155,21 @@ def _check_determinism(result: Result) -> None:
     plan = result.scenario.plan(result.plan.variant)
     took = latencies_of(result.profile)
     try:
-        again = simulate_plan(plan, result.seed, versions=versions(), profile=took).trace
+        second_trace = simulate_plan(plan, result.seed, versions=versions(), profile=took).trace
     except Interrupted:
         raise KeyboardInterrupt from None
-    difference = first_difference(result.trace, again)
+    difference = first_difference(result.trace, second_trace)
     if difference is not None:
         first, second = difference
         raise Stop(
             NOT_DETERMINISTIC,
-            "the two runs of one seed differ, so something draws on more than the seed "
-            "(an order of a set, a clock, a global)\n"
-            f"  first run   {_told(first)}\n  second run  {_told(second)}",
+            "the two runs of one seed differ, so the program depends on more than the seed "
+            "(the order of a set, a clock, a global)\n"
+            f"  first run   {_event_text(first)}\n  second run  {_event_text(second)}",
         )
 
 
-def _told(event: Event | None) -> str:
+def _event_text(event: Event | None) -> str:
     if event is None:
         return "had ended"
     what = f"{event.node} {event.kind} {dict(event.detail)}"
@@ -173,10 +177,14 @@ def _told(event: Event | None) -> str:
 
 
 def fill(home: Path, result: Result, *, pictures: bool) -> Ran:
-    """Write trace and verdict; then draw, and say in the verdict what was drawn."""
+    """Write trace, scenario and verdict; then draw, and list the figures in the verdict."""
     folder.clear(home)
     folder.write_trace(home, result.trace)
-    kept = [str(home / name) for name in (folder.VERDICT, folder.TRACE)]
+    folder.write_text(home / folder.SCENARIO, scenario_text(result))
+    if result.profile is not None:
+        folder.write_text(home / folder.PROFILE, result.profile.text)
+    judged_from = [name for name in folder.JUDGED if (home / name).exists()]
+    kept = [str(home / name) for name in (folder.VERDICT, *judged_from)]
     folder.write_verdict(home, result.to_json(kept))
     if not pictures:
         return Ran(result, home, kept, [])
@@ -189,18 +197,27 @@ def fill(home: Path, result: Result, *, pictures: bool) -> Ran:
     )
 
 
+def scenario_text(result: Result) -> str:
+    """The scenario as it was run: a live run takes the tick of the ZooKeeper it finds."""
+    scenario, ran = result.scenario, result.plan.clusters
+    planned_clusters = scenario.plan(result.plan.variant).clusters
+    ticks = [
+        (f"clusters.{cluster.name}.zookeeper.tick", duration_text(cluster.zookeeper.tick_us))
+        for cluster, planned_cluster in zip(ran, planned_clusters, strict=True)
+        if cluster.zookeeper.tick_us != planned_cluster.zookeeper.tick_us
+    ]
+    return changed(scenario.document, ticks, scenario.name) if ticks else scenario.text
+
+
 def _draw(home: Path, trace: Trace) -> None:
-    """Draw all pictures, or as many as the user has the patience for."""
+    """Draw all figures, or as many as there are before an interrupt."""
     try:
-        from reports import write_all
+        from watchkeeper.reports import write_all
 
         write_all(trace, home)
     except OSError as error:
-        raise Stop(
-            USAGE,
-            f"the pictures cannot be written to {home}: {error.strerror or error}; the verdict "
-            f"is in {home / folder.VERDICT}",
-        ) from None
+        advice = f"the verdict is in {home / folder.VERDICT}"
+        raise cannot_write(f"the figures: {home}", error, advice) from None
     except KeyboardInterrupt:
         return
     except Exception:
@@ -209,7 +226,7 @@ def _draw(home: Path, trace: Trace) -> None:
 
 
 class _Progress(ProgressLine):
-    """Says on a terminal how far a long run has come, once it has taken a second."""
+    """The progress of a run that takes longer than a second, on a terminal."""
 
     def __init__(self, name: str) -> None:
         super().__init__(after_s=1.0)
@@ -217,7 +234,7 @@ class _Progress(ProgressLine):
         self._begun = monotonic()
 
     def tell(self, now_us: int, end_us: int) -> None:
-        """Say how far the run has come."""
+        """Show the progress of the run."""
         if not self.is_due:
             return
         share = now_us / end_us
@@ -228,86 +245,17 @@ class _Progress(ProgressLine):
         )
 
 
-# --- looking around --------------------------------------------------------------------
-
-
-def scenarios() -> list[dict[str, Any]]:
-    """The shipped scenarios: name, what each shows, what is expected of whom."""
-    rows = []
-    for name in shipped():
-        scenario = load(name)
-        rows.append(
-            {
-                "name": name,
-                "about": scenario.about,
-                "expect": {
-                    variant: wanted if isinstance(wanted, str) else wanted.model_dump()
-                    for variant, wanted in scenario.expectations.items()
-                },
-            }
-        )
-    return rows
-
-
-def variants() -> list[dict[str, Any]]:
-    """The variants, with every column of their table."""
-    return [{field: getattr(row, field) for field in row.__slots__} for row in VARIANTS.values()]
-
-
-# --- runs that have been made ----------------------------------------------------------
+# --- recorded runs ---------------------------------------------------------------------
 
 
 def draw_again(place: Path) -> list[str]:
-    """Draw the pictures of a run from its trace; the paths of the files."""
-    from reports import write_all
+    """Draw the figures of a run from its trace, and return the paths of the files."""
+    from watchkeeper.reports import write_all
 
     INTERRUPTS.raise_from_now_on()
-    trace = _trace(place)
+    trace = folder.read_trace(place)
     home = place if place.is_dir() else place.parent
     try:
         return [str(home / name) for name in write_all(trace, home)]
     except OSError as error:
-        raise Stop(USAGE, f"{home} cannot be written: {error.strerror or error}") from None
-
-
-def diff(one: Path, other: Path) -> Parting | None:
-    """Where two runs part."""
-    return compare(_trace(one), _trace(other))
-
-
-def _trace(place: Path) -> Trace:
-    try:
-        return folder.read_trace(place)
-    except folder.CannotRead as error:
-        raise Stop(USAGE, str(error)) from None
-
-
-def parting_json(parting: Parting | None) -> dict[str, Any]:
-    """What `diff --json` prints."""
-    if parting is None:
-        return {"same": True}
-    return {
-        "same": False,
-        "exact": parting.exact,
-        **_sides_json(parting),
-        "member": None if parting.member is None else _sides_json(parting.member),
-        "parted": list(parting.parted),
-        "only_in_one": list(parting.alone[0]),
-        "only_in_other": list(parting.alone[1]),
-    }
-
-
-def _sides_json(parting: Parting) -> dict[str, Any]:
-    return {
-        "node": parting.node,
-        "one": _event_json(parting.left),
-        "other": _event_json(parting.right),
-        "one_after": [_event_json(event) for event in parting.left_after],
-        "other_after": [_event_json(event) for event in parting.right_after],
-    }
-
-
-def _event_json(event: Event | None) -> dict[str, Any] | None:
-    if event is None:
-        return None
-    return {**event._asdict(), "detail": dict(event.detail)}
+        raise cannot_write(home, error) from None

@@ -1,4 +1,4 @@
-"""From a command to what it sweeps: seeds, variants, and the values that are changed in turn."""
+"""The grid of a sweep, made of a command: seeds, variants, and values of fields."""
 
 from __future__ import annotations
 
@@ -12,13 +12,17 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from model.sweeps import Example
-from model.variants import VARIANTS
-from model.zoo import variant_named
-from pipeline.shipping import code_digest
-from pipeline.sweeps.grid import Cell, Grid
-from scenarios import Scenario, ScenarioError, from_text
-from scenarios.changing import (
+from watchkeeper.api.profile import NamedProfile
+from watchkeeper.api.simulate import latencies_of, versions
+from watchkeeper.console.exit import USAGE, Stop
+from watchkeeper.model.group.variants import VARIANTS
+from watchkeeper.model.mutants.catalogue import variant_named
+from watchkeeper.model.sweep_summary import Example
+from watchkeeper.pipeline.ship_code import code_digest
+from watchkeeper.pipeline.sweeps.grid import Cell, Grid
+from watchkeeper.run.run import loaded, read_profile
+from watchkeeper.scenarios import Scenario, ScenarioError, from_text
+from watchkeeper.scenarios.overrides import (
     BadChange,
     Change,
     changed,
@@ -26,24 +30,20 @@ from scenarios.changing import (
     value_text,
     without_lines,
 )
-from scenarios.problems import expected
-from watchkeeper.commands import loaded, read_profile
-from watchkeeper.endings import USAGE, Stop
-from watchkeeper.profiles import NamedProfile
-from watchkeeper.running import latencies_of, versions
+from watchkeeper.scenarios.text.errors import expected
 
-DEFAULT_SEEDS = "0:100"
+DEFAULT_SEEDS = "100"
 SCENARIOS = "scenarios"
 """The folder for the scenarios that a sweep has made by changing values."""
 MOST_CELLS = 5_000
 MOST_SEEDS = 10**9
 LARGEST_SEED = 2**62
-_SEEDS = re.compile(r"(\d{1,19})(?::(\d{1,19}))?")
+_SEEDS = re.compile(r"(?:(?P<number>\d{1,19})|(?P<first>\d{1,19})\.\.(?P<last>\d{1,19}))")
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the command asks for; None and nothing where it does not say."""
+    """The arguments of the command; None or empty where an option is not given."""
 
     scenario: str
     out: Path
@@ -55,7 +55,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The scenario, with one choice of values."""
+    """A scenario with one choice of values."""
 
     scenario: Scenario
     parameters: tuple[tuple[str, str], ...]
@@ -63,73 +63,73 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What is swept."""
+    """A sweep before it begins: its scenario, its choices of values, and its grid."""
 
     request: Request
     scenario: Scenario
     choices: tuple[Choice, ...]
     grid: Grid
     axes: tuple[tuple[str, tuple[str, ...]], ...]
-    """Path -> the values it is given."""
+    """Path of a field -> its values."""
     variants: tuple[str, ...]
     profile: NamedProfile | None
 
     @property
     def is_changed(self) -> bool:
-        """Whether runs are of a scenario that nobody has written."""
+        """Whether the runs are of scenarios that stand in no file of the user."""
         return bool(self.axes)
 
     def choice_of(self, cell: int) -> Choice:
-        """The choice of values of a cell."""
+        """Return the choice of values of a cell."""
         return self.choices[cell // (len(self.grid.cells) // len(self.choices))]
 
     def file_of(self, choice: Choice) -> Path:
-        """Where the scenario of a choice is written."""
+        """Return the file for the scenario of a choice."""
         return self.request.out / SCENARIOS / f"{choice.scenario.name}.yaml"
 
     def command(self, example: Example) -> str:
-        """The command that runs one run of the sweep again."""
+        """Return the command that reproduces one run of the sweep."""
         source = self.scenario.source
         if self.is_changed:
             source = str(self.file_of(self.choice_of(example.cell)))
         return self.run_command(source, self.grid.cells[example.cell].plan.variant, example.seed)
 
     def run_command(self, source: str, variant: str | None, seed: int) -> str:
-        """The command that runs a scenario, with the profile of the sweep."""
+        """Return the command that runs a scenario with the profile of the sweep."""
         words = ["watchkeeper", "run", source]
         words += ["--variant", variant] if variant else []
         words += ["--profile", self.profile.source] if self.profile else []
         return shlex.join([*words, "--seed", str(seed)])
 
     def pinned(self) -> dict[str, Any]:
-        """What the folder of the sweep is for; other commands are refused there."""
+        """Return the identity of the sweep; its folder refuses every other one."""
         seeds = self.grid.seeds
-        said: dict[str, Any] = {
+        pins: dict[str, Any] = {
             "scenario": self.scenario.name,
             "source": sha256(self.scenario.text.encode()).hexdigest(),
             "variants": list(self.variants),
             "set": {path: list(values) for path, values in self.axes},
-            "seeds": f"{seeds.start}:{seeds.stop}",
+            "seeds": seeds_text(seeds),
             "profile": self.profile.digest if self.profile else "",
             "version": versions()["watchkeeper"],
             "code": code_digest(),
         }
-        digest = sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
-        return {**said, "digest": digest}
+        digest = sha256(json.dumps(pins, sort_keys=True).encode()).hexdigest()
+        return {**pins, "digest": digest}
 
 
 def planned(request: Request) -> Planned:
-    """What a command sweeps; Stop where that makes no sense."""
+    """Return the sweep of a command; Stop where its arguments make no sense."""
     scenario = loaded(request.scenario)
-    said = scenario.model.sweep
-    seeds = seeds_in(request.seeds or (said.seeds if said and said.seeds else DEFAULT_SEEDS))
-    own = said.variants if said else []
-    variants = tuple(_variants(request.variants)) if request.variants else tuple(own)
+    own = scenario.model.sweep
+    seeds = seeds_in(request.seeds or (own.seeds if own else None) or DEFAULT_SEEDS)
+    shipped = own.variants if own else []
+    variants = tuple(_variants(request.variants)) if request.variants else tuple(shipped)
     changes = _changes(scenario, request.changes)
     profile = read_profile(request.profile)
     number = max(len(variants), 1)
-    for one in changes:
-        number *= len(one.values)
+    for change in changes:
+        number *= len(change.values)
     if number > MOST_CELLS:
         raise Stop(
             USAGE,
@@ -138,46 +138,54 @@ def planned(request: Request) -> Planned:
         )
     choices = tuple(_choices(scenario, changes))
     cells = tuple(_cells(choices, variants, profile))
-    names = tuple(dict.fromkeys(one.plan.variant for one in cells))
-    axes = tuple((one.path, tuple(map(value_text, one.values))) for one in changes)
+    names = tuple(dict.fromkeys(cell.plan.variant for cell in cells))
+    axes = tuple((change.path, tuple(map(value_text, change.values))) for change in changes)
     return Planned(
         request, scenario, choices, Grid(cells, seeds), axes, variants or names, profile
     )
 
 
 def seeds_in(text: str) -> range:
-    """The seeds that `0:1000` means: the first, and the first that is none of them."""
+    """Return the seeds that a text stands for: `100` is 0 to 99, `5..20` is 5 to 20."""
     found = _SEEDS.fullmatch(text.strip())
     if found is None:
-        raise Stop(
-            USAGE, f"Invalid value for '--seeds': {text!r} is not FIRST:END, such as 0:1000"
+        raise _bad_seeds(
+            text, "is neither a number of seeds, such as 100, nor FIRST..LAST, such as 5..20"
         )
-    first = int(found[1])
-    seeds = range(first, int(found[2]) if found[2] else first + 1)
+    if found["number"]:
+        seeds = range(int(found["number"]))
+    else:
+        seeds = range(int(found["first"]), int(found["last"]) + 1)
     if not seeds:
-        raise Stop(
-            USAGE,
-            f"Invalid value for '--seeds': {text!r} holds no seed; END is the first that is not "
-            f"run, so expected more than {first}, such as {first}:{first + 1000}",
-        )
+        raise _bad_seeds(text, "is no seed; expected at least 1, or FIRST..LAST such as 17..17")
     if len(seeds) > MOST_SEEDS or seeds.stop > LARGEST_SEED:
-        raise Stop(USAGE, f"Invalid value for '--seeds': {text!r} holds more than 1,000,000,000")
+        raise _bad_seeds(text, "is more than 1,000,000,000 seeds")
     return seeds
 
 
+def _bad_seeds(text: str, reason: str) -> Stop:
+    return Stop(USAGE, f"Invalid value for '--seeds': {text!r} {reason}")
+
+
+def seeds_text(seeds: range) -> str:
+    """Return seeds as `--seeds` takes them, such as 0..99."""
+    return f"{seeds.start}..{seeds.stop - 1}"
+
+
 def _variants(text: str) -> Iterator[str]:
-    for name in dict.fromkeys(one.strip() for one in text.split(",")):
+    for name in dict.fromkeys(name.strip() for name in text.split(",")):
         if variant_named(name) is None:
-            said = expected(name, "a variant", VARIANTS)
-            raise Stop(USAGE, f"Invalid value for '--variants': {said}")
+            message = expected(name, "a variant", VARIANTS)
+            raise Stop(USAGE, f"Invalid value for '--variants': {message}")
         yield name
 
 
 def _changes(scenario: Scenario, given: Sequence[str]) -> list[Change]:
-    """What is changed: as the command says, and where it says nothing as the scenario does."""
-    said = scenario.model.sweep
+    """Return the changes: those of the command before those of the scenario."""
+    message = scenario.model.sweep
     own = {
-        path: Change(path, tuple(values)) for path, values in (said.set if said else {}).items()
+        path: Change(path, tuple(values))
+        for path, values in (message.set if message else {}).items()
     }
     found: dict[str, Change] = {}
     try:
@@ -192,11 +200,11 @@ def _changes(scenario: Scenario, given: Sequence[str]) -> list[Change]:
 
 
 def _choices(scenario: Scenario, changes: list[Change]) -> Iterator[Choice]:
-    """Every choice of values; the scenario as it is where nothing is changed."""
+    """Yield every choice of values; the scenario as it is where no field is changed."""
     if not changes:
         yield Choice(scenario, ())
         return
-    combined = list(product(*(one.values for one in changes)))
+    combined = list(product(*(change.values for change in changes)))
     digits = len(str(len(combined) - 1))
     for at, values in enumerate(combined):
         pairs = [(change.path, value) for change, value in zip(changes, values, strict=True)]
@@ -238,6 +246,6 @@ def _bad(error: BadChange) -> Stop:
 
 
 def _misfit(pairs: Iterable[tuple[str, Any]], error: ScenarioError) -> Stop:
-    """What is said of a scenario that is wrong once values are changed."""
-    said = ", ".join(f"{path}={value_text(value)}" for path, value in pairs)
-    return Stop(USAGE, f"Invalid value for '--set': with {said}: {without_lines(error)}")
+    """Return the refusal of values that make a scenario invalid."""
+    message = ", ".join(f"{path}={value_text(value)}" for path, value in pairs)
+    return Stop(USAGE, f"Invalid value for '--set': with {message}: {without_lines(error)}")

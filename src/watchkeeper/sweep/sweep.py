@@ -1,4 +1,9 @@
-"""Sweeps a scenario: every seed of every choice of variants and values, and what came of it."""
+"""Sweeps a scenario: every seed of every choice of variants and values.
+
+Before anything else a sweep runs a self-test: a run of a known mutant that has to come out as
+violated. If it does not, the sweep is invalid, since nothing it reports of other runs can be
+trusted.
+"""
 
 from __future__ import annotations
 
@@ -8,85 +13,96 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from model.sweeps import Example, SweepSum
-from pipeline.problems import PipelineProblem
-from pipeline.session import Wanted
-from pipeline.sweeps import choosing
-from pipeline.sweeps.choosing import Choice
-from pipeline.sweeps.conduct import (
-    CanaryLives,
+from watchkeeper.api.simulate import versions
+from watchkeeper.console.exit import HOLDS, NOT_DETERMINISTIC, UNKNOWN, USAGE, VIOLATED, Stop
+from watchkeeper.console.progress import ProgressLine
+from watchkeeper.console.signals import INTERRUPTED, INTERRUPTS
+from watchkeeper.model.mutants.catalogue import MUTANTS
+from watchkeeper.model.mutants.mutant import scenario_of
+from watchkeeper.model.sweep_summary import NOT_AS_EXPECTED, OPEN, Example, SweepSummary
+from watchkeeper.pipeline.errors import PipelineProblem
+from watchkeeper.pipeline.session import Wanted
+from watchkeeper.pipeline.sweeps import runner_choice
+from watchkeeper.pipeline.sweeps.grid import Cell
+from watchkeeper.pipeline.sweeps.rows import check_libraries
+from watchkeeper.pipeline.sweeps.run import (
     Progress,
-    check_canary,
+    SelfTest,
+    SelfTestFailed,
+    check_self_test,
     keep_traces,
     run_left,
 )
-from pipeline.sweeps.rows import check_libraries
-from pipeline.sweeps.runners import Pool, Process, Runner
-from pipeline.sweeps.spark import Spark
-from pipeline.sweeps.store import SCRATCH, Manifest, Store, opened
-from pipeline.sweeps.summing import summed
-from real.java import find_java
-from real.problems import EnvironmentProblem
-from watchkeeper.canary import canary
-from watchkeeper.endings import HOLDS, NOT_DETERMINISTIC, UNKNOWN, USAGE, VIOLATED, Stop
-from watchkeeper.interrupts import INTERRUPTED, INTERRUPTS
-from watchkeeper.progress_line import ProgressLine
-from watchkeeper.running import versions
-from watchkeeper.shrinking import Smallest, smallest_of
-from watchkeeper.sweep_grid import Planned, Request, planned
+from watchkeeper.pipeline.sweeps.runner_choice import Choice
+from watchkeeper.pipeline.sweeps.runners import Pool, Process, Runner
+from watchkeeper.pipeline.sweeps.spark import Spark
+from watchkeeper.pipeline.sweeps.store import SCRATCH, Manifest, Store, opened
+from watchkeeper.pipeline.sweeps.summary import summed
+from watchkeeper.real.errors import EnvironmentProblem
+from watchkeeper.real.zookeeper.java import find_java
+from watchkeeper.run.folder import PROFILE, SCENARIO
+from watchkeeper.scenarios import from_text
+from watchkeeper.sweep.grid import Choice as Values
+from watchkeeper.sweep.grid import Planned, Request, planned
+from watchkeeper.sweep.shrink import Smallest, all_smallest
 
 LOCAL = "local[{}]"
+MUTANT = MUTANTS["stale-memory"]
+"""After an expiry it goes on with the claims of the session before."""
+TIMELINE = "timeline: [{at: 5s, expire: group/0}]\nsettle: 5s\n"
+SELF_TEST_SEED = 1
 
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """By which means a sweep is done; its results do not depend on them."""
+    """The execution of a sweep; its results do not depend on it."""
 
     runner: str = "auto"
     master: str | None = None
     jobs: int | None = None
     traces: int = 100
     """At most so many traces of failures are kept."""
-    shrinks: bool = True
-    chunk_s: float = choosing.LEAST_CHUNK_S
+    shrink_s: float | None = 60.0
+    """How long to look for the smallest scenarios of all failures; None for not at all."""
+    chunk_s: float = runner_choice.LEAST_CHUNK_S
 
 
 @dataclass(frozen=True, slots=True)
 class Swept:
-    """A sweep that has come to its end."""
+    """A finished sweep."""
 
     planned: Planned
-    sum: SweepSum
+    sum: SweepSummary
     choice: Choice
-    canary: str
-    """The name of the run that had to fail, and did."""
+    self_test: str
+    """The run that had to fail, and did."""
     differing: tuple[Example, ...]
-    """Runs that were another when they were run again."""
+    """Runs that came out differently when they were repeated."""
     traces: int
     smallest: tuple[Smallest, ...]
 
     @property
     def exit_code(self) -> int:
-        """0 all holds or is as expected, 1 not, 2 unknown, 3 not deterministic, 4 a defect."""
+        """0 all as expected or holds, 1 not, 2 unknown, 3 not deterministic, 4 a defect."""
         found = self.sum
-        unmet = found.met("not as expected") + self._plain("violated")
-        if found.counted("failed"):
+        unmet = found.met(NOT_AS_EXPECTED) + self._plain("violated")
+        if found.shown("failed"):
             return USAGE
         if self.differing:
             return NOT_DETERMINISTIC
         if unmet:
             return VIOLATED
-        return UNKNOWN if found.met("open") + self._plain("unknown") else HOLDS
+        return UNKNOWN if found.met(OPEN) + self._plain("unknown") else HOLDS
 
     def _plain(self, verdict: str) -> int:
         """Runs that came to a verdict where nothing is expected."""
-        return sum(one.verdicts.get(verdict, 0) for one in self.sum.cells if not one.met)
+        return sum(cell.verdicts.get(verdict, 0) for cell in self.sum.cells if not cell.met)
 
 
 def sweep(request: Request, means: Means, say: Callable[[str], None]) -> Swept:
-    """Sweep a scenario, or go on with it; `say` hears who does the work.
+    """Sweep a scenario, or continue its sweep; `say` receives lines about its execution.
 
-    Raises Stop, with a sentence, for whatever the user has to mend.
+    Raises Stop, with a sentence, for every error of the user.
     """
     INTERRUPTS.raise_from_now_on()
     plan = planned(request)
@@ -96,44 +112,59 @@ def sweep(request: Request, means: Means, say: Callable[[str], None]) -> Swept:
             return _swept(store, plan, means, say)
     except PipelineProblem as problem:
         raise Stop(USAGE, str(problem)) from None
-    except CanaryLives as lives:
-        raise Stop(VIOLATED, str(lives)) from None
+    except SelfTestFailed as failed:
+        raise Stop(VIOLATED, str(failed)) from None
+
+
+def self_test() -> SelfTest:
+    """Return the run of a mutant that every sweep has to find."""
+    text = "\n".join((*scenario_of(MUTANT), TIMELINE))
+    named = text.replace(f"name: {MUTANT.name}", "name: self-test", 1)
+    plan = from_text("self-test.yaml", named).plan()
+    return SelfTest(Cell(-1, (), plan, None), SELF_TEST_SEED, MUTANT.caught_by.name)
 
 
 def _swept(store: Store, plan: Planned, means: Means, say: Callable[[str], None]) -> Swept:
     manifest = _manifest(store, plan, means.chunk_s)
     _write_scenarios(store, plan)
-    grid, bird = plan.grid, canary()
+    grid, known = plan.grid, self_test()
     left = grid.chunks(manifest.chunk_runs) - len(store.finished())
-    seconds = choosing.work_s(left * manifest.chunk_runs, manifest.run_seconds)
-    jobs = means.jobs or choosing.cores()
-    choice = choosing.chosen(means.runner, seconds, jobs=jobs, has_master=bool(means.master))
-    say(f"{choice.name}: {choice.why}")
+    seconds = runner_choice.work_s(left * manifest.chunk_runs, manifest.run_seconds)
+    jobs = means.jobs or runner_choice.cores()
+    choice = runner_choice.chosen(means.runner, seconds, jobs=jobs, has_master=bool(means.master))
+    say(f"runner  {choice.name}: {choice.why}")
     with ProgressLine(every_s=0.5) as line:
         with _kept(store, manifest, plan), _runner(choice, means, jobs, store) as runner:
-            check_canary(store, manifest, runner, bird)
+            check_self_test(store, manifest, runner, known)
             run_left(store, manifest, grid, runner, _teller(plan, line))
             line.say(f"{plan.scenario.name}: keeping traces")
             traces, differing = keep_traces(
-                store, manifest, grid, runner, most=means.traces, versions=versions()
+                store,
+                manifest,
+                grid,
+                runner,
+                most=means.traces,
+                versions=versions(),
+                beside={choice.scenario.name: _beside(plan, choice) for choice in plan.choices},
             )
         found = summed(store, manifest, grid)
-        smallest = []
-        for at, way in enumerate(found.ways if means.shrinks else (), 1):
-            line.say(f"{plan.scenario.name}: shrinking failure {at} of {len(found.ways)}")
-            smallest.append(smallest_of(store, plan, way))
+        smallest = (
+            ()
+            if means.shrink_s is None
+            else all_smallest(store, plan, found.ways, means.shrink_s, line, say)
+        )
     return Swept(
         plan,
         found,
         choice,
-        bird.cell.run_id(bird.seed),
+        known.cell.run_id(known.seed),
         tuple(dict.fromkeys((*found.differing, *differing))),
         len(traces),
-        tuple(smallest),
+        smallest,
     )
 
 
-# --- what the folder is for ------------------------------------------------------------
+# --- the folder ------------------------------------------------------------------------
 
 NAMES = {
     "scenario": "of the scenario {}",
@@ -145,32 +176,38 @@ NAMES = {
     "version": "by watchkeeper {}",
     "code": "by another state of the code of watchkeeper",
 }
-"""What is pinned, and how it is told."""
+"""Pinned value -> how an error message describes it."""
 
 
 def _manifest(store: Store, plan: Planned, chunk_s: float) -> Manifest:
-    """What the folder says of itself; Stop where that is another sweep."""
+    """Return the manifest of the folder; Stop where it belongs to another sweep."""
     pinned = plan.pinned()
     known = store.manifest()
     if known is None:
-        cost = choosing.look(plan.grid)
-        size = choosing.chunk_runs(plan.grid.runs, cost, chunk_s)
+        cost = runner_choice.look(plan.grid)
+        size = runner_choice.chunk_runs(plan.grid.runs, cost, chunk_s)
         known = Manifest(pinned, size, cost.mean_s)
         store.begin(known)
     differs = [name for name in NAMES if known.pinned.get(name) != pinned[name]]
     if differs:
         was = known.pinned.get(differs[0])
-        told = was if isinstance(was, str) else json.dumps(was)
+        value = was if isinstance(was, str) else json.dumps(was)
         raise Stop(
             USAGE,
-            f"{store.home} holds another sweep: one {NAMES[differs[0]].format(told or 'none')}; "
+            f"{store.home} holds another sweep: one {NAMES[differs[0]].format(value or 'none')}; "
             "choose another folder with --out, or give the command that began it",
         )
     return known
 
 
+def _beside(plan: Planned, choice: Values) -> dict[str, bytes]:
+    """The files beside a trace: with them the run can be judged again anywhere."""
+    files = {SCENARIO: choice.scenario.text.encode()}
+    return files | ({PROFILE: plan.profile.text.encode()} if plan.profile else {})
+
+
 def _write_scenarios(store: Store, plan: Planned) -> None:
-    """Write the scenarios that only this sweep has, so that their runs can be run again."""
+    """Write the scenarios that this sweep has made, so that their runs can be reproduced."""
     for choice in plan.choices if plan.is_changed else ():
         file = plan.file_of(choice)
         if not file.exists():
@@ -178,7 +215,7 @@ def _write_scenarios(store: Store, plan: Planned) -> None:
             store.write(file, f"{values}{choice.scenario.text}".encode())
 
 
-# --- who does it -----------------------------------------------------------------------
+# --- the runner ------------------------------------------------------------------------
 
 
 def _runner(choice: Choice, means: Means, jobs: int, store: Store) -> Runner:
@@ -202,7 +239,7 @@ def _runner(choice: Choice, means: Means, jobs: int, store: Store) -> Runner:
 
 @contextmanager
 def _kept(store: Store, manifest: Manifest, plan: Planned) -> Iterator[None]:
-    """Say, when the user has had enough, that nothing is lost."""
+    """Report the kept results after an interrupt."""
     try:
         yield
     except KeyboardInterrupt:
@@ -211,7 +248,7 @@ def _kept(store: Store, manifest: Manifest, plan: Planned) -> Iterator[None]:
         raise Stop(
             UNKNOWN,
             f"{INTERRUPTED}: {number} of {of} chunks are kept in {store.home}; the same command "
-            "goes on with the others",
+            "continues with the others",
         ) from None
 
 
@@ -227,11 +264,11 @@ def _teller(plan: Planned, line: ProgressLine) -> Callable[[Progress], None]:
     return tell
 
 
-# --- the command again -----------------------------------------------------------------
+# --- the command -----------------------------------------------------------------------
 
 
 def command_of(plan: Planned) -> str:
-    """The command that goes on with a sweep, or shows it again."""
+    """Return the command that continues a sweep, or shows its results again."""
     request = plan.request
     words = ["watchkeeper", "sweep", request.scenario]
     words += ["--seeds", request.seeds] if request.seeds else []

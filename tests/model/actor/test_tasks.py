@@ -10,9 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from model.answers import LEAVE
-from model.asks import fresh_id, now_ms, sleep
-from model.threads import (
+from tests.support.task_worlds import WORLDS, run
+from watchkeeper.model.actor.effects import fresh_id, now_ms, sleep
+from watchkeeper.model.actor.events import LEAVE
+from watchkeeper.model.actor.tasks import (
     Drain,
     Draw,
     Post,
@@ -23,8 +24,7 @@ from model.threads import (
     put,
     take,
 )
-from real.queues import Queue
-from tests.threads_worlds import WORLDS, run
+from watchkeeper.real.process.queues import Queue
 
 SOON_MS = 20
 every_world = pytest.mark.parametrize("world", WORLDS)
@@ -52,7 +52,7 @@ async def starting(*bodies: Callable[[], Any]) -> None:
 
 @every_world
 def test_items_leave_in_the_order_in_which_they_came(world: str) -> None:
-    """Whether they were put in before somebody waited or after."""
+    """Whether they were put in before a task waited or after."""
     seen: list[Any] = []
 
     async def main() -> None:
@@ -70,7 +70,7 @@ def test_items_leave_in_the_order_in_which_they_came(world: str) -> None:
 
 @every_world
 def test_a_queue_holds_no_more_than_its_bound(world: str) -> None:
-    """Whoever comes too late waits until something leaves."""
+    """A task that comes too late waits until something leaves."""
     seen: list[Any] = []
 
     async def main() -> None:
@@ -105,8 +105,8 @@ def test_what_is_larger_than_the_bound_goes_in_alone(world: str) -> None:
 
 
 @every_world
-def test_nobody_overtakes_with_a_smaller_item(world: str) -> None:
-    """There would be room for it, but somebody stands before it."""
+def test_no_task_overtakes_with_a_smaller_item(world: str) -> None:
+    """There would be room for it, but a task stands before it."""
     seen: list[Any] = []
 
     async def main() -> None:
@@ -123,7 +123,7 @@ def test_nobody_overtakes_with_a_smaller_item(world: str) -> None:
 
 
 @every_world
-def test_whoever_gives_up_lets_the_others_pass(world: str) -> None:
+def test_a_task_that_gives_up_lets_the_others_pass(world: str) -> None:
     """One that would not have fitted, in front of one that does."""
     seen: list[Any] = []
 
@@ -142,7 +142,7 @@ def test_whoever_gives_up_lets_the_others_pass(world: str) -> None:
 
 
 @every_world
-def test_what_came_too_late_is_nobodys(world: str) -> None:
+def test_what_came_too_late_reaches_no_task(world: str) -> None:
     """Who has waited in vain has None, and what comes then is for the next."""
     seen: list[Any] = []
 
@@ -197,7 +197,7 @@ def test_nothing_is_lost_whatever_the_sizes(
 
     run(world, main)
     for who in range(3):
-        assert [number for one, number in seen if one == who] == list(range(len(items)))
+        assert [number for snapshot, number in seen if snapshot == who] == list(range(len(items)))
 
 
 # --- the rest --------------------------------------------------------------------------
@@ -205,7 +205,7 @@ def test_nothing_is_lost_whatever_the_sizes(
 
 @every_world
 def test_a_thread_is_alone_until_it_asks(world: str) -> None:
-    """Whoever looks and changes without an ask in between is not disturbed."""
+    """A task that looks and changes without a request in between is not disturbed."""
     shared = {"count": 0, "inside": 0}
 
     async def work() -> None:
@@ -234,11 +234,11 @@ def test_a_thread_begins_when_who_starts_it_waits(world: str) -> None:
     """And not before: what stands between is done first."""
     seen: list[str] = []
 
-    async def other() -> None:
+    async def second() -> None:
         seen.append("started")
 
     async def main() -> None:
-        await Start("other", other)
+        await Start("other", second)
         seen.append("goes on")
         await sleep(1)
         seen.append("has waited")
@@ -286,7 +286,7 @@ def test_a_note_comes_to_the_inbox_of_the_process(world: str) -> None:
 
 @every_world
 def test_time_passes_and_names_differ(world: str) -> None:
-    """A pause lasts as long as was asked for, and nobody is given a name twice."""
+    """A pause lasts as long as requested, and no task is given a name twice."""
 
     async def main() -> None:
         began = await now_ms()
@@ -297,8 +297,8 @@ def test_time_passes_and_names_differ(world: str) -> None:
     run(world, main)
 
 
-def test_whoever_has_to_wait_stands_in_the_line_before_he_waits() -> None:
-    """Else somebody could overtake him while nobody awaits what he was given."""
+def test_a_task_that_has_to_wait_stands_in_the_line_before_he_waits() -> None:
+    """Else a task could overtake him while no task awaits what he was given."""
 
     async def main() -> None:
         queue = Queue()

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import pytest
 
-from model.audit import GroupAudit, audit
-from model.trace import Event
-from model.verdicts import Verdict
-from tests.audited import Nodes, snapshot
+from tests.support.registries import Nodes, snapshot
 from watchkeeper import simulate
+from watchkeeper.model.audit.audit import GroupAudit, audit
+from watchkeeper.model.properties.verdicts import Verdict
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import Event
 
 
 def nodes_after(events: list[Event]) -> Nodes:
     """The znodes that are there when all of this has been applied."""
     nodes: Nodes = {}
     for event in events:
-        for did, path, owner, *data in event.detail["did"] if event.kind == "applied" else ():
+        for did, path, owner, *data in (
+            event.detail["did"] if event.kind == EventKind.APPLIED else ()
+        ):
             if did == "deleted":
                 nodes.pop(path, None)
             else:
                 nodes[path] = ((data[0] or "").encode(), owner)
-        if event.kind in ("session expired", "session closed"):
+        if event.kind in (EventKind.SESSION_EXPIRED, EventKind.SESSION_CLOSED):
             nodes = {path: node for path, node in nodes.items() if node[1] != event.session}
     return nodes
 
@@ -59,11 +62,11 @@ def test_a_group_at_rest_is_healthy(scenario: str, variant: str) -> None:
         assert group.owners
 
 
-def test_a_partition_that_nobody_noticed_is_found() -> None:
+def test_a_partition_that_no_member_noticed_is_found() -> None:
     """0.7.2 does not watch how many partitions a broker has."""
     [group] = audits("partition-added", "kafka_07").values()
 
-    assert "no owner" in {one.kind for one in group.findings}
+    assert "no owner" in {finding.kind for finding in group.findings}
 
 
 @pytest.mark.parametrize("variant", ["documented", "documented_ceil"])
@@ -74,11 +77,11 @@ def test_the_pages_groups_are_understood_too(variant: str) -> None:
     assert (group.group.unit, group.findings, group.diff) == ("consumer", [], [])
 
 
-def test_floor_leaves_partitions_to_nobody() -> None:
+def test_floor_leaves_partitions_to_no_member() -> None:
     [group] = audits("documented-floor-orphans", "documented").values()
 
-    assert {one.kind for one in group.findings} == {"no owner"}
-    assert all("nobody is to have it" in one.said for one in group.findings)
+    assert {finding.kind for finding in group.findings} == {"no owner"}
+    assert all("no member is to have it" in finding.message for finding in group.findings)
 
 
 def test_a_crash_shows_only_when_the_session_ends() -> None:

@@ -8,14 +8,18 @@ from typing import Any
 
 import pytest
 
-from model.asks import Partition
-from model.clients.results import PlaceOf, StoreResult
-from model.clients.taking import MemberResults
-from real.member_results import InDatabase, InSegments
-from scenarios import ScenarioError
-from sim import results as simulated
 from watchkeeper import Result, simulate
-from watchkeeper.running import scenario_of
+from watchkeeper.api.simulate import scenario_of
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.clients.consumer.result_store import (
+    MemberResults,
+    ReadPosition,
+    StoreResult,
+)
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.real.results.of_member import DatabaseStore, SegmentStore
+from watchkeeper.scenarios import ScenarioError
+from watchkeeper.sim.brokers import result_stores as simulated
 
 GROUP = "billing"
 ONE, OTHER = Partition("clicks", "0-0"), Partition("clicks", "0-1")
@@ -31,7 +35,7 @@ def is_real(request: pytest.FixtureRequest) -> bool:
 def segments(is_real: bool, tmp_path: Path) -> Open:
     """Makes a member's segments of one group."""
     if is_real:
-        return lambda: InSegments(tmp_path, GROUP)
+        return lambda: SegmentStore(tmp_path, GROUP)
     stored = simulated.Results()
     return lambda: simulated.MemberResults(stored, GROUP, is_alone=True)
 
@@ -40,15 +44,15 @@ def segments(is_real: bool, tmp_path: Path) -> Open:
 def database(is_real: bool, tmp_path: Path) -> Iterator[Open]:
     """Makes a member's view of the database."""
     stored = simulated.Results()
-    opened: list[InDatabase] = []
+    opened: list[DatabaseStore] = []
 
-    def real() -> InDatabase:
-        opened.append(InDatabase(tmp_path, GROUP))
+    def real() -> DatabaseStore:
+        opened.append(DatabaseStore(tmp_path, GROUP))
         return opened[-1]
 
     yield real if is_real else lambda: simulated.MemberResults(stored, GROUP, is_alone=False)
-    for one in opened:
-        one.results.close()
+    for path in opened:
+        path.results.close()
 
 
 def step(expected: int | None, place: int, partition: Partition = ONE) -> StoreResult:
@@ -64,19 +68,19 @@ def test_segments_are_one_members_at_a_time(segments: Open) -> None:
     assert second.take(OTHER)
     assert (first.has(ONE), second.has(ONE), second.has(OTHER)) == (True, False, True)
     assert not second.store(step(10, 20))
-    assert second.place_of(PlaceOf(GROUP, ONE)) is None
+    assert second.position_of(ReadPosition(GROUP, ONE)) is None
 
     first.keep_only([OTHER])
 
     assert second.take(ONE)
-    assert second.place_of(PlaceOf(GROUP, ONE)) == 10
+    assert second.position_of(ReadPosition(GROUP, ONE)) == 10
     assert second.store(step(10, 20))
     assert not first.store(step(10, 20))
     second.keep_only([])
 
 
 def test_a_database_is_everybodys(database: Open) -> None:
-    """Whoever is out of date is refused by its place, and by nothing else."""
+    """A member that is out of date is refused because of its position alone."""
     first, second = database(), database()
     assert first.has(ONE)
     assert second.take(ONE)
@@ -84,7 +88,7 @@ def test_a_database_is_everybodys(database: Open) -> None:
     assert not second.store(step(None, 20))
     assert second.store(step(10, 20))
     second.keep_only([])
-    assert second.place_of(PlaceOf(GROUP, ONE)) == 20
+    assert second.position_of(ReadPosition(GROUP, ONE)) == 20
 
 
 PAUSE_S = 6
@@ -103,7 +107,7 @@ ZOMBIE: dict[str, Any] = {
         GROUP: {
             "consumers": 2,
             "streams": {"clicks": 1},
-            "promise": "exactly once",
+            "guarantee": "exactly once",
             "config": {
                 "auto.commit.enable": False,
                 "zookeeper.session.timeout.ms": 1000,
@@ -126,21 +130,21 @@ def ran(store: str) -> Result:
 
 
 def test_a_store_without_results_is_refused() -> None:
-    """Places that are stored by themselves need none."""
+    """Positions that are stored alone need no results."""
     group = ZOMBIE["groups"][GROUP] | {"handling": {"commits": "after", "store": "segments"}}
     with pytest.raises(ScenarioError, match="expected `commits: with the result`"):
         scenario_of({**ZOMBIE, "groups": {GROUP: group}}).plan()
 
 
 @pytest.mark.parametrize(("store", "waits"), [("database", False), ("segments", True)])
-def test_whoever_stands_still_keeps_its_segments(store: str, waits: bool) -> None:
+def test_a_client_that_stands_still_keeps_its_segments(store: str, waits: bool) -> None:
     """Nothing is lost or doubled either way; the new owner waits, or does not."""
     result = ran(store)
     delivery = result.judgement.finding(f"delivery to {GROUP}")
     assert delivery.verdict.value == "holds", delivery.evidence
     begun = [
         event.t_us / 1e6
-        for event in result.trace.of_kind("fetching")
+        for event in result.trace.of_kind(EventKind.FETCHING)
         if event.node == f"{GROUP}/1" and event.detail["does"] == "begins" and event.t_us > 4e6
     ]
     assert begun

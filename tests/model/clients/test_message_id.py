@@ -1,4 +1,4 @@
-"""Who a message is can be told from what lies in a log, whatever it is made of."""
+"""The identity of a message can be read from a log, of bytes or of a series."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.asks import Partition
-from model.clients.chunks import Chunk, Handed
-from model.clients.identities import identity_of, lots_in, merged, payload_of
-from model.delivery import Lot
-from model.log.codecs import Codec
-from model.log.contents import Piece, Series, size_of, whole
-from model.log.errors import InvalidMessage
-from model.log.message import Message
-from model.log.message_set import wrap
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.clients.consumer.chunks import Chunk, Delivery
+from watchkeeper.model.delivery.ledger import MessageRange
+from watchkeeper.model.delivery.message_id import identity_of, merged, payload_of, ranges_in
+from watchkeeper.model.log.format.codecs import Codec
+from watchkeeper.model.log.format.contents import Series, SeriesRange, size_of, whole_series
+from watchkeeper.model.log.format.errors import InvalidMessage
+from watchkeeper.model.log.format.message_07 import Message
+from watchkeeper.model.log.format.message_set_07 import wrap
 
 CLICKS = Partition("clicks", "0-0")
 
@@ -27,13 +27,13 @@ def numbered(*numbers: int, codec: Codec = Codec.NONE) -> bytes:
     return wrap([Message.of(payload_of("p", number, 10)) for number in numbers], codec)
 
 
-def handed(contents: bytes | tuple[Piece, ...], *sizes: int) -> list[Handed]:
-    """What is handed on, so many at a time; all of it, one by one, if no size is given."""
+def handed(contents: bytes | tuple[SeriesRange, ...], *sizes: int) -> list[Delivery]:
+    """Return the deliveries of these sizes; without sizes all messages, one by one."""
     chunk = Chunk(CLICKS, contents, 100)
     found = [chunk.next(size) for size in sizes]
-    while not sizes and (one := chunk.next(1)) is not None:
-        found.append(one)
-    return [one for one in found if one is not None]
+    while not sizes and (message := chunk.next(1)) is not None:
+        found.append(message)
+    return [item for item in found if item is not None]
 
 
 def test_a_payload_says_who_it_is() -> None:
@@ -45,31 +45,31 @@ def test_a_payload_says_who_it_is() -> None:
     assert identity_of(b"p/x/") is None
 
 
-def test_lots_are_what_follows_one_another() -> None:
+def test_ranges_are_what_follows_one_another() -> None:
     """Of one producer, of one size, in one entry if they are compressed."""
     compressed = numbered(7, 8, 9, codec=Codec.GZIP)
     strange = wrap([Message.of(b"hello")], Codec.NONE)
     contents = numbered(0, 1) + numbered(3) + compressed + strange + numbered(10)
     end = 160 + len(compressed)
 
-    assert lots_in(contents, 100) == [
-        Lot("p", 0, 2, 100, 140),
-        Lot("p", 3, 4, 140, 160),
-        Lot("p", 7, 10, 160, end, one_entry=True),
-        Lot("p", 10, 11, end + len(strange), end + len(strange) + 20),
+    assert ranges_in(contents, 100) == [
+        MessageRange("p", 0, 2, 100, 140),
+        MessageRange("p", 3, 4, 140, 160),
+        MessageRange("p", 7, 10, 160, end, one_entry=True),
+        MessageRange("p", 10, 11, end + len(strange), end + len(strange) + 20),
     ]
 
 
-def test_a_series_is_handed_on_as_it_is_asked_for() -> None:
+def test_a_series_is_handed_on_as_requested() -> None:
     """From where it was cut, and no further than it is whole."""
     series = Series("p", 50, 10, 90)
-    pieces = (Piece(series, 200, 550), Piece(series, 550, 950))
+    pieces = (SeriesRange(series, 200, 550), SeriesRange(series, 550, 950))
 
     parts = handed(pieces, 3, 100, 1)
 
-    assert [(one.lot, one.size) for one in parts] == [
-        (Lot("p", 52, 55, 100, 400), 3),
-        (Lot("p", 55, 59, 400, 800), 4),
+    assert [(part.message_range, part.size) for part in parts] == [
+        (MessageRange("p", 52, 55, 100, 400), 3),
+        (MessageRange("p", 55, 59, 400, 800), 4),
     ]
 
 
@@ -86,12 +86,16 @@ def test_what_is_handed_on_is_what_was_stored(parts: list[tuple[bool, int, int]]
 
     found = handed(contents)
 
-    stored = [(lot.producer, one) for lot in lots_in(contents, 0) for one in range(*lot[1:3])]
-    lots = [one.lot for one in found if one.lot is not None]
+    stored = [
+        (message_range.producer, number)
+        for message_range in ranges_in(contents, 0)
+        for number in range(*message_range[1:3])
+    ]
+    ranges = [item.message_range for item in found if item.message_range is not None]
     assert stored == expected
-    assert [(lot.producer, lot.first) for lot in lots] == expected
+    assert [(message_range.producer, message_range.first) for message_range in ranges] == expected
     assert not found or found[-1].next_offset == 100 + len(contents)
-    assert merged(lots_in(contents, 0)) == lots_in(contents, 0)
+    assert merged(ranges_in(contents, 0)) == ranges_in(contents, 0)
 
 
 @given(st.lists(st.integers(1, 40), min_size=1, max_size=6), st.integers(1, 7), st.data())
@@ -99,18 +103,20 @@ def test_however_a_series_is_cut_it_is_handed_on_whole(
     counts: list[int], at_most: int, data: st.DataObject
 ) -> None:
     """An append may have come in parts, and a fetch may end within an entry."""
-    pieces = whole(Series("p", 0, sum(counts), 90))
+    pieces = whole_series(Series("p", 0, sum(counts), 90))
     size = size_of(pieces)
     cuts = sorted(data.draw(st.lists(st.integers(0, size), max_size=4)))
     edges = [0, *cuts, size]
     cut = tuple(
-        Piece(pieces[0].series, begin, end) for begin, end in pairwise(edges) if begin < end
+        SeriesRange(pieces[0].series, begin, end) for begin, end in pairwise(edges) if begin < end
     )
 
     found = handed(cut, *[at_most] * (sum(counts) + 1))
 
-    assert sum(one.size for one in found) == sum(counts)
-    assert [one.next_offset for one in found[:-1]] == [one.offset for one in found[1:]]
+    assert sum(part.size for part in found) == sum(counts)
+    assert [message.next_offset for message in found[:-1]] == [
+        message.offset for message in found[1:]
+    ]
 
 
 def entries(number: int, kind: str) -> bytes:
@@ -146,19 +152,24 @@ def test_payloads_that_are_handed_on_together_are_those_handed_on_one_by_one(
         contents += entry[:-1] + b"!"
     chunk, together = Chunk(CLICKS, contents, 100), []
 
-    while sum(one.size for one in together) < len(single):
-        one = chunk.next(at_most)
-        assert one is not None
-        assert one.size <= at_most
-        together.append(one)
+    while sum(part.size for part in together) < len(single):
+        message = chunk.next(at_most)
+        assert message is not None
+        assert message.size <= at_most
+        together.append(message)
 
     payloads = [
-        (one.payload,) if isinstance(one.payload, bytes) else one.payload for one in together
+        (message.payload,) if isinstance(message.payload, bytes) else message.payload
+        for message in together
     ]
-    assert [one for some in payloads for one in some] == [one.payload for one in single]
-    assert merged(one.lot for one in together if one.lot) == merged(
-        one.lot for one in single if one.lot
+    assert [payload for some in payloads for payload in some] == [
+        message.payload for message in single
+    ]
+    assert merged(chunk.message_range for chunk in together if chunk.message_range) == merged(
+        message.message_range for message in single if message.message_range
     )
-    assert [one.next_offset for one in together][-1:] == [one.next_offset for one in single][-1:]
+    assert [message.next_offset for message in together][-1:] == [
+        message.next_offset for message in single
+    ][-1:]
     with pytest.raises(InvalidMessage) if is_damaged else nullcontext():
         assert chunk.next(at_most) is None

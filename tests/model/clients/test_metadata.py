@@ -8,16 +8,22 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from model.answers import LEAVE, Order, Ordered
-from model.clients.discovery import BROKERS, BrokerTable, Discovery, discovery
-from tests.message_cluster import Cluster, sends
-from tests.message_world import Process
+from tests.support.messages.cluster import Cluster, sends
+from tests.support.messages.world import Process
+from watchkeeper.model.actor.events import LEAVE, Command, CommandKind
+from watchkeeper.model.clients.producer.metadata import (
+    BROKERS,
+    BrokerTable,
+    MetadataSettings,
+    metadata_program,
+)
+from watchkeeper.model.trace.kinds import EventKind
 
 
 def watching(cluster: Cluster, *, resends_watches: bool = False) -> Process:
     """A process that keeps a table."""
     process = cluster.world.process("p")
-    process.run_program(discovery(Discovery(resends_watches)))
+    process.run_program(metadata_program(MetadataSettings(resends_watches)))
     cluster.world.run(200)
     return process
 
@@ -28,17 +34,17 @@ def table(process: Process) -> BrokerTable:
     return found
 
 
-def order(cluster: Cluster, broker: int, what: Order, topic: str, number: int) -> None:
+def order(cluster: Cluster, broker: int, what: CommandKind, topic: str, number: int) -> None:
     """Let an operator order something of a broker."""
     process = cluster.world.processes[f"b{broker}"]
-    process.inbox.append(Ordered(what, topic, number))
+    process.inbox.append(Command(what, topic, number))
     cluster.world._ring(process)
     cluster.world.run(200)
 
 
 def truth(cluster: Cluster) -> BrokerTable:
     """What the registry says, read all at once."""
-    nodes = cluster.world.service.tree.nodes
+    nodes = cluster.world.server.tree.nodes
     brokers: list[tuple[int, str]] = []
     topics: dict[str, dict[int, int]] = {}
     for path, znode in nodes.items():
@@ -51,7 +57,11 @@ def truth(cluster: Cluster) -> BrokerTable:
                 counts[int(parts[3])] = int(znode.data or b"")
     return BrokerTable(
         tuple(sorted(brokers)),
-        tuple(sorted((name, tuple(sorted(it.items()))) for name, it in topics.items())),
+        tuple(
+            sorted(
+                (name, tuple(sorted(partitions.items()))) for name, partitions in topics.items()
+            )
+        ),
     )
 
 
@@ -74,7 +84,7 @@ def test_it_learns_of_a_new_broker() -> None:
 
     assert table(process) == truth(cluster)
     assert [broker for broker, _ in table(process).brokers] == [0, 1]
-    assert len(table(process).places("clicks")) == 2
+    assert len(table(process).partitions_of("clicks")) == 2
 
 
 def test_it_learns_that_a_broker_has_gone() -> None:
@@ -84,33 +94,41 @@ def test_it_learns_that_a_broker_has_gone() -> None:
     cluster.kill_broker(0)
     cluster.world.run(200)
 
-    assert [place.broker for place in table(process).places("clicks")] == [1]
+    assert [place.broker for place in table(process).partitions_of("clicks")] == [1]
 
 
 def test_it_learns_of_a_new_topic() -> None:
     """Before that, every broker counted as having partition 0 of it."""
     cluster = Cluster(brokers=2)
     process = watching(cluster)
-    before = table(process).places("views")
-    order(cluster, 1, Order.CREATE_TOPIC, "views", 3)
+    before = table(process).partitions_of("views")
+    order(cluster, 1, CommandKind.CREATE_TOPIC, "views", 3)
 
     assert [tuple(place) for place in before] == [(0, 0), (1, 0)]
-    assert [tuple(place) for place in table(process).places("views")] == [(1, 0), (1, 1), (1, 2)]
+    assert [tuple(place) for place in table(process).partitions_of("views")] == [
+        (1, 0),
+        (1, 1),
+        (1, 2),
+    ]
 
 
 def test_it_learns_that_a_broker_registers_for_a_known_topic() -> None:
     """The fourth of the events."""
     cluster = Cluster(brokers=2)
     process = watching(cluster)
-    order(cluster, 1, Order.CREATE_TOPIC, "views", 1)
-    order(cluster, 0, Order.CREATE_TOPIC, "views", 2)
+    order(cluster, 1, CommandKind.CREATE_TOPIC, "views", 1)
+    order(cluster, 0, CommandKind.CREATE_TOPIC, "views", 2)
 
-    assert [tuple(place) for place in table(process).places("views")] == [(0, 0), (0, 1), (1, 0)]
+    assert [tuple(place) for place in table(process).partitions_of("views")] == [
+        (0, 0),
+        (0, 1),
+        (1, 0),
+    ]
 
 
 @pytest.mark.parametrize("resends_watches", [False, True])
 def test_it_reads_everything_anew_after_its_session_has_expired(resends_watches: bool) -> None:
-    """Whatever has happened meanwhile, and it hears of what comes afterwards."""
+    """It reads the changes in between, and is notified of later ones."""
     cluster = Cluster(brokers=2)
     process = watching(cluster, resends_watches=resends_watches)
     cluster.world.expire(process)
@@ -126,12 +144,12 @@ def test_it_reads_everything_anew_after_its_session_has_expired(resends_watches:
 
 
 def test_it_reads_everything_anew_after_a_break() -> None:
-    """The watches are gone with the connection, and what they would have told."""
+    """The watches are lost with the connection, and so are their notifications."""
     cluster = Cluster(brokers=2)
     process = watching(cluster)
     cluster.world.disconnect(process)
     cluster.kill_broker(0)
-    order(cluster, 1, Order.CREATE_TOPIC, "views", 1)
+    order(cluster, 1, CommandKind.CREATE_TOPIC, "views", 1)
     cluster.world.reconnect(process)
     cluster.world.run(200)
 
@@ -144,7 +162,7 @@ def test_a_connection_that_breaks_in_the_middle_of_reading_loses_nothing() -> No
         cluster = Cluster(brokers=2)
         process = watching(cluster)
         cluster.kill_broker(0)
-        order(cluster, 1, Order.CREATE_TOPIC, "views", 1)
+        order(cluster, 1, CommandKind.CREATE_TOPIC, "views", 1)
         for _ in range(after):
             cluster.world.run(1)
         cluster.world.disconnect(process)
@@ -155,7 +173,7 @@ def test_a_connection_that_breaks_in_the_middle_of_reading_loses_nothing() -> No
         assert table(process) == truth(cluster)
 
 
-def test_it_leaves_when_it_is_told_to() -> None:
+def test_it_leaves_on_command() -> None:
     """Its session ends with it."""
     cluster = Cluster()
     process = watching(cluster)
@@ -189,7 +207,7 @@ def test_whatever_happens_in_the_end_it_knows_the_truth(
     cluster = Cluster(brokers=1, seed=seed)
     world = cluster.world
     process = world.process("p")
-    process.run_program(discovery(Discovery(resends_watches=False)))
+    process.run_program(metadata_program(MetadataSettings(resends_watches=False)))
     up = {0}
     for word, *arguments in steps:
         number = arguments[0] if arguments else 0
@@ -200,8 +218,8 @@ def test_whatever_happens_in_the_end_it_knows_the_truth(
             cluster.start_broker(number)
             up.add(number)
         elif word == "topic" and number in up:
-            note = Ordered(Order.CREATE_TOPIC, arguments[1], 1 + number)
-            world.processes[f"b{number}"].inbox.append(note)
+            notification = Command(CommandKind.CREATE_TOPIC, arguments[1], 1 + number)
+            world.processes[f"b{number}"].inbox.append(notification)
             world._ring(world.processes[f"b{number}"])
         elif word == "expire" and process.session in world.sessions:
             world.expire(process)
@@ -227,10 +245,10 @@ def test_a_producer_sends_to_a_broker_that_registers_for_a_topic() -> None:
     cluster.world.run(400)
     cluster.start_broker(1)
     cluster.world.run(400)
-    before = {event.node for event in cluster.world.rows if event.kind == "stored"}
-    order(cluster, 1, Order.CREATE_TOPIC, "clicks", 1)
+    before = {event.node for event in cluster.world.rows if event.kind == EventKind.STORED}
+    order(cluster, 1, CommandKind.CREATE_TOPIC, "clicks", 1)
     cluster.world.run(5000)
-    after = {event.node for event in cluster.world.rows if event.kind == "stored"}
+    after = {event.node for event in cluster.world.rows if event.kind == EventKind.STORED}
 
     assert (before, after) == ({"b0"}, {"b0", "b1"})
     assert cluster.violated() == []

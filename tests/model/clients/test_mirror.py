@@ -12,40 +12,41 @@ from typing import Any
 
 import pytest
 
-from model.asks import Partition, Tell, sleep
-from model.clients.chunks import Chunk, Handed
-from model.clients.connector import Connector
-from model.clients.identities import payload_of
-from model.clients.mirror import Mirror
-from model.clients.places import Fetched, Place
-from model.clients.producer_settings import producer_settings
-from model.delivered import DeliveryJudge
-from model.log.message import Message
-from model.log.message_set import encode
-from model.log.requests import FetchRequest
-from model.member import Consumer
-from model.plan import Forwarding, Plan
-from model.promise import Promise, Semantics
-from model.properties import Judgement, judge
-from model.routes import Routes
-from model.settings import consumer_settings
-from model.subscriptions import Subscription
-from model.threads import Start, put
-from model.trace import Event
-from model.variants import VARIANTS
-from model.verdicts import Finding, Verdict
-from real.threads import Threads
-from scenarios import ScenarioError, from_text
-from sim.world import simulate
-from tests.brokers import AT_ONCE, ask, brokers
-from tests.live import until
-from tests.readme_pages import HOME
+from tests import HOME
+from tests.support.live.broker_process import AT_ONCE, brokers, send_request
+from tests.support.live_zookeeper import until
+from watchkeeper.model.actor.effects import Emit, Partition, sleep
+from watchkeeper.model.actor.tasks import Start, put
+from watchkeeper.model.clients.compositions.mirror import Mirror
+from watchkeeper.model.clients.consumer.chunks import Chunk, Delivery
+from watchkeeper.model.clients.consumer.connector import Connector
+from watchkeeper.model.clients.consumer.positions import FetchedChunk, FetchPosition
+from watchkeeper.model.clients.producer.settings import producer_settings
+from watchkeeper.model.delivery.message_id import payload_of
+from watchkeeper.model.group.settings import consumer_settings
+from watchkeeper.model.group.state import Consumer
+from watchkeeper.model.group.variants import VARIANTS
+from watchkeeper.model.log.format.message_07 import Message
+from watchkeeper.model.log.format.message_set_07 import encode
+from watchkeeper.model.log.format.requests import FetchRequest
+from watchkeeper.model.plan.delivery_guarantee import DeliveryGuarantee, Semantics
+from watchkeeper.model.plan.mirror_routes import Routes
+from watchkeeper.model.plan.plan import Forwarding, Plan
+from watchkeeper.model.properties.delivery import DeliveryJudge
+from watchkeeper.model.properties.judge import Judgement, judge
+from watchkeeper.model.properties.verdicts import Finding, Verdict
+from watchkeeper.model.registry.subscription import Subscription
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import Event
+from watchkeeper.real.process.tasks import Tasks
+from watchkeeper.scenarios import ScenarioError, from_text
+from watchkeeper.sim.world import simulate
 
 SEEDS = (0, 1)
 
 
 def text_of(name: str) -> str:
-    return (HOME / "scenarios" / f"{name}.yaml").read_text()
+    return (HOME / "scenarios" / "files" / f"{name}.yaml").read_text()
 
 
 def judged(plan: Plan, seed: int) -> Judgement:
@@ -95,12 +96,14 @@ def test_an_asynchronous_producer_loses_nothing_if_its_mirror_waits(seed: int) -
     assert delivery(text, "reports", seed).verdict is Verdict.HOLDS
 
 
-@pytest.mark.parametrize("promise", ["exactly once", "at most once"])
-def test_what_is_sent_again_breaks_a_promise_that_forbids_it(promise: Semantics) -> None:
+@pytest.mark.parametrize("guarantee", ["exactly once", "at most once"])
+def test_what_is_sent_again_breaks_a_promise_that_forbids_it(guarantee: Semantics) -> None:
     plan = from_text("it.yaml", text_of("mirror-crash")).plan()
     groups = tuple(
-        replace(one, promise=Promise(promise, ("clicks",))) if one.promise else one
-        for one in plan.groups
+        replace(group, guarantee=DeliveryGuarantee(guarantee, ("clicks",)))
+        if group.guarantee
+        else group
+        for group in plan.groups
     )
     assert judged(replace(plan, groups=groups), 0).finding("delivery to reports").verdict is (
         Verdict.VIOLATED
@@ -115,26 +118,26 @@ def test_it_is_said_of_which_cluster_the_messages_were() -> None:
     assert "of east's" not in found.evidence
 
 
-CRASH = "  - {on: {node: hub-east/1, asks: commit, nth: 8, when: before}, crash: hub-east/1}\n"
+CRASH = "  - {on: {node: hub-east/1, purpose: commit, nth: 8, when: before}, crash: hub-east/1}\n"
 
 
 def instead_of_the_crash(*entries: str) -> str:
     text = text_of("mirror-crash")
     assert CRASH in text
-    return text.replace(CRASH, "".join(f"  - {{{one}}}\n" for one in entries))
+    return text.replace(CRASH, "".join(f"  - {{{entry}}}\n" for entry in entries))
 
 
 def test_a_target_that_is_away_is_waited_for() -> None:
     """What is lost is what a connection took that was dead already: 0.7 answers nothing."""
     text = instead_of_the_crash(
-        *(f"at: 8s, crash: 'all:broker/{one}'" for one in (0, 1)),
-        *(f"at: 12s, restart: 'all:broker/{one}'" for one in (0, 1)),
+        *(f"at: 8s, crash: 'all:broker/{number}'" for number in (0, 1)),
+        *(f"at: 12s, restart: 'all:broker/{number}'" for number in (0, 1)),
     )
     text = text.replace("after: crash", "after: restart")
     plan = from_text("it.yaml", text).plan()
     done = simulate(plan, 0)
     found = judge(plan, done.trace, done.effects).finding("delivery to reports")
-    assert any(event.kind == "not mirrored" for event in done.trace)
+    assert any(event.kind == EventKind.NOT_MIRRORED for event in done.trace)
     assert number(found, "lost") <= 4 * 200, "one request of each process at most"
     assert number(found, "handed on") > 6_500
 
@@ -162,7 +165,7 @@ def test_what_has_arrived_does_not_speak_for_what_waits_before_it() -> None:
         "at: 13s, crash: hub-east/1",
         "at: 15s, restart: 'all:broker/1'",
     )
-    text = text.replace(crash, "".join(f"  - {{{one}}}\n" for one in entries))
+    text = text.replace(crash, "".join(f"  - {{{entry}}}\n" for entry in entries))
     found = delivery(text, "reports")
     assert number(found, "lost") == 0, found
     assert number(found, "handed on again") > 300
@@ -203,13 +206,14 @@ def test_a_group_that_moves_reads_twice_or_misses(seed: int) -> None:
 def test_neither_way_is_exactly_once(group: str) -> None:
     plan = from_text("it.yaml", text_of("mirror-moved-group")).plan()
     groups = tuple(
-        replace(one, promise=Promise("exactly once", ("clicks",))) for one in plan.groups
+        replace(group, guarantee=DeliveryGuarantee("exactly once", ("clicks",)))
+        for group in plan.groups
     )
     found = judged(replace(plan, groups=groups), 0).finding(f"delivery to {group}")
     assert found.verdict is Verdict.VIOLATED
 
 
-def test_a_group_that_goes_on_with_nobodys_work_owes_nothing() -> None:
+def test_a_group_without_work_owes_nothing() -> None:
     """Negative: without `follows`, what came before its beginning is no loss of a newcomer."""
     text = text_of("mirror-moved-group").replace("    follows: billing\n", "")
     judgement = run(text)
@@ -228,23 +232,23 @@ def two_clusters() -> list[Event]:
     """Ten messages in each of two partitions of one name; those of one are read."""
     events = []
     for cluster in ("east", "west"):
-        lot = [f"web-{cluster}-0", 0, 10, 0, 1000]
-        sent = {"producer": lot[0], "first": 0, "end": 10, "outcome": "accepted"}
+        message_range = [f"web-{cluster}-0", 0, 10, 0, 1000]
+        sent = {"producer": message_range[0], "first": 0, "end": 10, "outcome": "accepted"}
         events += [
-            event(f"web-{cluster}/0", "sent", **sent),
-            event(f"{cluster}:broker/0", "stored", lots=[lot]),
+            event(f"web-{cluster}/0", EventKind.SENT, **sent),
+            event(f"{cluster}:broker/0", EventKind.STORED, ranges=[message_range]),
         ]
-    lot = ["web-west-0", 0, 10, 0, 1000]
-    return [*events, event("hub-west/0", "handled", "hub-west", lots=[lot])]
+    message_range = ["web-west-0", 0, 10, 0, 1000]
+    return [*events, event("hub-west/0", EventKind.HANDLED, "hub-west", ranges=[message_range])]
 
 
 def test_partitions_of_one_name_are_not_mixed_up() -> None:
     plan = from_text("it.yaml", text_of("mirror-crash")).plan()
     judge = DeliveryJudge(
-        {"hub-west": Promise("exactly once", ("clicks",))}, ["hub-west"], Routes(plan)
+        {"hub-west": DeliveryGuarantee("exactly once", ("clicks",))}, ["hub-west"], Routes(plan)
     )
-    for one in two_clusters():
-        judge.take(one)
+    for cluster in two_clusters():
+        judge.take(cluster)
     found = judge.findings()[0]
     assert found.verdict is Verdict.HOLDS
     assert number(found, "messages accepted") == 10
@@ -252,22 +256,24 @@ def test_partitions_of_one_name_are_not_mixed_up() -> None:
 
 def test_without_routes_they_would_be() -> None:
     """Negative: the same events, as of one cluster."""
-    judge = DeliveryJudge({"hub-west": Promise("exactly once", ("clicks",))}, ["hub-west"])
-    for one in two_clusters():
-        judge.take(one)
+    judge = DeliveryJudge(
+        {"hub-west": DeliveryGuarantee("exactly once", ("clicks",))}, ["hub-west"]
+    )
+    for cluster in two_clusters():
+        judge.take(cluster)
     assert judge.findings()[0].verdict is Verdict.VIOLATED
 
 
 # --- bytes -----------------------------------------------------------------------------------
 
 
-class NoJournal:
+class SilentListener:
     """Says nothing of what is fetched."""
 
-    def fetching(self, place: Place, does: str) -> None: ...
-    def fails(self, address: str, times: int) -> None: ...
-    def reset(self, place: Place, offset: int, why: str) -> None: ...
-    def handed_on(self, place: Place, handed: Handed) -> None: ...
+    def on_fetching(self, place: FetchPosition, does: str) -> None: ...
+    def on_failure(self, address: str, times: int) -> None: ...
+    def on_reset(self, place: FetchPosition, offset: int, why: str) -> None: ...
+    def on_delivery(self, place: FetchPosition, handed: Delivery) -> None: ...
 
 
 @pytest.mark.parametrize("kind", ["sync", "async"])
@@ -275,7 +281,7 @@ class NoJournal:
 def test_messages_of_bytes_are_the_same_on_the_other_side(
     tmp_path: Path, kind: str, commits: Any
 ) -> None:
-    """Against a live broker: payloads arrive as they were, in order, and places move on."""
+    """Against a live broker: payloads arrive unchanged and in order, and positions advance."""
     payloads = [payload_of("web", at, 40) for at in range(50)]
     chunk = Chunk(Partition("clicks", "0-0"), encode(map(Message.of, payloads)), 0)
     with brokers(tmp_path / "logs") as start:
@@ -284,30 +290,30 @@ def test_messages_of_bytes_are_the_same_on_the_other_side(
         if kind == "async":
             given |= {"queue.time": 50, "batch.size": 7}
         forwarding = Forwarding("hub", "all", "clicks", producer_settings(given), commits)
-        place = Place(chunk.partition, "", 0, "", 0)
+        place = FetchPosition(chunk.partition, "", 0, "", 0)
         handled = asyncio.run(mirrored(forwarding, place, chunk))
         with broker.connect() as connection:
             until(lambda: len(fetched(connection)) == 50)  # 0.7 does not say when it has them
             found = fetched(connection)
     assert found == payloads
     assert handled == 50
-    assert place.consumed == 50 * 50
+    assert place.consumed_offset == 50 * 50
 
 
 def fetched(connection: socket) -> list[Any]:
     """The payloads that a broker has."""
-    response: Any = ask(FetchRequest("clicks", 0, 0, 1 << 20), connection)
+    response: Any = send_request(FetchRequest("clicks", 0, 0, 1 << 20), connection)
     chunk, found = Chunk(Partition("clicks", "0-0"), response.messages, 0), []
     while (handed := chunk.next(1)) is not None:
         found.append(handed.payload)
     return found
 
 
-async def mirrored(forwarding: Forwarding, place: Place, chunk: Chunk) -> int:
+async def mirrored(forwarding: Forwarding, place: FetchPosition, chunk: Chunk) -> int:
     """Let a mirror have a chunk; how many messages it says have arrived."""
-    told: list[Tell] = []
-    threads = Threads(remind=print, failed=print)
-    threads.answer_too(Tell, told.append)
+    events: list[Emit] = []
+    threads = Tasks(remind=print, failed=print)
+    threads.answer_immediately(Emit, events.append)
     me = Consumer(
         node="hub/0",
         group="hub",
@@ -318,14 +324,14 @@ async def mirrored(forwarding: Forwarding, place: Place, chunk: Chunk) -> int:
         subscription=Subscription(),
         settings=consumer_settings("0.8.2", {}),
     )
-    connector = Connector(me, NoJournal())
+    connector = Connector(me, SilentListener())
     mirror = Mirror(connector, forwarding, "hub/0")
     (stream,) = mirror.streams("clicks")
 
     async def main() -> None:
         await Start("mirror", lambda: mirror.handle_all(stream))
-        await put(stream.queue, Fetched(place, chunk), 10)
-        while arrived(told) < 50:
+        await put(stream.queue, FetchedChunk(place, chunk), 10)
+        while arrived(events) < 50:
             await sleep(10)
 
     try:
@@ -333,13 +339,18 @@ async def mirrored(forwarding: Forwarding, place: Place, chunk: Chunk) -> int:
             await threads.run(main(), "main")
     finally:
         await threads.end()
-    return arrived(told)
+    return arrived(events)
 
 
-def arrived(told: list[Tell]) -> int:
+def arrived(emits: list[Emit]) -> int:
     """How many messages have arrived, as the mirror says."""
-    lots = [lot for one in told if one.kind == "handled" for lot in dict(one.detail)["lots"]]
-    return sum(end - first for _, first, end, *_ in lots)
+    ranges = [
+        message_range
+        for event in emits
+        if event.kind == EventKind.HANDLED
+        for message_range in dict(event.detail)["ranges"]
+    ]
+    return sum(end - first for _, first, end, *_ in ranges)
 
 
 # --- scenario files ----------------------------------------------------------------------------
@@ -361,10 +372,10 @@ WRONG = {
     "config: {auto.commit.interval.ms: 2000|config: {auto.comit.interval.ms: 2000": (
         "mirrors.hub.config.auto.comit.interval.ms: "
     ),
-    "promise: {sem|follows: hub-est\n    promise: {sem": (
+    "guarantee: {sem|follows: hub-est\n    guarantee: {sem": (
         "groups.reports.follows: 'hub-est' is not another group; did you mean 'hub-west'?"
     ),
-    "promise: {sem|follows: reports\n    promise: {sem": (
+    "guarantee: {sem|follows: reports\n    guarantee: {sem": (
         "groups.reports.follows: 'reports' is not another group"
     ),
     "  reports:\n    cluster: all|  hub-east:\n    cluster: all": (
@@ -373,13 +384,13 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("change", "said"), WRONG.items())
-def test_what_is_wrong_with_a_mirror_is_said(change: str, said: str) -> None:
+@pytest.mark.parametrize(("change", "message"), WRONG.items())
+def test_what_is_wrong_with_a_mirror_is_said(change: str, message: str) -> None:
     old, _, new = change.partition("|")
     text = text_of("mirror-crash")
     assert old in text
     text = text.replace(old, new, 1)
-    with pytest.raises(ScenarioError, match=re.escape(said)):
+    with pytest.raises(ScenarioError, match=re.escape(message)):
         from_text("it.yaml", text).plan()
 
 
@@ -387,7 +398,9 @@ def test_a_source_at_an_address_of_the_target_is_refused() -> None:
     """What is sent to that address would come back by the mirror."""
     text = text_of("mirror-crash").replace("brokers: 1", "brokers: [{id: 0, host: one}]", 1)
     text = text.replace("brokers: 2", "brokers: [{id: 0, host: one}, {id: 1}]")
-    said = "mirrors.hub: east and all have brokers at one address, one:9092; give them different"
-    with pytest.raises(ScenarioError, match=re.escape(said)) as caught:
+    message = (
+        "mirrors.hub: east and all have brokers at one address, one:9092; give them different"
+    )
+    with pytest.raises(ScenarioError, match=re.escape(message)) as caught:
         from_text("it.yaml", text).plan()
     assert str(caught.value).count("at one address") == 1

@@ -1,44 +1,50 @@
-"""Each mistake that is planted into clients violates the property that is stated.
+"""Each mutant of the clients violates the property that its row names.
 
-The same runs with sound clients violate none. A mistake that needs one order of threads is
-looked for in several: at least one shows it, and none shows anything of sound clients.
+The same runs with corrected clients violate none. A fault that needs one order of tasks has
+several runs: at least one detects it, and none violates anything with corrected clients.
 """
 
 from __future__ import annotations
 
 import pytest
 
-from model.clients.flaws import CLIENT_PLANTS
-from model.clients.versions import AS_SHIPPED, SOUND, Clients, clients_of
-from model.variants import DOCUMENTED, HARDENED, KAFKA_07, KAFKA_08, Variant
-from model.verdicts import Verdict
-from tests.client_runs import RUNS
-from tests.message_cluster import Cluster, slowly
-from tests.planted import verdicts
-from tests.readme_pages import HOME
-from tests.test_streams import preset
+from tests import HOME
+from tests.model.clients.test_streams import preset
+from tests.mutants.clients import CLIENT_MUTANTS
+from tests.support.messages.client_runs import RUNS
+from tests.support.messages.cluster import Cluster, slowly
+from tests.support.messages.mutant_runs import verdicts
 from watchkeeper import simulate
+from watchkeeper.model.clients.compositions.kafka_07 import (
+    AS_SHIPPED,
+    SOUND,
+    ClientSet,
+    clients_of,
+)
+from watchkeeper.model.group.variants import DOCUMENTED, HARDENED, KAFKA_07, KAFKA_08, Variant
+from watchkeeper.model.properties.verdicts import Verdict
+from watchkeeper.model.trace.kinds import EventKind
 
 
 def test_there_is_a_run_for_each() -> None:
-    """And each says where it was made, and what it does."""
-    assert RUNS.keys() == CLIENT_PLANTS.keys()
-    assert all(plant.origin and plant.about for plant in CLIENT_PLANTS.values())
-    assert all(plant.clients != SOUND for plant in CLIENT_PLANTS.values())
+    """Each names the origin and the fault."""
+    assert RUNS.keys() == CLIENT_MUTANTS.keys()
+    assert all(mutant.origin and mutant.about for mutant in CLIENT_MUTANTS.values())
+    assert all(mutant.clients != SOUND for mutant in CLIENT_MUTANTS.values())
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_a_planted_mistake_is_caught(name: str) -> None:
+def test_a_mutant_is_detected(name: str) -> None:
     """By the property that its row states."""
-    assert Verdict.VIOLATED in verdicts(CLIENT_PLANTS[name])
+    assert Verdict.VIOLATED in verdicts(CLIENT_MUTANTS[name])
 
 
 @pytest.mark.parametrize("name", RUNS)
 def test_sound_clients_violate_nothing_there(name: str) -> None:
     """Neither that property nor another."""
-    for cluster, promise in RUNS[name](SOUND):
-        assert cluster.violated(promise) == []
-        stated = cluster.finding(CLIENT_PLANTS[name].violates.name, promise)
+    for cluster, guarantee in RUNS[name](SOUND):
+        assert cluster.violated(guarantee) == []
+        stated = cluster.finding(CLIENT_MUTANTS[name].violates.name, guarantee)
         assert stated.verdict is Verdict.HOLDS, stated.evidence
 
 
@@ -46,9 +52,9 @@ def test_sound_clients_violate_nothing_there(name: str) -> None:
 
 
 def test_shipped_clients_go_with_the_shipped_protocol() -> None:
-    """0.7.2 alone; whoever came later has a log of another kind."""
+    """Only 0.7.2: later versions have a different log."""
     assert clients_of(KAFKA_07) is AS_SHIPPED
-    assert all(clients_of(one) is SOUND for one in (DOCUMENTED, KAFKA_08, HARDENED))
+    assert all(clients_of(variant) is SOUND for variant in (DOCUMENTED, KAFKA_08, HARDENED))
 
 
 def test_shipped_clients_deliver_where_nothing_goes_wrong() -> None:
@@ -73,8 +79,8 @@ def test_shipped_clients_run_where_several_brokers_are(name: str) -> None:
     """Each fetcher writes to ZooKeeper by itself, also while another one waits for it."""
     result = simulate(name, variant="kafka_07")
 
-    assert result.trace.of_kind("consumed")
-    assert result.trace.of_kind("offset reset")
+    assert result.trace.of_kind(EventKind.CONSUMED)
+    assert result.trace.of_kind(EventKind.OFFSET_RESET)
 
 
 @pytest.mark.parametrize(
@@ -83,9 +89,9 @@ def test_shipped_clients_run_where_several_brokers_are(name: str) -> None:
     ids=["shipped", "sound"],
 )
 def test_who_commits_a_place_that_was_out_of_range(
-    variant: Variant, clients: Clients, committed: int
+    variant: Variant, clients: ClientSet, committed: int
 ) -> None:
-    """As shipped the fetcher does, at once; else whoever commits the next time."""
+    """In 0.7.2 the fetcher commits it at once; otherwise the next commit includes it."""
     cluster = Cluster(variant=variant, clients=clients)
     cluster.write("clicks", 0, 0, 10)
     preset(cluster, 10_000)
@@ -97,11 +103,11 @@ def test_who_commits_a_place_that_was_out_of_range(
     assert cluster.offset("clicks", "0-0") == committed
 
 
-def test_the_page_of_delivery_lists_every_plant() -> None:
+def test_the_page_of_delivery_lists_every_mutant() -> None:
     """With the property that it violates, in the order of the table."""
     page = (HOME / "docs/explanation/delivery.md").read_text()
     rows = [line.split(" | ")[:2] for line in page.splitlines() if line.startswith("| ")]
 
     listed = [(name.removeprefix("| "), what) for name, what in rows]
-    expected = {(plant.name, plant.violates.name) for plant in CLIENT_PLANTS.values()}
+    expected = {(mutant.name, mutant.violates.name) for mutant in CLIENT_MUTANTS.values()}
     assert expected <= set(listed)

@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from model.asks import new_session, now_ms, sleep
-from model.calls import CallError
-from model.clients.batching import BatchingSender
-from model.clients.discovery import BROKERS, BrokerTable, Place
-from model.clients.errors import (
+from tests.support.messages.world import Process, World
+from watchkeeper.model.actor.effects import new_session, now_ms, sleep
+from watchkeeper.model.actor.rpc import CallError
+from watchkeeper.model.clients.errors import (
     ClientError,
     InvalidConfig,
     InvalidPartition,
@@ -21,9 +20,11 @@ from model.clients.errors import (
     QueueFull,
     UnavailableProducer,
 )
-from model.clients.hooks import Hooks, SendsTogether
-from model.clients.outgoing import Outgoing, as_it_is
-from model.clients.partitioners import (
+from watchkeeper.model.clients.producer.batch_sender import BatchSender
+from watchkeeper.model.clients.producer.connection_pool import ConnectionPool, Sender
+from watchkeeper.model.clients.producer.interceptors import DefaultEventHandler, Hooks
+from watchkeeper.model.clients.producer.metadata import BROKERS, BrokerPartition, BrokerTable
+from watchkeeper.model.clients.producer.partitioners import (
     PARTITIONERS,
     by_java_hash,
     by_murmur2,
@@ -31,15 +32,19 @@ from model.clients.partitioners import (
     java_remainder,
     murmur2,
 )
-from model.clients.pool import Pool
-from model.clients.producer import Data, Plugins, Producer
-from model.clients.producer_settings import PRODUCER_SETTINGS, producer_settings
-from model.clients.sending import Sender
-from model.log.contents import Series
-from model.log.errors import MessageSizeTooLarge
-from model.log.message_set import payloads
-from model.log.requests import MultiProduceRequest, ProduceRequest
-from tests.message_world import Process, World
+from watchkeeper.model.clients.producer.producer import Plugins, Producer, ProducerData
+from watchkeeper.model.clients.producer.record_batch import RecordBatch, encode_bytes
+from watchkeeper.model.clients.producer.settings import PRODUCER_SETTINGS, producer_settings
+from watchkeeper.model.log.format.contents import Series
+from watchkeeper.model.log.format.errors import MessageSizeTooLarge
+from watchkeeper.model.log.format.message_set_07 import payloads
+from watchkeeper.model.log.format.requests import (
+    MultiProduceRequest,
+    OffsetsRequest,
+    OffsetsResponse,
+    ProduceRequest,
+)
+from watchkeeper.model.trace.kinds import EventKind
 
 LISTED = {"broker.list": "0:b0:9092,1:b1:9092"}
 ONE = {"broker.list": "0:b0:9092"}
@@ -84,13 +89,13 @@ def test_brokers_are_read_from_their_list() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({}, "neither broker.list nor zk.connect"),
         ({**ONE, **FOUND}, "are both given"),
         ({**ONE, "partitioner.class": "murmur2"}, "partitioner.class is given with broker.list"),
         ({"broker.list": "b0:9092"}, "expected id:host:port"),
-        ({"broker.list": "0:b0:9092,0:b1:9092"}, "one id stands there twice"),
+        ({"broker.list": "0:b0:9092,0:b1:9092"}, "an id occurs twice"),
         ({"broker.list": 7}, "expected id:host:port"),
         ({"zk.connect": 7}, "expected text"),
         ({**ONE, "producer.type": "fast"}, "expected one of sync, async"),
@@ -103,9 +108,9 @@ def test_brokers_are_read_from_their_list() -> None:
         ({**ONE, "colour": 1}, "expected one of broker.list"),
     ],
 )
-def test_settings_that_make_no_sense_are_refused(given: dict[str, Any], said: str) -> None:
+def test_settings_that_make_no_sense_are_refused(given: dict[str, Any], message: str) -> None:
     """In a sentence that says what was expected."""
-    with pytest.raises(InvalidConfig, match=said):
+    with pytest.raises(InvalidConfig, match=message):
         producer_settings(given)
 
 
@@ -115,7 +120,6 @@ def test_some_topics_are_compressed_or_all() -> None:
 
     assert [some.codec_for(topic) for topic in "abc"] == [2, 2, 0]
     assert producer_settings({**ONE, "compression.codec": 1}).codec_for("c") == 1
-    assert producer_settings({**ONE, "compressed.topics": "a"}).codec_for("a") == 0
 
 
 # --- partitioners ----------------------------------------------------------------------
@@ -144,21 +148,23 @@ def answered(coroutine: Coroutine[Any, Any, Any]) -> Any:
     return done.value.value
 
 
-def test_the_hash_of_java_and_its_one_flaw() -> None:
+def test_the_hash_of_java_and_its_one_defect() -> None:
     """`abs` of the lowest number is negative, and so is what is left of it."""
     assert answered(by_java_hash("test-group", 50)) == 12
     assert answered(by_java_hash("polygenelubricants", 7)) == -2
     assert answered(by_murmur2("polygenelubricants", 7)) in range(7)
-    assert [java_remainder(one, 3) for one in (-4, -3, -1, 0, 4)] == [-1, 0, -1, 0, 1]
+    assert [java_remainder(code, 3) for code in (-4, -3, -1, 0, 4)] == [-1, 0, -1, 0, 1]
 
 
 def test_a_negative_partition_is_an_error() -> None:
-    """Nobody sends to a partition that there is not."""
+    """No message is sent to a partition that does not exist."""
     world, app = producing(brokers=2)
-    told = run(world, app, FOUND, Data("new", (b"m",), "polygenelubricants"), partitions=7)
+    outcome = run(
+        world, app, FOUND, ProducerData("new", (b"m",), "polygenelubricants"), partitions=7
+    )
 
-    assert isinstance(told, InvalidPartition)
-    assert "partition -2 of 7" in str(told)
+    assert isinstance(outcome, InvalidPartition)
+    assert "partition -2 of 7" in str(outcome)
 
 
 # --- a world with brokers that write down what they are sent ------------------------------
@@ -175,13 +181,16 @@ def producing(brokers: int = 1, seed: int | None = None) -> tuple[World, Process
 
 
 def recorder(world: World, number: int, takes_ms: int = 0) -> Process:
-    """A broker that writes down what it is sent."""
+    """A broker that writes down the messages that it is sent."""
     broker = world.process(f"b{number}")
 
-    async def answer(request: Any) -> None:
+    async def answer(request: Any) -> OffsetsResponse | None:
         if takes_ms:
             await sleep(takes_ms)
+        if isinstance(request, OffsetsRequest):
+            return OffsetsResponse((0,))
         received(world).append((broker.name, request))
+        return None
 
     broker.answer = answer
     world.listen(f"b{number}:9092", broker)
@@ -200,7 +209,7 @@ def received(world: World) -> Requests:
 
 
 def table(*counts: int, topic: str = "new") -> BrokerTable:
-    """So many partitions of a topic at each broker, from broker 0 on."""
+    """Return the numbers of partitions of a topic at each broker, from broker 0 on."""
     brokers = tuple((number, f"b{number}:9092") for number in range(len(counts)))
     return BrokerTable(brokers, ((topic, tuple(enumerate(counts))),))
 
@@ -209,7 +218,7 @@ def run(
     world: World,
     app: Process,
     given: dict[str, Any],
-    *data: Data,
+    *data: ProducerData,
     partitions: int = 1,
     plugins: Plugins | None = None,
 ) -> Producer | ClientError:
@@ -217,23 +226,23 @@ def run(
     producer = Producer(producer_settings(given), plugins or Plugins())
     if producer.settings.finds_brokers:
         app.posted.setdefault(BROKERS, table(partitions))
-    told: list[Any] = []
+    outcome: list[Any] = []
 
     async def application() -> None:
         try:
             await producer.send(*data)
-            told.append(producer)
+            outcome.append(producer)
         except (ClientError, MessageSizeTooLarge) as error:
-            told.append(error)
+            outcome.append(error)
 
     app.start(application())
     world.run()
-    return told[0]  # type: ignore[no-any-return]
+    return outcome[0]  # type: ignore[no-any-return]
 
 
 def sent_to(world: World) -> list[tuple[str, str, int]]:
     """Broker, topic and partition of each single request."""
-    return [(name, one.topic, one.partition) for name, one in received(world)]
+    return [(name, place.topic, place.partition) for name, place in received(world)]
 
 
 # --- where to --------------------------------------------------------------------------
@@ -258,7 +267,7 @@ def test_a_key_chooses_among_all_partitions(
     """Sorted by broker and then by number; a topic that is nowhere has partition 0 everywhere."""
     world, app = producing(brokers=2)
     app.posted[BROKERS] = known
-    run(world, app, FOUND, Data("new", (b"m",), "four"), plugins=LENGTH)
+    run(world, app, FOUND, ProducerData("new", (b"m",), "four"), plugins=LENGTH)
 
     broker, partition = expected
     assert sent_to(world) == [(broker, "new", partition)]
@@ -268,7 +277,7 @@ def test_a_listed_broker_chooses_the_partition() -> None:
     """The request says -1, and any of the brokers gets it."""
     world, app = producing(brokers=2)
     for _ in range(20):
-        run(world, app, LISTED, Data("new", (b"m",), "key"))
+        run(world, app, LISTED, ProducerData("new", (b"m",), "key"))
 
     assert {partition for _, _, partition in sent_to(world)} == {-1}
     assert {broker for broker, _, _ in sent_to(world)} == {"b0", "b1"}
@@ -278,8 +287,13 @@ def test_without_a_key_any_partition_is_chosen() -> None:
     """And by the partitioner named random with a key as well."""
     world, app = producing()
     for _ in range(40):
-        run(world, app, FOUND, Data("new", (b"m",)), partitions=4)
-        run(world, app, {**FOUND, "partitioner.class": "random"}, Data("new", (b"m",), "key"))
+        run(world, app, FOUND, ProducerData("new", (b"m",)), partitions=4)
+        run(
+            world,
+            app,
+            {**FOUND, "partitioner.class": "random"},
+            ProducerData("new", (b"m",), "key"),
+        )
 
     assert {partition for _, _, partition in sent_to(world)} == {0, 1, 2, 3}
 
@@ -293,7 +307,7 @@ def test_a_key_goes_to_the_same_partition_always(name: str) -> None:
             world,
             app,
             {**FOUND, "partitioner.class": name},
-            Data("new", (b"m",), "key"),
+            ProducerData("new", (b"m",), "key"),
             partitions=5,
         )
 
@@ -309,15 +323,17 @@ def test_without_a_broker_the_key_is_named() -> None:
         await new_session()
 
     app.start(session())
-    told = run(world, app, FOUND, Data("new", (b"m",), "a-key"))
+    outcome = run(world, app, FOUND, ProducerData("new", (b"m",), "a-key"))
 
-    assert isinstance(told, NoBrokersForPartition)
-    assert "a-key" in str(told)
+    assert isinstance(outcome, NoBrokersForPartition)
+    assert "a-key" in str(outcome)
 
 
 def test_the_pool_says_which_brokers_it_has() -> None:
-    """A broker that it was not told of is not there."""
-    pool: Pool[Sender] = Pool(lambda broker, address: Sender(address, producer_settings(ONE)))
+    """An unknown broker has no sender."""
+    pool: ConnectionPool[Sender] = ConnectionPool(
+        lambda broker, address: Sender(address, producer_settings(ONE))
+    )
     answered(pool.follow([(0, "b0:9092"), (2, "b2:9092")]))
 
     with pytest.raises(UnavailableProducer, match=r"broker 1.*\[0, 2\]"):
@@ -331,25 +347,29 @@ def test_what_goes_to_one_broker_goes_together() -> None:
     """One message in a request of its own, several in one request."""
     world, app = producing(brokers=2)
     app.posted[BROKERS] = table(1, 1)
-    run(world, app, FOUND, Data("new", (b"1",), "a"), plugins=LENGTH)
-    many = [Data("new", (b"2",), "aa"), Data("new", (b"3",), "a"), Data("old", (b"4",), "aaaa")]
+    run(world, app, FOUND, ProducerData("new", (b"1",), "a"), plugins=LENGTH)
+    many = [
+        ProducerData("new", (b"2",), "aa"),
+        ProducerData("new", (b"3",), "a"),
+        ProducerData("old", (b"4",), "aaaa"),
+    ]
     run(world, app, FOUND, *many, plugins=LENGTH)
 
-    assert [(name, type(one)) for name, one in received(world)] == [
+    assert [(name, type(request)) for name, request in received(world)] == [
         ("b1", ProduceRequest),
         ("b0", MultiProduceRequest),
         ("b1", ProduceRequest),
     ]
-    assert [one.topic for one in received(world)[1][1].produces] == ["new", "old"]
+    assert [produce.topic for produce in received(world)[1][1].produces] == ["new", "old"]
 
 
 def test_no_messages_make_no_request() -> None:
     """Neither alone nor beside others."""
     world, app = producing()
-    run(world, app, ONE, Data("new", ()))
-    run(world, app, ONE, Data("new", ()), Data("new", (b"m",)))
+    run(world, app, ONE, ProducerData("new", ()))
+    run(world, app, ONE, ProducerData("new", ()), ProducerData("new", (b"m",)))
 
-    assert [type(one) for _, one in received(world)] == [ProduceRequest]
+    assert [type(request) for _, request in received(world)] == [ProduceRequest]
 
 
 @pytest.mark.parametrize(
@@ -365,9 +385,11 @@ def test_a_message_that_is_too_large_is_refused(
 ) -> None:
     """By the size with which it would be sent: compressed, if it is."""
     world, app = producing()
-    told = run(world, app, {**ONE, "max.message.size": 100, **given}, Data("new", messages))
+    outcome = run(
+        world, app, {**ONE, "max.message.size": 100, **given}, ProducerData("new", messages)
+    )
 
-    assert isinstance(told, MessageSizeTooLarge)
+    assert isinstance(outcome, MessageSizeTooLarge)
     assert received(world) == []
 
 
@@ -375,8 +397,8 @@ def test_what_is_sent_is_encoded_and_compressed() -> None:
     """Text by the encoder of that name, all of one request in one wrapper."""
     world, app = producing()
     given = {**ONE, "serializer.class": "string", "compression.codec": 1}
-    run(world, app, given, Data("new", ("eins", "zwei")))
-    refused = run(world, app, ONE, Data("new", ("eins",)))
+    run(world, app, given, ProducerData("new", ("eins", "zwei")))
+    refused = run(world, app, ONE, ProducerData("new", ("eins",)))
 
     [(_, request)] = received(world)
     assert payloads(request.messages) == [b"eins", b"zwei"]
@@ -392,7 +414,7 @@ def test_a_connection_that_cannot_be_made_is_tried_for_a_while() -> None:
 
         async def application(failed: list[str] = failed) -> None:
             try:
-                await Producer(producer_settings(ONE)).send(Data("new", (b"m",)))
+                await Producer(producer_settings(ONE)).send(ProducerData("new", (b"m",)))
             except Exception as error:
                 failed.append(str(error))
 
@@ -409,18 +431,18 @@ def test_a_connection_that_cannot_be_made_is_tried_for_a_while() -> None:
 def test_a_first_write_into_a_dead_connection_is_swallowed(
     retries: int, failed: list[int], stored: list[list[bytes]]
 ) -> None:
-    """Nobody is told; the next one fails, and is sent again where that is set."""
+    """The loss is not reported; the next request fails, and is retried if that is configured."""
     world, app = producing()
     producer = Producer(producer_settings({**ONE, "num.retries": retries}))
-    told: list[int] = []
+    outcome: list[int] = []
 
     async def application() -> None:
         for number in range(3):
             await sleep(100)
             try:
-                await producer.send(Data("new", (b"%d" % number,)))
+                await producer.send(ProducerData("new", (b"%d" % number,)))
             except CallError:
-                told.append(number)
+                outcome.append(number)
 
     def restart() -> None:
         world.kill(world.processes["b0"])
@@ -430,12 +452,12 @@ def test_a_first_write_into_a_dead_connection_is_swallowed(
     world.at(150_000, restart)
     world.run()
 
-    assert told == failed
-    assert [payloads(one.messages) for _, one in received(world)] == stored
+    assert outcome == failed
+    assert [payloads(batch.messages) for _, batch in received(world)] == stored
 
 
 def test_a_balancer_deals_out_connections() -> None:
-    """One connection is one broker, until it is made anew after so many messages."""
+    """One connection is one broker, until it is renewed after a number of messages."""
     world, app = producing(brokers=3)
     brokers = [world.processes[f"b{number}"] for number in range(3)]
     dealt = iter(brokers * 10)
@@ -445,12 +467,14 @@ def test_a_balancer_deals_out_connections() -> None:
 
     async def application() -> None:
         for number in range(12):
-            await producer.send(Data("new", (b"%d" % number,)))
+            await producer.send(ProducerData("new", (b"%d" % number,)))
 
     app.start(application())
     world.run()
 
-    by_number = sorted((int(payloads(one.messages)[0]), name) for name, one in received(world))
+    by_number = sorted(
+        (int(payloads(batch.messages)[0]), name) for name, batch in received(world)
+    )
     assert [name for _, name in by_number] == ["b0"] * 4 + ["b1"] * 4 + ["b2"] * 4
 
 
@@ -465,7 +489,7 @@ def test_a_connection_is_made_anew_after_some_time() -> None:
     async def application() -> None:
 
         for _ in range(4):
-            await producer.send(Data("new", (b"m",)))
+            await producer.send(ProducerData("new", (b"m",)))
             await sleep(600)
 
     app.start(application())
@@ -509,40 +533,40 @@ def scripted(
 
 
 async def send(producer: Producer, number: int, topic: str = "new", key: Any = None) -> None:
-    """Send so many messages, one by one."""
-    for one in range(number):
-        await producer.send(Data(topic, (b"%d" % one,), key))
+    """Send a number of messages, one by one."""
+    for message in range(number):
+        await producer.send(ProducerData(topic, (b"%d" % message,), key))
 
 
-def unstarted(world: World, **given: Any) -> BatchingSender:
-    """A queue from which nothing is taken as long as it is not started."""
+def unstarted(world: World, **given: Any) -> BatchSender:
+    """A queue whose sending task is not started."""
     recorder(world, 0)
     settings = producer_settings({**ASYNC, **given})
-    return BatchingSender(
+    return BatchSender(
         "queue",
         Sender("b0:9092", settings),
         settings,
-        encode=as_it_is,
+        encode=encode_bytes,
         hooks=Hooks(),
-        handler=SendsTogether(settings),
+        handler=DefaultEventHandler(settings),
     )
 
 
-ELEVEN = [Outgoing("new", -1, (b"%d" % number,)) for number in range(11)]
+ELEVEN = [RecordBatch("new", -1, (b"%d" % number,)) for number in range(11)]
 
 
 def test_a_full_queue_refuses_at_once() -> None:
     """The eleventh is refused, and closing sends the ten in one request."""
     world = World()
     queue = unstarted(world, **{"queue.size": 10, "batch.size": 100})
-    refused: list[Outgoing] = []
+    refused: list[RecordBatch] = []
 
     async def script() -> None:
-        for one in ELEVEN:
+        for message in ELEVEN:
             try:
-                await queue.send(one)
+                await queue.send(message)
             except QueueFull:
-                refused.append(one)
+                refused.append(message)
         await queue.start()
         await queue.close()
 
@@ -555,19 +579,19 @@ def test_a_full_queue_refuses_at_once() -> None:
 
 @pytest.mark.parametrize(("timeout_ms", "waited_ms"), [(-1, 2000), (300, 300), (2500, 2000)])
 def test_a_full_queue_can_make_the_application_wait(timeout_ms: int, waited_ms: int) -> None:
-    """For ever, or for so long; the thread begins to take from it after two seconds."""
+    """For ever, or for this long; the sending task starts after two seconds."""
     world = World()
     queue = unstarted(world, **{"queue.size": 10, "queue.enqueueTimeout.ms": timeout_ms})
-    told: list[tuple[str, int]] = []
+    outcome: list[tuple[str, int]] = []
 
     async def script() -> None:
-        for one in ELEVEN[:10]:
-            await queue.send(one)
+        for item in ELEVEN[:10]:
+            await queue.send(item)
         try:
             await queue.send(ELEVEN[10])
-            told.append(("sent", await now_ms()))
+            outcome.append(("sent", await now_ms()))
         except QueueFull:
-            told.append(("refused", await now_ms()))
+            outcome.append(("refused", await now_ms()))
 
     async def late() -> None:
         await sleep(2000)
@@ -578,12 +602,12 @@ def test_a_full_queue_can_make_the_application_wait(timeout_ms: int, waited_ms: 
     app.start(late())
     world.run()
 
-    assert told == [("refused" if waited_ms == 300 else "sent", waited_ms)]
+    assert outcome == [("refused" if waited_ms == 300 else "sent", waited_ms)]
 
 
 def test_closing_sends_what_waits_and_refuses_the_rest() -> None:
     """Ten, close, and one more."""
-    told: list[type[BaseException]] = []
+    outcome: list[type[BaseException]] = []
 
     async def script(producer: Producer) -> None:
         await send(producer, 10)
@@ -591,11 +615,11 @@ def test_closing_sends_what_waits_and_refuses_the_rest() -> None:
         try:
             await send(producer, 1)
         except QueueClosed as error:
-            told.append(type(error))
+            outcome.append(type(error))
 
     world, _ = scripted({}, script)
 
-    assert told == [QueueClosed]
+    assert outcome == [QueueClosed]
     assert batches(world) == [[("new", -1, 10)]]
 
 
@@ -698,7 +722,7 @@ def scripted_found(
 
 
 def test_a_batch_that_cannot_be_sent_is_dropped() -> None:
-    """The application is not told; the next one goes out."""
+    """The application is not notified; the next batch is sent."""
 
     async def script(producer: Producer) -> None:
         await send(producer, 3)
@@ -715,14 +739,16 @@ def test_a_batch_that_cannot_be_sent_is_dropped() -> None:
     world.run()
 
     assert batches(world) == [[("new", -1, 2)]]
-    assert [event.detail["dropped"] for event in world.rows if event.kind == "send fails"] == [3]
+    assert [
+        event.detail["dropped"] for event in world.rows if event.kind == EventKind.SEND_FAILED
+    ] == [3]
 
 
 def test_a_series_is_sent_in_batches_too() -> None:
     """Simulated messages count by their number, wherever messages are counted."""
 
     async def script(producer: Producer) -> None:
-        await producer.send(Data("new", Series("p", 0, 12, 100)))
+        await producer.send(ProducerData("new", Series("p", 0, 12, 100)))
         await producer.close()
 
     world, _ = scripted({"batch.size": 5}, script)
@@ -731,7 +757,7 @@ def test_a_series_is_sent_in_batches_too() -> None:
         [piece.series for part in request.produces for piece in part.messages]
         for _, request in received(world)
     ]
-    assert [[(one.first, one.count) for one in batch] for batch in series] == [
+    assert [[(piece.first, piece.count) for piece in batch] for batch in series] == [
         [(0, 5)],
         [(5, 5)],
         [(10, 2)],
@@ -750,24 +776,24 @@ class Noting(Hooks):
     async def start(self) -> None:
         self.calls.append("start")
 
-    async def before_enqueue(self, item: Outgoing) -> Outgoing:
+    async def before_enqueue(self, item: RecordBatch) -> RecordBatch:
         self.calls.append("before")
         return item._replace(messages=(*item.messages, b"added"))  # type: ignore[misc]
 
-    async def after_enqueue(self, item: Outgoing, *, was_added: bool) -> None:
+    async def after_enqueue(self, item: RecordBatch, *, was_added: bool) -> None:
         self.calls.append("added" if was_added else "refused")
 
-    async def after_dequeuing(self, item: Outgoing | None) -> Sequence[Outgoing]:
+    async def after_dequeuing(self, item: RecordBatch | None) -> Sequence[RecordBatch]:
         self.calls.append("time is up" if item is None else "dequeued")
         return await super().after_dequeuing(item)
 
-    async def before_sending(self, batch: Sequence[Outgoing]) -> Sequence[Outgoing]:
-        self.calls.append(f"sends {sum(one.size for one in batch)}")
+    async def before_sending(self, batch: Sequence[RecordBatch]) -> Sequence[RecordBatch]:
+        self.calls.append(f"sends {sum(part.size for part in batch)}")
         return batch
 
-    async def last_batch(self) -> Sequence[Outgoing]:
+    async def last_batch(self) -> Sequence[RecordBatch]:
         self.calls.append("last")
-        return (Outgoing("new", -1, (b"bye",)),)
+        return (RecordBatch("new", -1, (b"bye",)),)
 
     async def close(self) -> None:
         self.calls.append("close")
@@ -795,8 +821,8 @@ def test_an_event_handler_of_ones_own_sends_instead() -> None:
     handled: list[int] = []
 
     class Handler:
-        async def handle(self, batch: Sequence[Outgoing], sender: Sender, encode: Any) -> None:
-            handled.append(sum(one.size for one in batch))
+        async def handle(self, batch: Sequence[RecordBatch], sender: Sender, encode: Any) -> None:
+            handled.append(sum(part.size for part in batch))
 
     async def script(producer: Producer) -> None:
         await send(producer, 4)
@@ -811,8 +837,8 @@ def test_an_event_handler_of_ones_own_sends_instead() -> None:
 # --- brokers that come and go ------------------------------------------------------------
 
 
-def test_a_queue_of_a_broker_that_has_gone_is_sent_before_it_is_closed() -> None:
-    """Another queue is made when it comes back, be it elsewhere."""
+def test_what_waits_for_a_broker_that_moves_goes_to_its_new_address() -> None:
+    """Before what comes later: a broker has one queue, wherever it listens."""
 
     world = World()
     for number in range(2):
@@ -832,9 +858,10 @@ def test_a_queue_of_a_broker_that_has_gone_is_sent_before_it_is_closed() -> None
     app.start(script())
     world.run()
 
-    assert [(name, len(payloads(one.produces[0].messages))) for name, one in received(world)] == [
-        ("b0", 3),
-        ("b1", 2),
+    assert [
+        (name, len(payloads(request.produces[0].messages))) for name, request in received(world)
+    ] == [
+        ("b1", 5),
     ]
 
 
@@ -843,6 +870,10 @@ def test_places_are_sorted_by_broker_and_number() -> None:
     brokers = ((10, "b10:9092"), (2, "b2:9092"))
     known = BrokerTable(brokers, (("new", ((10, 2), (2, 1))),))
 
-    assert known.places("new") == (Place(2, 0), Place(10, 0), Place(10, 1))
+    assert known.partitions_of("new") == (
+        BrokerPartition(2, 0),
+        BrokerPartition(10, 0),
+        BrokerPartition(10, 1),
+    )
     assert known.address(2) == "b2:9092"
     assert known.address(3) is None

@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
-from model.answers import Order, Ordered
-from model.log.contents import Contents, Series, whole
-from model.log.errors import InvalidMessage, InvalidTopic, WrongPartition
-from model.log.log import Appended, LogStopped
-from model.log.logs import Logs
-from model.log.requests import (
+from tests.support.log.memory_storage import MemoryStorage
+from tests.support.log.messages import FORTY_TWO, TEST
+from watchkeeper.model.actor.events import Command, CommandKind
+from watchkeeper.model.actor.tasks import Draw, Put, Remind, Take
+from watchkeeper.model.broker.request_handler import TOGETHER, Reply, Serving
+from watchkeeper.model.log.format.contents import Contents, Series, whole_series
+from watchkeeper.model.log.format.errors import InvalidMessage, InvalidTopic, WrongPartition
+from watchkeeper.model.log.format.requests import (
     ANY_PARTITION,
     EARLIEST,
     LATEST,
@@ -29,12 +31,10 @@ from model.log.requests import (
     decode_response,
     encode_response,
 )
-from model.log.settings import log_settings
-from model.log.storage import Append, DiskFailed
-from model.serving import TOGETHER, Reply, Serving
-from model.threads import Draw, Put, Remind, Take
-from tests.log_memory import MemoryStorage
-from tests.log_messages import FORTY_TWO, TEST
+from watchkeeper.model.log.log import AppendResult, LogStopped
+from watchkeeper.model.log.log_manager import LogManager
+from watchkeeper.model.log.settings import log_settings
+from watchkeeper.model.log.storage import Append, DiskFailed
 
 
 class Broker:
@@ -44,11 +44,11 @@ class Broker:
         self.storage = MemoryStorage()
         settings = {"log_flush_interval": 1, "num_partitions": 2, **given}
         named = {name.replace("_", "."): value for name, value in settings.items()}
-        self.logs = Logs(log_settings(named))
+        self.logs = LogManager(log_settings(named))
         self.queues: dict[str, deque[Any]] = {}
         self.reminded: list[Any] = []
         self.drawn = 0
-        self.stored: list[tuple[str, int, Contents, Appended]] = []
+        self.stored: list[tuple[str, int, Contents, AppendResult]] = []
         self.serving = Serving(self.logs, lambda *what: self.stored.append(what))
         self.storage.run(self.logs.start())
 
@@ -57,25 +57,27 @@ class Broker:
         answer: Any = None
         while True:
             try:
-                ask = coroutine.send(answer)
+                effect = coroutine.send(answer)
             except StopIteration as done:
                 return done.value
-            yield ask
-            while isinstance(ask, Put) and len(self.queues.get(ask.queue, ())) >= ask.bound:
-                yield ask
-            answer = self._answer(ask)
+            yield effect
+            while (
+                isinstance(effect, Put) and len(self.queues.get(effect.queue, ())) >= effect.bound
+            ):
+                yield effect
+            answer = self._answer(effect)
 
-    def _answer(self, ask: Any) -> Any:
-        if isinstance(ask, Put):
-            self.queues.setdefault(ask.queue, deque()).append(ask.item)
+    def _answer(self, effect: Any) -> Any:
+        if isinstance(effect, Put):
+            self.queues.setdefault(effect.queue, deque()).append(effect.item)
             return True
-        if isinstance(ask, Take):
-            return self.queues[ask.queue].popleft()
-        if isinstance(ask, Draw):
+        if isinstance(effect, Take):
+            return self.queues[effect.queue].popleft()
+        if isinstance(effect, Draw):
             return self.drawn
-        if isinstance(ask, Remind):
-            return self.reminded.append(ask.note)
-        return self.storage.answer(ask)
+        if isinstance(effect, Remind):
+            return self.reminded.append(effect.notification)
+        return self.storage.answer(effect)
 
     def ask(self, request: Request) -> Any:
         """Serve one request."""
@@ -109,7 +111,7 @@ def test_what_was_appended_is_fetched() -> None:
     assert broker.ask(ProduceRequest("clicks", 1, TEST + FORTY_TWO)) is None
 
     assert broker.fetched(FetchRequest("clicks", 1, 14, 1000)) == FetchResponse(FORTY_TWO)
-    assert broker.stored == [("clicks", 1, TEST + FORTY_TWO, Appended(0, 2, 26))]
+    assert broker.stored == [("clicks", 1, TEST + FORTY_TWO, AppendResult(0, 2, 26))]
 
 
 def test_a_topic_that_comes_into_being_is_announced_once() -> None:
@@ -118,7 +120,7 @@ def test_a_topic_that_comes_into_being_is_announced_once() -> None:
     for partition in (1, 0, 1):
         broker.ask(ProduceRequest("clicks", partition, TEST))
 
-    assert broker.reminded == [Ordered(Order.CREATE_TOPIC, "clicks", 2)]
+    assert broker.reminded == [Command(CommandKind.CREATE_TOPIC, "clicks", 2)]
 
 
 def test_any_partition_is_one_that_is_drawn() -> None:
@@ -176,8 +178,8 @@ def test_offsets_are_those_of_the_log() -> None:
     broker = Broker()
     broker.ask(ProduceRequest("clicks", 0, TEST))
 
-    asked = [(LATEST, 10), (EARLIEST, 10), (LATEST, 1), (LATEST, -1)]
-    answers = [broker.ask(OffsetsRequest("clicks", 0, *one)) for one in asked]
+    parameters = [(LATEST, 10), (EARLIEST, 10), (LATEST, 1), (LATEST, -1)]
+    answers = [broker.ask(OffsetsRequest("clicks", 0, *request)) for request in parameters]
 
     assert [answer.offsets for answer in answers] == [(14, 0), (0,), (14,), ()]
     assert broker.ask(OffsetsRequest("clicks", 7, LATEST, 1)) == OffsetsResponse(error_code=3)
@@ -218,7 +220,7 @@ def test_the_other_parts_of_a_multiproduce_are_appended_all_the_same() -> None:
     with pytest.raises(InvalidMessage):
         broker.ask(MultiProduceRequest(tuple(parts)))
 
-    assert [one[0] for one in broker.stored] == ["clicks", "views"]
+    assert [pair[0] for pair in broker.stored] == ["clicks", "views"]
 
 
 def test_a_disk_that_fails_is_not_survived() -> None:
@@ -241,8 +243,8 @@ def test_requests_that_are_served_at_once_do_not_meddle(turns: str) -> None:
     """Without the lock a log would find two at work, and say so."""
     broker = Broker()
     serving = [
-        broker.steps(broker.serving.answer(ProduceRequest("clicks", 0, one)))
-        for one in (TEST * 3, FORTY_TWO * 3)
+        broker.steps(broker.serving.answer(ProduceRequest("clicks", 0, message_set)))
+        for message_set in (TEST * 3, FORTY_TWO * 3)
     ]
     running = dict(enumerate(serving))
     for at in range(1000):
@@ -276,25 +278,25 @@ def test_what_is_old_is_deleted_between_appends() -> None:
 
 def test_messages_of_which_only_the_sizes_matter_are_served_alike() -> None:
     broker = Broker()
-    some = whole(Series("web/0", 0, 5, 90))
+    some = whole_series(Series("web/0", 0, 5, 90))
 
     broker.ask(ProduceRequest("clicks", 0, some))
     reply: Reply = broker.ask(FetchRequest("clicks", 0, 100, 250))
 
     assert [part.size_bytes for part in reply.parts] == [250]
-    assert broker.stored == [("clicks", 0, some, Appended(0, 5, 500))]
+    assert broker.stored == [("clicks", 0, some, AppendResult(0, 5, 500))]
 
 
-def test_of_what_is_appended_together_each_is_told_when_it_can_be_read() -> None:
+def test_of_what_is_appended_together_each_is_reported_when_it_can_be_read() -> None:
     """And between two flushes it is another one's turn."""
     broker = Broker(log_flush_interval=2)
     several = iter([ProduceRequest("clicks", 0, TEST)] * 5)
     count, work = broker.serving.prepare_next(several)
 
     seen = [
-        (type(ask), broker.logs.get("clicks", 0).readable_end, len(broker.stored))  # type: ignore[union-attr]
-        for ask in broker.steps(work())
-        if isinstance(ask, Put | Take) and ask.queue == "lock/clicks-0"
+        (type(effect), broker.logs.get("clicks", 0).high_watermark, len(broker.stored))  # type: ignore[union-attr]
+        for effect in broker.steps(work())
+        if isinstance(effect, Put | Take) and effect.queue == "lock/clicks-0"
     ]
 
     assert count == 5

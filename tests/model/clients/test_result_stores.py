@@ -1,4 +1,4 @@
-"""Results and places are kept together: by a store in SQLite, and by one in segments."""
+"""Results and positions are stored together: in SQLite, and in segments."""
 
 from __future__ import annotations
 
@@ -15,23 +15,37 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from model.asks import Partition
-from model.clients.chunks import Chunk, Handed
-from model.clients.results import Keeping, PlaceOf, ResultStore, StoreResult
-from model.log.codecs import Codec
-from model.log.errors import OffsetOutOfRange
-from model.log.message import Message
-from model.log.message_set import encode, wrap
-from model.log.requests import ProduceRequest, encode_request
-from model.threads import Thread
-from real.keeping import keep_results
-from real.problems import EnvironmentProblem
-from real.result_segments import TORN, UNFINISHED, encoded, segment
-from real.segment_results import BrokenResults, SegmentResults
-from real.sqlite_results import SqliteResults
-from tests.brokers import BrokerProcess, brokers
-from tests.keeping import CLICKS, GROUP, Open, logs_of, result_of, results_in, segments, sqlite
-from tests.readme_pages import HOME
+from tests import HOME
+from tests.support.live.broker_process import BrokerProcess, brokers
+from tests.support.messages.result_children import (
+    CLICKS,
+    GROUP,
+    Open,
+    logs_of,
+    result_of,
+    results_in,
+    segments,
+    sqlite,
+)
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.actor.tasks import TaskFunction
+from watchkeeper.model.clients.consumer.chunks import Chunk, Delivery
+from watchkeeper.model.clients.consumer.result_store import (
+    ReadPosition,
+    ResultStore,
+    ResultWriter,
+    StoreResult,
+)
+from watchkeeper.model.log.format.codecs import Codec
+from watchkeeper.model.log.format.errors import OffsetOutOfRange
+from watchkeeper.model.log.format.message_07 import Message
+from watchkeeper.model.log.format.message_set_07 import encode, wrap
+from watchkeeper.model.log.format.requests import ProduceRequest, encode_request
+from watchkeeper.real.embed.result_reader import keep_results
+from watchkeeper.real.errors import EnvironmentProblem
+from watchkeeper.real.results.segment_file import TORN, UNFINISHED, encoded, segment
+from watchkeeper.real.results.segments import BrokenResults, SegmentResults
+from watchkeeper.real.results.sqlite import SqliteResults
 
 ONE = CLICKS[0]
 MESSAGES, SETS = 3_000, 200
@@ -47,7 +61,7 @@ def step(
 
 
 def place_in(store: ResultStore, partition: Partition = ONE) -> int | None:
-    return store.place_of(PlaceOf(GROUP, partition))
+    return store.position_of(ReadPosition(GROUP, partition))
 
 
 # --- any store -------------------------------------------------------------------------
@@ -61,7 +75,7 @@ def test_a_place_is_where_the_last_result_ends(tmp_path: Path, open_: Open) -> N
     assert store.store(step(10, 20, b"c"))
     assert place_in(store) == 20
     assert results_in(store, ONE) == [b"a", b"b", b"c"]
-    assert store.place_of(PlaceOf("search", ONE)) is None
+    assert store.position_of(ReadPosition("search", ONE)) is None
 
 
 @both
@@ -100,28 +114,31 @@ def test_a_store_says_what_a_dictionary_would(
     steps: list[tuple[Partition, bool, list]],
 ) -> None:
     store = open_(tmp_path_factory.mktemp("store"))
-    places: dict[Partition, int] = {}
-    made: dict[Partition, list[bytes]] = {one: [] for one in CLICKS}
+    partitions_of: dict[Partition, int] = {}
+    made: dict[Partition, list[bytes]] = {partition: [] for partition in CLICKS}
     for partition, is_true, results in steps:
-        at = places.get(partition)
+        at = partitions_of.get(partition)
         expected = at if is_true else (at or 0) + 7
         done = store.store(step(expected, (at or 0) + 1, *results, partition=partition))
         assert done == is_true
         if done:
-            places[partition] = (at or 0) + 1
+            partitions_of[partition] = (at or 0) + 1
             made[partition] += results
-    for one in CLICKS:
-        assert (place_in(store, one), results_in(store, one)) == (places.get(one), made[one])
+    for claim in CLICKS:
+        assert (place_in(store, claim), results_in(store, claim)) == (
+            partitions_of.get(claim),
+            made[claim],
+        )
     store.close()
 
 
 # --- in SQLite -------------------------------------------------------------------------
 
 
-def count_words(connection: sqlite3.Connection, ask: StoreResult) -> None:
+def count_words(connection: sqlite3.Connection, effect: StoreResult) -> None:
     """A table of a user's own: how often each result has come."""
     connection.execute("CREATE TABLE IF NOT EXISTS words (word PRIMARY KEY, times)")
-    for word in ask.results:
+    for word in effect.results:
         added = "INSERT INTO words VALUES (?, 1) ON CONFLICT DO UPDATE SET times = times + 1"
         connection.execute(added, (word,))
         if word == b"fails":
@@ -150,11 +167,11 @@ def test_what_fails_in_the_middle_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_two_connections_do_not_both_store(tmp_path: Path) -> None:
-    one, other = sqlite(tmp_path), sqlite(tmp_path)
-    assert one.store(step(None, 1, b"a"))
-    assert not other.store(step(None, 1, b"a"))
-    assert other.store(step(1, 2, b"b"))
-    assert results_in(one, ONE) == [b"a", b"b"]
+    first, second = sqlite(tmp_path), sqlite(tmp_path)
+    assert first.store(step(None, 1, b"a"))
+    assert not second.store(step(None, 1, b"a"))
+    assert second.store(step(1, 2, b"b"))
+    assert results_in(first, ONE) == [b"a", b"b"]
 
 
 # --- in segments -----------------------------------------------------------------------
@@ -235,7 +252,7 @@ def test_many_segments_are_merged_into_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", range(5))
-def test_whoever_was_killed_while_it_merged_has_doubled_nothing(
+def test_a_client_that_was_killed_while_it_merged_has_doubled_nothing(
     tmp_path: Path, kept: int
 ) -> None:
     """The merged one is there, and so are some of those that it was made from."""
@@ -265,34 +282,36 @@ def test_a_folder_is_for_one_process(tmp_path: Path) -> None:
 # --- what is compressed together -------------------------------------------------------
 
 
-def handed_of(data: bytes) -> list[Handed]:
+def handed_of(data: bytes) -> list[Delivery]:
     chunk, found = Chunk(ONE, data, 0), []
     while (handed := chunk.next(1)) is not None:
         found.append(handed)
     return found
 
 
-def taken(store: ResultStore, handed: list[Handed]) -> None:
+def taken(store: ResultStore, handed: list[Delivery]) -> None:
     """Let an application take messages one by one."""
-    keeping = Keeping(GROUP, result_of)
+    keeping = ResultWriter(GROUP, result_of)
 
     async def take() -> None:
-        for one in handed:
-            await keeping.take(one)
+        for delivery in handed:
+            await keeping.take(delivery)
 
     drive(store, take)
 
 
-def drive(store: ResultStore, thread: Thread) -> None:
-    """Run a thread that asks for nothing but a store."""
+def drive(store: ResultStore, thread: TaskFunction) -> None:
+    """Run a task whose only effects are those of a store."""
     coroutine: Any = thread()
     answer: Any = None
     while True:
         try:
-            ask = coroutine.send(answer)
+            effect = coroutine.send(answer)
         except StopIteration:
             return
-        answer = store.place_of(ask) if isinstance(ask, PlaceOf) else store.store(ask)
+        answer = (
+            store.position_of(effect) if isinstance(effect, ReadPosition) else store.store(effect)
+        )
 
 
 @both
@@ -303,7 +322,8 @@ def test_a_rebalance_within_an_entry_doubles_nothing(
 ) -> None:
     """What is read stops anywhere, and begins again where the results say."""
     made = [
-        [Message.of(b"%d.%d" % (at, one)) for one in range(size)] for at, size in enumerate(sizes)
+        [Message.of(b"%d.%d" % (at, number)) for number in range(size)]
+        for at, size in enumerate(sizes)
     ]
     data = b"".join(wrap(each, Codec.SNAPPY) for each in made)
     all_of_it = handed_of(data)
@@ -311,10 +331,12 @@ def test_a_rebalance_within_an_entry_doubles_nothing(
     taken(store, all_of_it[:left])
     place = place_in(store) or 0
     assert results_in(store, ONE) == [
-        result for one in all_of_it if one.offset < place for result in result_of(one)
+        result for message in all_of_it if message.offset < place for result in result_of(message)
     ]
-    taken(store, [one for one in all_of_it if one.offset >= place])
-    assert results_in(store, ONE) == [result for one in all_of_it for result in result_of(one)]
+    taken(store, [message for message in all_of_it if message.offset >= place])
+    assert results_in(store, ONE) == [
+        result for delivery in all_of_it for result in result_of(delivery)
+    ]
     store.close()
 
 
@@ -359,7 +381,14 @@ def fill(broker: BrokerProcess) -> None:
 def killed(port: int, home: Path, store: str) -> dict[str, Any]:
     """Keep results in children that are killed; what is found afterwards."""
     done = subprocess.run(
-        [sys.executable, "-m", "tests.keeping", str(port), str(home), store],
+        [
+            sys.executable,
+            "-m",
+            "tests.support.messages.result_children",
+            str(port),
+            str(home),
+            store,
+        ],
         cwd=HOME,
         capture_output=True,
         text=True,
@@ -378,7 +407,7 @@ def test_thirty_kills_lose_nothing_and_double_nothing(
     found = killed(port, tmp_path, store)
     assert (found["wrong"], found["went back"]) == (0, 0)
     assert found["is whole"]
-    steps = {tuple(places) for places in found["places"]}
+    steps = {tuple(partitions_of) for partitions_of in found["places"]}
     assert len(steps) > 10, "the kills came at different places"
     assert any(first != second for first, second in steps)
 

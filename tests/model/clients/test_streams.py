@@ -6,33 +6,49 @@ from typing import Any
 
 import pytest
 
-from model.asks import Partition, new_session, sleep
-from model.calls import CallError
-from model.clients.chunks import Handed
-from model.clients.connector import Connector
-from model.clients.errors import ConsumerTimeout, InvalidConfig
-from model.clients.identities import payload_of
-from model.clients.simple import SimpleConsumer
-from model.clients.streams import Stream
-from model.log.codecs import Codec
-from model.log.contents import Series, whole
-from model.log.errors import (
+from tests.support.messages.cluster import Cluster, after_a_while, noting, reads, slowly
+from tests.support.messages.world import TraceWriter, World
+from tests.support.seeds import SEEDS
+from watchkeeper.model.actor.effects import Partition, new_session, sleep
+from watchkeeper.model.actor.errors import (
+    ConnectionLoss,
+    Failure,
+    NoAuth,
+    SessionExpired,
+    ZooKeeperError,
+)
+from watchkeeper.model.actor.operations import Create
+from watchkeeper.model.actor.program import Ended
+from watchkeeper.model.actor.retry import Direct, create_with_parents
+from watchkeeper.model.actor.rpc import CallError
+from watchkeeper.model.clients.consumer.chunks import Delivery
+from watchkeeper.model.clients.consumer.connector import Connector
+from watchkeeper.model.clients.consumer.simple import SimpleConsumer
+from watchkeeper.model.clients.consumer.streams import Stream
+from watchkeeper.model.clients.errors import ConsumerTimeout, InvalidConfig
+from watchkeeper.model.delivery.message_id import payload_of
+from watchkeeper.model.group.variants import DOCUMENTED, HARDENED, KAFKA_07, Variant
+from watchkeeper.model.log.format.codecs import Codec
+from watchkeeper.model.log.format.contents import Series, whole_series
+from watchkeeper.model.log.format.errors import (
     InvalidMessage,
     InvalidMessageSize,
     LogError,
     OffsetOutOfRange,
     WrongPartition,
 )
-from model.log.message import Message
-from model.log.message_set import wrap
-from model.log.requests import EARLIEST, LATEST, FetchRequest, FetchResponse, ProduceRequest
-from model.operations import Create
-from model.promise import Promise
-from model.requests import Direct, create_with_parents
-from model.variants import DOCUMENTED, KAFKA_07
-from model.verdicts import Verdict
-from tests.message_cluster import Cluster, after_a_while, noting, reads, slowly
-from tests.message_world import Journal, World
+from watchkeeper.model.log.format.message_07 import Message
+from watchkeeper.model.log.format.message_set_07 import wrap
+from watchkeeper.model.log.format.requests import (
+    EARLIEST,
+    LATEST,
+    FetchRequest,
+    FetchResponse,
+    ProduceRequest,
+)
+from watchkeeper.model.plan.delivery_guarantee import DeliveryGuarantee
+from watchkeeper.model.properties.verdicts import Verdict
+from watchkeeper.model.trace.kinds import EventKind
 
 ENTRY = 50
 """Bytes of a message that `write` makes."""
@@ -118,7 +134,7 @@ def test_what_was_handed_on_is_committed() -> None:
 
 
 def test_the_next_owner_goes_on_where_the_last_one_stopped() -> None:
-    """Whoever leaves in good order commits what it was handed."""
+    """A member that leaves gracefully commits what it received."""
     cluster = Cluster()
     cluster.write("clicks", 0, 0, 10)
     cluster.member("c0", {"clicks": 1}, slowly(300))
@@ -137,11 +153,11 @@ def test_topics_of_one_call_cost_one_rebalance() -> None:
     cluster = Cluster(topics=topics)
     for topic in topics:
         cluster.write(topic, 0, 0, 3)
-    found: list[Handed] = []
+    found: list[Delivery] = []
     cluster.member("c0", topics, noting(found))
     cluster.world.run(3000)
 
-    ended = [event for event in cluster.world.rows if event.kind == "rebalance ends"]
+    ended = [event for event in cluster.world.rows if event.kind == EventKind.REBALANCE_COMPLETED]
     assert [event.detail["owns"] for event in ended] == [4]
     assert {handed.partition.topic for handed in found} == set(topics)
     assert len(cluster.members["c0"].streams) == 4
@@ -157,7 +173,7 @@ def test_a_filter_has_streams_for_all_it_allows() -> None:
             cluster.write(topic, 0, index, 3)
     cluster.world.run(10_000)
 
-    consumed = [event for event in cluster.world.rows if event.kind == "consumed"]
+    consumed = [event for event in cluster.world.rows if event.kind == EventKind.CONSUMED]
     assert {event.topic for event in consumed} == {"clicks-a", "clicks-b", "clicks-new"}
     assert {event.detail["stream"] for event in consumed} == {0, 1}
     assert len(cluster.handed_to("c0")) == 15
@@ -178,7 +194,7 @@ def test_streams_that_make_no_sense_are_refused(wrong: Any) -> None:
     """None, none of a topic, a filter that is none; and streams are made once."""
     cluster = Cluster()
     process = cluster.world.process("c0", "group")
-    connector = Connector(cluster.consumer("c0"), Journal(process))
+    connector = Connector(cluster.consumer("c0"), TraceWriter(process))
 
     with pytest.raises(InvalidConfig):
         wrong(connector)
@@ -187,25 +203,25 @@ def test_streams_that_make_no_sense_are_refused(wrong: Any) -> None:
 def test_a_stream_says_when_nothing_comes_and_goes_on() -> None:
     """A time-out is no end."""
     cluster = Cluster()
-    told: list[str] = []
+    outcomes: list[str] = []
 
     async def app(connector: Connector, stream: Stream) -> None:
-        while len(told) < 6:
+        while len(outcomes) < 6:
             try:
                 handed = await stream.next()
-                told.append("message" if handed is not None else "over")
+                outcomes.append("message" if handed is not None else "over")
             except ConsumerTimeout:
-                told.append("nothing")
+                outcomes.append("nothing")
 
     cluster.member("c0", {"clicks": 1}, app, consumer_timeout_ms=500)
     cluster.world.run(1200)
     cluster.write("clicks", 0, 0, 2)
     cluster.world.run(3000)
 
-    assert told == ["nothing", "nothing", "message", "message", "nothing", "nothing"]
+    assert outcomes == ["nothing", "nothing", "message", "message", "nothing", "nothing"]
 
 
-def test_shutdown_ends_the_streams_also_for_whoever_waits() -> None:
+def test_shutdown_ends_the_streams_also_for_a_client_that_waits() -> None:
     """Then the member commits and is gone."""
     cluster = Cluster(topics={"clicks": 1, "views": 1})
     ended: list[str] = []
@@ -249,15 +265,15 @@ def test_a_message_larger_than_a_fetch_is_an_error_of_the_stream() -> None:
     cluster = Cluster()
     for size in (20, 20, 200, 20):
         cluster.write("clicks", 0, 0, 1, size)
-    told: list[Exception] = []
-    cluster.member("c0", {"clicks": 1}, telling(told), fetch_size=100)
+    outcomes: list[Exception] = []
+    cluster.member("c0", {"clicks": 1}, telling(outcomes), fetch_size=100)
     cluster.world.run(5000)
 
     assert cluster.handed_to("c0") == [0, 1]
-    assert [type(error) for error in told] == [InvalidMessageSize]
+    assert [type(error) for error in outcomes] == [InvalidMessageSize]
 
 
-def telling(told: list[Exception]) -> Any:
+def telling(errors: list[Exception]) -> Any:
     """Note what goes wrong, and read on."""
 
     async def app(connector: Connector, stream: Stream) -> None:
@@ -265,13 +281,13 @@ def telling(told: list[Exception]) -> Any:
             try:
                 await stream.next()
             except LogError as error:
-                told.append(error)
+                errors.append(error)
 
     return app
 
 
 def test_a_damaged_message_is_an_error_of_the_stream() -> None:
-    """What lies before it is handed on; what lies behind it is not passed over in silence."""
+    """Messages before it are delivered; messages behind it are not skipped silently."""
     cluster = Cluster()
     cluster.write("clicks", 0, 0, 3)
     storage = cluster.world.processes["b0"].storage
@@ -279,23 +295,23 @@ def test_a_damaged_message_is_an_error_of_the_stream() -> None:
     contents = storage.files[path].contents
     assert isinstance(contents, bytes)
     storage.files[path].contents = contents[: ENTRY + 20] + b"!" + contents[ENTRY + 21 :]
-    told: list[Exception] = []
-    cluster.member("c0", {"clicks": 1}, telling(told))
+    outcomes: list[Exception] = []
+    cluster.member("c0", {"clicks": 1}, telling(outcomes))
     cluster.world.run(3000)
 
     assert cluster.handed_to("c0") == [0]
-    assert [type(error) for error in told] == [InvalidMessage]
+    assert [type(error) for error in outcomes] == [InvalidMessage]
     assert cluster.offset("clicks", "0-0") == ENTRY
 
 
-def test_a_series_is_handed_on_as_many_at_a_time_as_are_asked_for() -> None:
+def test_a_series_is_handed_on_as_many_at_a_time_as_are_requested() -> None:
     """Simulated messages, ten thousand of them, cut where a fetch ends."""
     cluster = Cluster()
-    produce(cluster, whole(Series("w", 0, 10_000, 90)))
-    found: list[Handed] = []
+    produce(cluster, whole_series(Series("w", 0, 10_000, 90)))
+    found: list[Delivery] = []
 
     async def app(connector: Connector, stream: Stream) -> None:
-        while (handed := await stream.next(at_most=300)) is not None:
+        while (handed := await stream.next(max_messages=300)) is not None:
             found.append(handed)
 
     cluster.member("c0", {"clicks": 1}, app, fetch_size=100_050)
@@ -304,14 +320,16 @@ def test_a_series_is_handed_on_as_many_at_a_time_as_are_asked_for() -> None:
     assert sum(handed.size for handed in found) == 10_000
     assert max(handed.size for handed in found) == 300
     assert cluster.handed_to("c0") == [*range(10_000)]
-    assert [one.next_offset for one in found[:-1]] == [one.offset for one in found[1:]]
+    assert [message.next_offset for message in found[:-1]] == [
+        message.offset for message in found[1:]
+    ]
 
 
 # --- queues ------------------------------------------------------------------------------
 
 
 def test_a_stream_that_is_not_read_holds_no_more_than_its_queue() -> None:
-    """So many chunks, and the one that the thread waits with."""
+    """The limit of chunks, and the one that the task waits to queue."""
     cluster = Cluster()
     cluster.write("clicks", 0, 0, 100)
     connector = cluster.member(
@@ -319,9 +337,9 @@ def test_a_stream_that_is_not_read_holds_no_more_than_its_queue() -> None:
     )
     cluster.world.run(10_000)
 
-    [place] = connector.fetching.places.values()
-    assert place.fetched == 3 * ENTRY
-    assert place.consumed == 0
+    [place] = connector.fetcher.positions.values()
+    assert place.fetch_offset == 3 * ENTRY
+    assert place.consumed_offset == 0
 
 
 def test_no_partition_of_a_stream_waits_for_all_of_another() -> None:
@@ -330,17 +348,17 @@ def test_no_partition_of_a_stream_waits_for_all_of_another() -> None:
     cluster.write("clicks", 0, 0, 1000)
     for broker, index in ((0, 1), (1, 0), (1, 1)):
         cluster.write("clicks", broker, index, 5)
-    found: list[Handed] = []
+    found: list[Delivery] = []
     cluster.member("c0", {"clicks": 1}, noting(found), fetch_size=10 * ENTRY)
     cluster.world.run(5000)
 
-    last_of_few = max(at for at, one in enumerate(found) if one.partition.name != "0-0")
+    last_of_few = max(at for at, place in enumerate(found) if place.partition.name != "0-0")
     assert len(found) == 1015
     assert last_of_few < 150
 
 
 def test_a_stream_that_is_not_read_does_not_keep_a_member_from_stopping() -> None:
-    """Its queue is full, and a thread waits for room; somebody joins and gets its share."""
+    """Its queue is full and a task waits for room; another member joins and gets its share."""
     cluster = Cluster(topics={"clicks": 2})
     for index in range(2):
         cluster.write("clicks", 0, index, 50)
@@ -358,9 +376,9 @@ def test_a_stream_that_is_not_read_does_not_keep_a_member_from_stopping() -> Non
 # --- several members ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(SEEDS))
 def test_a_hand_over_in_good_order_loses_and_repeats_nothing(seed: int) -> None:
-    """Members join and leave while messages come, whatever comes in between of the threads."""
+    """Members join and leave while messages arrive, with any order of the tasks."""
     cluster = Cluster(brokers=2, topics={"clicks": 2}, seed=seed)
     names = ["c2", "c0", "c1"]
     for at, name in enumerate(names):
@@ -390,13 +408,13 @@ def test_a_crash_repeats_no_more_than_was_not_committed() -> None:
     cluster.world.run(10_000)
 
     assert 0 < committed < handed
-    finding = cluster.finding("delivery", Promise("at least once", ("clicks",)))
+    finding = cluster.finding("delivery", DeliveryGuarantee("at least once", ("clicks",)))
     assert finding.verdict is Verdict.HOLDS
     assert f"{handed - committed} handed on again" in finding.evidence
 
 
 def test_a_broker_that_comes_back_is_read_on() -> None:
-    """By the thread that has waited for it, from where it stood."""
+    """By the task that has waited for it, from its position."""
     cluster = Cluster()
     cluster.write("clicks", 0, 0, 5)
     cluster.member("c0", {"clicks": 1})
@@ -435,38 +453,38 @@ def test_an_application_commits_when_it_likes() -> None:
     """With automatic commits off, only then."""
     cluster = Cluster()
     cluster.write("clicks", 0, 0, 10)
-    told: list[bool] = []
+    outcomes: list[bool] = []
 
     async def app(connector: Connector, stream: Stream) -> None:
         for _ in range(4):
             await stream.next()
-        told.append(await connector.commit_offsets())
+        outcomes.append(await connector.commit_offsets())
         for _ in range(3):
             await stream.next()
 
     cluster.member("c0", {"clicks": 1}, app, auto_commit_enable=False)
     cluster.world.run(20_000)
 
-    assert told == [True]
+    assert outcomes == [True]
     assert len(cluster.handed_to("c0")) == 7
     assert cluster.offset("clicks", "0-0") == 4 * ENTRY
 
 
 def test_threads_that_commit_at_once_wait_for_one_another() -> None:
-    """Each is told that its commit was done."""
+    """Each commit is reported as done."""
     cluster = Cluster(topics={"clicks": 4}, seed=3)
     for index in range(4):
         cluster.write("clicks", 0, index, 20)
-    told: list[bool] = []
+    outcomes: list[bool] = []
 
     async def app(connector: Connector, stream: Stream) -> None:
         async for _ in stream:
-            told.append(await connector.commit_offsets())
+            outcomes.append(await connector.commit_offsets())
 
     cluster.member("c0", {"clicks": 4}, app, auto_commit_enable=False)
     cluster.world.run(5000)
 
-    assert told == [True] * 80
+    assert outcomes == [True] * 80
     assert [cluster.offset("clicks", f"0-{index}") for index in range(4)] == [20 * ENTRY] * 4
 
 
@@ -474,23 +492,78 @@ def test_a_commit_that_does_not_get_through_is_known_not_to() -> None:
     """The connection is gone: it is not done in time. Later the member commits again."""
     cluster = Cluster()
     cluster.write("clicks", 0, 0, 4)
-    told: list[bool] = []
+    outcomes: list[bool] = []
 
     async def app(connector: Connector, stream: Stream) -> None:
         await stream.next()
-        told.append(await connector.commit_offsets())
+        outcomes.append(await connector.commit_offsets())
         cluster.world.disconnect(cluster.world.processes["c0"])
         await sleep(10)
-        told.append(await connector.commit_offsets(timeout_ms=500))
+        outcomes.append(await connector.commit_offsets(timeout_ms=500))
         cluster.world.reconnect(cluster.world.processes["c0"])
         await sleep(3000)
         await stream.next()
-        told.append(await connector.commit_offsets(timeout_ms=5000))
+        outcomes.append(await connector.commit_offsets(timeout_ms=5000))
 
     cluster.member("c0", {"clicks": 1}, app, auto_commit_enable=False)
     cluster.world.run(20_000)
 
-    assert told == [True, False, True]
+    assert outcomes == [True, False, True]
+
+
+@pytest.mark.parametrize("variant", [HARDENED, DOCUMENTED], ids=lambda variant: variant.name)
+@pytest.mark.parametrize("why", [ConnectionLoss, SessionExpired, NoAuth])
+def test_a_commit_that_fails_is_reported(why: type[ZooKeeperError], variant: Variant) -> None:
+    """The application waits without a limit; it goes on, and its next commit is written."""
+    cluster = Cluster(variant=variant)
+    cluster.write("clicks", 0, 0, 2)
+    outcomes: list[bool] = []
+
+    def end() -> None:
+        member = cluster.world.processes["c0"]
+        if why is ConnectionLoss:
+            cluster.world.disconnect(member)
+            cluster.world.at(500_000, lambda: cluster.world.reconnect(member))
+        elif why is SessionExpired:
+            cluster.world.expire(member)
+
+    async def app(connector: Connector, stream: Stream) -> None:
+        await stream.next()
+        cluster.world.refusals["c0", "commit"] = Failure(why)
+        cluster.world.at(0, end)
+        outcomes.append(await connector.commit_offsets())
+        await sleep(5000)
+        await stream.next()
+        outcomes.append(await connector.commit_offsets())
+
+    cluster.member("c0", {"clicks": 1}, app, auto_commit_enable=False)
+    cluster.world.run(30_000)
+
+    assert outcomes == [False, True]
+    assert cluster.offset("clicks", "0-0")
+
+
+class AlwaysRefused(dict[tuple[str, str], Failure]):
+    """Requests that are refused each time."""
+
+    def pop(self, key: tuple[str, str], default: Any = None) -> Any:
+        """Keep the refusal."""
+        return self.get(key, default)
+
+
+@pytest.mark.parametrize("variant", [HARDENED, KAFKA_07], ids=lambda variant: variant.name)
+def test_a_member_leaves_though_its_last_commit_is_refused(variant: Variant) -> None:
+    """A commit that ZooKeeper always refuses is reported, and does not keep the member."""
+    cluster = Cluster(variant=variant)
+    cluster.write("clicks", 0, 0, 2)
+    cluster.member("c0", {"clicks": 1}, auto_commit_interval_ms=60_000)
+    cluster.world.run(900)
+    cluster.world.refusals = AlwaysRefused({("c0", "commit"): Failure(NoAuth)})
+    cluster.stop("c0")
+
+    assert cluster.handed_to("c0") == [0, 1]
+    assert cluster.world.processes["c0"].ended == Ended("left")
+    assert cluster.owners() == {}
 
 
 # --- the simple consumer -----------------------------------------------------------------
@@ -498,14 +571,14 @@ def test_a_commit_that_does_not_get_through_is_known_not_to() -> None:
 
 def test_a_request_that_fails_is_sent_once_more() -> None:
     """Over a new connection, and no third time."""
-    for failures, told in ((0, [b"", 1]), (1, [b"", 2]), (2, ["failed", 2])):
+    for failures, outcomes in ((0, [b"", 1]), (1, [b"", 2]), (2, ["failed", 2])):
         world = World()
         broker = world.process("b0")
-        asked: list[Any] = []
+        requests: list[Any] = []
 
-        async def answer(request: Any, asked: list[Any] = asked) -> FetchResponse:
-            asked.append(request)
-            if len(asked) <= failures:  # noqa: B023
+        async def answer(request: Any, requests: list[Any] = requests) -> FetchResponse:
+            requests.append(request)
+            if len(requests) <= failures:  # noqa: B023
                 raise WrongPartition("on purpose")
             return FetchResponse(b"")
 
@@ -523,7 +596,7 @@ def test_a_request_that_fails_is_sent_once_more() -> None:
         world.process("p").start(app())
         world.run()
 
-        assert [*found, len(asked)] == told
+        assert [*found, len(requests)] == outcomes
 
 
 def test_the_simple_consumer_asks_for_offsets_and_for_several_partitions() -> None:
@@ -540,7 +613,7 @@ def test_the_simple_consumer_asks_for_offsets_and_for_several_partitions() -> No
         parts = await consumer.multifetch(
             [FetchRequest("clicks", 0, 200, 1000), FetchRequest("clicks", 1, 7, 1000)]
         )
-        found.append([(len(one.messages), one.error_code) for one in parts])
+        found.append([(len(part.messages), part.error_code) for part in parts])
         beyond = await consumer.fetch(FetchRequest("clicks", 0, 999, 1))
         found.append(beyond.error_code)
         await consumer.close()
@@ -565,9 +638,9 @@ def test_partitions_are_named_by_their_number_at_the_broker() -> None:
     """Layout 0.7: what follows the dash."""
     cluster = Cluster(brokers=2, topics={"clicks": 2}, variant=KAFKA_07)
     cluster.write("clicks", 1, 1, 3)
-    found: list[Handed] = []
+    found: list[Delivery] = []
     cluster.member("c0", {"clicks": 1}, noting(found))
     cluster.world.run(5000)
 
-    assert {one.partition for one in found} == {Partition("clicks", "1-1")}
+    assert {place.partition for place in found} == {Partition("clicks", "1-1")}
     assert len(found) == 3

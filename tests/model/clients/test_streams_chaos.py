@@ -1,4 +1,4 @@
-"""Whatever befalls sound clients, no message is lost, and nothing starves for good."""
+"""Under all faults of sound clients, no message is lost, and nothing starves for good."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from model.delivered import Promise
-from model.verdicts import Verdict
-from tests.message_cluster import Cluster, slowly
+from tests.support.messages.cluster import Cluster, slowly
+from tests.support.seeds import SEEDS
+from watchkeeper.model.plan.delivery_guarantee import DeliveryGuarantee
+from watchkeeper.model.properties.verdicts import Verdict
 
 NAMES = ("c0", "c1", "c2")
 STEPS = st.lists(
@@ -25,7 +26,7 @@ STEPS = st.lists(
     ),
     max_size=20,
 )
-LEAST = Promise("at least once", ("clicks",))
+LEAST = DeliveryGuarantee("at least once", ("clicks",))
 
 
 class Chaos:
@@ -102,7 +103,7 @@ class Chaos:
             self.cluster.write("clicks", broker, count % 2, count)
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=2 * SEEDS, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(STEPS, st.integers(0, 10_000))
 def test_nothing_is_lost(steps: list[tuple[str, Any]], seed: int) -> None:
     """Members join, leave, crash and lose sessions and connections; brokers restart."""
@@ -116,7 +117,7 @@ def test_nothing_is_lost(steps: list[tuple[str, Any]], seed: int) -> None:
             chaos.join(name)
             break
     chaos.world.run(20_000)
-    found = {one.claim.name: one for one in chaos.cluster.findings(LEAST)}
+    found = {finding.claim.name: finding for finding in chaos.cluster.findings(LEAST)}
 
     assert chaos.cluster.violated(LEAST) == []
     assert found["delivery to group"].verdict is Verdict.HOLDS

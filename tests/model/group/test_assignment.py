@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.asks import Partition
-from model.assignment import (
+from tests.support.scenarios.payload_samples import steady
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.group.assignment import (
     ASSIGNORS,
     Assignment,
     Assignor,
@@ -25,9 +26,8 @@ from model.assignment import (
     sort_partitions,
     topic_view,
 )
-from model.registry import Layout, broker_of, partition_07
-from model.zookeeper.java import string_hash
-from tests.registry_samples import steady
+from watchkeeper.model.registry.paths import Layout, broker_of, partition_07
+from watchkeeper.model.zookeeper.java_hash_order import string_hash
 
 # --- saying what is seen ---------------------------------------------------------------
 
@@ -57,7 +57,7 @@ def one_topic(partitions: int, streams: int) -> View:
 
 def names(assignment: Assignment) -> dict[str, list[str]]:
     """Stream -> the names of its partitions."""
-    return {stream: [one.name for one in got] for stream, got in assignment.items()}
+    return {stream: [item.name for item in got] for stream, got in assignment.items()}
 
 
 def all_of(view: View) -> Counter[Partition]:
@@ -90,9 +90,9 @@ RANGE_TABLE = {
 @pytest.mark.parametrize(
     ("streams", "partitions", "shares"),
     [
-        (streams, count, said)
+        (streams, count, message)
         for streams, row in RANGE_TABLE.items()
-        for count, said in row.items()
+        for count, message in row.items()
     ],
 )
 def test_range_deals_as_kafka_does(streams: int, partitions: int, shares: str) -> None:
@@ -100,8 +100,8 @@ def test_range_deals_as_kafka_does(streams: int, partitions: int, shares: str) -
     dealt = names(assign("range", one_topic(partitions, streams)))
 
     expected = {}
-    for position, said in enumerate(shares.split()):
-        start, count = map(int, said.split("+"))
+    for position, message in enumerate(shares.split()):
+        start, count = map(int, message.split("+"))
         expected[f"s{position:03d}"] = [str(at) for at in range(start, start + count)]
     assert dealt == expected
 
@@ -152,7 +152,7 @@ def test_range_deals_each_topic_by_itself() -> None:
     assert dealt == {"a": ["t1/0", "t1/1", "t2/0"], "b": ["t1/2"]}
 
 
-def test_range_serves_whoever_wants_a_topic() -> None:
+def test_range_serves_a_member_that_wants_a_topic() -> None:
     """A stream has no part in a topic that it does not want."""
     view = seen("0.8", t1=(numbered("t1", 2), ["a", "b"]), t2=(numbered("t2", 2), ["b"]))
 
@@ -257,7 +257,7 @@ def test_round_robin_of_082_wants_equal_subscriptions() -> None:
 
 
 def test_equal_hashes_keep_the_order_of_topic_and_partition() -> None:
-    """Kafka leaves ties to a hash map; here they are in an order that everybody has."""
+    """Kafka leaves ties to a hash map; here they are in an order that every member has."""
     threads = ["c1-0", "c2-0"]
     view = seen("0.8", Aa=(numbered("Aa", 2), threads), BB=(numbered("BB", 2), threads))
 
@@ -277,7 +277,7 @@ def test_a_topic_without_partitions_gives_nothing(assignor: Assignor) -> None:
 
 
 @pytest.mark.parametrize("assignor", ASSIGNORS)
-def test_a_topic_that_nobody_wants_is_given_to_nobody(assignor: Assignor) -> None:
+def test_a_topic_that_no_member_wants_is_given_to_no_member(assignor: Assignor) -> None:
     """No streams is no error."""
     assert assign(assignor, one_topic(3, 0)) == {}
 
@@ -305,7 +305,7 @@ def test_load_is_balanced_as_brokers_and_consumers_come_and_go(
     threads = [f"group1_consumer{number}-0" for number in range(1, consumers + 1)]
     view = seen("0.7", topic1=(hosted("topic1", brokers), threads))
 
-    owned = {one.name: thread for thread, got in assign("range", view).items() for one in got}
+    owned = {item.name: thread for thread, got in assign("range", view).items() for item in got}
 
     assert owned == {name: f"group1_consumer{number}-0" for name, number in owners.items()}
 
@@ -320,11 +320,11 @@ def test_load_is_balanced_as_brokers_and_consumers_come_and_go(
 def test_two_partitions_go_to_one_consumer_and_then_to_two(
     consumers: list[int], owners: dict[str, str]
 ) -> None:
-    """The steps of 0.8.2's connector test and of 1.1's listener test, for everybody at once."""
+    """The steps of 0.8.2's connector test and of 1.1's listener test, for all members at once."""
     threads = [f"group1_consumer{number}-0" for number in consumers]
     view = seen("0.8", topic1=(numbered("topic1", 2), threads))
 
-    owned = {one.name: thread for thread, got in assign("range", view).items() for one in got}
+    owned = {item.name: thread for thread, got in assign("range", view).items() for item in got}
 
     assert owned == owners
 
@@ -385,7 +385,9 @@ def scenario(seed: int) -> tuple[random.Random, list[str], dict[str, int]]:
 def test_round_robin_serves_filters(assignor: Assignor, seed: int) -> None:
     """Every member takes every topic, with streams of its own number: unique, cover, uniform."""
     chance, consumers, topics = scenario(seed)
-    group = {one: dict.fromkeys(topics, max(1, chance.randrange(9))) for one in consumers}
+    group = {
+        consumer: dict.fromkeys(topics, max(1, chance.randrange(9))) for consumer in consumers
+    }
     view = view_of(group, topics)
 
     dealt = computed_by_each(assignor, group, view)
@@ -396,9 +398,9 @@ def test_round_robin_serves_filters(assignor: Assignor, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(3))
 def test_round_robin_serves_equal_subscriptions(seed: int) -> None:
-    """One stream of every topic for everybody: unique, cover, uniform."""
+    """One stream of every topic for every member: unique, cover, uniform."""
     _, consumers, topics = scenario(seed)
-    group = {one: dict.fromkeys(topics, 1) for one in consumers}
+    group = {consumer: dict.fromkeys(topics, 1) for consumer in consumers}
     view = view_of(group, topics)
 
     dealt = computed_by_each("roundrobin_11", group, view)
@@ -439,16 +441,16 @@ def test_the_unbalanced_group_of_five() -> None:
     assert (len(dealt), given_out(dealt).total()) == (15, 100)
     assert given_out(dealt) == all_of(view)
     takers = {
-        thread for thread, got in dealt.items() if any(one.topic == "topic-10" for one in got)
+        thread for thread, got in dealt.items() if any(item.topic == "topic-10" for item in got)
     }
     assert takers == {"g1c5-0", "g1c5-1", "g1c5-2"}
 
 
 @pytest.mark.parametrize("seed", range(3))
 def test_range_serves_streams_by_topic(seed: int) -> None:
-    """Everybody takes every topic with another number of streams: unique, cover."""
+    """Every member takes every topic with another number of streams: unique, cover."""
     chance, consumers, topics = scenario(seed)
-    group = {one: {t: max(1, chance.randrange(9)) for t in topics} for one in consumers}
+    group = {consumer: {t: max(1, chance.randrange(9)) for t in topics} for consumer in consumers}
     view = view_of(group, topics)
 
     assert given_out(computed_by_each("range", group, view)) == all_of(view)
@@ -504,9 +506,9 @@ Listing = tuple[Layout, dict[str, tuple[list[Partition], list[str]]]]
 
 @st.composite
 def listings(draw: st.DrawFn, *, equal: bool) -> Listing:
-    """What there may be; if `equal`, everybody wants every topic."""
+    """What there may be; if `equal`, every member wants every topic."""
     layout: Layout = draw(st.sampled_from(["0.7", "0.8"]))
-    everybody = draw(stream_sets)
+    common = draw(stream_sets)
     topics = draw(
         st.lists(st.sampled_from(["Aa", "BB", "t", "t1", "t10", "topic-1"]), unique=True)
     )
@@ -517,7 +519,7 @@ def listings(draw: st.DrawFn, *, equal: bool) -> Listing:
             parts = [partition_07(topic, (7, 200, 300)[at % 3], at) for at in numbers]
         else:
             parts = [Partition(topic, str(at)) for at in numbers]
-        found[topic] = (parts, everybody if equal else draw(stream_sets))
+        found[topic] = (parts, common if equal else draw(stream_sets))
     return layout, found
 
 
@@ -532,7 +534,7 @@ any_views = listings(equal=False).map(viewed)
 
 
 def wanted(view: View) -> Counter[Partition]:
-    """Every partition of a topic that somebody wants, once."""
+    """Every partition of a topic that a member wants, once."""
     return all_of(tuple(topic for topic in view if topic.streams))
 
 
@@ -550,12 +552,12 @@ def test_every_partition_has_one_owner(assignor: Assignor, view: View) -> None:
 def test_every_partition_has_one_owner_among_those_who_want_it(
     assignor: Assignor, view: View
 ) -> None:
-    """Subscriptions may differ: whoever gets a partition wants its topic."""
+    """Subscriptions may differ: a member that gets a partition wants its topic."""
     dealt = assign(assignor, view)
 
     takers = {topic.topic: set(topic.streams) for topic in view}
     assert given_out(dealt) == wanted(view)
-    assert all(stream in takers[one.topic] for stream, got in dealt.items() for one in got)
+    assert all(stream in takers[item.topic] for stream, got in dealt.items() for item in got)
 
 
 @given(any_views)
@@ -601,10 +603,12 @@ def test_a_member_computes_its_own_share_as_the_others_do(
     assignor: Assignor, view: View, others: list[str]
 ) -> None:
     """`share` says of any streams, even of some that are not there, what `assign` says."""
-    everybody = assign(assignor, view)
-    mine = sorted({*list(everybody)[:3], *others})
+    shares = assign(assignor, view)
+    mine = sorted({*list(shares)[:3], *others})
 
-    assert share(assignor, view, mine) == {one: everybody.get(one, ()) for one in mine}
+    assert share(assignor, view, mine) == {
+        partition: shares.get(partition, ()) for partition in mine
+    }
 
 
 @given(
@@ -620,7 +624,7 @@ def test_range_saves_connections_where_partitions_are_clustered(
 
     dealt = {stream: got for stream, got in assign("range", view).items() if got}
 
-    connections = sum(len({broker_of(one) for one in got}) for got in dealt.values())
+    connections = sum(len({broker_of(item) for item in got}) for got in dealt.values())
     assert max(len(brokers), len(dealt)) <= connections <= len(brokers) + len(dealt) - 1
 
 
@@ -633,19 +637,19 @@ some = st.integers(1, 20)
 @given(many, some)
 @steady
 def test_rounding_down_orphans_what_does_not_divide(partitions: int, streams: int) -> None:
-    """N = P / S rounded down: the last P mod S partitions belong to nobody."""
+    """N = P / S rounded down: the last P mod S partitions belong to no member."""
     view = one_topic(partitions, streams)
 
     orphans = all_of(view) - given_out(assign("range_floor", view))
 
     first = partitions - partitions % streams
-    assert sorted(int(one.name) for one in orphans) == list(range(first, partitions))
+    assert sorted(int(orphan.name) for orphan in orphans) == list(range(first, partitions))
 
 
 @given(st.integers(0, 19), st.integers(1, 20))
 @steady
 def test_rounding_down_leaves_a_large_group_with_nothing(partitions: int, more: int) -> None:
-    """With more streams than partitions N is 0, and nobody gets anything."""
+    """With more streams than partitions N is 0, and no member gets anything."""
     view = one_topic(partitions, partitions + more)
 
     assert not given_out(assign("range_floor", view))
@@ -686,7 +690,7 @@ def test_rounding_up_gives_the_third_of_three_nothing() -> None:
 def naive_hash_order(view: View) -> list[Partition]:
     """All partitions by the Java hash of their texts, one by one."""
     listed = [partition for topic in view for partition in topic.partitions]
-    return sorted(listed, key=lambda one: string_hash(f"[{one.topic},{one.name}]"))
+    return sorted(listed, key=lambda item: string_hash(f"[{item.topic},{item.name}]"))
 
 
 def naive_round_robin(view: View) -> Assignment:
@@ -719,7 +723,7 @@ def test_round_robin_of_11_is_what_one_card_at_a_time_gives(view: View) -> None:
 @given(equal_views)
 @steady
 def test_round_robin_of_082_is_what_one_card_at_a_time_gives(view: View) -> None:
-    """Where subscriptions are equal, nobody is passed over."""
+    """Where subscriptions are equal, no member is passed over."""
     assert assign("roundrobin", view) == naive_round_robin(view)
 
 

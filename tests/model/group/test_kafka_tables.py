@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from tests.owners import owners
+from tests.support.owners import owners
 from watchkeeper import Result, simulate
+from watchkeeper.model.trace.kinds import EventKind
 
 SHIPPED = ("kafka_07", "hardened")
 
@@ -31,7 +32,7 @@ def fetches(result: Result, node: str, *, from_s: float = 0) -> dict[str, int]:
     """Partition -> how many messages a member has fetched since a moment."""
     found: dict[str, int] = {}
     for event in result.trace:
-        if event.kind == "fetched" and event.node == node and event.t_us >= from_s * 1e6:
+        if event.kind == EventKind.FETCHED and event.node == node and event.t_us >= from_s * 1e6:
             for partition, (start, end) in event.detail["moved"].items():
                 found[partition] = found.get(partition, 0) + end - start
     return found
@@ -140,7 +141,7 @@ def test_all_members_know_the_same(variant: str) -> None:
     result = simulate(connector("0.8", 1), variant=variant)
     last: dict[str, Any] = {}
     for event in result.trace:
-        if event.kind == "assigned" and "topic1" in event.detail["plans"]:
+        if event.kind == EventKind.ASSIGNED and "topic1" in event.detail["plans"]:
             last[event.node] = event.detail["plans"]["topic1"]
     assert set(last) == {"group1/0", "group1/1"}
     assert last["group1/0"] == last["group1/1"]

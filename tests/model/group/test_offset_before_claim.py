@@ -1,4 +1,4 @@
-"""Whoever reads an offset before it owns the claim repeats or loses; nothing else decides it."""
+"""A member that reads an offset before it owns the claim repeats or loses messages."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import pytest
 
-from model.plan import Plan
-from model.properties import Judgement, judge
-from model.variants import VARIANTS, Step, Variant
-from model.verdicts import Verdict
-from scenarios import load
-from sim.world import simulate
+from watchkeeper.model.group.variants import VARIANTS, Step, Variant
+from watchkeeper.model.plan.plan import Plan
+from watchkeeper.model.properties.judge import Judgement, judge
+from watchkeeper.model.properties.verdicts import Verdict
+from watchkeeper.scenarios import load
+from watchkeeper.sim.world import simulate
 
 SEEDS = (0, 1)
 OF_GROUPS = ("delivery to billing", "delivery to search")
@@ -28,7 +28,7 @@ def plan_for(variant: Variant) -> Plan:
     groups = tuple(
         replace(
             group,
-            consumers=tuple(replace(one, variant=variant) for one in group.consumers),
+            consumers=tuple(replace(consumer, variant=variant) for consumer in group.consumers),
         )
         for group in plan.groups
     )
@@ -39,9 +39,9 @@ def exchanged(steps: tuple[Step, ...]) -> tuple[Step, ...]:
     """The same with the reading of offsets and the claiming exchanged; nothing if it has none."""
     if "read offsets" not in steps:
         return steps
-    claim = next(one for one in steps if one.startswith("9 claim"))
-    other: dict[Step, Step] = {"read offsets": claim, claim: "read offsets"}
-    return tuple(other.get(one, one) for one in steps)
+    claim = next(step for step in steps if step.startswith("9 claim"))
+    exchange: dict[Step, Step] = {"read offsets": claim, claim: "read offsets"}
+    return tuple(exchange.get(step, step) for step in steps)
 
 
 def the_other_way(name: str) -> Variant:

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.settings import KEYS, SETTINGS, Release, consumer_settings, setting
-from tests.registry_samples import json_values, steady
+from tests.support.scenarios.payload_samples import json_values, steady
+from watchkeeper.model.group.settings import KEYS, SETTINGS, Release, consumer_settings, setting
 
 # field: name and default in 0.7.2, name and default in 0.8.2, another value
 TABLE: dict[str, tuple[str, Any, str, Any, Any]] = {
@@ -68,10 +68,10 @@ def test_settings_have_the_defaults_of_the_releases(field: str) -> None:
 @pytest.mark.parametrize("field", TABLE)
 def test_either_name_is_understood(field: str, release: Release) -> None:
     """A setting may be given by the name of either release, whichever runs."""
-    old, _, new, _, other = TABLE[field]
+    old, _, new, _, value = TABLE[field]
 
-    assert getattr(consumer_settings(release, {old: other}), field) == other
-    assert getattr(consumer_settings(release, {new: other}), field) == other
+    assert getattr(consumer_settings(release, {old: value}), field) == value
+    assert getattr(consumer_settings(release, {new: value}), field) == value
 
 
 def test_the_back_off_is_the_sync_time_unless_it_is_given() -> None:
@@ -88,7 +88,7 @@ def test_every_setting_is_explained() -> None:
 
 
 @pytest.mark.parametrize(
-    ("key", "value", "said"),
+    ("key", "value", "message"),
     [
         (
             "zookeeper.sesion.timeout.ms",
@@ -143,12 +143,12 @@ def test_every_setting_is_explained() -> None:
         ),
     ],
 )
-def test_what_is_wrong_is_said_in_a_sentence(key: str, value: Any, said: str) -> None:
+def test_what_is_wrong_is_said_in_a_sentence(key: str, value: Any, message: str) -> None:
     """The key, the value, what was expected, and the nearest word there is."""
     with pytest.raises(ValueError) as refused:  # noqa: PT011 - the whole sentence is compared
         consumer_settings("0.8.2", {key: value})
 
-    assert str(refused.value) == said
+    assert str(refused.value) == message
 
 
 def test_a_word_like_none_of_them_gets_the_list() -> None:

@@ -16,17 +16,17 @@ import hypothesis.strategies as st
 from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from model.log.errors import MessageSizeTooLarge, OffsetOutOfRange
-from model.log.log import Log
-from model.log.promises import broken_after_crash
-from model.log.requests import LATEST
-from model.log.retention import delete_old
-from model.log.settings import LogSettings
-from model.log.storage import MakeFolder
-from model.log.times import offsets_before
-from real.hostcrash import WatchedStorage, end_host
-from tests.log_memory import Killable, Killed, MemoryStorage
-from tests.log_messages import FOLDER, message_set
+from tests.mutants.invariants import broken_after_crash
+from tests.support.log.memory_storage import Killable, Killed, MemoryStorage
+from tests.support.log.messages import FOLDER, message_set
+from watchkeeper.model.log.format.errors import MessageSizeTooLarge, OffsetOutOfRange
+from watchkeeper.model.log.format.requests import LATEST
+from watchkeeper.model.log.log import Log
+from watchkeeper.model.log.retention import delete_old
+from watchkeeper.model.log.settings import LogSettings
+from watchkeeper.model.log.storage import MakeFolder
+from watchkeeper.model.log.timestamps import offsets_before
+from watchkeeper.real.storage.host_crash import WatchedStorage, end_host
 
 BLOCK_BYTES = 16
 """What the disk in memory writes wholly or not at all; an entry's header fits into it."""
@@ -53,7 +53,7 @@ class Storage(Killable):
         """Time goes by."""
 
     def remove(self) -> None:
-        """Nobody needs it any more."""
+        """It is not needed any more."""
 
 
 class InMemory(MemoryStorage, Storage):
@@ -91,11 +91,11 @@ class OnFiles(Storage):
         self.files = self._opened()
 
     def _opened(self) -> WatchedStorage:
-        return WatchedStorage(self.folder / "root", self.folder / "diary")
+        return WatchedStorage(self.folder / "root", self.folder / "record")
 
-    def answer(self, ask: Any) -> Any:
+    def answer(self, effect: Any) -> Any:
         """Answer with files."""
-        return self.files.answer(ask)
+        return self.files.answer(effect)
 
     def begin_again(self) -> None:
         """Close all files, as the end of a process does."""
@@ -105,7 +105,7 @@ class OnFiles(Storage):
     def lose(self, data: st.DataObject) -> None:
         """Tear what was not synced."""
         random = Random(data.draw(st.integers(0, 2**32), "seed of the end of the host"))
-        end_host(self.folder / "root", self.folder / "diary", random)
+        end_host(self.folder / "root", self.folder / "record", random)
 
     def remove(self) -> None:
         """Remove the files."""
@@ -137,7 +137,7 @@ class LogMachine(RuleBasedStateMachine):
         self.appended = b""
         """Of every offset what was appended there."""
         self.acknowledged = 0
-        """The end, as those who appended know it."""
+        """The end of the log, as the appends returned it."""
         self.promised = 0
         """Up to where the log could be read at some time."""
         self.started = 0
@@ -197,7 +197,7 @@ class LogMachine(RuleBasedStateMachine):
         except Killed:
             self.crash(data)
             return
-        assert age_ms or self.log.readable_end == self.log.end
+        assert age_ms or self.log.high_watermark == self.log.end
 
     @rule(killed_after=st.none() | st.integers(3, 9), data=st.data())
     def delete(self, killed_after: int | None, data: st.DataObject) -> None:
@@ -218,7 +218,7 @@ class LogMachine(RuleBasedStateMachine):
     @rule(at=st.integers(0, 10**9), size_bytes=st.integers(1, 400))
     def read(self, at: int, size_bytes: int) -> None:
         """Read anywhere: it is what was appended there, and something unless it is the end."""
-        low, high = self.log.start, self.log.readable_end
+        low, high = self.log.start, self.log.high_watermark
         offset = low - 1 + at % (high - low + 3)
         try:
             found = self.storage.run(self.log.read(offset, size_bytes))
@@ -258,7 +258,7 @@ class LogMachine(RuleBasedStateMachine):
 
     def crash(self, data: st.DataObject) -> None:
         """The process was killed in the middle of something."""
-        self.promised = max(self.promised, self.log.readable_end)
+        self.promised = max(self.promised, self.log.high_watermark)
         if data.draw(st.booleans(), "the host ends too"):
             self.end_host(data)
         else:
@@ -269,12 +269,12 @@ class LogMachine(RuleBasedStateMachine):
         self.log, _ = self.storage.run(Log.open(FOLDER, self.settings, was_clean=was_clean))
         log = self.log
         found = b""
-        while log.start + len(found) < log.readable_end:
+        while log.start + len(found) < log.high_watermark:
             part = self.storage.run(log.read(log.start + len(found), 100))
             assert isinstance(part, bytes)
             found += part
         assert broken_after_crash(self.appended, self.promised, log.start, found) == ()
-        assert log.end == log.readable_end >= self.acknowledged
+        assert log.end == log.high_watermark >= self.acknowledged
         assert log.start >= self.started
         self.appended = self.appended[: log.end]
         self.acknowledged = log.end
@@ -288,10 +288,10 @@ class LogMachine(RuleBasedStateMachine):
         if not hasattr(self, "log"):
             return
         assert self.log.end == self.acknowledged == len(self.appended)
-        assert self.promised <= self.log.readable_end <= self.log.end
-        self.promised = self.log.readable_end
+        assert self.promised <= self.log.high_watermark <= self.log.end
+        self.promised = self.log.high_watermark
         (latest,) = self.storage.run(offsets_before(self.log, LATEST, 1))
-        assert latest == self.log.readable_end
+        assert latest == self.log.high_watermark
 
     @invariant()
     def segments_follow_one_another(self) -> None:
@@ -299,9 +299,9 @@ class LogMachine(RuleBasedStateMachine):
         if not hasattr(self, "log"):
             return
         view = self.log.segments.view
-        assert [one.end for one in view[:-1]] == [one.start for one in view[1:]]
-        assert [one.is_mutable for one in view] == [False] * (len(view) - 1) + [True]
-        assert all(one.size_bytes == one.flushed_bytes > 0 for one in view[:-1])
+        assert [segment.end for segment in view[:-1]] == [segment.start for segment in view[1:]]
+        assert [segment.is_mutable for segment in view] == [False] * (len(view) - 1) + [True]
+        assert all(file.size_bytes == file.flushed_bytes > 0 for file in view[:-1])
 
 
 class LogOnFiles(LogMachine):

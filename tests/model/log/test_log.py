@@ -1,4 +1,4 @@
-"""One log: Kafka's own table for it, short and failed writes, and who may come in between."""
+"""One log: Kafka's own table of cases, short and failed writes, and interleavings."""
 
 from __future__ import annotations
 
@@ -8,26 +8,8 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from model.log.contents import Piece, Series, part_of, whole
-from model.log.errors import InvalidMessage, MessageSizeTooLarge, OffsetOutOfRange
-from model.log.log import Log, LogStopped, View
-from model.log.message_set import payloads
-from model.log.requests import EARLIEST, LATEST
-from model.log.retention import delete_old
-from model.log.segments import Damaged
-from model.log.storage import (
-    Append,
-    CreateFile,
-    Delete,
-    DiskFailed,
-    DiskFull,
-    Flush,
-    NoSuchFile,
-    StorageError,
-)
-from model.log.times import offsets_before
-from tests.log_memory import Killed, MemoryStorage
-from tests.log_messages import (
+from tests.support.log.memory_storage import Killed, MemoryStorage
+from tests.support.log.messages import (
     FOLDER,
     FORTY_TWO,
     TEST,
@@ -37,13 +19,40 @@ from tests.log_messages import (
     readable,
     storage_with,
 )
+from watchkeeper.model.log.format.contents import (
+    Series,
+    SeriesRange,
+    slice_contents,
+    whole_series,
+)
+from watchkeeper.model.log.format.errors import (
+    InvalidMessage,
+    MessageSizeTooLarge,
+    OffsetOutOfRange,
+)
+from watchkeeper.model.log.format.message_set_07 import payloads
+from watchkeeper.model.log.format.requests import EARLIEST, LATEST
+from watchkeeper.model.log.log import FileView, Log, LogStopped
+from watchkeeper.model.log.retention import delete_old
+from watchkeeper.model.log.segments import DamagedLog
+from watchkeeper.model.log.storage import (
+    Append,
+    CreateFile,
+    Delete,
+    DiskFailed,
+    DiskFull,
+    Flush,
+    NoSuchFile,
+    StorageError,
+)
+from watchkeeper.model.log.timestamps import offsets_before
 
 NEVER = 10**9
-"""So many messages that a log is not flushed because of them."""
+"""More messages than any test appends, so that their number causes no flush."""
 
 
 def log_of(**settings: Any) -> tuple[MemoryStorage, Log]:
-    """A new log that is flushed after every message, unless it is said otherwise."""
+    """Open a new log that is flushed after every message by default."""
     storage = storage_with()
     return storage, opened(storage, **{"flush_messages": 1, **settings})
 
@@ -117,7 +126,7 @@ def test_an_empty_file_is_loaded() -> None:
 
 def test_files_with_a_gap_are_not_loaded() -> None:
     """0.kafka and 15.kafka, both empty."""
-    with pytest.raises(Damaged):
+    with pytest.raises(DamagedLog):
         opened(storage_with([("0.kafka", b""), ("15.kafka", b"")]))
 
 
@@ -257,7 +266,7 @@ def test_offsets_before_a_time(time: int | str, at_most: int, expected: list[int
 
 
 def test_an_empty_log_has_one_offset() -> None:
-    """However often it is asked for, it is not 1."""
+    """However often it is requested, it is not 1."""
     storage, log = log_of()
 
     for _ in range(14):
@@ -275,7 +284,7 @@ def test_readers_see_what_has_been_flushed() -> None:
 
     for _ in range(4):
         appended(storage, log, TEST)
-        seen.append((log.readable_end, log.end, storage.run(offsets_before(log, LATEST, 1))))
+        seen.append((log.high_watermark, log.end, storage.run(offsets_before(log, LATEST, 1))))
 
     assert seen == [(0, 14, [0]), (0, 28, [0]), (42, 42, [42]), (42, 56, [42])]
     assert readable(storage, log) == TEST * 3
@@ -292,15 +301,15 @@ def test_an_end_that_cannot_be_read_is_no_offset_of_its_own() -> None:
 
 
 def test_messages_are_counted_through_rolls() -> None:
-    """A flush comes after so many messages, wherever they are."""
+    """A flush follows a number of messages, in any of the sets."""
     storage, log = log_of(flush_messages=4, segment_bytes=20)
 
     appended(storage, log, TEST * 3)
     assert log.unflushed_messages == 3
     appended(storage, log, TEST)
-    assert (log.unflushed_messages, log.readable_end) == (1, 42)
+    assert (log.unflushed_messages, log.high_watermark) == (1, 42)
     appended(storage, log, TEST * 3)
-    assert (log.unflushed_messages, log.readable_end) == (0, 98)
+    assert (log.unflushed_messages, log.high_watermark) == (0, 98)
 
 
 def test_a_log_is_flushed_when_its_last_flush_is_old() -> None:
@@ -311,24 +320,24 @@ def test_a_log_is_flushed_when_its_last_flush_is_old() -> None:
 
     for _ in range(3):
         storage.run(log.flush_if_older(100))
-        ends.append(log.readable_end)
+        ends.append(log.high_watermark)
         storage.now_ms += 50
 
     assert ends == [0, 0, 14]
     storage.asked.clear()
     storage.now_ms += 1000
     storage.run(log.flush_if_older(100))
-    assert not any(isinstance(ask, Flush) for ask in storage.asked)
+    assert not any(isinstance(effect, Flush) for effect in storage.asked)
 
 
 def test_a_view_ends_with_its_segment() -> None:
-    """It is a part of one file, which can be handed on as it is."""
+    """It is a part of one file, which can be sent without a copy."""
     storage, log = log_of(segment_bytes=20)
     appended(storage, log, TEST, TEST, TEST, TEST)
 
     first = log.segments.view[0]
-    assert log.view(7, 1000) == View(first.path, 7, 21)
-    assert log.view(7, 10) == View(first.path, 7, 10)
+    assert log.view(7, 1000) == FileView(first.path, 7, 21)
+    assert log.view(7, 10) == FileView(first.path, 7, 10)
     assert log.view(28, 1000).at == 0
     assert log.view(56, 1000).size_bytes == 0
 
@@ -344,19 +353,19 @@ def test_a_view_is_sent_without_being_read() -> None:
     storage.run(log.send(log.view(14, 1000), connection))
 
     assert connection == FORTY_TWO
-    assert [type(ask).__name__ for ask in storage.asked] == ["Send"] * 3
+    assert [type(effect).__name__ for effect in storage.asked] == ["Send"] * 3
 
 
 def test_what_is_deleted_while_it_is_read_is_out_of_range() -> None:
-    """The reader asked in time, and is told what it would be told if it asked now."""
+    """The reader gets the same error as a read after the deletion."""
     storage, log = log_of(segment_bytes=20, retention_bytes=0)
     appended(storage, log, TEST, TEST, TEST)
     reading = log.read(0, 100)
-    ask = reading.send(None)
+    effect = reading.send(None)
 
     storage.run(delete_old(log))
 
-    failure = storage.answer(ask)
+    failure = storage.answer(effect)
     assert failure.kind is NoSuchFile
     with pytest.raises(OffsetOutOfRange):
         reading.send(failure)
@@ -364,13 +373,13 @@ def test_what_is_deleted_while_it_is_read_is_out_of_range() -> None:
 
 @pytest.mark.parametrize("how", ["read", "send"])
 def test_a_file_that_has_lost_what_was_flushed_is_damaged(how: str) -> None:
-    """Nothing is served in place of what is not there."""
+    """Missing bytes are not replaced by others."""
     storage, log = log_of()
     appended(storage, log, TEST)
     storage.files[log.segments.last.path].contents = TEST[:5]
 
     asking = log.read(0, 100) if how == "read" else log.send(log.view(0, 100), bytearray())
-    with pytest.raises(Damaged, match="14 bytes from 0 were flushed, 5 are there"):
+    with pytest.raises(DamagedLog, match="14 bytes from 0 were flushed, 5 are there"):
         storage.run(asking)
 
 
@@ -420,14 +429,14 @@ FAILURES = [(Append, DiskFull, 1), (Append, DiskFailed, 1), (Flush, DiskFailed, 
 FAILURES += [(CreateFile, DiskFull, 3), (Delete, DiskFailed, 3)]
 
 
-@pytest.mark.parametrize(("ask", "kind", "sets"), FAILURES)
+@pytest.mark.parametrize(("effect", "kind", "sets"), FAILURES)
 def test_a_log_stops_where_the_disk_fails(
-    ask: type[Any], kind: type[StorageError], sets: int
+    effect: type[Any], kind: type[StorageError], sets: int
 ) -> None:
-    """Nobody knows what is on the disk then. What was flushed before can still be read."""
+    """The contents of the disk are unknown then. Bytes flushed before can still be read."""
     storage, log = log_of(segment_bytes=20, retention_bytes=14)
     appended(storage, log, TEST)
-    storage.failing.append((ask, kind))
+    storage.failing.append((effect, kind))
 
     def go_on() -> None:
         for _ in range(sets):
@@ -450,18 +459,18 @@ def test_a_log_that_has_stopped_says_what_came_first() -> None:
     storage, log = log_of(flush_messages=2)
     appended(storage, log, TEST)
     appending = log.append(TEST)
-    ask = storage.until(appending, Append)
+    effect = storage.until(appending, Append)
     storage.failing.append((Flush, DiskFailed))
     with pytest.raises(DiskFailed):
         storage.run(log.flush())
 
     with pytest.raises(LogStopped):
-        appending.send(storage.answer(ask))
+        appending.send(storage.answer(effect))
 
     assert log.stopped.startswith("DiskFailed: ")
 
 
-def test_a_disk_that_takes_nothing_is_not_asked_for_ever() -> None:
+def test_a_disk_that_takes_nothing_gets_few_requests() -> None:
     """A write of no bytes is an error like any other."""
     storage, log = log_of()
     storage.shortened.extend([3, 0])
@@ -505,7 +514,7 @@ def test_a_log_that_was_closed_is_flushed_and_takes_nothing() -> None:
 
     storage.run(log.close())
 
-    assert log.readable_end == 14
+    assert log.high_watermark == 14
     with pytest.raises(LogStopped, match="it was closed"):
         appended(storage, log, TEST)
 
@@ -514,7 +523,7 @@ def test_a_log_that_was_closed_is_flushed_and_takes_nothing() -> None:
 
 
 def test_two_do_not_append_at_once() -> None:
-    """Whoever drives the log has to see to that; that it was not done is told."""
+    """The caller has to prevent it; the log detects the overlap."""
     storage, log = log_of()
     first = log.append(TEST)
     first.send(None)
@@ -531,20 +540,20 @@ def test_a_flush_in_the_middle_of_an_append_shows_nothing_of_it() -> None:
     appended(storage, log, TEST)
     storage.shortened.append(5)
     appending = log.append(FORTY_TWO)
-    ask = appending.send(storage.answer(storage.until(appending, Append)))
-    assert ask.contents == FORTY_TWO[5:]
+    effect = appending.send(storage.answer(storage.until(appending, Append)))
+    assert effect.contents == FORTY_TWO[5:]
 
     storage.run(log.flush())
 
     assert readable(storage, log) == TEST
     with pytest.raises(StopIteration):
-        appending.send(storage.answer(ask))
+        appending.send(storage.answer(effect))
     storage.run(log.flush())
     assert readable(storage, log) == TEST + FORTY_TWO
 
 
 def test_an_append_in_the_middle_of_a_flush_is_not_taken_for_flushed() -> None:
-    """Whether it came before or after the disk was asked is not known."""
+    """Whether it came before or after the request to the disk is not known."""
     storage, log = log_of(flush_messages=NEVER)
     appended(storage, log, TEST)
     flushing = log.flush()
@@ -553,7 +562,7 @@ def test_an_append_in_the_middle_of_a_flush_is_not_taken_for_flushed() -> None:
     appended(storage, log, FORTY_TWO)
     flushing.send(answer)
 
-    assert (log.readable_end, log.end, log.unflushed_messages) == (14, 26, 1)
+    assert (log.high_watermark, log.end, log.unflushed_messages) == (14, 26, 1)
 
 
 def test_an_older_flush_that_ends_later_takes_nothing_back() -> None:
@@ -567,7 +576,7 @@ def test_an_older_flush_that_ends_later_takes_nothing_back() -> None:
 
     first.send(answer)
 
-    assert (log.readable_end, log.unflushed_messages) == (28, 0)
+    assert (log.high_watermark, log.unflushed_messages) == (28, 0)
 
 
 # --- series ----------------------------------------------------------------------------
@@ -577,19 +586,22 @@ def test_an_older_flush_that_ends_later_takes_nothing_back() -> None:
 def test_a_part_of_pieces_is_what_a_part_of_bytes_is(
     sizes_bytes: list[int], begin: int, end: int
 ) -> None:
-    """Byte for byte, whatever was cut off of each piece before."""
+    """Byte for byte, with any truncation of each set before."""
     series = Series("p", 0, 100, 1)
     numbered, pieces, at = b"", [], 0
     for size_bytes in sizes_bytes:
-        pieces.append(Piece(series, at, at + size_bytes))
+        pieces.append(SeriesRange(series, at, at + size_bytes))
         numbered += bytes(range(at, at + size_bytes))
         at += size_bytes + 7
 
-    part = part_of(tuple(pieces), begin, end)
+    part = slice_contents(tuple(pieces), begin, end)
 
     assert isinstance(part, tuple)
-    assert b"".join(bytes(range(one.begin, one.end)) for one in part) == numbered[begin:end]
-    assert all(one.size_bytes for one in part)
+    assert (
+        b"".join(bytes(range(series_range.begin, series_range.end)) for series_range in part)
+        == numbered[begin:end]
+    )
+    assert all(file.size_bytes for file in part)
 
 
 def test_messages_of_which_only_the_sizes_matter_get_the_same_offsets() -> None:
@@ -598,10 +610,10 @@ def test_messages_of_which_only_the_sizes_matter_get_the_same_offsets() -> None:
     bytes_storage, bytes_log = log_of(segment_bytes=1000, flush_messages=10)
 
     for number in range(100):
-        series = whole(Series("p", number, 1, 100))
+        series = whole_series(Series("p", number, 1, 100))
         assert storage.run(log.append(series)) == bytes_storage.run(
             bytes_log.append(message_set(b"x" * 100))
         )
 
     assert starts(log) == starts(bytes_log)
-    assert storage.run(log.read(220, 110)) == whole(Series("p", 2, 1, 100))
+    assert storage.run(log.read(220, 110)) == whole_series(Series("p", 2, 1, 100))

@@ -6,27 +6,29 @@ from typing import Any
 
 import pytest
 
-from model.log.errors import InvalidTopic, OffsetOutOfRange, WrongPartition
-from model.log.folders import check_topic, folder_of, partition_of
-from model.log.log import Log, LogStopped
-from model.log.logs import CLEANLY_CLOSED, Logs
-from model.log.requests import EARLIEST, LATEST
-from model.log.segments import Damaged
-from model.log.settings import BrokerLogSettings, log_settings
-from model.log.storage import CreateFile, Delete, DiskFailed, Flush, MakeFolder
-from tests.log_memory import MemoryStorage
-from tests.log_messages import FORTY_TWO, TEST, appended, readable
+from tests.support.log.memory_storage import MemoryStorage
+from tests.support.log.messages import FORTY_TWO, TEST, appended, readable
+from watchkeeper.model.log.folder_names import check_topic, folder_of, partition_of
+from watchkeeper.model.log.format.errors import InvalidTopic, OffsetOutOfRange, WrongPartition
+from watchkeeper.model.log.format.requests import EARLIEST, LATEST
+from watchkeeper.model.log.log import Log, LogStopped
+from watchkeeper.model.log.log_manager import CLEANLY_CLOSED, LogManager
+from watchkeeper.model.log.segments import DamagedLog
+from watchkeeper.model.log.settings import BrokerLogSettings, log_settings
+from watchkeeper.model.log.storage import CreateFile, Delete, DiskFailed, Flush, MakeFolder
 
 
-def started(storage: MemoryStorage, **given: Any) -> Logs:
+def started(storage: MemoryStorage, **given: Any) -> LogManager:
     """The logs of a broker, with settings by Kafka's names but with underscores."""
     settings = log_settings({name.replace("_", "."): value for name, value in given.items()})
-    logs = Logs(settings)
+    logs = LogManager(settings)
     storage.run(logs.start())
     return logs
 
 
-def made(storage: MemoryStorage, logs: Logs, topic: str = "kafka", partition: int = 0) -> Log:
+def made(
+    storage: MemoryStorage, logs: LogManager, topic: str = "kafka", partition: int = 0
+) -> Log:
     """The log of a partition."""
     return storage.run(logs.get_or_create(topic, partition))
 
@@ -38,7 +40,15 @@ STRANGE = "/\0\x01\x18\x1f\x8f\ud805\ufffa"
 
 @pytest.mark.parametrize(
     "topic",
-    ["", ".", "..", "ATCG" * 2**6, *[f"Is{one}funny" for one in STRANGE], "a\n", "\U0001f600"],
+    [
+        "",
+        ".",
+        "..",
+        "ATCG" * 2**6,
+        *[f"Is{character}funny" for character in STRANGE],
+        "a\n",
+        "\U0001f600",
+    ],
 )
 def test_a_topic_that_can_have_no_folder_is_refused(topic: str) -> None:
     """Kafka's table, and two that Java would refuse as well. No folder is made."""
@@ -95,7 +105,7 @@ def test_a_log_is_made_when_it_is_needed() -> None:
 
     assert "kafka-0" in storage.folders
     assert made(storage, logs) is logs.get("kafka", 0) is log
-    assert sum(isinstance(ask, MakeFolder) for ask in storage.asked) == 1
+    assert sum(isinstance(effect, MakeFolder) for effect in storage.asked) == 1
     appended(storage, log, TEST)
 
 
@@ -114,7 +124,7 @@ def test_a_log_is_not_made_by_looking_for_it() -> None:
 
 
 def test_a_topic_has_as_many_partitions_as_it_is_given() -> None:
-    """All topics one, and those that are named as many as is said."""
+    """One for all topics, and the configured number for named ones."""
     storage = MemoryStorage()
     logs = started(storage, topic_partition_count_map="test:2")
 
@@ -131,14 +141,17 @@ def test_a_topic_has_as_many_partitions_as_it_is_given() -> None:
 
 
 def test_a_topic_has_settings_of_its_own() -> None:
-    """What is said of it, and for the rest what is said of all."""
+    """Its own settings, and the common ones for the others."""
     storage = MemoryStorage()
     logs = started(storage, **{"log.file.size": 100, "topic.flush.intervals.ms": "clicks:7"})
 
-    clicks, other = made(storage, logs, "clicks").settings, made(storage, logs, "other").settings
+    clicks, defaults = (
+        made(storage, logs, "clicks").settings,
+        made(storage, logs, "other").settings,
+    )
 
     assert (clicks.flush_ms, clicks.segment_bytes) == (7, 100)
-    assert (other.flush_ms, other.segment_bytes) == (3000, 100)
+    assert (defaults.flush_ms, defaults.segment_bytes) == (3000, 100)
 
 
 def test_two_logs_are_not_made_at_once() -> None:
@@ -168,8 +181,8 @@ def test_messages_outlive_a_clean_shutdown() -> None:
     assert CLEANLY_CLOSED in storage.files
     storage.end_host(lambda path, rest, at: b"")
 
-    again = Logs()
-    assert storage.run(again.start()) == (True, (), ())
+    again = LogManager()
+    assert storage.run(again.start()) == (True, (), (), ())
     assert CLEANLY_CLOSED not in storage.files
     log = again.get("kafka", 0)
     assert log is not None
@@ -180,7 +193,7 @@ def test_messages_outlive_a_clean_shutdown() -> None:
 
 
 def test_after_a_crash_every_log_is_recovered() -> None:
-    """And what was cut off is told, log by log."""
+    """The truncated bytes are reported for each log."""
     storage = MemoryStorage()
     logs = started(storage)
     for topic in ("a", "b"):
@@ -188,9 +201,52 @@ def test_after_a_crash_every_log_is_recovered() -> None:
     storage.run(made(storage, logs, "a").flush())
     storage.end_host(lambda path, rest, at: rest[:20])
 
-    report = storage.run(Logs().start())
+    report = storage.run(LogManager().start())
 
-    assert report == (False, (("b-0", 6),), ())
+    assert report == (False, (("b-0", 6),), (), ())
+
+
+def test_a_log_that_is_deleted_takes_nothing_more() -> None:
+    """Its folder is gone; the next message makes a log that begins at 0."""
+    storage = MemoryStorage()
+    logs = started(storage)
+    log = made(storage, logs)
+    appended(storage, log, TEST)
+    storage.run(logs.delete("kafka", 0))
+
+    with pytest.raises(LogStopped, match="its topic was deleted"):
+        appended(storage, log, TEST)
+    storage.run(log.flush())
+    assert logs.get("kafka", 0) is None
+    assert not [path for path in storage.files if path.startswith("kafka-0/")]
+    assert made(storage, logs).end == 0
+
+
+def test_logs_of_topics_that_were_deleted_meanwhile_are_not_opened() -> None:
+    """They are deleted at the start, and named."""
+    storage = MemoryStorage()
+    logs = started(storage)
+    for topic in ("a", "b"):
+        appended(storage, made(storage, logs, topic), TEST)
+    storage.run(logs.close())
+
+    again = LogManager()
+    report = storage.run(again.start(("b",)))
+
+    assert report == (True, (), (), (("b", 0),))
+    assert again.topics == ("a",)
+    assert "b-0" not in storage.folders
+
+
+def test_a_topic_gets_as_many_partitions_as_an_administrator_says() -> None:
+    """From then on; and after that as many as a new topic has."""
+    logs = LogManager(log_settings({"num.partitions": 2}))
+    logs.set_partitions("kafka", 3)
+    assert logs.get("kafka", 2) is None
+
+    logs.set_partitions("kafka", None)
+    with pytest.raises(WrongPartition, match="the topic has 2 here"):
+        logs.get("kafka", 2)
 
 
 def test_the_marker_is_deleted_before_a_log_is_opened() -> None:
@@ -217,7 +273,7 @@ def test_no_marker_is_written_unless_all_is_flushed() -> None:
         storage.run(logs.close())
 
     assert CLEANLY_CLOSED not in storage.files
-    report = storage.run(Logs().start())
+    report = storage.run(LogManager().start())
     assert not report.was_clean
 
 
@@ -243,8 +299,8 @@ def test_a_broker_does_not_start_with_a_damaged_log() -> None:
     storage.put("kafka-0/0.kafka", b"")
     storage.put("kafka-0/15.kafka", b"")
 
-    with pytest.raises(Damaged, match=r"kafka-0/0\.kafka.*kafka-0/15\.kafka"):
-        storage.run(Logs().start())
+    with pytest.raises(DamagedLog, match=r"kafka-0/0\.kafka.*kafka-0/15\.kafka"):
+        storage.run(LogManager().start())
 
 
 def test_what_belongs_to_no_log_is_left_alone_and_told() -> None:
@@ -253,7 +309,7 @@ def test_what_belongs_to_no_log_is_left_alone_and_told() -> None:
     storage.folders |= {"lost+found", "kafka-0"}
     storage.put("readme-0", b"x")
 
-    report = storage.run(Logs().start())
+    report = storage.run(LogManager().start())
 
     assert report.ignored == ("lost+found", "readme-0")
     assert "readme-0" in storage.files
@@ -281,7 +337,7 @@ def test_logs_are_flushed_when_their_time_has_come() -> None:
         if storage.now_ms % logs.settings.flush_check_ms == 0:
             storage.run(logs.flush_due())
             assert storage.now_ms - log.last_flush_ms < 100
-    assert log.readable_end > 0
+    assert log.high_watermark > 0
 
 
 def test_old_segments_of_every_log_are_deleted() -> None:
@@ -307,9 +363,9 @@ def test_old_segments_of_every_log_are_deleted() -> None:
     assert starts == {"long": 0, "short": 84, "small": 56}
     with pytest.raises(OffsetOutOfRange):
         made(storage, logs, "small").view(0, 1)
-    assert sum(isinstance(ask, CreateFile) for ask in storage.asked) == 3 * 3 + 1
+    assert sum(isinstance(effect, CreateFile) for effect in storage.asked) == 3 * 3 + 1
 
 
 def test_settings_are_those_that_were_given() -> None:
     """None are Kafka's defaults."""
-    assert Logs().settings == BrokerLogSettings() == log_settings()
+    assert LogManager().settings == BrokerLogSettings() == log_settings()

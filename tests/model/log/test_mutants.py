@@ -1,50 +1,50 @@
-"""Each planted mistake breaks the promise that is stated, in a history of a few steps.
+"""Each mutant of the log violates the invariant that its row names, in a short history.
 
-The same history with the sound classes breaks none.
+The same history with the correct classes violates none.
 """
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import get_args
 
 import pytest
 
-from model.log.flaws import LOG_PLANTS, Plant
-from model.log.logs import Logs
-from model.log.promises import PROMISES, Promise, broken_after_crash
-from tests.log_histories import HISTORIES, Broken
-from tests.log_messages import FORTY_TWO, TEST
+from tests import HOME
+from tests.mutants.invariants import INVARIANTS, Invariant, broken_after_crash
+from tests.mutants.log import LOG_MUTANTS, LogMutant
+from tests.support.log.histories import HISTORIES, Broken
+from tests.support.log.messages import FORTY_TWO, TEST
+from watchkeeper.model.log.log_manager import LogManager
 
-PAGE = Path(__file__).resolve().parent.parent / "docs" / "explanation" / "the-log.md"
+PAGE = HOME / "docs" / "explanation" / "the-log.md"
 
 # --- what is caught --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("plant", LOG_PLANTS.values(), ids=lambda plant: plant.name)
-def test_a_planted_mistake_breaks_its_promise(plant: Plant) -> None:
-    """That promise, and whatever else comes of it."""
-    assert plant.promise in HISTORIES[plant.name](plant.logs)
+@pytest.mark.parametrize("mutant", LOG_MUTANTS.values(), ids=lambda mutant: mutant.name)
+def test_a_mutant_violates_its_invariant(mutant: LogMutant) -> None:
+    """That invariant, and perhaps others as a consequence."""
+    assert mutant.guarantee in HISTORIES[mutant.name](mutant.logs)
 
 
 @pytest.mark.parametrize("name", HISTORIES)
 def test_a_sound_log_breaks_none(name: str) -> None:
     """In the same history."""
-    assert HISTORIES[name](Logs) == ()
+    assert HISTORIES[name](LogManager) == ()
 
 
-def test_every_plant_and_every_promise_is_told_of() -> None:
-    """A sentence for each, on the page about the log, too; a history for each plant."""
+def test_every_mutant_and_every_invariant_is_documented() -> None:
+    """A sentence for each, on the page about the log, too; a history for each mutant."""
     page = PAGE.read_text()
-    for name, meaning in PROMISES.items():
+    for name, meaning in INVARIANTS.items():
         assert f"| {name} | {meaning} |" in page
-    for plant in LOG_PLANTS.values():
-        assert f"| `{plant.name}` | {plant.origin} | {plant.promise} |" in page
-    assert list(LOG_PLANTS) == list(HISTORIES)
-    assert set(PROMISES) == set(get_args(Promise))
-    for plant in LOG_PLANTS.values():
-        assert plant.about.endswith(".")
-        assert "KAFKA-" in plant.origin
+    for mutant in LOG_MUTANTS.values():
+        assert f"| `{mutant.name}` | {mutant.origin} | {mutant.guarantee} |" in page
+    assert list(LOG_MUTANTS) == list(HISTORIES)
+    assert set(INVARIANTS) == set(get_args(Invariant))
+    for mutant in LOG_MUTANTS.values():
+        assert mutant.about.endswith(".")
+        assert "KAFKA-" in mutant.origin
 
 
 # --- the judge -------------------------------------------------------------------------

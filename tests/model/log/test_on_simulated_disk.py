@@ -6,23 +6,30 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from bench.design_page.host import Host, new_host, run
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from model.faults import VERBS, Action, Effect
-from model.log.contents import Contents, Piece, Series, part_of, size_of, whole
-from model.log.log import Log
-from model.log.message import Message
-from model.log.message_set import encode
-from model.log.promises import broken_after_crash
-from model.log.recovery import recover
-from model.log.settings import LogSettings
-from model.log.storage import DiskFailed, DiskFull, MakeFolder, StorageError
-from sim.devices import DEVICES
-from sim.holding import Pieces
-from sim.host import Host, new_host, run
-from sim.machine import MACHINES
-from sim.work import Idle
+from tests.mutants.invariants import broken_after_crash
+from watchkeeper.model.log.format.contents import (
+    Contents,
+    Series,
+    SeriesRange,
+    size_of,
+    slice_contents,
+    whole_series,
+)
+from watchkeeper.model.log.format.message_07 import Message
+from watchkeeper.model.log.format.message_set_07 import encode
+from watchkeeper.model.log.log import Log
+from watchkeeper.model.log.recovery import recover
+from watchkeeper.model.log.settings import LogSettings
+from watchkeeper.model.log.storage import DiskFailed, DiskFull, MakeFolder, StorageError
+from watchkeeper.model.plan.faults import VERBS, Action, FaultEffect
+from watchkeeper.sim.disk.host_costs import MACHINES
+from watchkeeper.sim.disk.models import DEVICES
+from watchkeeper.sim.storage.file_contents import Pieces
+from watchkeeper.sim.storage.host_effects import Idle
 
 FOLDER = "clicks-0"
 SMALL = replace(MACHINES["page"], memory_bytes=2 << 20)
@@ -32,7 +39,7 @@ SET_OF = 7
 def message_set(number: int, payload: int, *, is_real: bool) -> Contents:
     """The messages of one append."""
     if not is_real:
-        return whole(Series("p", number * SET_OF, SET_OF, payload))
+        return whole_series(Series("p", number * SET_OF, SET_OF, payload))
     return encode([Message.of(bytes([number % 251] * payload)) for _ in range(SET_OF)])
 
 
@@ -65,8 +72,10 @@ class Life:
     def everything(self) -> Contents:
         """All that was ever appended, from offset 0."""
         if self.is_real:
-            return b"".join(one for one in self.appended if isinstance(one, bytes))
-        pieces = [p for one in self.appended if not isinstance(one, bytes) for p in one]
+            return b"".join(contents for contents in self.appended if isinstance(contents, bytes))
+        pieces = [
+            p for contents in self.appended if not isinstance(contents, bytes) for p in contents
+        ]
         return tuple(pieces)
 
     async def found(self) -> tuple[int, Contents]:
@@ -74,12 +83,12 @@ class Life:
         await MakeFolder(FOLDER)
         log, _ = await Log.open(FOLDER, self.options, was_clean=False)
         at, found = log.start, []
-        while at < log.readable_end:
+        while at < log.high_watermark:
             found.append(await log.read(at, 10_000))
             at += size_of(found[-1])
         if self.is_real:
-            return log.start, b"".join(one for one in found if isinstance(one, bytes))
-        return log.start, tuple(p for one in found if not isinstance(one, bytes) for p in one)
+            return log.start, b"".join(item for item in found if isinstance(item, bytes))
+        return log.start, tuple(p for item in found if not isinstance(item, bytes) for p in item)
 
 
 def plain(contents: Contents) -> Contents:
@@ -90,17 +99,19 @@ def plain(contents: Contents) -> Contents:
     joined.append(contents)
     return tuple(
         piece
-        for one in joined.read(0, 1 << 40)
-        if isinstance(one, Piece)
-        for begin in range(one.begin, one.end, one.series.entry_bytes)
-        for number in [one.series.first + begin // one.series.entry_bytes]
-        for piece in whole(Series(one.series.producer, number, 1, one.series.payload_bytes))
+        for series_range in joined.read(0, 1 << 40)
+        if isinstance(series_range, SeriesRange)
+        for begin in range(series_range.begin, series_range.end, series_range.series.entry_bytes)
+        for number in [series_range.series.first + begin // series_range.series.entry_bytes]
+        for piece in whole_series(
+            Series(series_range.series.producer, number, 1, series_range.series.payload_bytes)
+        )
     )
 
 
 def broken(life: Life) -> tuple[str, ...]:
     """What a log has broken when its host comes back."""
-    flushed = 0 if life.log is None else life.log.readable_end
+    flushed = 0 if life.log is None else life.log.high_watermark
     life.host.lose_power()
     (start, found), *_ = run(life.host, [life.host.start(life.host.process(), life.found())])
     return broken_after_crash(plain(life.everything), flushed, start, plain(found))
@@ -130,7 +141,7 @@ def test_what_was_flushed_is_kept_and_the_rest_is_whole(
     """At the same offsets, and no part of a message is taken for one."""
     host = new_host(replace(SMALL, device=DEVICES[device]), seed)
     if tears:
-        host.storage.files.tear(Effect(Action(0, VERBS["torn_write"], "broker/0")))
+        host.storage.files.tear(FaultEffect(Action(0, VERBS["torn_write"], "broker/0")))
     options = LogSettings(flush_messages=flush_messages, segment_bytes=30_000)
     life = Life(host, options, is_real=is_real)
     host.start(host.process(), life.write(payloads, rest_us))
@@ -140,7 +151,7 @@ def test_what_was_flushed_is_kept_and_the_rest_is_whole(
 
 
 async def trusting(_: Any) -> int:
-    """Recovery that looks at nothing, and takes a file for as long as it is."""
+    """Recovery that checks nothing, and trusts the size of a file."""
     return 0
 
 
@@ -171,7 +182,7 @@ def test_a_log_that_does_not_recover_is_found_out(monkeypatch: pytest.MonkeyPatc
 def test_a_log_whose_disk_is_full_stops_and_recovers() -> None:
     """A message that was written in part is cut off, and what was flushed is there."""
     host = new_host(SMALL)
-    full = Effect(Action(0, VERBS["disk_full"], "broker/0"))
+    full = FaultEffect(Action(0, VERBS["disk_full"], "broker/0"))
     life = Life(host, LogSettings(flush_messages=10), is_real=True)
     undo = host.storage.files.fill_up(full, left_bytes=50_000)
     run(host, [host.start(host.process(), life.write([1_000] * 100, 1000))])
@@ -185,7 +196,7 @@ def test_a_log_whose_disk_is_full_stops_and_recovers() -> None:
 def test_a_log_whose_disk_fails_stops_and_keeps_what_was_flushed() -> None:
     """A flush that failed proves nothing; the log takes nothing more."""
     host = new_host(SMALL)
-    failing = Effect(Action(0, VERBS["disk_slow"], "broker/0"))
+    failing = FaultEffect(Action(0, VERBS["disk_slow"], "broker/0"))
     life = Life(host, LogSettings(flush_messages=10), is_real=True)
     thread = host.start(host.process(), life.write([1_000] * 100, 1000))
     host.kernel.run_until(300_000)
@@ -210,4 +221,4 @@ def test_offsets_are_those_of_real_bytes() -> None:
         ends.append([segment.start for segment in life.log.segments.view])
     assert ends[0] == ends[1]
     assert len(ends[0]) > 5
-    assert size_of(part_of(whole(Series("p", 0, SET_OF, 100)), 3, 50)) == 47
+    assert size_of(slice_contents(whole_series(Series("p", 0, SET_OF, 100)), 3, 50)) == 47

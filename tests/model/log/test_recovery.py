@@ -9,16 +9,24 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
-from model.asks import Now
-from model.log.contents import Contents, Series, part_of, whole
-from model.log.log import Log
-from model.log.message import Message
-from model.log.message_set import encode
-from model.log.recovery import whole_size
-from model.log.settings import LogSettings
-from model.log.storage import Append, Listed, Read, Truncate
-from tests.log_memory import MemoryStorage
-from tests.log_messages import FOLDER, TEST, appended, message_set, opened, readable, storage_with
+from tests.support.log.memory_storage import MemoryStorage
+from tests.support.log.messages import (
+    FOLDER,
+    TEST,
+    appended,
+    message_set,
+    opened,
+    readable,
+    storage_with,
+)
+from watchkeeper.model.actor.effects import Now
+from watchkeeper.model.log.format.contents import Contents, Series, slice_contents, whole_series
+from watchkeeper.model.log.format.message_07 import Message
+from watchkeeper.model.log.format.message_set_07 import encode
+from watchkeeper.model.log.log import Log
+from watchkeeper.model.log.recovery import intact_size_of_file
+from watchkeeper.model.log.settings import LogSettings
+from watchkeeper.model.log.storage import Append, ListFolder, Read, Truncate
 
 PATH = f"{FOLDER}/0.kafka"
 SMALLEST_PIECE = 10
@@ -41,11 +49,13 @@ def whole_size_by_hand(contents: bytes) -> int:
     return at
 
 
-def recovered(contents: bytes, piece_bytes: int) -> int:
+def recovered(contents: bytes, chunk_bytes: int) -> int:
     """How much of this is whole, according to recovery."""
     storage = storage_with([("0.kafka", contents)])
-    found = storage.run(whole_size(PATH, len(contents), piece_bytes=piece_bytes))
-    assert all(ask.size_bytes <= piece_bytes for ask in storage.asked if type(ask) is Read)
+    found = storage.run(intact_size_of_file(PATH, len(contents), chunk_bytes=chunk_bytes))
+    assert all(
+        effect.size_bytes <= chunk_bytes for effect in storage.asked if type(effect) is Read
+    )
     return found
 
 
@@ -54,12 +64,12 @@ def recovered(contents: bytes, piece_bytes: int) -> int:
 
 @pytest.mark.parametrize("stray_bytes", [0, 2, 4, 5, 6])
 def test_zeros_after_the_last_message_are_cut_off(stray_bytes: int) -> None:
-    """So many are answered; the messages are as before, and are appended to at the end."""
+    """Their number is returned; the log keeps its messages, and accepts appends at its end."""
     storage = storage_with([("0.kafka", TEST * 3 + bytes(stray_bytes))])
 
     log = opened(storage)
 
-    truncated = [ask for ask in storage.asked if isinstance(ask, Truncate)]
+    truncated = [effect for effect in storage.asked if isinstance(effect, Truncate)]
     assert truncated == ([Truncate(PATH, 42)] if stray_bytes else [])
     assert readable(storage, log) == TEST * 3
     appended(storage, log, TEST)
@@ -67,7 +77,7 @@ def test_zeros_after_the_last_message_are_cut_off(stray_bytes: int) -> None:
 
 
 def test_how_much_was_cut_off_is_answered() -> None:
-    """So that whoever opens the log can say it; the second time there is nothing to cut."""
+    """The caller can report it; the second recovery has nothing to truncate."""
     storage = storage_with([("0.kafka", TEST + TEST[:13])])
 
     cuts = [storage.run(Log.open(FOLDER, LogSettings(), was_clean=False))[1] for _ in range(2)]
@@ -89,9 +99,9 @@ MESSAGES = st.lists(
 
 @given(MESSAGES, st.data(), st.integers(SMALLEST_PIECE, 60))
 def test_every_whole_message_is_kept_and_no_other(
-    messages: list[Message], data: st.DataObject, piece_bytes: int
+    messages: list[Message], data: st.DataObject, chunk_bytes: int
 ) -> None:
-    """Cut anywhere, zeros anywhere, anything after it, in pieces of any size."""
+    """A cut anywhere, zeros anywhere, any bytes after it, with chunks of any size."""
     contents = encode(messages)
     contents = contents[: data.draw(st.integers(0, len(contents)), "cut")]
     begin = data.draw(st.integers(0, len(contents)), "zeros from")
@@ -99,7 +109,7 @@ def test_every_whole_message_is_kept_and_no_other(
     contents = contents[:begin] + bytes(end - begin) + contents[end:]
     contents += data.draw(st.binary(max_size=30), "after it")
 
-    assert recovered(contents, piece_bytes) == whole_size_by_hand(contents)
+    assert recovered(contents, chunk_bytes) == whole_size_by_hand(contents)
 
 
 @pytest.mark.parametrize("magic", [0, 1])
@@ -117,7 +127,7 @@ def test_an_entry_larger_than_a_piece_is_checked_piece_by_piece(magic: int) -> N
 
 
 def test_the_attributes_are_not_protected_by_the_format() -> None:
-    """A message whose codec was damaged is whole to everybody; 0.7 has no checksum of it."""
+    """A message whose codec was damaged is whole to every reader; 0.7 has no checksum of it."""
     large = message_set(b"x" * 1000)
     assert recovered(large[:5] + b"\x80" + large[6:], 100) == len(large)
 
@@ -127,13 +137,13 @@ def test_a_large_size_among_garbage_is_not_read() -> None:
     garbage = struct.pack(">iB", 2**30, 1) + bytes(10_000)
     storage = storage_with([("0.kafka", garbage)])
 
-    assert storage.run(whole_size(PATH, len(garbage), piece_bytes=100)) == 0
+    assert storage.run(intact_size_of_file(PATH, len(garbage), chunk_bytes=100)) == 0
     assert len(storage.asked) == 1
 
 
 @pytest.mark.parametrize("size", [-5, 1, 50])
 def test_a_checksum_of_more_than_the_entry_is_none(size: int) -> None:
-    """What follows has the right CRC, but the entry is said to end before."""
+    """The bytes that follow have the right CRC, but the size of the entry ends before."""
     follows = bytes(range(90))
     entry = struct.pack(">iBBI", size, 1, 0, zlib.crc32(follows))
 
@@ -163,7 +173,9 @@ def test_only_the_last_segment_is_recovered() -> None:
 
     log = opened(storage)
 
-    assert {ask.path for ask in storage.asked if type(ask) is Read} == {f"{FOLDER}/21.kafka"}
+    assert {effect.path for effect in storage.asked if type(effect) is Read} == {
+        f"{FOLDER}/21.kafka"
+    }
     assert (log.start, log.end) == (0, 21)
 
 
@@ -173,8 +185,8 @@ def test_a_log_that_was_closed_is_not_read_at_all() -> None:
 
     log, cut_bytes = storage.run(Log.open(FOLDER, LogSettings(), was_clean=True))
 
-    assert {type(ask) for ask in storage.asked} == {Now, Listed}
-    assert (log.readable_end, cut_bytes) == (14, 0)
+    assert {type(effect) for effect in storage.asked} == {Now, ListFolder}
+    assert (log.high_watermark, cut_bytes) == (14, 0)
     assert log.segments.last.first_append_ms == storage.now_ms
 
 
@@ -183,10 +195,10 @@ def test_pieces_of_series_are_recovered_as_bytes_are() -> None:
     storage = MemoryStorage()
     storage.put(PATH, b"")
     series = Series("p", 0, 3, 2_000_000)
-    torn = part_of(whole(series), 0, series.size_bytes - 1)
+    torn = slice_contents(whole_series(series), 0, series.size_bytes - 1)
     storage.run(append(torn))
 
-    assert storage.run(whole_size(PATH, series.size_bytes - 1)) == 2 * series.entry_bytes
+    assert storage.run(intact_size_of_file(PATH, series.size_bytes - 1)) == 2 * series.entry_bytes
 
 
 async def append(contents: Contents) -> int:

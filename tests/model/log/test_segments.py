@@ -6,9 +6,17 @@ from itertools import pairwise
 
 import pytest
 
-from model.log.errors import OffsetOutOfRange
-from model.log.segments import Damaged, Segment, SegmentList, find, name_of, segments_of, start_of
-from model.log.storage import File
+from watchkeeper.model.log.format.errors import OffsetOutOfRange
+from watchkeeper.model.log.segments import (
+    DamagedLog,
+    Segment,
+    SegmentList,
+    find,
+    segment_name,
+    segment_start,
+    segments_in,
+)
+from watchkeeper.model.log.storage import File
 
 
 def segments_ending_at(*ends: int) -> list[Segment]:
@@ -50,7 +58,9 @@ def test_every_offset_is_found_where_counting_finds_it() -> None:
     segments = segments_ending_at(*ends)
 
     for offset in range(20):
-        assert find(segments, offset) is next(one for one in segments if offset < one.end)
+        assert find(segments, offset) is next(
+            segment for segment in segments if offset < segment.end
+        )
 
 
 def test_what_was_not_flushed_is_out_of_range() -> None:
@@ -118,20 +128,20 @@ def test_a_view_stays_when_segments_are_removed(
 )
 def test_any_number_of_digits_names_a_segment(name: str, start: int | None) -> None:
     """Eleven digits, as a page has it, or twenty, or two."""
-    assert start_of(name) == start
+    assert segment_start(name) == start
 
 
 def test_twenty_digits_are_written() -> None:
     """So that names sort as their offsets do, up to the largest offset there is."""
-    assert name_of(2**63 - 1) == "09223372036854775807.kafka"
-    assert start_of(name_of(12)) == 12
+    assert segment_name(2**63 - 1) == "09223372036854775807.kafka"
+    assert segment_start(segment_name(12)) == 12
 
 
 @pytest.mark.parametrize("digits", ["", "a", "-5", "+5", "1_0", "٣"])
 def test_a_name_that_is_no_number_is_refused(digits: str) -> None:
     """It is not guessed what such a file is."""
-    with pytest.raises(Damaged, match="no number"):
-        start_of(f"{digits}.kafka")
+    with pytest.raises(DamagedLog, match="no number"):
+        segment_start(f"{digits}.kafka")
 
 
 def test_files_are_taken_in_the_order_of_their_offsets() -> None:
@@ -139,14 +149,14 @@ def test_files_are_taken_in_the_order_of_their_offsets() -> None:
     files = [File("15.kafka", 5, 0), File("5.kafka", 10, 0), File("0.kafka", 5, 0)]
     files += [File("other", 7, 0), File("7.kafka", 0, 0, is_folder=True)]
 
-    found = segments_of("clicks-0", files)
+    found = segments_in("clicks-0", files)
 
-    assert [(one.path, one.start, one.size_bytes) for one in found] == [
+    assert [(file.path, file.start, file.size_bytes) for file in found] == [
         ("clicks-0/0.kafka", 0, 5),
         ("clicks-0/5.kafka", 5, 10),
         ("clicks-0/15.kafka", 15, 5),
     ]
-    assert [one.is_mutable for one in found] == [False, False, True]
+    assert [item.is_mutable for item in found] == [False, False, True]
 
 
 @pytest.mark.parametrize(
@@ -163,8 +173,8 @@ def test_segments_that_do_not_follow_one_another_are_refused(
     files: list[tuple[str, int]],
 ) -> None:
     """A gap, an overlap, or two files for one offset."""
-    with pytest.raises(Damaged, match=r"clicks-0/0\.kafka.*0+5?\.kafka|15\.kafka"):
-        segments_of("clicks-0", [File(name, size, 0) for name, size in files])
+    with pytest.raises(DamagedLog, match=r"clicks-0/0\.kafka.*0+5?\.kafka|15\.kafka"):
+        segments_in("clicks-0", [File(name, size, 0) for name, size in files])
 
 
 def test_a_rolled_segment_is_not_appended_to() -> None:

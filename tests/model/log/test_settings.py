@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from model.log.settings import SETTINGS, log_settings
+from watchkeeper.model.log.settings import SETTINGS, log_settings
 
 DEFAULTS: dict[str, Any] = {
     "log.file.size": 1024**3,
@@ -47,7 +47,7 @@ def test_the_table_has_kafka_s_names_and_defaults() -> None:
         ("log.retention.size", -1, "retention_bytes", -1),
         ("log.retention.size", 0, "retention_bytes", 0),
         ("max.message.size", 7, "largest_payload_bytes", 7),
-        ("log.check.compressed", False, "opens_compressed", False),
+        ("log.check.compressed", False, "checks_compressed", False),
     ],
 )
 def test_a_setting_sets_its_field(key: str, value: Any, field: str, expected: Any) -> None:
@@ -56,7 +56,7 @@ def test_a_setting_sets_its_field(key: str, value: Any, field: str, expected: An
 
 
 def test_what_is_set_of_all_logs_together() -> None:
-    """How often is looked, and with it how old a flush may be, unless that is said too."""
+    """The interval of the check, and the age of a flush unless that is set as well."""
     found = log_settings(
         {"log.default.flush.scheduler.interval.ms": 70, "log.cleanup.interval.mins": 1}
     )
@@ -78,7 +78,7 @@ def test_a_setting_by_topic_is_written_in_two_ways(value: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"log.file.sise": 1}, "did you mean log.file.size"),
         ({"x": 1}, "expected one of log.file.size, "),
@@ -92,7 +92,7 @@ def test_a_setting_by_topic_is_written_in_two_ways(value: Any) -> None:
         ({"topic.partition.count.map": {"a": 0}}, "of a is 0"),
     ],
 )
-def test_what_is_not_understood_is_said(given: dict[str, Any], said: str) -> None:
+def test_what_is_not_understood_is_said(given: dict[str, Any], message: str) -> None:
     """In a sentence that names it."""
-    with pytest.raises(ValueError, match=said):
+    with pytest.raises(ValueError, match=message):
         log_settings(given)

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from model.asks import Partition
-from model.delivered import DeliveryJudge
-from model.promise import Promise, Semantics
-from model.registry import offset, owner
-from model.trace import Event
-from model.verdicts import Finding, Verdict
-from model.waiting import PunctualityJudge, StarvationJudge
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.plan.delivery_guarantee import DeliveryGuarantee, Semantics
+from watchkeeper.model.properties.delivery import DeliveryJudge
+from watchkeeper.model.properties.starvation import PunctualityJudge, StarvationJudge
+from watchkeeper.model.properties.verdicts import Finding, Verdict
+from watchkeeper.model.registry.paths import offset, owner
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import Event
 
 CLICKS = Partition("clicks", "0-0")
 SECOND_US = 1_000_000
@@ -28,36 +29,38 @@ def event(at_s: float, kind: str, node: str = "", **detail: Any) -> Event:
 
 
 def sent(at_s: float, first: int, end: int, outcome: str = "accepted") -> Event:
-    return event(at_s, "sent", "p", producer="p", first=first, end=end, outcome=outcome)
+    return event(at_s, EventKind.SENT, "p", producer="p", first=first, end=end, outcome=outcome)
 
 
 def stored(at_s: float, first: int, end: int) -> Event:
-    return event(at_s, "stored", "b0", lots=[["p", first, end, first * 10, end * 10]])
+    return event(at_s, EventKind.STORED, "b0", ranges=[["p", first, end, first * 10, end * 10]])
 
 
 def consumed(at_s: float, first: int, end: int, node: str = "c0", stream: int = 0) -> Event:
-    lot = ["p", first, end, first * 10, end * 10]
-    return event(at_s, "consumed", node, lots=[lot], stream=stream)
+    message_range = ["p", first, end, first * 10, end * 10]
+    return event(at_s, EventKind.CONSUMED, node, ranges=[message_range], stream=stream)
 
 
 def committed(at_s: float, number: int | str) -> Event:
     did = [["changed", offset("group", CLICKS), 0, str(number)]]
-    return event(at_s, "applied", "", by="c0", did=did)
+    return event(at_s, EventKind.APPLIED, "", by="c0", did=did)
 
 
 def claimed(at_s: float, word: str = "created") -> Event:
-    return event(at_s, "applied", "", by="c0", did=[[word, owner("group", CLICKS), 7, "c0-0"]])
+    return event(
+        at_s, EventKind.APPLIED, "", by="c0", did=[[word, owner("group", CLICKS), 7, "c0-0"]]
+    )
 
 
 def fetching(at_s: float, does: str, node: str = "c0", stream: int = 0) -> Event:
-    return event(at_s, "fetching", node, does=does, at=0, stream=stream)
+    return event(at_s, EventKind.FETCHING, node, does=does, at=0, stream=stream)
 
 
 def judged(semantics: Semantics, *events: Event, **limits: int) -> dict[str, Finding]:
     """What the judge of delivery says of these events."""
-    judge = DeliveryJudge({"group": Promise(semantics, ("clicks",), **limits)})
-    for one in events:
-        judge.take(one)
+    judge = DeliveryJudge({"group": DeliveryGuarantee(semantics, ("clicks",), **limits)})
+    for event in events:
+        judge.take(event)
     return {finding.claim.name: finding for finding in judge.findings()}
 
 
@@ -88,7 +91,7 @@ def test_each_promise_allows_what_it_says(semantics: Semantics, held: set[str]) 
     }
     found = {name: judged(semantics, *run)["delivery to group"] for name, run in runs.items()}
 
-    assert {name for name, it in found.items() if it.verdict is Verdict.HOLDS} == held
+    assert {name for name, finding in found.items() if finding.verdict is Verdict.HOLDS} == held
     assert "4 lost (0 never stored, 4 passed by in clicks/0-0)" in found["lost"].evidence
     assert "2 lost (2 never stored, 0 passed by)" in found["never stored"].evidence
     assert "3 handed on again in clicks/0-0" in found["repeated"].evidence
@@ -102,8 +105,8 @@ def test_a_promise_may_bear_limits_of_its_own() -> None:
     assert within.verdict is Verdict.HOLDS
 
 
-def test_what_was_refused_is_nobodys_loss() -> None:
-    """The application was told; and of what may have been served it knows nothing."""
+def test_a_refused_message_is_not_lost() -> None:
+    """The application got an error; and of what may have been served it knows nothing."""
     run = (*IN_ORDER, sent(4, 10, 20, "refused"), sent(4, 20, 30, "unknown"), sent(4, 10, 12))
     run = (*run, stored(5, 10, 12))
     limited = judged("exactly once", *run, most_refused=7)["delivery to group"]
@@ -117,7 +120,7 @@ def test_without_messages_nothing_is_known() -> None:
     """No verdict comes from an empty trace."""
     findings = judged("exactly once")
 
-    assert {one.verdict for one in findings.values()} == {Verdict.UNKNOWN}
+    assert {finding.verdict for finding in findings.values()} == {Verdict.UNKNOWN}
 
 
 def test_what_is_not_read_yet_is_not_lost() -> None:
@@ -159,7 +162,7 @@ def test_a_commit_that_nothing_was_handed_on_for_is_seen(number: int | str) -> N
 )
 def test_before_anything_is_handed_on_a_place_lies_in_its_log(end: int, verdict: Verdict) -> None:
     """The group may have been there earlier; the log ends where its broker found that it does."""
-    run = (stored(0, 0, 10), event(1, "opened", "b0", end=end), committed(2, 70))
+    run = (stored(0, 0, 10), event(1, EventKind.LOG_OPENED, "b0", end=end), committed(2, 70))
 
     assert judged("measured", *run)["sane commits"].verdict is verdict
     assert judged("measured", *run[1:])["sane commits"].verdict is verdict
@@ -167,7 +170,7 @@ def test_before_anything_is_handed_on_a_place_lies_in_its_log(end: int, verdict:
 
 def test_a_commit_of_where_a_group_begins_is_sane() -> None:
     """It looked for the end of the log, and was handed nothing yet."""
-    reset = event(1, "offset reset", "c0", to=100, why="no offset")
+    reset = event(1, EventKind.OFFSET_RESET, "c0", to=100, why="no offset")
 
     findings = judged("at least once", stored(0, 0, 10), reset, committed(2, 100))
 
@@ -179,18 +182,18 @@ def test_a_commit_of_where_a_group_begins_is_sane() -> None:
 
 
 def opened(at_s: float, end: int) -> Event:
-    return event(at_s, "opened", "b0", start=0, end=end, clean=False)
+    return event(at_s, EventKind.LOG_OPENED, "b0", start=0, end=end, clean=False)
 
 
 def hosting(at_s: float, does: str, node: str = "b0") -> Event:
-    return event(at_s, "hosting", node, does=does)
+    return event(at_s, EventKind.HOSTING, node, does=does)
 
 
 def starved(*events: Event, end_s: float = 100) -> Finding:
     """What is said of waits of more than ten seconds."""
     judge = StarvationJudge(10 * SECOND_US)
-    for one in events:
-        judge.take(one)
+    for event in events:
+        judge.take(event)
     return judge.finding(int(end_s * SECOND_US))
 
 
@@ -216,13 +219,16 @@ OWNED = (stored(0, 0, 10), *CLAIMED)
         ((*OWNED, consumed(2, 0, 5), opened(3, 50)), Verdict.HOLDS),
         ((*OWNED, consumed(2, 0, 5), opened(3, 51)), Verdict.VIOLATED),
         ((opened(0, 10), *CLAIMED), Verdict.VIOLATED),
-        ((*OWNED, event(2, "consumed", "c0", lots=[], stream=0)), Verdict.VIOLATED),
-        ((*OWNED, event(2, "stored", "b0", lots=[])), Verdict.VIOLATED),
+        ((*OWNED, event(2, EventKind.CONSUMED, "c0", ranges=[], stream=0)), Verdict.VIOLATED),
+        ((*OWNED, event(2, EventKind.STORED, "b0", ranges=[])), Verdict.VIOLATED),
         ((*CLAIMED, stored(50, 0, 1)), Verdict.VIOLATED),
         ((*CLAIMED, stored(95, 0, 1)), Verdict.HOLDS),
         (CLAIMED, Verdict.UNKNOWN),
         ((stored(0, 0, 10), fetching(1, "begins")), Verdict.UNKNOWN),
-        ((*OWNED, event(2, "offset reset", "c0", to=100, why="no offset")), Verdict.HOLDS),
+        (
+            (*OWNED, event(2, EventKind.OFFSET_RESET, "c0", to=100, why="no offset")),
+            Verdict.HOLDS,
+        ),
     ],
 )
 def test_a_wait_counts_while_there_is_something_to_read(
@@ -242,18 +248,18 @@ def test_the_first_moment_of_starving_is_named() -> None:
 
 def test_the_wait_that_was_too_long_first_is_named_not_the_one_that_ended_first() -> None:
     """One begins, another begins and ends, and the first goes on."""
-    other = event(5, "applied", did=[["created", owner("more", CLICKS), 7, "c1-0"]])
-    gone = event(30, "applied", did=[["deleted", owner("more", CLICKS), 7]])
+    claimed = event(5, EventKind.APPLIED, did=[["created", owner("more", CLICKS), 7, "c1-0"]])
+    gone = event(30, EventKind.APPLIED, did=[["deleted", owner("more", CLICKS), 7]])
 
-    assert starved(*OWNED, other, gone).at_us == 11 * SECOND_US
-    assert "(2 times in all)" in starved(*OWNED, other, gone).evidence
+    assert starved(*OWNED, claimed, gone).at_us == 11 * SECOND_US
+    assert "(2 times in all)" in starved(*OWNED, claimed, gone).evidence
 
 
 def kept(*events: Event) -> Finding:
     """What is said of messages that are to be stored within a second."""
     judge = PunctualityJudge(SECOND_US)
-    for one in events:
-        judge.take(one)
+    for event in events:
+        judge.take(event)
     return judge.finding()
 
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from model.accounts import Account
-from model.asks import Partition
-from model.delivery import Ledger, Lot
-from model.ranges import Ranges
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.delivery.counts import DeliveryCounts
+from watchkeeper.model.delivery.interval_set import IntervalSet
+from watchkeeper.model.delivery.ledger import Ledger, MessageRange
 
 CLICKS = (Partition("clicks", "0-0"), Partition("clicks", "1-0"))
 ENTRY = 10
@@ -28,26 +28,26 @@ RANGES = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 12)), max_size=40
 def test_ranges_are_a_set_of_numbers(
     added: list[tuple[int, int]], first: int, length: int
 ) -> None:
-    """Whatever is added in whatever order, and whatever is asked."""
-    ranges, numbers = Ranges(), set[int]()
+    """For any additions in any order, and any query."""
+    ranges, numbers = IntervalSet(), set[int]()
     for begin, size in added:
         new = set(range(begin, begin + size)) - numbers
         assert ranges.add(begin, begin + size) == len(new)
         numbers |= new
-    asked = range(first, first + length)
+    numbers_of_range = range(first, first + length)
 
     assert ranges.size == len(numbers)
     assert numbers_in(ranges) == sorted(numbers)
     gaps = ranges.missing(first, first + length)
-    assert [one for begin, end in gaps for one in range(begin, end)] == sorted(
-        set(asked) - numbers
+    assert [number for begin, end in gaps for number in range(begin, end)] == sorted(
+        set(numbers_of_range) - numbers
     )
 
 
 @given(RANGES)
 def test_ranges_neither_overlap_nor_touch(added: list[tuple[int, int]]) -> None:
     """So that there are never more of them than there are gaps."""
-    ranges = list(Ranges((first, first + size) for first, size in added))
+    ranges = list(IntervalSet((first, first + size) for first, size in added))
 
     assert all(end < following for (_, end), (following, _) in pairwise(ranges))
     assert all(first < end for first, end in ranges)
@@ -58,7 +58,9 @@ def test_a_difference_of_ranges_is_one_of_sets(
     some: list[tuple[int, int]], others: list[tuple[int, int]]
 ) -> None:
     """Numbers that are here and not there."""
-    here, there = (Ranges((first, first + size) for first, size in it) for it in (some, others))
+    here, there = (
+        IntervalSet((first, first + size) for first, size in pieces) for pieces in (some, others)
+    )
 
     left = here.without(there)
 
@@ -66,7 +68,7 @@ def test_a_difference_of_ranges_is_one_of_sets(
     assert left.size == len(numbers_in(left))
 
 
-def numbers_in(ranges: Ranges) -> list[int]:
+def numbers_in(ranges: IntervalSet) -> list[int]:
     """Each of them."""
     return [number for first, end in ranges for number in range(first, end)]
 
@@ -79,21 +81,23 @@ class Counted:
 
     def __init__(self) -> None:
         self.accepted: set[tuple[str, int]] = set()
-        self.logs: dict[Partition, list[tuple[str, int]]] = {one: [] for one in CLICKS}
+        self.logs: dict[Partition, list[tuple[str, int]]] = {
+            partition: [] for partition in CLICKS
+        }
         self.seen: Counter[tuple[str, int]] = Counter()
         self.reached = dict.fromkeys(CLICKS, 0)
 
     def skipped(self) -> int:
         """In the log before the place that was reached, never consumed, nowhere to come."""
         to_come = {
-            one for place in CLICKS for one in self.logs[place][self.reached[place] // ENTRY :]
+            log for place in CLICKS for log in self.logs[place][self.reached[place] // ENTRY :]
         }
         return sum(
             len(
                 {
-                    one
-                    for one in self.logs[place][: self.reached[place] // ENTRY]
-                    if not self.seen[one] and one not in to_come
+                    log
+                    for log in self.logs[place][: self.reached[place] // ENTRY]
+                    if not self.seen[log] and log not in to_come
                 }
             )
             for place in CLICKS
@@ -104,9 +108,9 @@ class Counted:
         return sum(
             len(
                 {
-                    one
-                    for one in self.logs[place][self.reached[place] // ENTRY :]
-                    if not self.seen[one]
+                    log
+                    for log in self.logs[place][self.reached[place] // ENTRY :]
+                    if not self.seen[log]
                 }
             )
             for place in CLICKS
@@ -114,12 +118,12 @@ class Counted:
 
     def stored_twice(self) -> int:
         """How often a message was stored again."""
-        stored = Counter(one for log in self.logs.values() for one in log)
+        stored = Counter(message for log in self.logs.values() for message in log)
         return sum(number - 1 for number in stored.values())
 
 
 class Both:
-    """A ledger and a multiset that are told the same."""
+    """A ledger and a multiset with the same input."""
 
     def __init__(self) -> None:
         self.ledger = Ledger()
@@ -129,21 +133,23 @@ class Both:
         outcome = "accepted" if is_accepted else "refused"
         self.ledger.send("clicks", producer, first, first + size, outcome)  # type: ignore[arg-type]
         if is_accepted:
-            self.counted.accepted |= {(producer, one) for one in range(first, first + size)}
+            self.counted.accepted |= {(producer, number) for number in range(first, first + size)}
 
     def store(self, partition: Partition, producer: str, first: int, size: int) -> None:
         log = self.counted.logs[partition]
         at = len(log) * ENTRY
-        lot = Lot(producer, first, first + size, at, at + size * ENTRY)
-        self.ledger.store(partition, lot)
+        message_range = MessageRange(producer, first, first + size, at, at + size * ENTRY)
+        self.ledger.store(partition, message_range)
         log += [(producer, number) for number in range(first, first + size)]
 
     def consume(self, partition: Partition, begin: int, size: int) -> None:
-        """Consume what lies in a part of the log, message by message or in lots."""
+        """Consume what lies in a part of the log, message by message or in ranges."""
         log = self.counted.logs[partition]
         for at, (producer, number) in list(enumerate(log))[begin : begin + size]:
-            lot = Lot(producer, number, number + 1, at * ENTRY, (at + 1) * ENTRY)
-            again = self.ledger.consume("group", partition, lot)
+            message_range = MessageRange(
+                producer, number, number + 1, at * ENTRY, (at + 1) * ENTRY
+            )
+            again = self.ledger.consume("group", partition, message_range)
             assert again == min(1, self.counted.seen[producer, number])
             self.counted.seen[producer, number] += 1
             reached = self.counted.reached[partition]
@@ -182,29 +188,31 @@ def test_the_ledger_counts_as_a_multiset_does(steps: list[tuple[object, ...]]) -
 
     account = both.ledger.account("group", ["clicks"])
 
-    stored = {one for log in counted.logs.values() for one in log}
+    stored = {message for log in counted.logs.values() for message in log}
     assert account.accepted == len(counted.accepted)
     assert account.never_stored == len(counted.accepted - stored - set(counted.seen))
     assert account.skipped == counted.skipped()
     assert account.unread == counted.unread()
     assert account.stored_twice == counted.stored_twice()
-    assert account.consumed == len([one for one, times in counted.seen.items() if times])
+    assert account.consumed == len([message for message, times in counted.seen.items() if times])
     assert account.duplicated == sum(times - 1 for times in counted.seen.values() if times)
 
 
 # --- by hand ---------------------------------------------------------------------------
 
 
-def filled(*lots: Lot) -> Ledger:
+def filled(*ranges: MessageRange) -> Ledger:
     """A ledger of one partition."""
     ledger = Ledger()
-    for lot in lots:
-        ledger.send("clicks", lot.producer, lot.first, lot.end, "accepted")
-        ledger.store(CLICKS[0], lot)
+    for message_range in ranges:
+        ledger.send(
+            "clicks", message_range.producer, message_range.first, message_range.end, "accepted"
+        )
+        ledger.store(CLICKS[0], message_range)
     return ledger
 
 
-def of(ledger: Ledger) -> Account:
+def of(ledger: Ledger) -> DeliveryCounts:
     """What became of them in the one group."""
     return ledger.account("group", ["clicks"])
 
@@ -213,9 +221,11 @@ def test_millions_of_messages_are_a_few_ranges() -> None:
     """Two producers, by the hundred: what follows what it follows takes no room."""
     ledger = Ledger()
     for first in range(0, 1_000_000, 100):
-        lot = Lot("p", first, first + 100, first * ENTRY, (first + 100) * ENTRY)
-        ledger.store(CLICKS[0], lot)
-        ledger.consume("group", CLICKS[0], lot)
+        message_range = MessageRange(
+            "p", first, first + 100, first * ENTRY, (first + 100) * ENTRY
+        )
+        ledger.store(CLICKS[0], message_range)
+        ledger.consume("group", CLICKS[0], message_range)
 
     assert len(ledger.logs[CLICKS[0]]) == 1
     assert [*ledger.seen["group", "clicks"].of["p"]] == [(0, 1_000_000)]
@@ -224,37 +234,39 @@ def test_millions_of_messages_are_a_few_ranges() -> None:
 
 def test_what_lies_before_the_first_place_of_a_group_is_not_due() -> None:
     """A group that begins at the end of a log has lost nothing of what was there."""
-    ledger = filled(Lot("p", 0, 10, 0, 100))
+    ledger = filled(MessageRange("p", 0, 10, 0, 100))
     ledger.begin("group", CLICKS[0], 70)
-    ledger.consume("group", CLICKS[0], Lot("p", 8, 9, 80, 90))
+    ledger.consume("group", CLICKS[0], MessageRange("p", 8, 9, 80, 90))
 
     assert (of(ledger).skipped, of(ledger).unread) == (1, 1)
 
 
 def test_a_group_begins_once() -> None:
-    """Whoever looks for the end again, with a place of its own, skips what lies between."""
-    ledger = filled(Lot("p", 0, 10, 0, 100))
-    ledger.consume("group", CLICKS[0], Lot("p", 0, 2, 0, 20))
+    """A member that looks for the end again, with a place of its own, skips what lies between."""
+    ledger = filled(MessageRange("p", 0, 10, 0, 100))
+    ledger.consume("group", CLICKS[0], MessageRange("p", 0, 2, 0, 20))
     ledger.begin("group", CLICKS[0], 80)
-    ledger.consume("group", CLICKS[0], Lot("p", 8, 10, 80, 100))
+    ledger.consume("group", CLICKS[0], MessageRange("p", 8, 10, 80, 100))
 
     assert of(ledger).skipped == 6
 
 
 def test_a_compressed_set_is_read_as_a_whole() -> None:
     """A place within it is the place before it: nothing of it counts as passed by."""
-    ledger = filled(Lot("p", 0, 10, 0, 70, one_entry=True), Lot("p", 10, 20, 70, 140, True))
+    ledger = filled(
+        MessageRange("p", 0, 10, 0, 70, one_entry=True), MessageRange("p", 10, 20, 70, 140, True)
+    )
     for number in range(4):
-        ledger.consume("group", CLICKS[0], Lot("p", number, number + 1, 0, 0))
+        ledger.consume("group", CLICKS[0], MessageRange("p", number, number + 1, 0, 0))
 
     assert (of(ledger).skipped, of(ledger).unread) == (0, 16)
 
 
 def test_messages_of_other_topics_and_groups_are_not_counted() -> None:
     """An account is of one group, and of the topics that it wants."""
-    ledger = filled(Lot("p", 0, 10, 0, 100))
+    ledger = filled(MessageRange("p", 0, 10, 0, 100))
     ledger.send("views", "p", 0, 5, "accepted")
-    ledger.consume("others", CLICKS[0], Lot("p", 0, 10, 0, 100))
+    ledger.consume("others", CLICKS[0], MessageRange("p", 0, 10, 0, 100))
 
     assert of(ledger).accepted == of(ledger).unread == 10
     assert ledger.account("others", ["clicks", "views"]).never_stored == 5
@@ -263,6 +275,6 @@ def test_messages_of_other_topics_and_groups_are_not_counted() -> None:
 @pytest.mark.parametrize(
     ("offset", "number"), [(-1, 5), (0, 5), (9, 5), (10, 6), (25, 7), (29, 7), (30, 8), (99, 8)]
 )
-def test_a_place_within_a_lot_divides_its_messages(offset: int, number: int) -> None:
+def test_a_place_within_a_range_divides_its_messages(offset: int, number: int) -> None:
     """What does not end before the place lies behind it."""
-    assert Lot("p", 5, 8, 0, 30).before(offset) == number
+    assert MessageRange("p", 5, 8, 0, 30).before(offset) == number

@@ -6,43 +6,21 @@ from typing import Any
 
 import pytest
 
-from model.properties import PROPERTIES
-from model.verdicts import Finding
-from tests import bad_consumers as bad
+from tests.support import mutant_consumers as bad
+from tests.support.mutant_consumers import scenario
 from watchkeeper import Result, Verdict, simulate
+from watchkeeper.model.properties.judge import PROPERTIES
+from watchkeeper.model.properties.verdicts import Finding
 
 LAST = "group/1"
 """The process that acts alone, where only one does."""
 
 
-def scenario(*, settle: str = "14s", **fields: Any) -> dict[str, Any]:
-    """One broker, two partitions, two consumers, nothing else."""
-    return {
-        "name": "broken",
-        "about": "a rule is broken",
-        "clusters": {
-            "main": {
-                "layout": "0.7",
-                "brokers": 1,
-                "topics": {"clicks": {"partitions_per_broker": 2}},
-            }
-        },
-        "groups": {
-            "group": {
-                "consumers": 2,
-                "streams": {"clicks": 1},
-                "config": {"zookeeper.session.timeout.ms": 2000, "auto.commit.interval.ms": 1000},
-            }
-        },
-        "timeline": [{"at": "0s", "produce": "clicks", "rate": "10/s"}],
-        "settle": settle,
-        **fields,
-    }
-
-
 def finding(result: Result, name: str) -> Finding:
     """What was found about a property."""
-    return next(one for one in result.findings if one.claim.name.split(":")[0] == name)
+    return next(
+        finding for finding in result.findings if finding.claim.name.split(":")[0] == name
+    )
 
 
 PAUSE = {"at": "5s", "pause": "group/0", "for": "5s"}
@@ -54,15 +32,20 @@ VIOLATIONS: dict[str, tuple[Any, dict[str, Any]]] = {
     "own nodes only": (bad.removes_what_is_not_its_own, {"only": LAST}),
     "monotone offsets": (bad.commits_backwards, {"only": LAST}),
     "full cover": (bad.fetches_one_of_two, {"only": LAST}),
-    "consensus": (bad.decides_by_itself, {}),
+    "consensus": (bad.shares_with_all, {}),
+    "agreed view": (bad.decides_by_itself, {}),
     "balance": (bad.takes_everything, {"only": LAST}),
     "progress": (bad.never_rests, {}),
     "work bound": (bad.rebalances_without_end, {}),
     "sometimes": (None, {"sometimes": [{"event": "session expired"}]}),
-    "never": (None, {"never": [{"event": "rebalance ends"}]}),
+    "never": (None, {"never": [{"event": "rebalance completed"}]}),
     "faults struck": (
         None,
-        {"timeline": [{"on": {"node": "group/0", "asks": "claim", "nth": 900}, "lose": "reply"}]},
+        {
+            "timeline": [
+                {"on": {"node": "group/0", "purpose": "claim", "nth": 900}, "lose": "reply"}
+            ]
+        },
     ),
 }
 """Property -> the consumer that breaks it, or None for the shipped one, and how."""
@@ -81,7 +64,7 @@ def run(name: str) -> Result:
 
 def test_every_property_has_its_counter_example() -> None:
     """A new property needs a run here that it must fail."""
-    assert set(VIOLATIONS) == {one.name for one in PROPERTIES} | {
+    assert set(VIOLATIONS) == {item.name for item in PROPERTIES} | {
         "sometimes",
         "never",
         "faults struck",
@@ -101,7 +84,7 @@ def test_is_violated(name: str) -> None:
     assert len(found.evidence) > 20, found.evidence
 
 
-@pytest.mark.parametrize("name", [one.name for one in PROPERTIES])
+@pytest.mark.parametrize("name", [item.name for item in PROPERTIES])
 def test_holds_for_the_shipped_consumer(name: str) -> None:
     """The same cluster, with nothing broken."""
     assert finding(simulate(scenario()), name).verdict is Verdict.HOLDS
@@ -112,8 +95,9 @@ EVIDENCE = {
     "truthful registry": ["group/1", "clicks/0-"],
     "own nodes only": ["group/1", "/consumers/group/ids/group_c0", "group/0"],
     "monotone offsets": ["group/1", "5", "9", "clicks/0-0"],
-    "full cover": ["clicks/0-1", "nobody"],
-    "consensus": ["group/0", "group/1", "clicks"],
+    "full cover": ["clicks/0-1", "no member"],
+    "consensus": ["group/0 and group/1", "clicks/0-0", "2 partitions were"],
+    "agreed view": ["group/0", "group/1", "clicks"],
     "balance": ["group/1-0", "2", "group/0-0"],
     "progress": ["group", "was not at rest"],
     "work bound": ["attempts"],
@@ -123,9 +107,9 @@ EVIDENCE = {
 @pytest.mark.parametrize("name", EVIDENCE)
 def test_the_evidence_names_who_and_what(name: str) -> None:
     """One sentence from which a reader can go on."""
-    said = finding(run(name), name).evidence
+    message = finding(run(name), name).evidence
     for word in EVIDENCE[name]:
-        assert word in said, said
+        assert word in message, message
 
 
 def test_a_violation_outweighs_what_is_unknown() -> None:
@@ -137,7 +121,7 @@ def test_a_violation_outweighs_what_is_unknown() -> None:
     assert finding(result, "sometimes").verdict is Verdict.UNKNOWN
 
 
-def test_strict_ownership_counts_only_where_asked_for() -> None:
+def test_strict_ownership_counts_only_where_requested() -> None:
     """The strict form is always shown; it decides only if the scenario says so."""
     lenient = simulate(scenario(timeline=[PAUSE]))
     strict = simulate(scenario(timeline=[PAUSE], strict=True))
@@ -150,7 +134,7 @@ def test_strict_ownership_counts_only_where_asked_for() -> None:
 def test_nothing_is_known_of_a_group_that_never_rests() -> None:
     """Properties at rest need a rest."""
     result = simulate(scenario(), consumer=bad.consumer_that(bad.never_rests))
-    for name in ("full cover", "consensus", "balance"):
+    for name in ("full cover", "consensus", "agreed view", "balance"):
         assert finding(result, name).verdict is Verdict.UNKNOWN
 
 
@@ -160,3 +144,37 @@ def test_too_short_a_settle_leaves_progress_unknown() -> None:
     found = finding(result, "progress")
     assert found.verdict is Verdict.UNKNOWN
     assert "settle for longer" in found.evidence
+
+
+LEAVES = {"at": "8s", "leave": "group/1"}
+
+
+def test_shares_that_overlap_violate_consensus_although_the_view_is_one() -> None:
+    """What members saw is the same; what they made of it is not."""
+    result = run("consensus")
+    assert finding(result, "agreed view").verdict is Verdict.HOLDS
+    assert finding(result, "consensus").verdict is Verdict.VIOLATED
+
+
+def test_a_process_may_go_on_after_its_member_has_left() -> None:
+    """It had a command to leave, closed its session, and owes its group nothing any more."""
+    stays = simulate(
+        scenario(timeline=[LEAVES], settle="20s"), consumer=bad.consumer_that_stays()
+    )
+
+    assert "ended" not in {event.kind for event in stays.trace}
+    for name in ("full cover", "consensus", "agreed view", "balance", "progress"):
+        assert finding(stays, name).verdict is Verdict.HOLDS, stays
+
+
+def test_a_member_that_stays_registered_is_a_member() -> None:
+    """Both stay despite the command to leave: they have to fetch the partitions of the group."""
+    timeline = [LEAVES, {"at": "8s", "leave": "group/0"}]
+    result = simulate(
+        scenario(timeline=timeline, settle="20s"), consumer=bad.consumer_that(bad.does_nothing)
+    )
+
+    assert finding(result, "progress").verdict is Verdict.HOLDS
+    found = finding(result, "full cover")
+    assert found.verdict is Verdict.VIOLATED
+    assert "2 times" in found.evidence

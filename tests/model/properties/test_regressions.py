@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from model.asks import new_session, sleep
-from model.operations import ZooKeeper
-from model.program import Program
-from model.verdicts import Verdict
 from watchkeeper import simulate
+from watchkeeper.model.actor.effects import new_session, sleep
+from watchkeeper.model.actor.operations import ZooKeeper
+from watchkeeper.model.actor.program import Program
+from watchkeeper.model.properties.verdicts import Verdict
+from watchkeeper.model.trace.kinds import EventKind
 
 SEEDS = range(8)
 
 
 def scenario(layout: str, group: Mapping[str, Any], *timeline: Mapping[str, Any]) -> Any:
-    """Two brokers, four partitions of `clicks`, a group, and what befalls them."""
+    """Two brokers, four partitions of `clicks`, a group, and their faults."""
     return {
         "name": "odd",
         "about": "a run that is rare",
@@ -45,13 +46,13 @@ def test_a_client_that_starts_cut_off_leaves_sessions_behind() -> None:
         assert result.holds, result
         opened = [
             event
-            for event in result.trace.of_kind("session opened")
+            for event in result.trace.of_kind(EventKind.SESSION_OPENED)
             if event.detail["by"] == "group/1"
         ]
         assert len(opened) > 1
 
 
-def test_an_order_outlives_the_connection_of_whoever_carries_it_out() -> None:
+def test_an_order_outlives_the_connection_of_a_member_that_carries_it_out() -> None:
     """An administrator that loses its connection over an order takes it up again."""
     odd = scenario(
         "0.8",
@@ -63,7 +64,7 @@ def test_an_order_outlives_the_connection_of_whoever_carries_it_out() -> None:
     for seed in SEEDS:
         result = simulate(odd, seed=seed)
         assert result.holds, result
-        assert any(event.topic == "views" for event in result.trace.of_kind("fetching"))
+        assert any(event.topic == "views" for event in result.trace.of_kind(EventKind.FETCHING))
 
 
 def test_no_progress_is_owed_while_the_service_is_away() -> None:

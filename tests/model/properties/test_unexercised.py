@@ -7,13 +7,17 @@ from typing import Any
 
 import pytest
 
-from model.asks import new_session, next_note, sleep
-from model.operations import ZooKeeper
-from model.program import Ended, Program
-from model.verdicts import Verdict
-from sim.mistakes import ProgramLoops
 from watchkeeper import simulate
-from watchkeeper.result import Result
+from watchkeeper.api.result import Result
+from watchkeeper.model.actor.effects import new_session, next_event, sleep
+from watchkeeper.model.actor.operations import ZooKeeper
+from watchkeeper.model.actor.program import Ended, Program
+from watchkeeper.model.actor.program_errors import ProgramLoops
+from watchkeeper.model.properties.judge import PROPERTIES
+from watchkeeper.model.properties.ownership import OWN_NODES
+from watchkeeper.model.properties.progress import PROGRESS, WORK
+from watchkeeper.model.properties.verdicts import Verdict
+from watchkeeper.model.trace.kinds import EventKind
 
 Fields = Mapping[str, Any]
 
@@ -42,13 +46,13 @@ def run(
     )
 
 
-def two_clusters(other: Fields, topic: str, *timeline: Fields) -> Result:
+def two_clusters(second: Fields, topic: str, *timeline: Fields) -> Result:
     """Run two clusters, each with a group of its own."""
     return simulate(
         {
             "name": "two",
             "about": "two clusters",
-            "clusters": {"main": CLUSTER, "other": other},
+            "clusters": {"main": CLUSTER, "other": second},
             "groups": {
                 "a": {**GROUP, "cluster": "main"},
                 "b": {"cluster": "other", "consumers": 2, "streams": {topic: 1}},
@@ -61,18 +65,18 @@ def two_clusters(other: Fields, topic: str, *timeline: Fields) -> Result:
 
 # --- nothing to see --------------------------------------------------------------------
 
-NOBODY: dict[str, tuple[Fields, Fields]] = {
+NO_FETCH: dict[str, tuple[Fields, Fields]] = {
     "no consumers": ({**GROUP, "consumers": 0}, CLUSTER),
-    "nobody starts": ({**GROUP, "consumers": [{"starts": "never"}] * 2}, CLUSTER),
+    "no member starts": ({**GROUP, "consumers": [{"starts": "never"}] * 2}, CLUSTER),
     "a filter that allows nothing": ({"consumers": 2, "filter": {"white_list": "zzz"}}, CLUSTER),
     "no broker starts": (GROUP, {**CLUSTER, "brokers": [{"id": 0, "starts": "never"}]}),
 }
 
 
-@pytest.mark.parametrize("case", NOBODY)
-def test_a_run_in_which_nobody_fetched_is_unknown(case: str) -> None:
+@pytest.mark.parametrize("case", NO_FETCH)
+def test_a_run_in_which_no_member_fetched_is_unknown(case: str) -> None:
     """Nothing was wrong, since there was nothing: that is not `holds`."""
-    group, cluster = NOBODY[case]
+    group, cluster = NO_FETCH[case]
 
     result = run(group, cluster)
 
@@ -85,13 +89,13 @@ def test_a_run_in_which_nobody_fetched_is_unknown(case: str) -> None:
 def test_consumers_that_give_up_at_once_have_shown_nothing() -> None:
     """A program that ends before it has done anything passes no property."""
 
-    async def turn(zk: ZooKeeper, me: Any, memory: Any) -> Any:
+    async def turn(zk: ZooKeeper, me: Any, state: Any) -> Any:
         return Ended("gave up", failed=True)
 
     assert run(consumer=Program(turn, None, None)).verdict is Verdict.UNKNOWN
 
 
-def test_messages_of_a_topic_that_nobody_serves_are_no_effect() -> None:
+def test_messages_of_a_topic_that_no_member_serves_are_no_effect() -> None:
     """A load is real when it is written to something."""
     load = {"at": "1s", "produce": "later", "rate": "5/s"}
     born = {"at": "9s", "create_topic": "later", "partitions_per_broker": 1}
@@ -118,20 +122,20 @@ def test_a_topic_is_deleted_once() -> None:
 
 def test_sessions_of_two_ensembles_are_not_mixed_up() -> None:
     """A member of one cluster leaves; the group of the other never stirs."""
-    other = {"brokers": 2, "topics": {"views": {"partitions_per_broker": 2}}}
+    second = {"brokers": 2, "topics": {"views": {"partitions_per_broker": 2}}}
 
     for fault in ({"leave": "b/0"}, {"crash": "other:broker/0"}):
-        result = two_clusters(other, "views", {"at": "5s", **fault})
+        result = two_clusters(second, "views", {"at": "5s", **fault})
         assert result.holds, result
-        opened = [event.session for event in result.trace.of_kind("session opened")]
+        opened = [event.session for event in result.trace.of_kind(EventKind.SESSION_OPENED)]
         assert len(set(opened)) == len(opened)
 
 
 def test_topics_of_one_name_in_two_clusters_are_two_topics() -> None:
-    """What one cluster serves nobody of the other has to fetch."""
-    other = {"brokers": 1, "topics": {"clicks": {"partitions_per_broker": 1}}}
+    """What one cluster serves no member of the other has to fetch."""
+    second = {"brokers": 1, "topics": {"clicks": {"partitions_per_broker": 1}}}
 
-    assert two_clusters(other, "clicks").holds
+    assert two_clusters(second, "clicks").holds
 
 
 # --- moments and loops -----------------------------------------------------------------
@@ -152,7 +156,7 @@ def test_the_strict_form_names_the_first_moment() -> None:
 def test_a_group_that_asks_without_end_makes_no_progress() -> None:
     """Its own requests do not buy it time, and it reads more than there is to read."""
 
-    async def turn(zk: ZooKeeper, me: Any, memory: Any) -> Any:
+    async def turn(zk: ZooKeeper, me: Any, state: Any) -> Any:
         await new_session()
         while True:
             await zk.exists("/brokers/ids")
@@ -164,24 +168,58 @@ def test_a_group_that_asks_without_end_makes_no_progress() -> None:
 def test_a_program_that_lets_no_time_pass_is_stopped(loop: str) -> None:
     """It would never end; the error names the process."""
 
-    async def turn(zk: ZooKeeper, me: Any, memory: Any) -> Any:
+    async def turn(zk: ZooKeeper, me: Any, state: Any) -> Any:
         if loop == "turns":
             return 1
         await new_session()
         while True:
-            await (sleep(0) if loop == "sleeps" else next_note(0))
+            await (sleep(0) if loop == "sleeps" else next_event(0))
 
     with pytest.raises(ProgramLoops, match=r"group/0 has gone on for 100,000 steps"):
         run(consumer=Program(turn, None, None))
 
 
-@pytest.mark.parametrize("ask", [sleep(-5), next_note(-5)], ids=["sleep", "next_note"])
-def test_nobody_waits_for_less_than_no_time(ask: Any) -> None:
+@pytest.mark.parametrize("ask", [sleep(-5), next_event(-5)], ids=["sleep", "next_note"])
+def test_no_wait_is_for_less_than_no_time(ask: Any) -> None:
     """A negative time is an error of the program, and the process is named."""
 
-    async def turn(zk: ZooKeeper, me: Any, memory: Any) -> Any:
+    async def turn(zk: ZooKeeper, me: Any, state: Any) -> Any:
         await ask
 
     with pytest.raises(ValueError, match="cannot") as raised:
         run(consumer=Program(turn, None, None))
     assert raised.value.__notes__[0] == "in group/0 at 1.000000 s"
+
+
+# --- one notion of exercise --------------------------------------------------------------
+
+
+def test_what_any_run_exercises_names_nothing_that_it_takes() -> None:
+    assert {claim.name for claim in PROPERTIES if not claim.exercise} == {
+        PROGRESS.name,
+        WORK.name,
+    }
+
+
+@pytest.mark.parametrize("load", [[], [LOAD]], ids=["silent", "loaded"])
+@pytest.mark.parametrize("consumers", [1, 3])
+def test_a_property_holds_only_where_it_was_exercised(consumers: int, load: list[Fields]) -> None:
+    result = run({**GROUP, "consumers": consumers}, timeline=load)
+
+    for finding in result.findings:
+        if finding.exercised is not None:
+            is_known = finding.verdict is not Verdict.UNKNOWN
+            assert is_known == (finding.exercised > 0), finding
+
+
+def test_deletions_are_counted_and_a_run_without_one_is_judged_without_them() -> None:
+    """A member alone deletes no ephemeral; one that leaves the group releases its claims."""
+    alone = run({**GROUP, "consumers": 1}).judgement.finding(OWN_NODES.name)
+    joined = run(
+        {"consumers": [{"id": "a"}, {"id": "b", "starts": "4s"}], "streams": {"clicks": 1}}
+    ).judgement.finding(OWN_NODES.name)
+
+    assert (alone.verdict, alone.exercised, alone.counts) == (Verdict.UNKNOWN, 0, False)
+    assert alone.evidence == "not exercised: it takes a request that deletes an ephemeral znode"
+    assert joined.verdict is Verdict.HOLDS
+    assert joined.exercised

@@ -3,34 +3,13 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model import registry
-from model.asks import Partition
-from model.assignment import sort_partitions
-from model.member import Consumer, generated_id, owner_value, stream_ids, stream_number
-from model.registry import (
-    BadPayload,
-    BrokerForm,
-    BrokerInfo,
-    Layout,
-    decode_broker,
-    decode_json,
-    decode_number,
-    decode_text,
-    encode_broker,
-    encode_json,
-    encode_number,
-)
-from model.settings import consumer_settings
-from model.subscriptions import Pattern, Subscription, decode_consumer, encode_consumer
-from model.variants import VARIANTS
-from tests.registry_samples import (
+from tests.support.scenarios.payload_samples import (
     BROKER_ENDPOINTS_JSON,
     BROKER_JSON,
     CONSUMER_JSON,
@@ -45,7 +24,39 @@ from tests.registry_samples import (
     steady,
     texts,
     topics,
+    value_or_refusal,
     words,
+)
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.group.assignment import sort_partitions
+from watchkeeper.model.group.settings import consumer_settings
+from watchkeeper.model.group.state import (
+    Consumer,
+    generated_id,
+    owner_value,
+    stream_ids,
+    stream_number,
+)
+from watchkeeper.model.group.variants import VARIANTS, Unit
+from watchkeeper.model.registry import paths
+from watchkeeper.model.registry.paths import (
+    BadPayload,
+    BrokerForm,
+    BrokerInfo,
+    Layout,
+    decode_broker,
+    decode_json,
+    decode_number,
+    decode_text,
+    encode_broker,
+    encode_json,
+    encode_number,
+)
+from watchkeeper.model.registry.subscription import (
+    Pattern,
+    Subscription,
+    decode_consumer,
+    encode_consumer,
 )
 
 PATH = "/somewhere"
@@ -58,29 +69,30 @@ CLICKS_08 = Partition("clicks", "3")
 @pytest.mark.parametrize(
     ("made", "spelled"),
     [
-        (registry.broker(200), "/brokers/ids/200"),
-        (registry.topic("clicks"), "/brokers/topics/clicks"),
-        (registry.topic_broker("clicks", 7), "/brokers/topics/clicks/7"),
-        (registry.partitions("clicks"), "/brokers/topics/clicks/partitions"),
-        (registry.partition_state(CLICKS_08), "/brokers/topics/clicks/partitions/3/state"),
-        (registry.topic_config("clicks"), "/config/topics/clicks"),
-        (registry.members("g"), "/consumers/g/ids"),
-        (registry.member("g", "g_c0"), "/consumers/g/ids/g_c0"),
-        (registry.owners("g"), "/consumers/g/owners"),
-        (registry.topic_owners("g", "clicks"), "/consumers/g/owners/clicks"),
-        (registry.owner("g", CLICKS_07), "/consumers/g/owners/clicks/200-1"),
-        (registry.owner("g", CLICKS_08), "/consumers/g/owners/clicks/3"),
-        (registry.offset("g", CLICKS_07), "/consumers/g/offsets/clicks/200-1"),
-        (registry.offset("g", CLICKS_08), "/consumers/g/offsets/clicks/3"),
-        (registry.BROKER_IDS, "/brokers/ids"),
-        (registry.TOPICS, "/brokers/topics"),
-        (registry.CONTROLLER, "/controller"),
-        (registry.CONTROLLER_EPOCH, "/controller_epoch"),
-        (registry.CLUSTER_ID, "/cluster/id"),
-        (registry.DELETE_TOPICS, "/admin/delete_topics"),
-        (registry.REASSIGN_PARTITIONS, "/admin/reassign_partitions"),
-        (registry.PREFERRED_REPLICA_ELECTION, "/admin/preferred_replica_election"),
-        (registry.parent_of("/consumers/g/ids/g_c0"), "/consumers/g/ids"),
+        (paths.broker(200), "/brokers/ids/200"),
+        (paths.topic("clicks"), "/brokers/topics/clicks"),
+        (paths.topic_broker("clicks", 7), "/brokers/topics/clicks/7"),
+        (paths.partitions("clicks"), "/brokers/topics/clicks/partitions"),
+        (paths.partition_state(CLICKS_08), "/brokers/topics/clicks/partitions/3/state"),
+        (paths.topic_config("clicks"), "/config/topics/clicks"),
+        (paths.topic_deletion("clicks"), "/admin/delete_topics/clicks"),
+        (paths.members("g"), "/consumers/g/ids"),
+        (paths.member("g", "g_c0"), "/consumers/g/ids/g_c0"),
+        (paths.owners("g"), "/consumers/g/owners"),
+        (paths.topic_owners("g", "clicks"), "/consumers/g/owners/clicks"),
+        (paths.owner("g", CLICKS_07), "/consumers/g/owners/clicks/200-1"),
+        (paths.owner("g", CLICKS_08), "/consumers/g/owners/clicks/3"),
+        (paths.offset("g", CLICKS_07), "/consumers/g/offsets/clicks/200-1"),
+        (paths.offset("g", CLICKS_08), "/consumers/g/offsets/clicks/3"),
+        (paths.BROKER_IDS, "/brokers/ids"),
+        (paths.TOPICS, "/brokers/topics"),
+        (paths.CONTROLLER, "/controller"),
+        (paths.CONTROLLER_EPOCH, "/controller_epoch"),
+        (paths.CLUSTER_ID, "/cluster/id"),
+        (paths.DELETE_TOPICS, "/admin/delete_topics"),
+        (paths.REASSIGN_PARTITIONS, "/admin/reassign_partitions"),
+        (paths.PREFERRED_REPLICA_ELECTION, "/admin/preferred_replica_election"),
+        (paths.parent_of("/consumers/g/ids/g_c0"), "/consumers/g/ids"),
     ],
 )
 def test_paths_are_those_of_the_pages(made: str, spelled: str) -> None:
@@ -92,28 +104,28 @@ def test_paths_are_those_of_the_pages(made: str, spelled: str) -> None:
 @steady
 def test_the_path_of_a_claim_says_whose_and_what(group: str, partition: Partition) -> None:
     """Group and partition can be read back from the path of a claim."""
-    path = registry.owner(group, partition)
+    path = paths.owner(group, partition)
 
-    assert registry.parse_owner(path) == (group, partition)
-    assert registry.parse_offset(path) is None
-    assert registry.parse_member(path) is None
+    assert paths.parse_owner(path) == (group, partition)
+    assert paths.parse_offset(path) is None
+    assert paths.parse_member(path) is None
 
 
 @given(words, partitions_07 | partitions_08)
 @steady
 def test_the_path_of_an_offset_says_whose_and_where(group: str, partition: Partition) -> None:
     """Group and partition can be read back from the path of an offset."""
-    path = registry.offset(group, partition)
+    path = paths.offset(group, partition)
 
-    assert registry.parse_offset(path) == (group, partition)
-    assert registry.parse_owner(path) is None
+    assert paths.parse_offset(path) == (group, partition)
+    assert paths.parse_owner(path) is None
 
 
 @given(words, words)
 @steady
 def test_the_path_of_a_registration_says_whose(group: str, consumer: str) -> None:
     """Group and consumer can be read back from the path of a registration."""
-    assert registry.parse_member(registry.member(group, consumer)) == (group, consumer)
+    assert paths.parse_member(paths.member(group, consumer)) == (group, consumer)
 
 
 @pytest.mark.parametrize(
@@ -131,9 +143,9 @@ def test_the_path_of_a_registration_says_whose(group: str, consumer: str) -> Non
 )
 def test_other_paths_are_no_claims(path: str) -> None:
     """A path that is not of the form is not taken for one that is."""
-    assert registry.parse_owner(path) is None
-    assert registry.parse_offset(path) is None
-    assert registry.parse_member(path) is None
+    assert paths.parse_owner(path) is None
+    assert paths.parse_offset(path) is None
+    assert paths.parse_member(path) is None
 
 
 # --- partitions ------------------------------------------------------------------------
@@ -142,33 +154,38 @@ def test_other_paths_are_no_claims(path: str) -> None:
 @pytest.mark.parametrize("broker", [0, 7, 200, 300])
 def test_a_partition_of_07_names_its_broker(broker: int) -> None:
     """The name of a partition in the 0.7 layout is `broker-index`."""
-    partition = registry.partition_07("clicks", broker, 12)
+    partition = paths.partition_07("clicks", broker, 12)
 
     assert partition.name == f"{broker}-12"
-    assert registry.broker_of(partition) == broker
+    assert paths.broker_of(partition) == broker
 
 
 @pytest.mark.parametrize("name", ["3", "", "-1", "a-1", "1-", "1-a", "200", "-"])
 def test_a_partition_without_a_broker_is_refused(name: str) -> None:
     """Asking a name of the 0.8 layout for its broker is an error that says so."""
     with pytest.raises(ValueError, match="has no broker in its name; expected broker-partition"):
-        registry.broker_of(Partition("clicks", name))
+        paths.broker_of(Partition("clicks", name))
 
 
 def test_brokers_with_gaps_between_them_sort_as_strings_in_07() -> None:
     """Partitions of brokers 7, 200 and 300 come in the order of their names as strings."""
-    listed = [registry.partition_07("t", broker, at) for broker in (7, 200, 300) for at in (0, 1)]
+    listed = [paths.partition_07("t", broker, at) for broker in (7, 200, 300) for at in (0, 1)]
 
     ordered = sort_partitions(listed, "0.7")
 
-    assert [one.name for one in ordered] == ["200-0", "200-1", "300-0", "300-1", "7-0", "7-1"]
+    assert [item.name for item in ordered] == ["200-0", "200-1", "300-0", "300-1", "7-0", "7-1"]
 
 
 def test_partitions_of_08_sort_as_numbers() -> None:
     """In the 0.8 layout partition 10 comes after partition 2."""
     listed = [Partition("t", str(index)) for index in (10, 2, 0, 1)]
 
-    assert [one.name for one in sort_partitions(listed, "0.8")] == ["0", "1", "2", "10"]
+    assert [sort_partition.name for sort_partition in sort_partitions(listed, "0.8")] == [
+        "0",
+        "1",
+        "2",
+        "10",
+    ]
 
 
 # --- numbers and names -----------------------------------------------------------------
@@ -256,7 +273,7 @@ def test_brokers_of_every_form_are_read(data: bytes, expected: BrokerInfo) -> No
 
 
 def test_the_address_of_a_broker_is_one_word() -> None:
-    """Host and port, as clients are told."""
+    """Host and port, as clients get them."""
     assert BROKER.address == "hadoop1:9092"
 
 
@@ -271,7 +288,7 @@ def test_brokers_can_be_read_back(host: str, port: int, creator: str, time: int)
         for form in ("host:port", "creator:host:port", "json", "json with endpoints")
     }
 
-    assert {(one.host, one.port) for one in read.values()} == {(host, port)}
+    assert {(broker.host, broker.port) for broker in read.values()} == {(host, port)}
     assert read["creator:host:port"].creator == creator
     assert (read["json"].timestamp, read["json"].jmx_port) == (str(time), time)
 
@@ -440,22 +457,24 @@ def test_consumers_are_called_as_their_variant_calls_them(
 
 def test_the_threads_of_a_consumer_are_numbered() -> None:
     """A thread's id is the consumer's id, a dash and a number from 0."""
-    assert stream_ids("stream", "g_c0", 3) == ("g_c0-0", "g_c0-1", "g_c0-2")
+    assert stream_ids(Unit.STREAM, "g_c0", 3) == ("g_c0-0", "g_c0-1", "g_c0-2")
 
 
 def test_where_consumers_count_the_consumer_is_its_only_stream() -> None:
     """The pages of 0.7 deal to consumers: one id, however many streams, and none for none."""
-    assert stream_ids("consumer", "g_c0", 3) == ("g_c0",)
-    assert stream_ids("consumer", "g_c0", 0) == ()
+    assert stream_ids(Unit.CONSUMER, "g_c0", 3) == ("g_c0",)
+    assert stream_ids(Unit.CONSUMER, "g_c0", 0) == ()
 
 
 @given(words, st.integers(1, 30))
 @steady
 def test_the_number_of_a_thread_can_be_read_from_its_id(consumer_id: str, streams: int) -> None:
     """Dashes in the consumer's id do not confuse it."""
-    ids = stream_ids("stream", consumer_id, streams)
+    ids = stream_ids(Unit.STREAM, consumer_id, streams)
 
-    assert [stream_number("stream", consumer_id, one) for one in ids] == list(range(streams))
+    assert [stream_number(Unit.STREAM, consumer_id, number) for number in ids] == list(
+        range(streams)
+    )
 
 
 @pytest.mark.parametrize(
@@ -528,44 +547,50 @@ def test_json_nested_without_end_is_refused() -> None:
         decode_json(PATH, b'{"a":' * 100_000, "an object")
 
 
-READERS = [decode_number, decode_text, decode_broker, decode_consumer]
+READERS = [
+    (decode_number, int),
+    (decode_text, str),
+    (decode_broker, BrokerInfo),
+    (decode_consumer, Subscription),
+]
+"""A reader of payloads, and the type of what it reads."""
 
 
-@pytest.mark.parametrize("decode", READERS)
+@pytest.mark.parametrize(("decode", "kind"), READERS)
 @given(data=st.binary(max_size=60) | texts.map(str.encode))
 @steady
-def test_random_bytes_are_read_or_refused(decode: Any, data: bytes) -> None:
+def test_random_bytes_are_read_or_refused(decode: Any, kind: type, data: bytes) -> None:
     """Whatever a znode holds, reading it ends in a value or in BadPayload."""
-    with suppress(BadPayload):
-        decode(PATH, data)
+    assert isinstance(value_or_refusal(decode, PATH, data), (kind, BadPayload))
 
 
 @given(json_objects("subscription", "pattern", "timestamp", "version", "t1"))
 @steady
 def test_random_json_is_a_consumer_or_refused(value: dict[str, Any]) -> None:
     """Whatever JSON a registration holds, reading it ends in a value or in BadPayload."""
-    with suppress(BadPayload):
-        decode_consumer(PATH, json.dumps(value).encode())
+    found = value_or_refusal(decode_consumer, PATH, json.dumps(value).encode())
+
+    assert isinstance(found, (Subscription, BadPayload))
 
 
 @pytest.mark.parametrize(
-    "data",
+    ("data", "expected"),
     [
-        b'{"host":"h","port":1,"jmx_port":"none"}',
-        b'{"host":"h","port":1,"jmx_port":null}',
-        b'{"host":"h","port":1,"jmx_port":1e999}',
-        b'{"host":"h","port":1,"endpoints":5}',
-        b'{"host":"h","port":1,"endpoints":null}',
+        (b'{"host":"h","port":1,"jmx_port":"none"}', "a jmx_port that is a number"),
+        (b'{"host":"h","port":1,"jmx_port":null}', "a jmx_port that is a number"),
+        (b'{"host":"h","port":1,"jmx_port":1e999}', "a jmx_port that is a number"),
+        (b'{"host":"h","port":1,"endpoints":5}', "endpoints in a list"),
+        (b'{"host":"h","port":1,"endpoints":null}', "endpoints in a list"),
     ],
 )
-def test_a_broker_with_odd_extras_is_read_or_refused(data: bytes) -> None:
-    """Host and port suffice to reach a broker; what else is wrong must not crash a reader."""
-    with suppress(BadPayload):
+def test_a_broker_with_odd_extras_is_refused(data: bytes, expected: str) -> None:
+    """A wrong optional field is a bad payload and no crash; the sentence names the field."""
+    with pytest.raises(BadPayload, match=f"expected JSON with host .* and {expected}$"):
         decode_broker(PATH, data)
 
 
 def test_a_filter_that_is_not_text_is_refused() -> None:
-    """No reader may make up an expression that nobody wrote."""
+    """No reader may make up an expression that no writer wrote."""
     with pytest.raises(BadPayload):
         decode_consumer(PATH, b"*1*\xff")
 

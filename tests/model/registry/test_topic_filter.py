@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.filters import (
+from tests.support.scenarios.payload_samples import steady, texts
+from watchkeeper.model.registry.subscription import Subscription, decode_consumer, encode_consumer
+from watchkeeper.model.registry.topic_filter import (
     INTERNAL_TOPICS,
     POSIX_CLASSES,
     BadFilter,
@@ -19,8 +21,6 @@ from model.filters import (
     normalise,
     topic_filter,
 )
-from model.subscriptions import Subscription, decode_consumer, encode_consumer
-from tests.registry_samples import steady, texts
 
 # --- Kafka's own table -----------------------------------------------------------------
 
@@ -51,7 +51,7 @@ def test_filters_let_through_what_kafka_lets_through(
 @pytest.mark.parametrize(
     ("kind", "expression"), [(WHITE, ".+"), (BLACK, "black1"), (WHITE, "__consumer_offsets")]
 )
-def test_internal_topics_are_hidden_unless_they_are_asked_for(
+def test_internal_topics_are_hidden_unless_a_filter_includes_them(
     kind: bool, expression: str
 ) -> None:
     """`exclude.internal.topics` hides what Kafka keeps for itself, whatever the filter says."""
@@ -150,7 +150,7 @@ def test_posix_classes_mean_what_they_mean_in_java(name: str) -> None:
     members = {character for character in ASCII if MEMBERS[name](character)}
 
     def matched(expression: str) -> set[str]:
-        return {one for one in ASCII if TopicFilter(expression, WHITE).allows(one)}
+        return {topic for topic in ASCII if TopicFilter(expression, WHITE).allows(topic)}
 
     assert matched(rf"\p{{{name}}}") == members
     assert matched(rf"[\p{{{name}}}]") == members
@@ -204,7 +204,7 @@ def test_what_java_and_python_read_alike_is_taken(
     ("expression", "topic"), [(r"\d+", "٣"), (r"\w+", "é"), ("(?i)k", "\u212a")]
 )
 def test_classes_are_those_of_ascii_as_in_java(expression: str, topic: str) -> None:
-    r"""`\d`, `\w` and the case of letters know no other alphabets unless told to."""
+    r"""`\d`, `\w` and the case of letters know no other alphabets without a flag."""
     assert not TopicFilter(expression, WHITE).allows(topic)
 
 

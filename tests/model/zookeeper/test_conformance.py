@@ -8,7 +8,9 @@ import hypothesis.strategies as st
 import pytest
 from hypothesis import given, settings
 
-from model.operations import (
+from tests.support.zookeeper.real_client import Real
+from tests.support.zookeeper.worlds import ARMS, CLOSE, TOP, Arm, Step, as_heard_by
+from watchkeeper.model.actor.operations import (
     OPEN,
     AddWatch,
     Check,
@@ -27,8 +29,6 @@ from model.operations import (
     SetData,
     Sync,
 )
-from tests.zookeeper_real import Real
-from tests.zookeeper_worlds import ARMS, CLOSE, TOP, Arm, Step, as_heard_by
 
 EVERY: list[Arm] = [*ARMS, Real()]
 every_arm = pytest.mark.parametrize("arm", EVERY, ids=lambda arm: arm.name)
@@ -42,10 +42,10 @@ def here(*names: str) -> str:
 
 def answers(arm: Arm, *asks: Operation[Any] | Pipelined) -> list[Any]:
     """The answers that a single client gets."""
-    return [told.answer for told in arm.play(1, [(0, ask) for ask in asks])]
+    return [replies.answer for replies in arm.play(1, [(0, effect) for effect in asks])]
 
 
-# --- stories ---------------------------------------------------------------------------
+# --- scripts ---------------------------------------------------------------------------
 
 
 @every_arm
@@ -53,9 +53,11 @@ def test_a_znode_lives_and_dies(arm: Arm) -> None:
     """What was created can be read, replaced and deleted, and then it is gone."""
     a = here("a")
 
-    told = answers(arm, Create(a, b"1"), GetData(a), SetData(a, b"2", 0), Delete(a, 1), Exists(a))
+    replies = answers(
+        arm, Create(a, b"1"), GetData(a), SetData(a, b"2", 0), Delete(a, 1), Exists(a)
+    )
 
-    assert [told[0], told[1][:3], *told[2:]] == [a, (b"1", 0, False), 1, None, None]
+    assert [replies[0], replies[1][:3], *replies[2:]] == [a, (b"1", 0, False), 1, None, None]
 
 
 @every_arm
@@ -63,7 +65,7 @@ def test_zxids_count_every_write(arm: Arm) -> None:
     """Each write moves the zxid on by one, also one that fails, and a multi by one in all."""
     a, b = here("a"), here("b")
 
-    told = answers(
+    replies = answers(
         arm,
         Create(a),
         Create(a),
@@ -73,15 +75,15 @@ def test_zxids_count_every_write(arm: Arm) -> None:
         Exists(b),
     )
 
-    assert told[1:3] == ["NodeExists", "BadVersion"]
-    assert [told[4][2][field] for field in ("czxid", "mzxid", "pzxid")] == [1, 4, 1]
-    assert told[5][2]["czxid"] == 4
+    assert replies[1:3] == ["NodeExists", "BadVersion"]
+    assert [replies[4][2][field] for field in ("czxid", "mzxid", "pzxid")] == [1, 4, 1]
+    assert replies[5][2]["czxid"] == 4
 
 
 @every_arm
 def test_errors_name_the_first_reason(arm: Arm) -> None:
     """The precedence of errors is the same in every world."""
-    told = answers(
+    replies = answers(
         arm,
         Create(here("nope", "x"), acl=()),
         Create(here("a")),
@@ -92,7 +94,7 @@ def test_errors_name_the_first_reason(arm: Arm) -> None:
         GetData(here("a", "")),
     )
 
-    assert told == [
+    assert replies == [
         "InvalidACL",
         here("a"),
         here("a", "b"),
@@ -108,9 +110,9 @@ def test_children_come_in_java_order(arm: Arm) -> None:
     """Names come back in the order of a hash set."""
     create = Create(here("n-"), sequential=True)
 
-    told = answers(arm, *[create] * 12, GetChildren(TOP))
+    replies = answers(arm, *[create] * 12, GetChildren(TOP))
 
-    assert [int(name[-10:]) for name in told[-1]] == [9, 0, 11, 10, 2, 1, 4, 3, 6, 5, 8, 7]
+    assert [int(name[-10:]) for name in replies[-1]] == [9, 0, 11, 10, 2, 1, 4, 3, 6, 5, 8, 7]
 
 
 @every_arm
@@ -118,9 +120,9 @@ def test_a_failed_multi_does_nothing(arm: Arm) -> None:
     """A multi says which of its operations failed, and none of them has happened."""
     a = here("a")
 
-    told = answers(arm, Multi((Create(a), Check(here("nope")))), Exists(a))
+    replies = answers(arm, Multi((Create(a), Check(here("nope")))), Exists(a))
 
-    assert told == ["1: NoNode", None]
+    assert replies == ["1: NoNode", None]
 
 
 @every_arm
@@ -129,11 +131,11 @@ def test_a_batch_is_answered_part_by_part(arm: Arm) -> None:
     a = here("a")
     batch = Pipelined((Create(a, b"1"), Create(a), SetData(a, b"2"), GetData(a), Delete(a)))
 
-    (told,) = answers(arm, batch)
+    (replies,) = answers(arm, batch)
 
-    assert told[:3] == (a, "NodeExists", 1)
-    assert told[3][0] == b"2"
-    assert told[4] is None
+    assert replies[:3] == (a, "NodeExists", 1)
+    assert replies[3][0] == b"2"
+    assert replies[4] is None
 
 
 @every_arm
@@ -149,10 +151,10 @@ def test_the_writer_hears_before_it_is_answered_and_others_hear_too(arm: Arm) ->
         (0, Delete(a)),
     ]
 
-    told = arm.play(2, script)
+    replies = arm.play(2, script)
 
-    assert told[4].heard == ((f"changed {a}",), (f"changed {a}",))
-    assert told[5].heard == ((), (f"children changed {TOP}",))
+    assert replies[4].heard == ((f"changed {a}",), (f"changed {a}",))
+    assert replies[5].heard == ((), (f"children changed {TOP}",))
 
 
 @every_arm
@@ -167,11 +169,11 @@ def test_a_session_that_closes_takes_its_ephemerals_with_it(arm: Arm) -> None:
         (1, Exists(a)),
     ]
 
-    told = arm.play(2, script)
+    replies = arm.play(2, script)
 
-    own = (f"deleted {a}",) if arm.is_told_at_close else ()
-    assert told[3].heard == (own, (f"deleted {a}",))
-    assert told[4].answer is None
+    own = (f"deleted {a}",) if arm.is_notified_at_close else ()
+    assert replies[3].heard == (own, (f"deleted {a}",))
+    assert replies[4].answer is None
 
 
 @every_arm
@@ -234,7 +236,7 @@ def test_a_single_client_cannot_tell_the_worlds_apart(
     arm: Arm, asks: list[Operation[Any] | Pipelined]
 ) -> None:
     """Whatever one client asks, every world gives the answers and the events of the machine."""
-    script: list[Step] = [(0, ask) for ask in asks]
+    script: list[Step] = [(0, effect) for effect in asks]
 
     assert arm.play(1, script) == as_heard_by(arm, script, ARMS[0].play(1, script))
 

@@ -7,9 +7,17 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from model import errors
-from model.errors import ConnectionLoss, Failure, NoNode, TransactionFailed, ZooKeeperError
-from model.operations import (
+from tests.support.zookeeper.oracle import is_good
+from tests.support.zookeeper.script import ME, OK, OTHER, Script, error_of
+from watchkeeper.model.actor import errors
+from watchkeeper.model.actor.errors import (
+    ConnectionLoss,
+    Failure,
+    NoNode,
+    TransactionFailed,
+    ZooKeeperError,
+)
+from watchkeeper.model.actor.operations import (
     ADMIN,
     CREATE,
     DELETE,
@@ -30,25 +38,23 @@ from model.operations import (
     SetData,
     Sync,
 )
-from model.zookeeper import machine, paths
-from tests.zookeeper_oracle import is_good
-from tests.zookeeper_story import ME, OK, OTHER, Story, error_of
+from watchkeeper.model.zookeeper import paths, standalone
 
 ALL = READ | WRITE | CREATE | DELETE | ADMIN
 
 
 def but(right: int) -> tuple[Acl, ...]:
-    """Every right but one, for everybody."""
+    """Every right but one, for every user."""
     return (Acl(ALL & ~right),)
 
 
-def tree_of_troubles() -> Story:
+def tree_of_troubles() -> Script:
     """A tree with a znode for every reason to refuse something."""
-    story = Story()
-    story.create("/a", b"data")
-    story.create("/a/child")
-    story.create("/leaf")
-    story.create("/eph", by=OTHER, ephemeral=True)
+    script = Script()
+    script.create("/a", b"data")
+    script.create("/a/child")
+    script.create("/leaf")
+    script.create("/eph", by=OTHER, ephemeral=True)
     for name, acl in (
         ("no-create", but(CREATE)),
         ("no-delete", but(DELETE)),
@@ -58,12 +64,12 @@ def tree_of_troubles() -> Story:
         ("admin-only", (Acl(ADMIN),)),
         ("write-only", (Acl(WRITE),)),
     ):
-        story.create(f"/{name}", acl=OPEN)
-        story.create(f"/{name}/child")
-        story.must(SetAcl(f"/{name}", acl))
-    story.must(SetAcl("/eph", OPEN))
-    story.create("/eph-no-create", ephemeral=True, acl=but(CREATE))
-    return story
+        script.create(f"/{name}", acl=OPEN)
+        script.create(f"/{name}/child")
+        script.must(SetAcl(f"/{name}", acl))
+    script.must(SetAcl("/eph", OPEN))
+    script.create("/eph-no-create", ephemeral=True, acl=but(CREATE))
+    return script
 
 
 def rows(*table: tuple[Operation[Any], str]) -> Any:
@@ -88,7 +94,7 @@ def rows(*table: tuple[Operation[Any], str]) -> Any:
     (Create("/a", acl=()), "InvalidACL"),
     (Create("/a/.", acl=()), "InvalidACL"),
     (Create("/no-create/x", acl=()), "InvalidACL"),
-    (Create("/x", acl=(Acl(ALL, "world", "somebody"),)), "InvalidACL"),
+    (Create("/x", acl=(Acl(ALL, "world", "someone"),)), "InvalidACL"),
     (Create("/x", acl=(Acl(ALL, "nosuchscheme", "x"),)), "InvalidACL"),
     (Create("/x", acl=(Acl(ALL), Acl(ALL, "nosuchscheme", "x"))), "InvalidACL"),
     # the parent before the path
@@ -136,17 +142,17 @@ def test_create_is_refused_for_the_first_reason(operation: Create, outcome: str)
     [Acl(ALL, "auth", ""), Acl(ALL, "digest", "nocolon"), Acl(ALL, "ip", "nonsense")],
     ids=lambda entry: entry.scheme,
 )
-def test_an_acl_that_means_nobody_is_not_valid(entry: Acl) -> None:
+def test_an_acl_that_means_no_user_is_not_valid(entry: Acl) -> None:
     """`auth` of a session that has shown nothing, or an identity that cannot be: InvalidACL."""
-    assert error_of(Story().ask(Create("/x", acl=(entry,)))) == "InvalidACL"
+    assert error_of(Script().ask(Create("/x", acl=(entry,)))) == "InvalidACL"
 
 
 def test_an_entry_that_is_given_twice_is_kept_once() -> None:
     """What comes back of an ACL says nothing twice."""
-    story = Story()
-    story.create("/x", acl=(Acl(ALL), Acl(READ), Acl(ALL)))
+    script = Script()
+    script.create("/x", acl=(Acl(ALL), Acl(READ), Acl(ALL)))
 
-    assert story.must(GetAcl("/x")) == (Acl(ALL), Acl(READ))
+    assert script.must(GetAcl("/x")) == (Acl(ALL), Acl(READ))
 
 
 # --- delete ----------------------------------------------------------------------------
@@ -235,14 +241,14 @@ def test_setting_the_acl_is_refused_for_the_first_reason(operation: SetAcl, outc
 
 def test_the_version_of_the_acl_is_not_that_of_the_data() -> None:
     """Setting an ACL compares the aversion, whatever the version of the data is."""
-    story = Story()
-    story.create("/a")
-    story.set("/a", b"1")
-    story.set("/a", b"2")
+    script = Script()
+    script.create("/a")
+    script.set("/a", b"1")
+    script.set("/a", b"2")
 
-    assert error_of(story.ask(SetAcl("/a", OPEN, version=2))) == "BadVersion"
-    assert story.must(SetAcl("/a", OPEN, version=0)) == 1
-    assert story.must(SetAcl("/a", OPEN, version=1)) == 2
+    assert error_of(script.ask(SetAcl("/a", OPEN, version=2))) == "BadVersion"
+    assert script.must(SetAcl("/a", OPEN, version=0)) == 1
+    assert script.must(SetAcl("/a", OPEN, version=1)) == 2
 
 
 @rows(
@@ -291,12 +297,12 @@ def test_only_exists_refuses_nul(operation: Operation[Any], outcome: str) -> Non
 
 def test_the_empty_path_is_the_root() -> None:
     """Reads take the empty path for the root."""
-    story = tree_of_troubles()
+    script = tree_of_troubles()
 
-    assert story.ask(Exists("")) == story.ask(Exists("/"))
-    assert story.must(GetData("")).stat == story.stat("/")
-    assert story.must(GetChildren("")) == story.children("/")
-    assert story.must(GetAcl("")) == OPEN
+    assert script.ask(Exists("")) == script.ask(Exists("/"))
+    assert script.must(GetData("")).stat == script.stat("/")
+    assert script.must(GetChildren("")) == script.children("/")
+    assert script.must(GetAcl("")) == OPEN
 
 
 @rows(
@@ -321,20 +327,20 @@ def test_exists_needs_the_right_to_read() -> None:
 @pytest.mark.parametrize("path", ["/a", "foo", "/nope/../\0", ""])
 def test_sync_never_fails(path: str) -> None:
     """Sync gives back the path it was given, whatever it is."""
-    assert Story().ask(Sync(path)) == path
+    assert Script().ask(Sync(path)) == path
 
 
 def test_an_identity_that_was_shown_opens_what_is_closed_to_the_world() -> None:
     """Rights granted to a digest are those of the sessions that have shown it."""
-    story = Story()
-    story.create("/mine", b"x", acl=(Acl(ALL, "digest", "user:hash"),))
-    tree = story.service.tree
+    script = Script()
+    script.create("/mine", b"x", acl=(Acl(ALL, "digest", "user:hash"),))
+    tree = script.server.tree
     known = replace(tree.sessions[OTHER], identities=(("digest", "user:hash"),))
     tree = replace(tree, sessions=tree.sessions.set(OTHER, known))
-    story.service = machine.Service(tree, story.service.watches)
+    script.server = standalone.Server(tree, script.server.watches)
 
-    assert error_of(story.ask(GetData("/mine"), by=ME)) == "NoAuth"
-    assert story.must(GetData("/mine"), by=OTHER).data == b"x"
+    assert error_of(script.ask(GetData("/mine"), by=ME)) == "NoAuth"
+    assert script.must(GetData("/mine"), by=OTHER).data == b"x"
 
 
 # --- others' ephemerals ----------------------------------------------------------------
@@ -342,14 +348,14 @@ def test_an_identity_that_was_shown_opens_what_is_closed_to_the_world() -> None:
 
 def test_anybody_may_change_an_ephemeral_of_another_session() -> None:
     """An ephemeral belongs to a session, but every session may set and delete it."""
-    story = Story()
-    story.create("/e", by=OTHER, ephemeral=True)
+    script = Script()
+    script.create("/e", by=OTHER, ephemeral=True)
 
-    story.set("/e", b"changed", by=ME)
-    assert story.stat("/e").ephemeral_owner == OTHER
-    story.delete("/e", by=ME)
+    script.set("/e", b"changed", by=ME)
+    assert script.stat("/e").ephemeral_owner == OTHER
+    script.delete("/e", by=ME)
 
-    assert story.close(OTHER) == ()
+    assert script.close(OTHER) == ()
 
 
 # --- paths -----------------------------------------------------------------------------
@@ -416,7 +422,7 @@ def test_paths_that_are_refused(path: str) -> None:
     """Control characters, surrogates, private use and everything beyond the basic plane."""
     assert not paths.is_valid(path)
     assert not is_good(path)
-    assert error_of(Story().ask(SetData(path, b""))) == "BadArguments"
+    assert error_of(Script().ask(SetData(path, b""))) == "BadArguments"
 
 
 def test_every_character_of_the_basic_plane_is_sorted_as_a_server_does() -> None:

@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from model.errors import BadVersion, TransactionFailed
-from model.operations import ANY_VERSION, Check, Create, Delete, Multi, PartOfMulti, SetData
-from tests.zookeeper_story import ME, OTHER, Story, error_of
+from tests.support.zookeeper.script import ME, OTHER, Script, error_of
+from watchkeeper.model.actor.errors import BadVersion, TransactionFailed
+from watchkeeper.model.actor.operations import (
+    ANY_VERSION,
+    Check,
+    Create,
+    Delete,
+    Multi,
+    PartOfMulti,
+    SetData,
+)
 
 
 def multi(*parts: PartOfMulti) -> Multi:
@@ -62,12 +70,12 @@ SEES_WHAT_CAME_BEFORE: list[tuple[str, Multi, tuple[object, ...] | str]] = [
 ]
 
 
-def small_tree() -> Story:
-    story = Story()
-    story.create("/a", b"")
-    story.create("/a/c")
-    story.create("/leaf")
-    return story
+def small_tree() -> Script:
+    script = Script()
+    script.create("/a", b"")
+    script.create("/a/c")
+    script.create("/leaf")
+    return script
 
 
 @pytest.mark.parametrize(
@@ -86,11 +94,11 @@ def test_each_part_sees_what_the_earlier_parts_did(
 
 def test_a_multi_that_fails_leaves_nothing_behind() -> None:
     """When one part fails, none has happened: no znode, no ephemeral, no event, no count."""
-    story = small_tree()
-    story.watch("recursive", "/", by=OTHER)
-    before = story.service
+    script = small_tree()
+    script.watch("recursive", "/", by=OTHER)
+    before = script.server
 
-    answer = story.ask(
+    answer = script.ask(
         multi(
             Create("/n"),
             SetData("/a", b"x"),
@@ -102,11 +110,11 @@ def test_a_multi_that_fails_leaves_nothing_behind() -> None:
     )
 
     assert error_of(answer) == "5: BadVersion"
-    assert story.service.tree.nodes is before.tree.nodes
-    assert story.service.tree.ephemerals is before.tree.ephemerals
-    assert story.service.watches is before.watches
-    assert story.heard(OTHER) == []
-    assert story.create("/a/s-", sequential=True) == "/a/s-0000000001"
+    assert script.server.tree.nodes is before.tree.nodes
+    assert script.server.tree.ephemerals is before.tree.ephemerals
+    assert script.server.watches is before.watches
+    assert script.heard(OTHER) == []
+    assert script.create("/a/s-", sequential=True) == "/a/s-0000000001"
 
 
 def test_a_failed_multi_names_the_first_part_that_failed_and_why() -> None:
@@ -144,21 +152,21 @@ def test_a_part_fails_as_it_would_alone(part: PartOfMulti, outcome: str) -> None
 
 def test_ephemerals_of_a_multi_belong_to_the_session_that_asked() -> None:
     """Ephemeral and sequential work inside a multi, and end with the session."""
-    story = Story()
+    script = Script()
     create = Create("/e-", ephemeral=True, sequential=True)
 
-    paths = story.must(multi(create, create), by=OTHER)
+    paths = script.must(multi(create, create), by=OTHER)
 
-    assert story.stat(paths[0]).ephemeral_owner == OTHER
-    assert set(story.close(OTHER)) == set(paths)
+    assert script.stat(paths[0]).ephemeral_owner == OTHER
+    assert set(script.close(OTHER)) == set(paths)
 
 
 def test_an_ephemeral_that_comes_and_goes_in_one_multi_is_forgotten() -> None:
     """The session does not try to delete what it has created and deleted in one multi."""
-    story = Story()
+    script = Script()
 
-    story.must(multi(Create("/e", ephemeral=True), Delete("/e")))
-    story.create("/e", by=OTHER)
+    script.must(multi(Create("/e", ephemeral=True), Delete("/e")))
+    script.create("/e", by=OTHER)
 
-    assert story.close(ME) == ()
-    assert story.is_there("/e")
+    assert script.close(ME) == ()
+    assert script.is_there("/e")

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from model.zookeeper.java import bucket, in_clone_order, string_hash
-from tests.zookeeper_oracle import JavaSet, java_hash
-from tests.zookeeper_story import ME, OTHER, Story
+from tests import HOME
+from tests.support.zookeeper.oracle import JavaSet, java_hash
+from tests.support.zookeeper.script import ME, OTHER, Script
+from watchkeeper.model.zookeeper.java_hash_order import bucket, in_clone_order, string_hash
 
 # --- Java ------------------------------------------------------------------------------
 
@@ -47,21 +47,21 @@ def test_the_hash_agrees_with_the_formula(text: str) -> None:
 
 
 def listed(names: list[str]) -> tuple[str, ...]:
-    story = Story()
-    story.create("/p")
+    script = Script()
+    script.create("/p")
     for name in names:
-        story.create(f"/p/{name}")
-    return story.children("/p")
+        script.create(f"/p/{name}")
+    return script.children("/p")
 
 
 def test_twelve_sequential_names_come_back_in_java_order() -> None:
     """Twelve sequential names are listed 9, 0, 11, 10, 2, 1, 4, 3, 6, 5, 8, 7."""
-    story = Story()
-    story.create("/p")
+    script = Script()
+    script.create("/p")
     for _ in range(12):
-        story.create("/p/n-", sequential=True)
+        script.create("/p/n-", sequential=True)
 
-    order = [int(name[-10:]) for name in story.children("/p")]
+    order = [int(name[-10:]) for name in script.children("/p")]
 
     assert order == [9, 0, 11, 10, 2, 1, 4, 3, 6, 5, 8, 7]
 
@@ -99,16 +99,16 @@ def test_children_come_as_a_server_listed_them(created: str, expected: str) -> N
 
 def test_a_name_that_was_deleted_and_created_again_goes_to_the_end_of_its_bucket() -> None:
     """Within a bucket names stand in the order in which they came, the last time they did."""
-    story = Story()
-    story.create("/p")
+    script = Script()
+    script.create("/p")
     for name in ("Aa", "BB"):
-        story.create(f"/p/{name}")
-    assert story.children("/p") == ("Aa", "BB")
+        script.create(f"/p/{name}")
+    assert script.children("/p") == ("Aa", "BB")
 
-    story.delete("/p/Aa")
-    story.create("/p/Aa")
+    script.delete("/p/Aa")
+    script.create("/p/Aa")
 
-    assert story.children("/p") == ("BB", "Aa")
+    assert script.children("/p") == ("BB", "Aa")
 
 
 NAMES = st.sampled_from([*(f"n{k}" for k in range(40)), "Aa", "BB", "AaAa", "BBBB", "é", "z z"])
@@ -118,32 +118,32 @@ NAMES = st.sampled_from([*(f"n{k}" for k in range(40)), "Aa", "BB", "AaAa", "BBB
 @settings(max_examples=100, derandomize=True, deadline=None)
 def test_children_are_listed_as_by_a_naive_hash_set(steps: list[tuple[bool, str]]) -> None:
     """Whatever is created and deleted, the order is that of a set of real buckets."""
-    story, naive = Story(), JavaSet(8)
-    story.create("/p")
+    script, naive = Script(), JavaSet(8)
+    script.create("/p")
     for creates, name in steps:
-        there = story.is_there(f"/p/{name}")
+        there = script.is_there(f"/p/{name}")
         if creates and not there:
-            story.create(f"/p/{name}")
+            script.create(f"/p/{name}")
             naive.add(name)
         elif there and not creates:
-            story.delete(f"/p/{name}")
+            script.delete(f"/p/{name}")
             naive.remove(name)
 
-        assert story.children("/p") == tuple(naive)
+        assert script.children("/p") == tuple(naive)
 
 
 def test_the_table_of_children_never_shrinks() -> None:
     """A znode that has had many children lists the few that are left as from its big table."""
     names = [str(k * 7919) for k in range(100)]
-    story = Story()
-    story.create("/p")
+    script = Script()
+    script.create("/p")
     for name in names:
-        story.create(f"/p/{name}")
+        script.create(f"/p/{name}")
     for name in names[10:]:
-        story.delete(f"/p/{name}")
+        script.delete(f"/p/{name}")
 
-    assert story.children("/p") == tuple(sorted(names[:10], key=lambda one: bucket(one, 256)))
-    assert story.children("/p") != listed(names[:10])
+    assert script.children("/p") == tuple(sorted(names[:10], key=lambda name: bucket(name, 256)))
+    assert script.children("/p") != listed(names[:10])
 
 
 def colliding(with_name: str) -> list[str]:
@@ -153,27 +153,29 @@ def colliding(with_name: str) -> list[str]:
 
 def test_what_a_fresh_server_has_came_before_everything_else() -> None:
     """A new child of /zookeeper stands behind `quota` where it shares that one's bucket."""
-    story = Story()
+    script = Script()
     for name in colliding("quota")[:2]:
-        story.create(f"/zookeeper/{name}")
+        script.create(f"/zookeeper/{name}")
 
-    own = [name for name in story.children("/zookeeper") if bucket(name, 8) == bucket("quota", 8)]
+    own = [
+        name for name in script.children("/zookeeper") if bucket(name, 8) == bucket("quota", 8)
+    ]
 
     assert own == ["quota", *colliding("quota")[:2]]
 
 
 LIST_THE_ROOT = """
-from tests.zookeeper_story import Story
-story = Story()
-story.create("/{name}")
-print(*story.children("/"))
+from tests.support.zookeeper.script import Script
+script = Script()
+script.create("/{name}")
+print(*script.children("/"))
 """
 
 
 def test_the_order_does_not_depend_on_the_hashes_of_python() -> None:
     """A name in the bucket of `zookeeper` is listed after it, whatever PYTHONHASHSEED is."""
     name = colliding("zookeeper")[0]
-    home = str(Path(__file__).parent.parent)
+    home = str(HOME / "src")
     listings = set()
     for seed in "01234":
         environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": home}
@@ -189,12 +191,12 @@ def test_the_order_does_not_depend_on_the_hashes_of_python() -> None:
 # --- the end of a session --------------------------------------------------------------
 
 
-def own_ephemerals(names: list[str]) -> Story:
-    story = Story()
-    story.create("/p")
+def own_ephemerals(names: list[str]) -> Script:
+    script = Script()
+    script.create("/p")
     for name in names:
-        story.create(f"/p/{name}", by=OTHER, ephemeral=True)
-    return story
+        script.create(f"/p/{name}", by=OTHER, ephemeral=True)
+    return script
 
 
 @given(st.lists(NAMES, unique=True, max_size=40))
@@ -208,28 +210,28 @@ def test_ephemerals_go_in_the_order_of_a_cloned_set(names: list[str]) -> None:
     assert own_ephemerals(names).close(OTHER) == tuple(naive.clone())
 
 
-def test_whoever_watches_hears_the_deletions_in_that_order() -> None:
+def test_a_client_that_watches_hears_the_deletions_in_that_order() -> None:
     """The events of a session's end come in the order of its deletions."""
-    story = own_ephemerals([f"n{k}" for k in range(20)])
-    story.watch("recursive", "/p", by=ME)
+    script = own_ephemerals([f"n{k}" for k in range(20)])
+    script.watch("recursive", "/p", by=ME)
 
-    gone = story.close(OTHER)
+    gone = script.close(OTHER)
 
-    assert story.heard(ME) == [f"deleted {path}" for path in gone]
+    assert script.heard(ME) == [f"deleted {path}" for path in gone]
     assert list(gone) != sorted(gone)
 
 
 def test_the_table_of_ephemerals_never_shrinks() -> None:
     """A session that has had many ephemerals deletes the rest as from its big table."""
     names = [f"{k * 7919 % 100_003}" for k in range(60)]
-    story, naive = own_ephemerals(names), JavaSet(16)
+    script, naive = own_ephemerals(names), JavaSet(16)
     for name in names:
         naive.add(f"/p/{name}")
     for name in names[10:]:
-        story.delete(f"/p/{name}")
+        script.delete(f"/p/{name}")
         naive.remove(f"/p/{name}")
 
-    assert story.close(OTHER) == tuple(naive.clone())
+    assert script.close(OTHER) == tuple(naive.clone())
 
 
 def test_a_clone_is_sized_by_what_it_holds() -> None:

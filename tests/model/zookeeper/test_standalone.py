@@ -1,4 +1,4 @@
-"""The service beside a naive one of dicts and lists: whatever is asked, both say the same."""
+"""The service beside a naive one of dicts and lists: both answer every request alike."""
 
 from __future__ import annotations
 
@@ -9,9 +9,11 @@ from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from msgspec.structs import asdict
 
-from model.answers import Seen
-from model.errors import Failure
-from model.operations import (
+from tests.support.zookeeper.oracle import Oracle
+from tests.support.zookeeper.script import error_of
+from watchkeeper.model.actor.errors import Failure
+from watchkeeper.model.actor.events import ZnodeView
+from watchkeeper.model.actor.operations import (
     ADMIN,
     CREATE,
     DELETE,
@@ -35,10 +37,8 @@ from model.operations import (
     SetData,
     Sync,
 )
-from model.zookeeper import machine
-from model.zookeeper.machine import Service
-from tests.zookeeper_oracle import Oracle
-from tests.zookeeper_story import error_of
+from watchkeeper.model.zookeeper import standalone
+from watchkeeper.model.zookeeper.standalone import Server
 
 MOST_SESSIONS = 4
 
@@ -83,14 +83,14 @@ def plain(operation: Operation[Any], answer: Any) -> Any:
     """An answer in the form in which the naive service gives it."""
     if isinstance(answer, Failure):
         return error_of(answer)
-    if isinstance(answer, Seen):
+    if isinstance(answer, ZnodeView):
         return answer.data, answer.version, answer.mine, asdict(answer.stat)
     if isinstance(operation, GetEphemerals):
         return frozenset(answer)
     return answer
 
 
-def dump(service: Service) -> Any:
+def dump(service: Server) -> Any:
     """All that can be read of a service, to see later whether it is still the same."""
     tree = service.tree
     return (
@@ -110,12 +110,12 @@ class SideBySide(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.service = Service()
+        self.server = Server()
         self.oracle = Oracle()
         self.sessions: list[int] = []
         self.opened = 0
         self.now_ms = 0
-        self.kept: list[tuple[Service, Any]] = []
+        self.kept: list[tuple[Server, Any]] = []
 
     @initialize()
     def begin(self) -> None:
@@ -125,17 +125,17 @@ class SideBySide(RuleBasedStateMachine):
 
     @rule(who=st.integers(0, MOST_SESSIONS), operation=WRITES)
     def write(self, who: int, operation: Operation[Any]) -> None:
-        """Somebody asks for a change."""
+        """A client asks for a change."""
         self._do(who, operation)
 
     @rule(who=st.integers(0, MOST_SESSIONS), operation=READS)
     def read(self, who: int, operation: Operation[Any]) -> None:
-        """Somebody looks, and perhaps leaves a watch."""
+        """A client looks, and perhaps leaves a watch."""
         self._do(who, operation)
 
     @rule(who=st.integers(0, MOST_SESSIONS), pick=st.integers(0, 99), deletes=st.booleans())
     def hit(self, who: int, pick: int, deletes: bool) -> None:
-        """Somebody changes a znode that is there, at the version that it has."""
+        """A client changes a znode that is there, at the version that it has."""
         paths = sorted(self.oracle.nodes)
         path = paths[pick % len(paths)]
         version = self.oracle.nodes[path].version
@@ -147,7 +147,7 @@ class SideBySide(RuleBasedStateMachine):
         """A session begins."""
         self.opened += 1
         self.sessions.append(self.opened)
-        self.service = machine.open_session(self.service, self.opened)
+        self.server = standalone.open_session(self.server, self.opened)
         self.oracle.open(self.opened)
 
     @precondition(lambda self: len(self.sessions) > 1)
@@ -155,7 +155,7 @@ class SideBySide(RuleBasedStateMachine):
     def close(self, who: int) -> None:
         """A session ends."""
         session = self.sessions.pop(who % len(self.sessions))
-        done = machine.close_session(self.service, session)
+        done = standalone.close_session(self.server, session)
         assert done.answer == self.oracle.close(session)
         self._take(done)
 
@@ -163,32 +163,32 @@ class SideBySide(RuleBasedStateMachine):
     def drop(self, who: int) -> None:
         """A connection breaks."""
         session = self.sessions[who % len(self.sessions)]
-        self.service = machine.drop_connection(self.service, session)
+        self.server = standalone.drop_connection(self.server, session)
         self.oracle.drop_connection(session)
 
     @rule()
     def keep(self) -> None:
-        """Somebody keeps the value of this moment."""
-        self.kept.append((self.service, dump(self.service)))
+        """A client keeps the value of this moment."""
+        self.kept.append((self.server, dump(self.server)))
 
     @invariant()
     def zxids_agree(self) -> None:
         """Both have taken as many zxids."""
-        assert self.service.tree.zxid == self.oracle.zxid
+        assert self.server.tree.zxid == self.oracle.zxid
 
     @invariant()
     def watches_agree(self) -> None:
         """The same watches are left in both."""
         left = {
             (session, kind, path)
-            for session, own in self.service.watches.paths.items()
+            for session, own in self.server.watches.paths.items()
             for kind, path in own
         }
         assert left == set(self.oracle.watches)
 
     def teardown(self) -> None:
         """At the end every znode is the same, and whatever was kept is as it was."""
-        nodes = self.service.tree.nodes
+        nodes = self.server.tree.nodes
         assert set(nodes) == set(self.oracle.nodes)
         for path, node in self.oracle.nodes.items():
             assert asdict(nodes[path].stat) == node.stat()
@@ -198,7 +198,7 @@ class SideBySide(RuleBasedStateMachine):
     def _do(self, who: int, operation: Operation[Any]) -> None:
         session = self.sessions[who % len(self.sessions)]
         self.now_ms += 1
-        done = machine.apply(self.service, session, operation, now_ms=self.now_ms)
+        done = standalone.apply(self.server, session, operation, now_ms=self.now_ms)
         expected = self.oracle.do(session, operation, self.now_ms)
         if isinstance(operation, GetChildren) and isinstance(expected, tuple):
             assert done.answer == expected
@@ -206,10 +206,10 @@ class SideBySide(RuleBasedStateMachine):
             assert plain(operation, done.answer) == expected, operation
         self._take(done)
 
-    def _take(self, done: machine.Applied) -> None:
+    def _take(self, done: standalone.Applied) -> None:
         fired = [(who, event.what.value, event.path) for who, event in done.fired]
         assert fired == self.oracle.fired
-        self.service = done.service
+        self.server = done.server
 
 
 SideBySide.TestCase.settings = settings(

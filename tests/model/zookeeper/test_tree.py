@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from model.answers import Stat
-from model.operations import (
+from tests.support.zookeeper.script import ME, OK, OTHER, Script, error_of
+from watchkeeper.model.actor.events import Stat
+from watchkeeper.model.actor.operations import (
     ADMIN,
     OPEN,
     READ,
@@ -29,8 +30,7 @@ from model.operations import (
     SetData,
     Sync,
 )
-from model.zookeeper import machine
-from tests.zookeeper_story import ME, OK, OTHER, Story, error_of
+from watchkeeper.model.zookeeper import standalone
 
 # --- zxids -----------------------------------------------------------------------------
 
@@ -67,12 +67,12 @@ TAKES_NONE = [
 ]
 
 
-def small_tree() -> Story:
-    story = Story()
-    story.create("/a", b"1")
-    story.create("/a/child", b"c")
-    story.create("/leaf")
-    return story
+def small_tree() -> Script:
+    script = Script()
+    script.create("/a", b"1")
+    script.create("/a/child", b"c")
+    script.create("/leaf")
+    return script
 
 
 @pytest.mark.parametrize(
@@ -82,12 +82,12 @@ def small_tree() -> Story:
 )
 def test_every_write_takes_one_zxid(operation: Operation[Any], outcome: str) -> None:
     """Whatever asks for a change takes exactly one zxid, also when it fails."""
-    story = small_tree()
-    before = story.zxid
+    script = small_tree()
+    before = script.zxid
 
-    answer = story.ask(operation)
+    answer = script.ask(operation)
 
-    assert (error_of(answer), story.zxid) == (outcome, before + 1)
+    assert (error_of(answer), script.zxid) == (outcome, before + 1)
 
 
 @pytest.mark.parametrize(
@@ -95,58 +95,58 @@ def test_every_write_takes_one_zxid(operation: Operation[Any], outcome: str) -> 
 )
 def test_no_read_takes_a_zxid(operation: Operation[Any], outcome: str) -> None:
     """Reads, sync and watches take no zxid and leave the tree as it is."""
-    story = small_tree()
-    before = story.service.tree
+    script = small_tree()
+    before = script.server.tree
 
-    answer = story.ask(operation)
+    answer = script.ask(operation)
 
     assert error_of(answer) == outcome
-    assert story.service.tree is before
+    assert script.server.tree is before
 
 
 def test_a_session_takes_one_zxid_to_open_and_one_to_close() -> None:
     """Opening a session takes a zxid; closing takes one, however many ephemerals go."""
-    story = Story(sessions=())
+    script = Script(sessions=())
 
-    story.open(ME)
-    assert story.zxid == 1
+    script.open(ME)
+    assert script.zxid == 1
     for name in "abc":
-        story.create(f"/{name}", ephemeral=True)
-    story.close(ME)
+        script.create(f"/{name}", ephemeral=True)
+    script.close(ME)
 
-    assert story.zxid == 5
+    assert script.zxid == 5
 
 
 def test_the_end_of_no_session_takes_no_zxid() -> None:
     """Closing a session that is not there does nothing at all."""
-    story = small_tree()
-    before = story.service
+    script = small_tree()
+    before = script.server
 
-    assert story.close(99) == ()
-    assert story.service.tree is before.tree
+    assert script.close(99) == ()
+    assert script.server.tree is before.tree
 
 
 def test_a_write_of_a_dead_session_takes_no_zxid() -> None:
     """What a session that has ended asks for fails and leaves no trace."""
-    story = small_tree()
-    story.close(OTHER)
-    before = story.service.tree
+    script = small_tree()
+    script.close(OTHER)
+    before = script.server.tree
 
-    assert error_of(story.ask(Create("/new"), by=OTHER)) == "SessionExpired"
-    assert error_of(story.ask(GetData("/a"), by=OTHER)) == "SessionExpired"
-    assert story.service.tree is before
+    assert error_of(script.ask(Create("/new"), by=OTHER)) == "SessionExpired"
+    assert error_of(script.ask(GetData("/a"), by=OTHER)) == "SessionExpired"
+    assert script.server.tree is before
 
 
 def test_a_failed_write_changes_nothing_but_the_zxid() -> None:
     """After a write that failed every Stat is what it was before."""
-    story = small_tree()
-    before = story.service.tree
+    script = small_tree()
+    before = script.server.tree
 
     for _, operation, outcome in TAKES_A_ZXID:
         if outcome != OK:
-            story.ask(operation)
+            script.ask(operation)
 
-    assert story.service.tree.nodes is before.nodes
+    assert script.server.tree.nodes is before.nodes
 
 
 # --- Stats -----------------------------------------------------------------------------
@@ -223,86 +223,86 @@ def test_stat_after_each_operation(
     operation: Operation[Any], path: str, own: Fields | None, of_parent: Fields
 ) -> None:
     """Each operation moves the fields its row names, of a znode and its parent, and no other."""
-    story = Story()
-    story.create("/p")
-    story.create("/p/n", b"123")
-    story.create("/p/n/leaf")
+    script = Script()
+    script.create("/p")
+    script.create("/p/n", b"123")
+    script.create("/p/n/leaf")
     parent = path.rpartition("/")[0]
-    before = story.stat(path) if story.is_there(path) else BLANK
-    before_of_parent = story.stat(parent)
-    root_before = story.stat("/")
+    before = script.stat(path) if script.is_there(path) else BLANK
+    before_of_parent = script.stat(parent)
+    root_before = script.stat("/")
 
-    story.ask(operation)
-    moment = {ZXID: story.zxid, NOW: story.clock_ms}
+    script.ask(operation)
+    moment = {ZXID: script.zxid, NOW: script.clock_ms}
 
     if own is None:
-        assert not story.is_there(path)
+        assert not script.is_there(path)
     else:
-        assert story.stat(path) == changed(before, own, moment)
-    assert story.stat(parent) == changed(before_of_parent, of_parent, moment)
-    assert story.stat("/") == root_before
+        assert script.stat(path) == changed(before, own, moment)
+    assert script.stat(parent) == changed(before_of_parent, of_parent, moment)
+    assert script.stat("/") == root_before
 
 
 def test_the_stat_of_a_fresh_root() -> None:
     """The root of a fresh server has zxids 0 and a cversion of -1, and one child."""
-    story = Story(sessions=(ME,))
+    script = Script(sessions=(ME,))
 
-    assert story.stat("/") == replace(BLANK, cversion=-1, num_children=1)
-    assert story.children("/") == ("zookeeper",)
-    assert set(story.children("/zookeeper")) == {"config", "quota"}
-    assert story.stat("/zookeeper").cversion == -2
+    assert script.stat("/") == replace(BLANK, cversion=-1, num_children=1)
+    assert script.children("/") == ("zookeeper",)
+    assert set(script.children("/zookeeper")) == {"config", "quota"}
+    assert script.stat("/zookeeper").cversion == -2
 
 
 def test_the_stat_of_the_configuration_znode() -> None:
     """/zookeeper/config has an aversion of -1, as its ACL was set without a version."""
-    assert Story().stat("/zookeeper/config").aversion == -1
+    assert Script().stat("/zookeeper/config").aversion == -1
 
 
 def test_root_counts_its_changes_from_minus_one() -> None:
     """The cversion of the root is -1 plus the creations and deletions of its children."""
-    story = Story()
+    script = Script()
 
-    story.create("/a")
-    story.create("/b")
-    story.delete("/a")
+    script.create("/a")
+    script.create("/b")
+    script.delete("/a")
 
-    assert story.stat("/").cversion == -1 + 3
+    assert script.stat("/").cversion == -1 + 3
 
 
 def test_the_end_of_a_session_counts_each_ephemeral() -> None:
     """A parent's cversion grows by one for each ephemeral that goes, all with one zxid."""
-    story = Story()
-    story.create("/p")
+    script = Script()
+    script.create("/p")
     for name in "xyz":
-        story.create(f"/p/{name}", by=OTHER, ephemeral=True)
-    before = story.stat("/p")
+        script.create(f"/p/{name}", by=OTHER, ephemeral=True)
+    before = script.stat("/p")
 
-    story.close(OTHER)
+    script.close(OTHER)
 
-    after = story.stat("/p")
+    after = script.stat("/p")
     assert after == replace(
-        before, cversion=before.cversion + 3, num_children=0, pzxid=story.zxid
+        before, cversion=before.cversion + 3, num_children=0, pzxid=script.zxid
     )
 
 
 def test_all_that_a_multi_touches_carries_its_one_zxid() -> None:
     """The operations of a multi change Stats as they would alone, under one zxid."""
-    story = Story()
-    story.create("/p")
+    script = Script()
+    script.create("/p")
 
-    story.must(Multi((Create("/p/a"), SetData("/p", b"x"), Create("/p/b"), Delete("/p/a"))))
+    script.must(Multi((Create("/p/a"), SetData("/p", b"x"), Create("/p/b"), Delete("/p/a"))))
 
-    p, b = story.stat("/p"), story.stat("/p/b")
-    assert {p.mzxid, p.pzxid, b.czxid, b.mzxid, b.pzxid} == {story.zxid}
+    p, b = script.stat("/p"), script.stat("/p/b")
+    assert {p.mzxid, p.pzxid, b.czxid, b.mzxid, b.pzxid} == {script.zxid}
     assert (p.version, p.cversion, p.num_children) == (1, 3, 1)
 
 
 def test_a_set_inside_a_multi_is_answered_with_the_version_at_that_point() -> None:
     """What a multi answers for a set does not count the sets that come after it."""
-    story = Story()
-    story.create("/a")
+    script = Script()
+    script.create("/a")
 
-    answer = story.must(Multi((SetData("/a", b"1"), SetData("/a", b"2"))))
+    answer = script.must(Multi((SetData("/a", b"1"), SetData("/a", b"2"))))
 
     assert answer == (1, 2)
 
@@ -310,70 +310,70 @@ def test_a_set_inside_a_multi_is_answered_with_the_version_at_that_point() -> No
 @pytest.mark.parametrize("data", [None, b"", b"x", b"\0" * 1000])
 def test_data_comes_back_as_it_was_written(data: bytes | None) -> None:
     """Data is kept as it is; none at all is not the same as an empty string."""
-    story = Story()
-    story.create("/by-create", data)
-    story.create("/by-set", b"before")
-    story.set("/by-set", data)
+    script = Script()
+    script.create("/by-create", data)
+    script.create("/by-set", b"before")
+    script.set("/by-set", data)
 
-    assert (story.data("/by-create"), story.data("/by-set")) == (data, data)
-    assert story.stat("/by-set").data_length == len(data or b"")
+    assert (script.data("/by-create"), script.data("/by-set")) == (data, data)
+    assert script.stat("/by-set").data_length == len(data or b"")
 
 
 def test_only_its_own_session_sees_an_ephemeral_as_its_own() -> None:
-    """`mine` is said to the session that owns an ephemeral and to nobody else."""
-    story = Story()
-    story.create("/e", by=OTHER, ephemeral=True)
-    story.create("/plain", by=OTHER)
+    """`mine` is said to the session that owns an ephemeral and to no other client."""
+    script = Script()
+    script.create("/e", by=OTHER, ephemeral=True)
+    script.create("/plain", by=OTHER)
 
-    assert [story.ask(GetData("/e"), by=who).mine for who in (ME, OTHER)] == [False, True]
-    assert story.ask(GetData("/plain"), by=OTHER).mine is False
-    assert story.stat("/e").ephemeral_owner == OTHER
+    assert [script.ask(GetData("/e"), by=who).mine for who in (ME, OTHER)] == [False, True]
+    assert script.ask(GetData("/plain"), by=OTHER).mine is False
+    assert script.stat("/e").ephemeral_owner == OTHER
 
 
 # --- sequential names ------------------------------------------------------------------
 
 
-def sequential(story: Story, path: str = "/p/s-", **options: Any) -> str:
-    return story.create(path, sequential=True, **options)
+def sequential(script: Script, path: str = "/p/s-", **options: Any) -> str:
+    return script.create(path, sequential=True, **options)
 
 
 def test_the_suffix_is_ten_digits_of_the_children_ever_created() -> None:
     """A sequential znode gets the number of children that its parent had had before."""
-    story = Story()
-    story.create("/p")
+    script = Script()
+    script.create("/p")
 
-    assert [sequential(story) for _ in range(3)] == [f"/p/s-000000000{n}" for n in range(3)]
+    assert [sequential(script) for _ in range(3)] == [f"/p/s-000000000{n}" for n in range(3)]
 
 
 def test_a_plain_create_in_the_same_parent_leaves_a_gap() -> None:
     """Every child counts, whatever its name."""
-    story = Story()
-    story.create("/p")
+    script = Script()
+    script.create("/p")
 
-    names = [sequential(story), story.create("/p/plain"), sequential(story, "/p/other-")]
+    names = [sequential(script), script.create("/p/plain"), sequential(script, "/p/other-")]
 
     assert names == ["/p/s-0000000000", "/p/plain", "/p/other-0000000002"]
 
 
 def test_deletions_do_not_count() -> None:
     """The suffix is no function of the visible cversion: two creates and a delete make 2."""
-    story = Story()
-    story.create("/p")
-    sequential(story)
-    story.delete(sequential(story))
+    script = Script()
+    script.create("/p")
+    sequential(script)
+    script.delete(sequential(script))
 
-    assert story.stat("/p").cversion == 3
-    assert sequential(story) == "/p/s-0000000002"
+    assert script.stat("/p").cversion == 3
+    assert sequential(script) == "/p/s-0000000002"
 
 
 def test_children_of_children_do_not_count() -> None:
     """A grandchild leaves the number as it is."""
-    story = Story()
-    story.create("/p")
-    story.create("/p/c")
-    story.create("/p/c/grandchild")
+    script = Script()
+    script.create("/p")
+    script.create("/p/c")
+    script.create("/p/c/grandchild")
 
-    assert sequential(story) == "/p/s-0000000001"
+    assert sequential(script) == "/p/s-0000000001"
 
 
 @pytest.mark.parametrize(
@@ -388,33 +388,33 @@ def test_children_of_children_do_not_count() -> None:
 )
 def test_what_fails_does_not_count(failing: Operation[Any]) -> None:
     """A failed create, and every create of a failed multi, leaves the number as it was."""
-    story = Story()
-    story.create("/p")
-    story.create("/p/there")
+    script = Script()
+    script.create("/p")
+    script.create("/p/there")
 
-    assert error_of(story.ask(failing)) != OK
-    assert sequential(story) == "/p/s-0000000001"
+    assert error_of(script.ask(failing)) != OK
+    assert sequential(script) == "/p/s-0000000001"
 
 
 def test_the_number_grows_within_a_multi() -> None:
     """Two sequential creates of one multi get two numbers."""
-    story = Story()
-    story.create("/p")
+    script = Script()
+    script.create("/p")
     create = Create("/p/s-", sequential=True)
 
-    assert story.must(Multi((create, create))) == ("/p/s-0000000000", "/p/s-0000000001")
+    assert script.must(Multi((create, create))) == ("/p/s-0000000000", "/p/s-0000000001")
 
 
 def test_a_parent_made_anew_begins_at_zero() -> None:
     """When the parent was deleted and created again, names come again."""
-    story = Story()
-    story.create("/p")
-    first = sequential(story)
-    story.delete(first)
-    story.delete("/p")
-    story.create("/p")
+    script = Script()
+    script.create("/p")
+    first = sequential(script)
+    script.delete(first)
+    script.delete("/p")
+    script.create("/p")
 
-    assert sequential(story) == first
+    assert sequential(script) == first
 
 
 @pytest.mark.parametrize(
@@ -423,30 +423,30 @@ def test_a_parent_made_anew_begins_at_zero() -> None:
 )
 def test_a_sequential_name_may_be_nothing_but_its_number(path: str, created: str) -> None:
     """The path rules are applied to the name with its number, so an empty name will do."""
-    story = Story()
-    story.create("/p")
+    script = Script()
+    script.create("/p")
 
-    assert story.create(path, sequential=True) == created
+    assert script.create(path, sequential=True) == created
 
 
 def test_sequential_ephemerals_are_both() -> None:
     """A znode may be sequential and ephemeral at once."""
-    story = Story()
-    story.create("/p")
-    path = sequential(story, by=OTHER, ephemeral=True)
+    script = Script()
+    script.create("/p")
+    path = sequential(script, by=OTHER, ephemeral=True)
 
-    assert story.stat(path).ephemeral_owner == OTHER
-    assert story.close(OTHER) == (path,)
+    assert script.stat(path).ephemeral_owner == OTHER
+    assert script.close(OTHER) == (path,)
 
 
-def after_creating(count: int) -> Story:
-    """A story whose znode /p has had so many children, of which none is left."""
-    story = Story()
-    story.create("/p")
-    tree = story.service.tree
+def after_creating(count: int) -> Script:
+    """A script whose znode /p has had so many children, of which none is left."""
+    script = Script()
+    script.create("/p")
+    tree = script.server.tree
     worn = replace(tree.nodes["/p"], created=count)
-    story.service = machine.Service(replace(tree, nodes=tree.nodes.set("/p", worn)))
-    return story
+    script.server = standalone.Server(replace(tree, nodes=tree.nodes.set("/p", worn)))
+    return script
 
 
 @pytest.mark.parametrize(

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from model.log.codecs import Codec
-from pipeline.activity import folder
-from pipeline.activity.events import Click, Event, Follow, Mail, Search, View, Vote
-from pipeline.activity.folder import LOCK, Made, Place, stamp
-from pipeline.activity.jobs import JOBS
-from pipeline.activity.settings import Rules
-from tests.kafka_logs import in_turn, written
-from watchkeeper import activity
-from watchkeeper.activity_producing import into_logs
-from watchkeeper.cli import run_command
+from tests.support.log.kafka_logs import in_turn, written
+from watchkeeper.cli.main import run_command
+from watchkeeper.logs import activity
+from watchkeeper.logs.activity_produce import into_logs
+from watchkeeper.model.log.format.codecs import Codec
+from watchkeeper.pipeline.activity import folder
+from watchkeeper.pipeline.activity.events import Click, Event, Follow, Mail, Search, View, Vote
+from watchkeeper.pipeline.activity.folder import LOCK, Made, Place, stamp
+from watchkeeper.pipeline.activity.jobs import JOBS
+from watchkeeper.pipeline.activity.settings import Rules
 
-Said = pytest.CaptureFixture[str]
+Output = pytest.CaptureFixture[str]
 EVENTS: list[Event] = [
     Vote(0, 1, 1, 5),
     Follow(0, 1, 2),
@@ -46,8 +46,8 @@ def begin(job: str, logs: Path, out: Path, *options: str) -> int:
 # --- logs ------------------------------------------------------------------------------
 
 
-def test_logs_without_a_topic(logs: Path, tmp_path: Path, capsys: Said) -> None:
-    """It is told, and no folder is made."""
+def test_logs_without_a_topic(logs: Path, tmp_path: Path, capsys: Output) -> None:
+    """It is reported, and no folder is made."""
     out = tmp_path / "out"
     assert begin("alerts", logs, out) == 4
     assert "has no log of topic metrics; it has those of clicks" in capsys.readouterr().err
@@ -59,18 +59,18 @@ def test_logs_without_a_topic(logs: Path, tmp_path: Path, capsys: Said) -> None:
     assert not out.exists()
 
 
-def test_logs_of_two_formats(tmp_path: Path, capsys: Said) -> None:
+def test_logs_of_two_formats(tmp_path: Path, capsys: Output) -> None:
     home = written(tmp_path / "logs", {"votes-0": in_turn("0.7", 1)})
     written(home, {"follows-0": in_turn("0.8", 1)})
     assert begin("feed", home, tmp_path / "out") == 4
-    assert "0.7" in (said := capsys.readouterr().err)
-    assert "0.8" in said
+    assert "0.7" in (printed := capsys.readouterr().err)
+    assert "0.8" in printed
 
 
 # --- the folder ------------------------------------------------------------------------
 
 
-def of_somebody(out: Path, logs: Path) -> None:
+def of_a_user(out: Path, logs: Path) -> None:
     (out / "feed").mkdir(parents=True)
     (out / "feed" / "notes.txt").write_text("mine")
 
@@ -108,8 +108,8 @@ def without_a_table(out: Path, logs: Path) -> None:
 
 
 IN_THE_WAY: dict[str, tuple[Callable[[Path, Path], None], bool, str]] = {
-    "a folder of somebody": (of_somebody, False, "/feed/notes.txt was written by no job"),
-    "a file of somebody": (a_file, True, "/feed was written by no job of this kind; name"),
+    "a folder of a user": (of_a_user, False, "/feed/notes.txt was written by no job"),
+    "a file of a user": (a_file, True, "/feed was written by no job of this kind; name"),
     "a file": (a_file_itself, False, "out cannot be written: File exists; name another folder"),
     "made at once": (made_at_once, True, "was not made by a stream; name another folder"),
     "made as a stream": (made_as_a_stream, False, "is made by a stream; go on with --stream"),
@@ -121,34 +121,36 @@ IN_THE_WAY: dict[str, tuple[Callable[[Path, Path], None], bool, str]] = {
 
 @pytest.mark.parametrize("name", IN_THE_WAY)
 def test_what_is_in_the_way_is_left_as_it_is(
-    name: str, logs: Path, tmp_path: Path, capsys: Said
+    name: str, logs: Path, tmp_path: Path, capsys: Output
 ) -> None:
-    put, as_stream, said = IN_THE_WAY[name]
+    put, as_stream, printed = IN_THE_WAY[name]
     out = tmp_path / "out"
     put(out, logs)
     before = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     assert begin("feed", logs, out, *["--stream"] * as_stream) == 4
-    assert said in capsys.readouterr().err
+    assert printed in capsys.readouterr().err
     after = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
     after.pop(out / LOCK, None)
     assert after == before
 
 
-def test_a_stream_goes_on_with_its_rules(logs: Path, tmp_path: Path, capsys: Said) -> None:
+def test_a_stream_goes_on_with_its_rules(logs: Path, tmp_path: Path, capsys: Output) -> None:
     """A window that began under one of them would end under another."""
     out, file = tmp_path / "out", tmp_path / "rules.yaml"
     of_limited = folder.made_of(JOBS["abuse"].tables[0], str(logs), Rules(), is_stream=True)
     stamp(out / "limited", of_limited)
     file.write_text("rules: {limit: {window_s: 30, most: 90}}")
     assert begin("abuse", logs, out, "--stream", "--config", str(file)) == 4
-    said = capsys.readouterr().err
-    assert 'was begun with limit {"window_s":60,"most":90}, not {"window_s":30,"most":90}' in said
+    printed = capsys.readouterr().err
+    assert (
+        'was begun with limit {"window_s":60,"most":90}, not {"window_s":30,"most":90}' in printed
+    )
     assert begin("abuse", logs, out, "--stream") == 4
-    assert "nobody answers at spark://127.0.0.1:9; start a master" in capsys.readouterr().err
+    assert "nothing answers at spark://127.0.0.1:9; start a master" in capsys.readouterr().err
 
 
 def test_one_job_at_a_time(
-    logs: Path, tmp_path: Path, capsys: Said, monkeypatch: pytest.MonkeyPatch
+    logs: Path, tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In one folder; the next waits a while, since one that was killed may still be ending."""
     monkeypatch.setattr(folder, "LOCK_S", 0.2)
@@ -159,14 +161,14 @@ def test_one_job_at_a_time(
         assert begin("feed", logs, out) == 4
         assert "another job into" in capsys.readouterr().err
     assert begin("feed", logs, out) == 4
-    assert "nobody answers at spark://127.0.0.1:9; start a master" in capsys.readouterr().err
+    assert "nothing answers at spark://127.0.0.1:9; start a master" in capsys.readouterr().err
 
 
 # --- the machine -----------------------------------------------------------------------
 
 
 def test_a_machine_without_java(
-    logs: Path, tmp_path: Path, capsys: Said, monkeypatch: pytest.MonkeyPatch
+    logs: Path, tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
@@ -176,9 +178,9 @@ def test_a_machine_without_java(
 
 
 def test_a_job_that_is_interrupted(
-    logs: Path, tmp_path: Path, capsys: Said, monkeypatch: pytest.MonkeyPatch
+    logs: Path, tmp_path: Path, capsys: Output, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While Spark starts, say; it is told what is to be done."""
+    """While Spark starts, say; a message says what to do."""
 
     def pressed(*given: object) -> None:
         raise KeyboardInterrupt

@@ -14,8 +14,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.activity.drawing import Chance, Weighted, zipf
-from pipeline.activity.events import (
+from tests.support.live.broker_process import AT_ONCE, brokers
+from tests.support.live_zookeeper import until
+from tests.support.pipeline import activity_plain as plain
+from tests.support.pipeline.activity_plain import of
+from watchkeeper.cli.main import run_command
+from watchkeeper.pipeline.activity.events import (
     TOPICS,
     Event,
     Follow,
@@ -26,21 +30,24 @@ from pipeline.activity.events import (
     Vote,
     topic_of,
 )
-from pipeline.activity.generator import GREETINGS, encoded, generated, sent_ms
-from pipeline.activity.settings import Activity, Crawlers, Hosts, Rules, Spammers, Zipf
-from pipeline.kafkalog.options import options_of
-from pipeline.kafkalog.reading import Asked, Counts, read
-from pipeline.kafkalog.splits import cut
-from tests import activity_plain as plain
-from tests.activity_plain import of
-from tests.brokers import AT_ONCE, brokers
-from tests.live import until
-from watchkeeper.cli import run_command
+from watchkeeper.pipeline.activity.generator import GREETINGS, encoded, generated, sent_ms
+from watchkeeper.pipeline.activity.random_draws import Chance, Weighted, zipf
+from watchkeeper.pipeline.activity.settings import (
+    Activity,
+    Crawlers,
+    Hosts,
+    Rules,
+    Spammers,
+    Zipf,
+)
+from watchkeeper.pipeline.kafkalog.options import options_of
+from watchkeeper.pipeline.kafkalog.scan.split_reader import Asked, Counts, read
+from watchkeeper.pipeline.kafkalog.scan.splits import cut
 
 EVENTS = 3_000
 SEEDS = range(8)
 PATIENCE_S = 60
-Said = pytest.CaptureFixture[str]
+Output = pytest.CaptureFixture[str]
 
 
 def made(seed: int = 1, site: Activity | None = None, events: int = EVENTS) -> list[Event]:
@@ -71,7 +78,7 @@ def exponent_of(ranks: Sequence[int], count: int) -> float:
 
 
 @pytest.mark.parametrize("exponent", [0.0, 0.6, 1.0, 1.7])
-def test_ranks_have_the_exponent_that_was_asked_for(exponent: float) -> None:
+def test_ranks_have_the_exponent_of_the_settings(exponent: float) -> None:
     drawn, chance = zipf(200, exponent), Chance(3, "test")
     ranks = [drawn.draw(chance) + 1 for _ in range(6_000)]
     assert exponent_of(ranks, 200) == pytest.approx(exponent, abs=0.05)
@@ -81,17 +88,17 @@ ZIPF = Zipf(members=0.6, followed=1.3, pages=0.9, phrases=1.6)
 RANKS: dict[str, tuple[int, Callable[[list[Event]], list[int]]]] = {
     "members": (
         100,
-        lambda events: [one.member for one in of(Search, events)],
+        lambda events: [event.member for event in of(Search, events)],
     ),
-    "followed": (100, lambda events: [one.followed for one in of(Follow, events)]),
-    "pages": (400, lambda events: [one.page for one in of(View, events)]),
-    "phrases": (30, lambda events: [one.phrase for one in of(Search, events)]),
+    "followed": (100, lambda events: [event.followed for event in of(Follow, events)]),
+    "pages": (400, lambda events: [event.page for event in of(View, events)]),
+    "phrases": (30, lambda events: [event.phrase for event in of(Search, events)]),
 }
 
 
 @pytest.fixture(scope="module")
 def uneven() -> list[Event]:
-    """The events of a site with exponents of its own, and nobody who crawls."""
+    """The events of a site with exponents of its own, and no crawler."""
     site = Activity(
         members=100,
         pages=400,
@@ -130,8 +137,8 @@ def test_a_seed_gives_the_same_events() -> None:
 
 def test_a_seed_gives_these_very_bytes() -> None:
     """On any machine and under any Python: what is generated may change, but not unnoticed."""
-    first = [one for one in made(7, events=300) if isinstance(one, Vote)][:2]
-    assert [encoded(one) for one in first] == [
+    first = [event for event in made(7, events=300) if isinstance(event, Vote)][:2]
+    assert [encoded(event) for event in first] == [
         b'{"at_ms":1793491217385,"member":24,"page":1,"stars":1}',
         b'{"at_ms":1793491235722,"member":2,"page":6,"stars":3}',
     ]
@@ -140,33 +147,39 @@ def test_a_seed_gives_these_very_bytes() -> None:
 def test_one_purpose_leaves_the_others_alone() -> None:
     """Without crawlers and hosts, members do what they did."""
     few = Activity(crawlers=Crawlers(count=0), hosts=Hosts(count=0), spammers=Spammers(count=0))
-    members = [one for one in made() if isinstance(one, Search | Vote | Follow)]
-    assert [one for one in made(site=few) if isinstance(one, Search | Vote | Follow)] == members
+    members = [event for event in made() if isinstance(event, Search | Vote | Follow)]
+    assert [
+        event for event in made(site=few) if isinstance(event, Search | Vote | Follow)
+    ] == members
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_events_come_in_the_order_in_which_they_are_sent(seed: int) -> None:
     """Only what hosts measure is older than what was sent before it, and not by too much."""
-    events = [one for one in made(seed, events=500) if topic_of(one) != "labels"]
-    moments = [sent_ms(one) for one in events]
+    events = [event for event in made(seed, events=500) if topic_of(event) != "labels"]
+    moments = [sent_ms(event) for event in events]
     assert moments == sorted(moments)
-    late = [one.sent_ms - one.at_ms for one in of(Metric, events) if one.sent_ms > one.at_ms]
-    in_time = [one for one in late if one <= Rules().late_s * 1000]
+    late = [
+        event.sent_ms - event.at_ms for event in of(Metric, events) if event.sent_ms > event.at_ms
+    ]
+    in_time = [lateness for lateness in late if lateness <= Rules().late_s * 1000]
     assert in_time
     assert max(in_time) < Activity().hosts.late_ms
 
 
-def test_all_that_was_asked_for_is_there() -> None:
+def test_all_that_was_requested_is_there() -> None:
     """Every kind of event, as many things as members were to do, crawlers and spam."""
     events = made()
     counts = Counter(map(topic_of, events))
     site = Activity()
     assert set(counts) == set(TOPICS)
-    mails = [one for one in of(Mail, events) if one.text in GREETINGS]
-    views = [one for one in of(View, events) if one.member is not None]
-    follows = [one for one in of(Follow, events) if one.at_ms > site.begins_ms]
-    deeds = len(mails) + len(views) + len(follows) + counts["votes"] + counts["searches"]
-    assert EVENTS - 20 <= deeds <= EVENTS  # whoever was to follow himself has done nothing
+    mails = [event for event in of(Mail, events) if event.text in GREETINGS]
+    views = [event for event in of(View, events) if event.member is not None]
+    follows = [event for event in of(Follow, events) if event.at_ms > site.begins_ms]
+    actions = len(mails) + len(views) + len(follows) + counts["votes"] + counts["searches"]
+    assert (
+        EVENTS - 20 <= actions <= EVENTS
+    )  # users who were to follow themselves have done nothing
     assert counts["views"] - len(views) == site.crawlers.count * site.crawlers.pages
     assert counts["mails"] - len(mails) == site.spammers.count * site.spammers.mails
     assert 0 < counts["clicks"] < counts["searches"]
@@ -175,7 +188,7 @@ def test_all_that_was_asked_for_is_there() -> None:
 def test_a_topic_has_the_columns_of_its_events() -> None:
     for topic in TOPICS.values():
         columns = [column.split()[0] for column in topic.columns.split(", ")]
-        assert columns == [one.name for one in msgspec.structs.fields(topic.kind)]
+        assert columns == [field.name for field in msgspec.structs.fields(topic.kind)]
 
 
 # --- what is found ---------------------------------------------------------------------
@@ -219,10 +232,10 @@ def test_a_rule_that_is_too_lax_finds_the_innocent() -> None:
 
 def messages_in(home: Path) -> Iterator[tuple[str, int, bytes]]:
     """Topic, partition and payload of every message in the logs of a folder."""
-    asked = Asked(("topic", "partition", "payload"))
+    options = Asked(("topic", "partition", "payload"))
     for folder in options_of({"path": str(home)}).logs():
         for split in cut(folder).splits:
-            for batch in read(split, asked, Counts()):
+            for batch in read(split, options, Counts()):
                 for row in batch.to_pylist():
                     yield row["topic"], row["partition"], row["payload"]
 
@@ -234,14 +247,14 @@ def produce(*options: object) -> int:
 
 @pytest.mark.parametrize("compression", ["none", "gzip", "snappy"])
 def test_logs_hold_every_event_in_the_partition_of_its_key(
-    compression: str, tmp_path: Path, capsys: Said
+    compression: str, tmp_path: Path, capsys: Output
 ) -> None:
     """In the order in which they were sent."""
     how = ("--events", 400, "--seed", 3, "--partitions", 3, "--compression", compression)
     assert produce("--logs", tmp_path / "logs", *how, "--json") == 0
-    said = json.loads(capsys.readouterr().out)["events"]
+    printed = json.loads(capsys.readouterr().out)["events"]
     events = made(3, events=400)
-    assert said == dict(sorted(Counter(map(topic_of, events)).items()))
+    assert printed == dict(sorted(Counter(map(topic_of, events)).items()))
     found: dict[str, list[bytes]] = {}
     partition_of: dict[tuple[str, str], int] = {}
     for topic, partition, payload in messages_in(tmp_path / "logs"):
@@ -258,20 +271,20 @@ def test_logs_hold_every_event_in_the_partition_of_its_key(
     assert len(found) > len(TOPICS)
 
 
-def test_logs_of_a_seed_are_the_same_files(tmp_path: Path, capsys: Said) -> None:
+def test_logs_of_a_seed_are_the_same_files(tmp_path: Path, capsys: Output) -> None:
     for name in ("one", "other"):
         assert produce("--logs", tmp_path / name, "--events", 100) == 0
     files = sorted(path.relative_to(tmp_path / "one") for path in (tmp_path / "one").rglob("*"))
     assert len(files) > len(TOPICS)
     for path in files:
-        one, other = tmp_path / "one" / path, tmp_path / "other" / path
-        assert one.is_dir() or one.read_bytes() == other.read_bytes()
+        first, second = tmp_path / "one" / path, tmp_path / "other" / path
+        assert first.is_dir() or first.read_bytes() == second.read_bytes()
 
 
-def test_a_broker_gets_every_event(tmp_path: Path, capsys: Said) -> None:
+def test_a_broker_gets_every_event(tmp_path: Path, capsys: Output) -> None:
     """Through the producer, over a connection, into whichever partition it chooses."""
     home = tmp_path / "logs"
-    due = Counter((topic_of(one), encoded(one)) for one in made(0, events=300))
+    due = Counter((topic_of(event), encoded(event)) for event in made(0, events=300))
 
     def is_there() -> bool:
         found = list(messages_in(home)) if any(home.glob("*-*")) else []
@@ -305,15 +318,15 @@ WRONG: dict[str, tuple[str, str]] = {
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_a_file_of_settings_that_is_wrong(name: str, tmp_path: Path, capsys: Said) -> None:
-    """It is told with the file and the place, and nothing is produced."""
-    text, said = WRONG[name]
+def test_a_file_of_settings_that_is_wrong(name: str, tmp_path: Path, capsys: Output) -> None:
+    """It is reported with the file and the place, and nothing is produced."""
+    text, printed = WRONG[name]
     file = tmp_path / "activity.yaml"
     file.write_text(text)
     assert produce("--logs", tmp_path / "logs", "--config", file) == 4
     error = capsys.readouterr().err
     assert str(file) in error
-    assert said in error
+    assert printed in error
     assert not (tmp_path / "logs").exists()
 
 
@@ -326,23 +339,23 @@ REFUSED: dict[str, tuple[list[str], str]] = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_events_cannot_go_to(name: str, tmp_path: Path, capsys: Said) -> None:
-    options, said = REFUSED[name]
+def test_what_events_cannot_go_to(name: str, tmp_path: Path, capsys: Output) -> None:
+    options, printed = REFUSED[name]
     file = tmp_path / "file"
     file.write_text("")
-    assert produce(*(one.format(file=file) for one in options)) == 4
-    assert said in capsys.readouterr().err
+    assert produce(*(option.format(file=file) for option in options)) == 4
+    assert printed in capsys.readouterr().err
 
 
-def test_a_broker_that_is_not_there(capsys: Said) -> None:
+def test_a_broker_that_is_not_there(capsys: Output) -> None:
     """The producer gives up after a while, and the command says so."""
     assert produce("--brokers", "127.0.0.1:9", "--events", 50) == 4
-    said = capsys.readouterr().err
-    assert "not all events were sent: " in said
-    assert "see whether the brokers run" in said
+    printed = capsys.readouterr().err
+    assert "not all events were sent: " in printed
+    assert "see whether the brokers run" in printed
 
 
-def test_a_file_of_settings_counts(tmp_path: Path, capsys: Said) -> None:
+def test_a_file_of_settings_counts(tmp_path: Path, capsys: Output) -> None:
     file = tmp_path / "activity.yaml"
     file.write_text("activity: {members: 20, crawlers: {count: 0}, begins: 2011-06-01}\n")
     assert produce("--logs", tmp_path / "logs", "--events", 60, "--config", file) == 0
@@ -352,12 +365,12 @@ def test_a_file_of_settings_counts(tmp_path: Path, capsys: Said) -> None:
         if topic == "views"
     ]
     assert views
-    assert all(one.member is not None and one.member <= 20 for one in views)
-    assert min(one.at_ms for one in views) // 86_400_000 == 15_126
+    assert all(view.member is not None and view.member <= 20 for view in views)
+    assert min(view.at_ms for view in views) // 86_400_000 == 15_126
 
 
 def test_the_commands_are_the_jobs() -> None:
-    jobs: Any = pytest.importorskip("pipeline.activity.jobs")
-    from watchkeeper.cli_activity import ABOUT
+    jobs: Any = pytest.importorskip("watchkeeper.pipeline.activity.jobs")
+    from watchkeeper.logs.activity_command import ABOUT
 
     assert list(ABOUT) == list(jobs.JOBS)

@@ -17,26 +17,23 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 import pytest
 
-from model.log.codecs import Codec
-from model.log.message import Message
-from model.log.message_set import wrap
-from pipeline.activity import running, writing
-from pipeline.activity.events import Event, Metric, View, Vote, topic_of
-from pipeline.activity.folder import CHECKPOINTS, LOCK, Place, held
-from pipeline.activity.generator import generated, sent_ms
-from pipeline.activity.jobs import JOBS, Job
-from pipeline.activity.reading import names_of
-from pipeline.activity.running import Written, run_job
-from pipeline.activity.settings import Activity, Rules
-from pipeline.kafkalog.source import register
-from pipeline.problems import PipelineProblem
-from pipeline.session import Wanted, session
-from real.java import find_java
-from real.problems import EnvironmentProblem
-from tests import activity_plain as plain
-from tests.live import until
-from tests.test_house import HOME
-from watchkeeper.activity_producing import into_logs
+from tests import HOME, SOURCE
+from tests.support.live_zookeeper import until
+from tests.support.pipeline import activity_plain as plain
+from watchkeeper.logs.activity_produce import into_logs
+from watchkeeper.model.log.format.codecs import Codec
+from watchkeeper.model.log.format.message_07 import Message
+from watchkeeper.model.log.format.message_set_07 import wrap
+from watchkeeper.pipeline.activity import run_job as job_runner
+from watchkeeper.pipeline.activity import table_output
+from watchkeeper.pipeline.activity.events import Event, Metric, View, Vote, topic_of
+from watchkeeper.pipeline.activity.folder import CHECKPOINTS, LOCK, Place, held
+from watchkeeper.pipeline.activity.generator import generated, sent_ms
+from watchkeeper.pipeline.activity.jobs import JOBS, Job
+from watchkeeper.pipeline.activity.log_input import names_of
+from watchkeeper.pipeline.activity.run_job import Written, run_job
+from watchkeeper.pipeline.activity.settings import Activity, Rules
+from watchkeeper.pipeline.errors import PipelineProblem
 
 SITE = msgspec.convert(
     {
@@ -60,19 +57,6 @@ PATIENCE_S = 400
 TWICE = ("feed", "click_through", "crawlers", "alerts", "metrics")
 """Tables whose streams are begun twice, of each way to make one; others at the end alone."""
 TABLES = {table.name: table for job in JOBS.values() for table in job.tables}
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """One session for all tests here; skipped without Java."""
-    try:
-        find_java()
-    except EnvironmentProblem as problem:
-        pytest.skip(str(problem))
-    wanted = Wanted("local[2]", "tests", tmp_path_factory.mktemp("spark"), "python")
-    with session(wanted) as started:
-        register(started)
-        yield started
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +95,7 @@ def streamed(spark: Any, events: list[Event], home: Path) -> Path:
     for some, names in ((events[:middle], TWICE), (events[middle:], tuple(TABLES))):
         append(logs, some)
         for job in JOBS.values():
-            few = tuple(one for one in job.tables if one.name in names)
+            few = tuple(table for table in job.tables if table.name in names)
             for written in stream(spark, job._replace(tables=few), logs, out):
                 assert written.lost == 0
     return out
@@ -129,8 +113,8 @@ def rows_in(out: Path, table: str) -> list[tuple[Any, ...]]:
     """The rows of a table, as anybody reads them, in an order that is that of equal rows."""
     if not any((out / table).rglob("*.parquet")):
         return []
-    whole = ds.dataset(out / table, format="parquet", partitioning=DAYS).to_table()
-    rows = whole.select(names_of(TABLES[table].columns)).to_pylist()
+    table_of_days = ds.dataset(out / table, format="parquet", partitioning=DAYS).to_table()
+    rows = table_of_days.select(names_of(TABLES[table].columns)).to_pylist()
     return in_order(tuple(row.values()) for row in rows)
 
 
@@ -155,12 +139,14 @@ def test_all_at_once_is_what_plain_python_answers(
     assert rows_in(at_once, table) == due(table, events)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", plain.ANSWERS)
 def test_a_stream_comes_to_the_same(table: str, events: list[Event], streamed: Path) -> None:
     """Though it was ended in the middle, and some measurements came late."""
     assert rows_in(streamed, table) == due(table, events)
 
 
+@pytest.mark.slow
 def test_spark_reads_the_tables_with_their_days(
     spark: Any, events: list[Event], streamed: Path
 ) -> None:
@@ -179,23 +165,24 @@ def test_every_table_has_a_plain_answer() -> None:
 def test_late_measurements_make_a_difference(events: list[Event]) -> None:
     """Those that are waited for, and those that are not: so the tables show either mistake."""
     metrics = plain.of(Metric, events)
-    prompt = [one for one in metrics if one.sent_ms - one.at_ms < 60_000]
-    as_if_prompt = [msgspec.structs.replace(one, sent_ms=one.at_ms) for one in metrics]
+    prompt = [metric for metric in metrics if metric.sent_ms - metric.at_ms < 60_000]
+    as_if_prompt = [msgspec.structs.replace(metric, sent_ms=metric.at_ms) for metric in metrics]
     found = set(plain.alerts(metrics, RULES))
     assert set(plain.alerts(prompt, RULES)) != found
     assert set(plain.alerts(as_if_prompt, RULES)) != found
 
 
-def test_members_behind_one_address_are_told_apart(events: list[Event]) -> None:
-    """Some are over their limit, and some addresses would be that nobody behind them is."""
+def test_members_behind_one_address_are_distinguished(events: list[Event]) -> None:
+    """Some are over their limit, and some addresses exceed it whose users do not."""
     callers = {row[2] for row in plain.limited(events, RULES)}
-    assert any(one.startswith("member") for one in callers)
+    assert any(caller.startswith("member") for caller in callers)
     views = plain.of(View, events)
-    by_address = [msgspec.structs.replace(one, member=None) for one in views]
+    by_address = [msgspec.structs.replace(view, member=None) for view in views]
     limited = {(row[0], row[3]) for row in plain.limited(views, RULES)}
     assert not {(row[0], row[3]) for row in plain.limited(by_address, RULES)} <= limited
 
 
+@pytest.mark.slow
 def test_the_warehouse_has_a_folder_for_each_day(at_once: Path, streamed: Path) -> None:
     """What was sent late is in that of the day on which it happened."""
     for out in (at_once, streamed):
@@ -207,7 +194,7 @@ def test_the_warehouse_has_a_folder_for_each_day(at_once: Path, streamed: Path) 
 
 
 def counted(written: list[Written]) -> dict[str, int]:
-    return {one.name: one.rows for one in written}
+    return {item.name: item.rows for item in written}
 
 
 def test_a_table_is_made_anew_in_its_place(
@@ -248,10 +235,10 @@ def after(real: Callable[..., Any], *given: Any) -> None:
 
 End = tuple[Any, str, Callable[..., Any], int]
 """Where in the code, whether before or after it, and at the how-manyth time."""
-BEFORE, AFTER = ((running, "put_batch", how, 1) for how in (before, after))
-BETWEEN: End = (writing, "rows_in", before, 2)
+BEFORE, AFTER = ((job_runner, "put_batch", how, 1) for how in (before, after))
+BETWEEN: End = (table_output, "rows_in", before, 2)
 """When the file of the one day is there, and that of the other is not."""
-BEFORE_CLOSING: End = (running, "put_batch", before, 2)
+BEFORE_CLOSING: End = (job_runner, "put_batch", before, 2)
 """Before the batch that reads nothing, and closes windows; what follows begins with that one."""
 ENDS: dict[str, tuple[list[End], list[End]]] = {
     "metrics": ([AFTER], [BEFORE, BETWEEN]),
@@ -260,7 +247,7 @@ ENDS: dict[str, tuple[list[End], list[End]]] = {
 """Table -> where its stream ends, one time after the other, in the first part and the second."""
 
 
-@pytest.mark.parametrize("table", ENDS)
+@pytest.mark.parametrize("table", [pytest.param("metrics", marks=pytest.mark.slow), "alerts"])
 def test_a_stream_that_ended_in_the_middle_goes_on(
     table: str, spark: Any, halves: list[list[Event]], tmp_path: Path
 ) -> None:
@@ -292,11 +279,12 @@ def ending(where: Any, what: str, how: Callable[..., Any], time: int) -> Iterato
 @pytest.fixture(scope="module")
 def halves(events: list[Event]) -> list[list[Event]]:
     """What hosts measured, on both days, in two parts."""
-    metrics: list[Event] = [one for one in events if isinstance(one, Metric)]
+    metrics: list[Event] = [event for event in events if isinstance(event, Metric)]
     middle = len(metrics) * 2 // 3
     return [metrics[:middle], metrics[middle:]]
 
 
+@pytest.mark.slow
 def test_windows_are_closed_though_nothing_comes_after_an_end(
     spark: Any, halves: list[list[Event]], tmp_path: Path
 ) -> None:
@@ -325,8 +313,8 @@ def test_a_table_survives_a_kill_between_two_renames(at_once: Path, tmp_path: Pa
 
 
 COMMAND = """
-from pipeline.activity.jobs import JOBS, Job
-from watchkeeper.cli import main
+from watchkeeper.pipeline.activity.jobs import JOBS, Job
+from watchkeeper.cli.main import main
 
 of = {table.name: table for job in JOBS.values() for table in job.tables}
 JOBS["warehouse"] = Job(("metrics",), (of["metrics"], of["alerts"]))
@@ -335,6 +323,7 @@ main()
 """The command, with a job that has two tables only."""
 
 
+@pytest.mark.slow
 def test_a_command_that_is_killed_goes_on(events: list[Event], tmp_path: Path) -> None:
     """By its id, in the middle of a stream, and begun again at once."""
     logs, out = tmp_path / "logs", tmp_path / "out"
@@ -346,8 +335,8 @@ def test_a_command_that_is_killed_goes_on(events: list[Event], tmp_path: Path) -
     assert begun.wait() == -signal.SIGKILL
     append(logs, events[middle:])
     again = elsewhere(logs, out)
-    said = again.communicate(timeout=PATIENCE_S)[1]
-    assert again.returncode == 0, said
+    printed = again.communicate(timeout=PATIENCE_S)[1]
+    assert again.returncode == 0, printed
     assert Place(out, "metrics").made()
     for table in ("metrics", "alerts"):
         assert rows_in(out, table) == due(table, events)
@@ -360,7 +349,7 @@ def elsewhere(logs: Path, out: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
         [sys.executable, "-P", "-c", COMMAND, *arguments],
         cwd=HOME,
-        env={**os.environ, "PYTHONPATH": str(HOME)},
+        env={**os.environ, "PYTHONPATH": str(SOURCE)},
         text=True,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -368,15 +357,15 @@ def elsewhere(logs: Path, out: Path) -> subprocess.Popen[str]:
     )
 
 
-# --- what is told ----------------------------------------------------------------------
+# --- what is reported ------------------------------------------------------------------
 
 
-def test_what_comes_behind_the_watermark_is_told(
+def test_what_comes_behind_the_watermark_is_reported(
     spark: Any, events: list[Event], tmp_path: Path
 ) -> None:
-    """It is in no window any more, and whoever reads the tables has to know."""
+    """It is in no window any more, and a reader of the tables has to know."""
     logs, out, job = tmp_path / "logs", tmp_path / "out", only("limited")
-    views = [one for one in events if isinstance(one, View)]
+    views = [event for event in events if isinstance(event, View)]
     append(logs, views)
     [first] = stream(spark, job, logs, out)
     append(logs, [View(views[0].at_ms, "10.0.0.1", None, 1)])
@@ -392,18 +381,19 @@ NO_EVENTS = {
 
 
 @pytest.mark.parametrize("name", NO_EVENTS)
-def test_a_message_that_is_no_event_is_told(name: str, spark: Any, tmp_path: Path) -> None:
+def test_a_message_that_is_no_event_is_reported(name: str, spark: Any, tmp_path: Path) -> None:
     """With its place; and no table is made of the others."""
     append(tmp_path / "logs", [Vote(0, 1, 1, 5)])
     [log] = (tmp_path / "logs").glob("votes-*")
     with (log / f"{0:020}.kafka").open("ab") as file:
         offset = file.tell()
         file.write(wrap([Message.of(NO_EVENTS[name])], Codec.NONE))
-    job, said = only("ratings"), NO_EVENTS[name].decode()
+    job, printed = only("ratings"), NO_EVENTS[name].decode()
     with pytest.raises(PipelineProblem) as caught:
         run_job(spark, job, str(tmp_path / "logs"), tmp_path / "out", RULES, is_stream=False)
-    assert f"/{log.name[-1]} holds no event at offset {offset}, but {said}; expected JSON" in str(
-        caught.value
+    assert (
+        f"/{log.name[-1]} holds no event at offset {offset}, but {printed}; expected JSON"
+        in str(caught.value)
     )
     assert not (tmp_path / "out" / "ratings").exists()
 
@@ -411,7 +401,11 @@ def test_a_message_that_is_no_event_is_told(name: str, spark: Any, tmp_path: Pat
 def test_events_are_cut_where_they_were_sent(events: list[Event]) -> None:
     """So what the second part of a stream brings is not older than the rules allow."""
     middle = len(events) * 2 // 3
-    before = max(one.at_ms for one in events[:middle] if topic_of(one) == "metrics")
-    late = [one for one in events[middle:] if topic_of(one) == "metrics" and one.at_ms < before]
+    before = max(event.at_ms for event in events[:middle] if topic_of(event) == "metrics")
+    late = [
+        event
+        for event in events[middle:]
+        if topic_of(event) == "metrics" and event.at_ms < before
+    ]
     assert late
     assert sent_ms(events[middle]) >= before

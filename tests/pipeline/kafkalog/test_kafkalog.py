@@ -15,21 +15,36 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from model.log import message_08, message_set
-from model.log.codecs import Codec, compress
-from model.log.message import Message
-from model.log.message_08 import KeyedMessage
-from pipeline.kafkalog.chain import chain
-from pipeline.kafkalog.checksums import are_right
-from pipeline.kafkalog.folders import logs_in
-from pipeline.kafkalog.formats import FORMATS
-from pipeline.kafkalog.limits import bytes_of, messages_of, within
-from pipeline.kafkalog.options import options_of
-from pipeline.kafkalog.reading import COLUMNS, Asked, Counts, OnCorrupt, read
-from pipeline.kafkalog.splits import Split, bundles, cut
-from pipeline.kafkalog.walking import walk
-from pipeline.problems import PipelineProblem
-from tests.kafka_logs import LOOK_ALIKES, BuiltLog, Row, Sent, built, logs, payloads, plain
+from tests.support.log.kafka_logs import (
+    LOOK_ALIKES,
+    BuiltLog,
+    Row,
+    Sent,
+    built,
+    logs,
+    payloads,
+    plain,
+)
+from watchkeeper.model.log.format import message_08, message_set_07
+from watchkeeper.model.log.format.codecs import Codec, compress
+from watchkeeper.model.log.format.message_07 import Message
+from watchkeeper.model.log.format.message_08 import KeyedMessage
+from watchkeeper.pipeline.errors import PipelineProblem
+from watchkeeper.pipeline.kafkalog.options import options_of
+from watchkeeper.pipeline.kafkalog.read_limits import bytes_of, messages_of, within
+from watchkeeper.pipeline.kafkalog.scan.checksums import are_right
+from watchkeeper.pipeline.kafkalog.scan.entry_scan import chain
+from watchkeeper.pipeline.kafkalog.scan.folders import logs_in
+from watchkeeper.pipeline.kafkalog.scan.formats import FORMATS
+from watchkeeper.pipeline.kafkalog.scan.segment_scan import walk
+from watchkeeper.pipeline.kafkalog.scan.split_reader import (
+    COLUMNS,
+    Asked,
+    Counts,
+    OnCorrupt,
+    read,
+)
+from watchkeeper.pipeline.kafkalog.scan.splits import Split, bundles, cut
 
 few = settings(max_examples=40)
 """Each example writes and reads files."""
@@ -46,15 +61,15 @@ def on_disk(log: BuiltLog) -> Any:
         yield found
 
 
-def rows_in(splits: Iterable[Split], on_corrupt: OnCorrupt = "fail", **asked: Any) -> list[Row]:
+def rows_in(splits: Iterable[Split], on_corrupt: OnCorrupt = "fail", **options: Any) -> list[Row]:
     """The rows of some splits."""
-    how = Asked(tuple(COLUMNS), on_corrupt, **asked)
+    how = Asked(tuple(COLUMNS), on_corrupt, **options)
     return [
-        Row(*(one[name] for name in ROW))
+        Row(*(row[name] for name in ROW))
         for split in splits
         for batch in read(split, how, Counts())
-        for one in batch.to_pylist()
-        if one["crc_ok"]
+        for row in batch.to_pylist()
+        if row["crc_ok"]
     ]
 
 
@@ -69,13 +84,15 @@ def test_any_split_of_any_log_gives_each_message_once(
 ) -> None:
     log = data.draw(logs(form))
     with on_disk(log) as found:
-        whole = cut(found, split_bytes=split_bytes)
-        assert rows_in(whole.splits, piece_bytes=piece_bytes) == log.rows
-        assert whole.end == log.end
-        assert whole.torn_bytes == 0
-        ends = [split.end for split in whole.splits]
-        assert all(split.begin < split.end for split in whole.splits)
-        assert len(set(zip([one.path for one in whole.splits], ends, strict=True))) == len(ends)
+        contents = cut(found, split_bytes=split_bytes)
+        assert rows_in(contents.splits, piece_bytes=piece_bytes) == log.rows
+        assert contents.end == log.end
+        assert contents.torn_bytes == 0
+        ends = [split.end for split in contents.splits]
+        assert all(split.begin < split.end for split in contents.splits)
+        assert len(set(zip([split.path for split in contents.splits], ends, strict=True))) == len(
+            ends
+        )
 
 
 @forms
@@ -84,7 +101,7 @@ def test_any_split_of_any_log_gives_each_message_once(
 def test_a_log_is_read_in_parts_that_meet(
     form: str, data: st.DataObject, split_bytes: int
 ) -> None:
-    """Whoever stops at the end of an entry goes on there, and misses and repeats nothing."""
+    """A reader that stops at the end of an entry goes on there: no message missed or repeated."""
     log = data.draw(logs(form))
     ends = sorted({log.start, log.end, *(row.next_offset for row in log.rows)})
     stops = sorted({log.start, *data.draw(st.lists(st.sampled_from(ends), max_size=4))})
@@ -142,8 +159,8 @@ def stepped(data: bytes, form: str) -> list[int]:
 def test_the_chain_is_what_stepping_gives(form: str, data: st.DataObject, cut_bytes: int) -> None:
     log = data.draw(logs(form))
     for segment in log.segments.values():
-        whole = segment[: len(segment) - cut_bytes]
-        assert chain(whole, FORMATS[form]).tolist() == stepped(whole, form)
+        contents = segment[: len(segment) - cut_bytes]
+        assert chain(contents, FORMATS[form]).tolist() == stepped(contents, form)
 
 
 @forms
@@ -155,7 +172,7 @@ def test_the_chain_of_anything_is_what_stepping_gives(form: str, data: list[byte
 @pytest.mark.parametrize("magic", [0, 1])
 def test_long_rows_of_what_is_unusual_are_stepped_through(magic: int) -> None:
     """Neither a thousand messages of magic 0 nor a thousand look-alikes stop the chain."""
-    data = message_set.encode([Message.of(LOOK_ALIKES[0], magic=magic)] * 3000)
+    data = message_set_07.encode([Message.of(LOOK_ALIKES[0], magic=magic)] * 3000)
     assert chain(data, FORMATS["0.7"]).tolist() == stepped(data, "0.7")
 
 
@@ -164,8 +181,10 @@ def test_long_rows_of_what_is_unusual_are_stepped_through(magic: int) -> None:
 
 @given(st.lists(payloads, max_size=40), st.randoms(use_true_random=False))
 def test_one_wrong_checksum_is_found(messages: list[bytes], chance: random.Random) -> None:
-    offsets = np.concatenate([[0], np.cumsum([len(one) for one in messages])]).astype(np.int64)
-    stored = np.array([crc32(one) for one in messages], np.uint32)
+    offsets = np.concatenate([[0], np.cumsum([len(message) for message in messages])]).astype(
+        np.int64
+    )
+    stored = np.array([crc32(message) for message in messages], np.uint32)
     assert are_right(b"".join(messages), offsets, stored) is None
     if messages:
         wrong = chance.randrange(len(messages))
@@ -179,8 +198,10 @@ def test_checksums_of_large_messages_are_right() -> None:
     """Blocks of 2**16 bytes, of which some hold no end of a message."""
     chance = random.Random(1)
     messages = [chance.randbytes(size) for size in (5, 200_000, 0, 65_536, 70_001, 1)]
-    offsets = np.concatenate([[0], np.cumsum([len(one) for one in messages])]).astype(np.int64)
-    stored = np.array([crc32(one) for one in messages], np.uint32)
+    offsets = np.concatenate([[0], np.cumsum([len(message) for message in messages])]).astype(
+        np.int64
+    )
+    stored = np.array([crc32(message) for message in messages], np.uint32)
     assert are_right(b"".join(messages), offsets, stored) is None
 
 
@@ -194,15 +215,19 @@ def test_a_torn_end_is_left_for_the_next_time(form: str, data: st.DataObject) ->
     """Cut anywhere, a log gives what is whole; when the rest has come, that and no more."""
     log = data.draw(logs(form).filter(lambda log: bool(log.rows)))
     last = max(log.segments)
-    whole = log.segments[last]
-    size_bytes = data.draw(st.integers(0, len(whole)))
-    torn = BuiltLog(form, log.start, {**log.segments, last: whole[:size_bytes]})
+    contents = log.segments[last]
+    size_bytes = data.draw(st.integers(0, len(contents)))
+    torn = BuiltLog(form, log.start, {**log.segments, last: contents[:size_bytes]})
     with TemporaryDirectory() as folder:
         torn.write(Path(folder) / "clicks-0")
         (found,) = logs_in(folder)
         first = cut(found)
         got = rows_in(first.splits)
-        ends = [one.end for one in log.entries if one.segment == last and one.end <= size_bytes]
+        ends = [
+            entry.end
+            for entry in log.entries
+            if entry.segment == last and entry.end <= size_bytes
+        ]
         assert first.torn_bytes == size_bytes - max(ends, default=0)
         log.write(Path(folder) / "clicks-0")
         (found,) = logs_in(folder)
@@ -238,7 +263,7 @@ def test_a_last_message_with_a_strange_offset_counts_as_torn() -> None:
 
 def rows_of(log: BuiltLog, without: int) -> list[Row]:
     """The rows that are due of all entries but one."""
-    return [row for at, one in enumerate(log.entries) if at != without for row in one.rows]
+    return [row for at, entry in enumerate(log.entries) if at != without for row in entry.rows]
 
 
 @forms
@@ -271,14 +296,14 @@ def test_what_is_no_message_is_passed_over(form: str, data: st.DataObject, noise
     hurt = data.draw(st.integers(0, len(log.entries) - 2))
     segment, begin, end, _ = log.entries[hurt]
     garbage = b"\xff" + (noise * end)[: end - begin - 1].replace(b"\0", b"\1")
-    whole = log.segments[segment]
-    log.segments[segment] = whole[:begin] + garbage + whole[end:]
+    contents = log.segments[segment]
+    log.segments[segment] = contents[:begin] + garbage + contents[end:]
     with on_disk(log) as found:
         splits = cut(found).splits
         assert rows_in(splits, "skip", gaps="allow") == rows_of(log, hurt)
-        kept = [one for one in every_row(splits, "quarantine") if not one["crc_ok"]]
-        assert b"".join(one["payload"] for one in kept) == garbage
-        assert {one["codec"] for one in kept} == {None}
+        kept = [row for row in every_row(splits, "quarantine") if not row["crc_ok"]]
+        assert b"".join(row["payload"] for row in kept) == garbage
+        assert {row["codec"] for row in kept} == {None}
 
 
 def every_row(splits: Iterable[Split], on_corrupt: OnCorrupt) -> list[dict[str, Any]]:
@@ -292,10 +317,10 @@ def every_row(splits: Iterable[Split], on_corrupt: OnCorrupt) -> list[dict[str, 
 
 
 def keyed(*payloads: bytes) -> Sent:
-    return Sent(tuple(KeyedMessage(b"k", one) for one in payloads), Codec.GZIP)
+    return Sent(tuple(KeyedMessage(b"k", payload) for payload in payloads), Codec.GZIP)
 
 
-def test_what_is_missing_between_messages_is_told() -> None:
+def test_what_is_missing_between_messages_is_reported() -> None:
     """In 0.8 the offsets of messages follow one another, or the topic was compacted."""
     log = built([plain(b"a", b"b", b"c", b"d")], "0.8")
     _, begin, end, _ = log.entries[1]
@@ -316,16 +341,16 @@ def test_a_wrapper_with_a_wrong_offset_is_not_trusted() -> None:
 
 def test_a_wrapper_in_a_wrapper_is_opened() -> None:
     """No producer makes one, but `model.log` reads it, and so does this."""
-    inner = message_set.wrap([Message.of(b"a"), Message.of(b"b")], Codec.GZIP)
-    nested = message_set.wrap([Message.of(b"x")], Codec.SNAPPY)
+    inner = message_set_07.wrap([Message.of(b"a"), Message.of(b"b")], Codec.GZIP)
+    nested = message_set_07.wrap([Message.of(b"x")], Codec.SNAPPY)
     outer = Message.of(compress(Codec.SNAPPY, inner), codec=Codec.SNAPPY)
-    data = nested + message_set.encode([outer]) + nested
+    data = nested + message_set_07.encode([outer]) + nested
     log = BuiltLog("0.7", 0, {0: data})
     with on_disk(log) as found:
         got = rows_in(cut(found).splits)
-    due = list(message_set.deep(data))
+    due = list(message_set_07.messages_in(data))
     assert [(row.offset, row.next_offset, row.payload) for row in got] == [
-        (one.offset, one.next_offset, one.payload) for one in due
+        (message.offset, message.next_offset, message.payload) for message in due
     ]
 
 
@@ -365,17 +390,19 @@ def test_a_limit_in_messages_is_kept(form: str, data: st.DataObject, limit: int)
         for at, log in enumerate(several):
             log.write(Path(home) / f"clicks-{at}")
         found = logs_in(home)
-        place = {one.name: one.start for one in found}
+        place = {item.name: item.start for item in found}
         counted = dict.fromkeys(place, 0)
         while True:
             reached = within(found, place, limit, messages_of)
             sizes = {
-                one.name: len(
+                item.name: len(
                     rows_in(
-                        cut(one, place[one.name], reached[one.name], are_boundaries=True).splits
+                        cut(
+                            item, place[item.name], reached[item.name], are_boundaries=True
+                        ).splits
                     )
                 )
-                for one in found
+                for item in found
             }
             if reached == place:
                 break
@@ -392,7 +419,7 @@ def test_a_limit_is_shared_out() -> None:
         for at, count in enumerate((1, 50, 50)):
             built([plain(b"x" * 90)] * count).write(Path(home) / f"clicks-{at}")
         found = logs_in(home)
-        place = {one.name: 0 for one in found}
+        place = {item.name: 0 for item in found}
         reached = within(found, place, 2100, bytes_of)
         assert reached == {"0/clicks-0": 100, "0/clicks-1": 1000, "0/clicks-2": 1000}
         assert within(found, place, 30, bytes_of) == place | {"0/clicks-2": 100}
@@ -448,8 +475,8 @@ BAD_FOLDERS: dict[str, tuple[dict[str, bytes], str]] = {
 
 @pytest.mark.parametrize("name", BAD_FOLDERS)
 def test_what_is_no_folder_of_logs_is_refused(name: str, tmp_path: Path) -> None:
-    files, said = BAD_FOLDERS[name]
-    with pytest.raises(PipelineProblem, match=said):
+    files, message = BAD_FOLDERS[name]
+    with pytest.raises(PipelineProblem, match=message):
         logs_in(laid(tmp_path, files))
 
 
@@ -515,13 +542,13 @@ FOREIGN = {
 
 @pytest.mark.parametrize("name", FOREIGN)
 def test_messages_of_another_format_are_refused(name: str, tmp_path: Path) -> None:
-    path, data, said = FOREIGN[name]
+    path, data, message = FOREIGN[name]
     (found,) = logs_in(laid(tmp_path, {path: data}))
-    with pytest.raises(PipelineProblem, match=said):
+    with pytest.raises(PipelineProblem, match=message):
         cut(found)
 
 
-def test_a_file_that_has_gone_or_shrunk_is_told(tmp_path: Path) -> None:
+def test_a_file_that_has_gone_or_shrunk_is_reported(tmp_path: Path) -> None:
     path = built([plain(b"a" * 50, b"b")]).write(tmp_path / "clicks-0") / file_07()
     (found,) = logs_in(tmp_path)
     splits = cut(found).splits
@@ -555,14 +582,19 @@ BAD_OPTIONS: dict[str, tuple[dict[str, str], str]] = {
 
 @pytest.mark.parametrize("name", BAD_OPTIONS)
 def test_options_that_are_not_understood_are_refused(name: str) -> None:
-    given_options, said = BAD_OPTIONS[name]
-    with pytest.raises(PipelineProblem, match=said):
+    given_options, message = BAD_OPTIONS[name]
+    with pytest.raises(PipelineProblem, match=message):
         options_of(given_options)
 
 
 def test_options_are_read_whatever_their_case() -> None:
-    said = {"PATH": "file:/logs%20here", "Topics": "a, b", "SPLITBYTES": "7", "corrupt": "SKIP"}
-    found = options_of(said)
+    message = {
+        "PATH": "file:/logs%20here",
+        "Topics": "a, b",
+        "SPLITBYTES": "7",
+        "corrupt": "SKIP",
+    }
+    found = options_of(message)
     assert (found.folder, found.topics, found.split_bytes, found.on_corrupt) == (
         "/logs here",
         ("a", "b"),
@@ -571,7 +603,7 @@ def test_options_are_read_whatever_their_case() -> None:
     )
 
 
-def test_a_topic_that_is_not_there_is_told(tmp_path: Path) -> None:
+def test_a_topic_that_is_not_there_is_reported(tmp_path: Path) -> None:
     laid(tmp_path, {f"clicks-0/{file_07()}": b""})
     with pytest.raises(
         PipelineProblem, match="has no log of topic views; it has those of clicks"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,30 +19,13 @@ from pyspark.sql.datasource import (
     Not,
 )
 
-from model.log.codecs import Codec
-from pipeline.kafkalog.filters import Wish, pushed
-from pipeline.kafkalog.reading import COLUMNS
-from pipeline.kafkalog.source import register
-from pipeline.session import Wanted, session
-from real.java import find_java
-from real.problems import EnvironmentProblem
-from tests.kafka_logs import BuiltLog, Row, brokers, built, in_turn, plain, written
-from tests.loads import due, load
+from tests.support.log.kafka_logs import BuiltLog, Row, brokers, built, in_turn, plain, written
+from tests.support.pipeline.loads import due, load
+from watchkeeper.model.log.format.codecs import Codec
+from watchkeeper.pipeline.kafkalog.filters import Wish, pushed
+from watchkeeper.pipeline.kafkalog.scan.split_reader import COLUMNS
 
 forms = pytest.mark.parametrize("form", ["0.7", "0.8"])
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """One session for all tests here; skipped without Java."""
-    try:
-        find_java()
-    except EnvironmentProblem as problem:
-        pytest.skip(str(problem))
-    wanted = Wanted("local[2]", "tests", tmp_path_factory.mktemp("spark"), "python")
-    with session(wanted) as started:
-        register(started)
-        yield started
 
 
 def reader(spark: Any, home: Path, **options: object) -> Any:
@@ -53,9 +35,9 @@ def reader(spark: Any, home: Path, **options: object) -> Any:
 def rows_in(frame: Any) -> dict[str, list[Row]]:
     """The rows of a frame, log by log."""
     found: dict[str, list[Row]] = {}
-    for one in frame.toArrow().to_pylist():
-        name = f"{one['broker']}/{one['topic']}-{one['partition']}"
-        found.setdefault(name, []).append(Row(*(one[field] for field in Row._fields)))
+    for row in frame.toArrow().to_pylist():
+        name = f"{row['broker']}/{row['topic']}-{row['partition']}"
+        found.setdefault(name, []).append(Row(*(row[field] for field in Row._fields)))
     return dict(sorted(found.items()))
 
 
@@ -121,7 +103,7 @@ def test_a_table_that_was_loaded_is_read_by_anybody(spark: Any, tmp_path: Path) 
     assert rows_in(frame) == expected
     assert dict(frame.dtypes) == dict(reader(spark, home).dtypes)
     kept = spark.read.parquet(str(out / "_quarantine")).toArrow().to_pylist()
-    assert [(one["topic"], one["offset"], one["payload"]) for one in kept] == [
+    assert [(row["topic"], row["offset"], row["payload"]) for row in kept] == [
         ("clicks", 13, b"tWo")
     ]
 
@@ -160,7 +142,7 @@ def test_a_frame_can_be_filtered_in_several_ways(spark: Any, tmp_path: Path) -> 
 
     def counted(frame: Any) -> tuple[int, int, int]:
         parts = (frame.where("partition = 0"), frame.where("partition = 1"))
-        both = {one["partition"] for one in parts[0].union(parts[1]).toArrow().to_pylist()}
+        both = {row["partition"] for row in parts[0].union(parts[1]).toArrow().to_pylist()}
         return len(both), parts[0].count(), frame.count()
 
     assert counted(reader(spark, home)) == (2, 3, 9)
@@ -191,7 +173,7 @@ def test_what_is_made_of_filters(name: str) -> None:
     filters, wish, left = FILTERS[name]
     found = pushed(filters)
     assert (found.wish, len(found.left)) == (wish, left)
-    assert all(any(one is given for given in filters) for one in found.left)
+    assert all(any(remaining is given for given in filters) for remaining in found.left)
 
 
 # --- as a stream -----------------------------------------------------------------------
@@ -217,7 +199,7 @@ class Stream:
             .start(str(self.place / "table"))
         )
         query.awaitTermination()
-        return [one for one in query.recentProgress if one.numInputRows]
+        return [progress for progress in query.recentProgress if progress.numInputRows]
 
     def rows(self) -> dict[str, list[Row]]:
         """What has been written, sorted."""
@@ -229,7 +211,7 @@ def test_a_stream_reads_what_comes(spark: Any, tmp_path: Path) -> None:
     """Batch by batch, at most so much; a torn end is left; begun again, it goes on."""
     home = tmp_path / "logs"
     stream = Stream(spark, home, tmp_path, maxMessagesPerTrigger=8)
-    whole = {"1/clicks-0": in_turn("0.7", 7), "2/clicks-0": in_turn("0.7", 3, Codec.GZIP)}
+    all_logs = {"1/clicks-0": in_turn("0.7", 7), "2/clicks-0": in_turn("0.7", 3, Codec.GZIP)}
     few = {"1/clicks-0": in_turn("0.7", 4), "2/clicks-0": in_turn("0.7", 1, Codec.GZIP)}
     written(home, few)
     last = home / "1" / "clicks-0" / f"{0:020d}.kafka"
@@ -244,9 +226,9 @@ def test_a_stream_reads_what_comes(spark: Any, tmp_path: Path) -> None:
         "2/clicks-0": few["2/clicks-0"].end,
     }
 
-    written(home, whole | {"3/views-0": in_turn("0.7", 1)})
+    written(home, all_logs | {"3/views-0": in_turn("0.7", 1)})
     assert all(batch.numInputRows <= 8 for batch in stream.catch_up())
-    assert stream.rows() == due(whole | {"3/views-0": in_turn("0.7", 1)})
+    assert stream.rows() == due(all_logs | {"3/views-0": in_turn("0.7", 1)})
 
 
 def test_a_stream_of_08_is_limited_in_bytes(spark: Any, tmp_path: Path) -> None:
@@ -256,7 +238,7 @@ def test_a_stream_of_08_is_limited_in_bytes(spark: Any, tmp_path: Path) -> None:
     assert stream.rows() == due(brokers("0.8"))
 
 
-def test_a_stream_begins_where_it_is_told_and_ends_where_it_must(
+def test_a_stream_begins_where_the_options_say_and_ends_where_it_must(
     spark: Any, tmp_path: Path
 ) -> None:
     log = in_turn("0.7", 6, rolls_every=2)

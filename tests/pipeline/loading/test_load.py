@@ -17,49 +17,49 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.log.codecs import Codec
-from pipeline.kafkalog.options import options_of
-from pipeline.loading.commits import Commit, parsed
-from pipeline.loading.load import load_logs, planned
-from pipeline.loading.table import LOADING, LOCK, QUARANTINE, opened
-from pipeline.loading.writing import LoadTask
-from pipeline.loading.writing import load as do
-from tests.kafka_logs import BuiltLog, brokers, built, in_turn, plain, written
-from tests.loads import Rows, due, elsewhere, files_of, load, rows_of
-from tests.test_house import HOME
-from tests.test_sweep_kills import killed
-from watchkeeper.cli import run_command
+from tests import HOME, SOURCE
+from tests.pipeline.sweeps.test_kills import killed
+from tests.support.log.kafka_logs import BuiltLog, brokers, built, in_turn, plain, written
+from tests.support.pipeline.loads import Rows, due, elsewhere, files_of, load, rows_of
+from watchkeeper.cli.main import run_command
+from watchkeeper.model.log.format.codecs import Codec
+from watchkeeper.pipeline.kafkalog.options import options_of
+from watchkeeper.pipeline.loading.commits import Commit, parsed
+from watchkeeper.pipeline.loading.load import load_logs, planned
+from watchkeeper.pipeline.loading.load_task import LoadTask
+from watchkeeper.pipeline.loading.load_task import load as do
+from watchkeeper.pipeline.loading.table import LOADING, LOCK, QUARANTINE, opened
 
 forms = pytest.mark.parametrize("form", ["0.7", "0.8"])
-Said = pytest.CaptureFixture[str]
+Output = pytest.CaptureFixture[str]
 
 
-def said_by(capsys: Said) -> dict[str, Any]:
+def said_by(capsys: Output) -> dict[str, Any]:
     """What was printed as JSON."""
-    said: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return said
+    output: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return output
 
 
 # --- loading ---------------------------------------------------------------------------
 
 
 @forms
-def test_a_load_holds_every_message_once(form: str, tmp_path: Path, capsys: Said) -> None:
+def test_a_load_holds_every_message_once(form: str, tmp_path: Path, capsys: Output) -> None:
     logs = brokers(form)
     home, out = written(tmp_path / "logs", logs), tmp_path / "out"
 
     assert load(home, out, "--json") == 0
-    said = said_by(capsys)
+    output = said_by(capsys)
     assert rows_of(out) == due(logs)
-    assert said["messages"] == sum(len(log.rows) for log in logs.values())
-    assert [one["to"] for one in said["logs"]] == [logs[name].end for name in sorted(logs)]
+    assert output["messages"] == sum(len(log.rows) for log in logs.values())
+    assert [row["to"] for row in output["logs"]] == [logs[name].end for name in sorted(logs)]
     assert sorted(path.name for path in out.iterdir() if path.suffix != ".parquet") == [LOCK]
 
 
 @forms
 @pytest.mark.parametrize("split_bytes", ["1", "100"])
 def test_a_load_goes_on_where_the_last_has_ended(
-    form: str, split_bytes: str, tmp_path: Path, capsys: Said
+    form: str, split_bytes: str, tmp_path: Path, capsys: Output
 ) -> None:
     """It writes files for what has come since, and leaves the others alone."""
     home, out = tmp_path / "logs", tmp_path / "out"
@@ -80,15 +80,17 @@ def test_a_load_goes_on_where_the_last_has_ended(
     assert "12 messages" not in capsys.readouterr().err
 
 
-def test_a_torn_end_is_told_and_loaded_when_it_is_whole(tmp_path: Path, capsys: Said) -> None:
+def test_a_torn_end_is_reported_and_loaded_when_it_is_whole(
+    tmp_path: Path, capsys: Output
+) -> None:
     home, out = tmp_path / "logs", tmp_path / "out"
     log = built([plain(b"one"), plain(b"two")])
     path = log.write(home / "clicks-0") / f"{0:020d}.kafka"
     path.write_bytes(log.segments[0][:-1])
 
     assert load(home, out, "--json") == 0
-    [one] = said_by(capsys)["logs"]
-    assert (one["to"], one["messages"], one["torn_bytes"]) == (13, 1, 12)
+    [row] = said_by(capsys)["logs"]
+    assert (row["to"], row["messages"], row["torn_bytes"]) == (13, 1, 12)
     path.write_bytes(log.segments[0])
     assert load(home, out) == 0
     assert rows_of(out) == {"0/clicks-0": log.rows}
@@ -130,7 +132,7 @@ def test_only_some_topics_and_another_broker(tmp_path: Path) -> None:
         st.sampled_from(["0.7", "0.8"]),
         st.integers(0, 2**63 - 1),
         st.integers(0, 2**63 - 1),
-    ).filter(lambda one: one.topic.isprintable())
+    ).filter(lambda message: message.topic.isprintable())
 )
 def test_a_name_says_what_a_file_holds(commit: Commit) -> None:
     """Whatever the topic; and nothing reads the name as hidden, or as a path."""
@@ -158,47 +160,47 @@ def damaged() -> tuple[dict[str, BuiltLog], Rows]:
 
 
 def test_damage_keeps_a_split_from_being_loaded_and_no_other(
-    tmp_path: Path, capsys: Said
+    tmp_path: Path, capsys: Output
 ) -> None:
     """And when the file is restored, the same command goes on."""
     logs, _ = damaged()
     home, out = written(tmp_path / "logs", logs), tmp_path / "out"
 
     assert load(home, out, "--split-bytes", "1") == 4
-    said = capsys.readouterr().err
-    assert "clicks-0 of broker 1 is damaged at offset" in said
-    assert "have damaged messages skipped or put in quarantine, or restore the file" in said
+    output = capsys.readouterr().err
+    assert "clicks-0 of broker 1 is damaged at offset" in output
+    assert "have damaged messages skipped or put in quarantine, or restore the file" in output
     kept = files_of(out)
     assert rows_of(out)["1/clicks-1"] == logs["1/clicks-1"].rows
 
-    whole = {"1/clicks-0": in_turn("0.7", 10), "1/clicks-1": logs["1/clicks-1"]}
-    written(home, whole)
+    undamaged = {"1/clicks-0": in_turn("0.7", 10), "1/clicks-1": logs["1/clicks-1"]}
+    written(home, undamaged)
     assert load(home, out, "--split-bytes", "1") == 0
-    assert rows_of(out) == due(whole)
+    assert rows_of(out) == due(undamaged)
     assert {name: files_of(out)[name] for name in kept} == kept
 
 
-def test_what_is_damaged_can_be_skipped(tmp_path: Path, capsys: Said) -> None:
+def test_what_is_damaged_can_be_skipped(tmp_path: Path, capsys: Output) -> None:
     logs, left = damaged()
     home, out = written(tmp_path / "logs", logs), tmp_path / "out"
 
     assert load(home, out, "--corrupt", "skip", "--json") == 0
-    said = said_by(capsys)
+    output = said_by(capsys)
     assert rows_of(out) == left
-    assert (said["skipped"], said["quarantined"]) == (2, 0)
+    assert (output["skipped"], output["quarantined"]) == (2, 0)
     about = [pq.ParquetFile(path).metadata.metadata for path in out.glob("1-0.*.parquet")]
-    assert sum(int(one[b"skipped"]) for one in about) == 2
+    assert sum(int(pair[b"skipped"]) for pair in about) == 2
 
 
-def test_what_is_damaged_can_be_put_in_quarantine(tmp_path: Path, capsys: Said) -> None:
+def test_what_is_damaged_can_be_put_in_quarantine(tmp_path: Path, capsys: Output) -> None:
     """In a table of its own, with the bytes as they are and what is wrong with them."""
     logs, left = damaged()
     home, out = written(tmp_path / "logs", logs), tmp_path / "out"
 
     assert load(home, out, "--corrupt", "quarantine", "--json") == 0
-    said = said_by(capsys)
+    output = said_by(capsys)
     assert rows_of(out) == left
-    assert (said["skipped"], said["quarantined"]) == (0, 2)
+    assert (output["skipped"], output["quarantined"]) == (0, 2)
     paths = sorted((out / QUARANTINE).iterdir())
     assert {path.name for path in paths} <= set(files_of(out))
     found = [row for path in paths for row in pq.ParquetFile(path).read().to_pylist()]
@@ -217,13 +219,20 @@ def test_killed_at_any_point_it_goes_on(tmp_path: Path) -> None:
     """At every single thing it does with files; and some tables many times in turn."""
     logs, _ = damaged()
     written(tmp_path / "logs", logs)
-    command = [sys.executable, "-P", "-m", "tests.killing", str(tmp_path / "logs"), str(tmp_path)]
+    command = [
+        sys.executable,
+        "-P",
+        "-m",
+        "tests.support.pipeline.killed_loads",
+        str(tmp_path / "logs"),
+        str(tmp_path),
+    ]
     done = subprocess.run(
         command,
         capture_output=True,
         text=True,
         cwd=HOME,
-        env={**os.environ, "PYTHONPATH": str(HOME)},
+        env={**os.environ, "PYTHONPATH": f"{SOURCE}{os.pathsep}{HOME}"},
     )
     assert done.returncode == 0, done.stderr
     points, *wrong = done.stdout.splitlines()
@@ -251,17 +260,17 @@ def test_a_task_that_outlives_its_load_commits_nothing(tmp_path: Path) -> None:
     """The next load has taken its folder away, and nothing can be renamed out of it."""
     logs = {"0/clicks-0": in_turn("0.7", 3)}
     home, out = written(tmp_path / "logs", logs), tmp_path / "out"
-    asked = options_of({"path": str(home)})
+    options = options_of({"path": str(home)})
     with opened(out) as table:
-        plan = planned(asked.logs(), table.held(), asked)
+        plan = planned(options.logs(), table.held(), options)
         late = LoadTask(
             tuple(plan.splits), str(table.home), str(table.run), "fail", "fail", "none"
         )
-    load_logs(asked, out, lambda tasks: map(do, tasks), tell=lambda _: None)
+    load_logs(options, out, lambda tasks: map(do, tasks), tell=lambda _: None)
     before = files_of(out)
 
-    [said] = do(late)
-    assert "is not there any more: another load into" in said.problem
+    [output] = do(late)
+    assert "is not there any more: another load into" in output.problem
     assert files_of(out) == before
     assert not (out / LOADING).exists()
 
@@ -283,7 +292,7 @@ def test_what_a_kill_has_left_is_removed(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def loaded(tmp_path: Path, capsys: Said) -> Iterator[Path]:
+def loaded(tmp_path: Path, capsys: Output) -> Iterator[Path]:
     """A folder with `logs`, and `out`, into which they were loaded; `out` has to stay so."""
     logs = {"clicks-0": built([plain(b"one", b"two"), plain(b"three", rolls=True)])}
     written(tmp_path / "logs", logs)
@@ -294,50 +303,50 @@ def loaded(tmp_path: Path, capsys: Said) -> Iterator[Path]:
     assert {name: files_of(tmp_path / "out").get(name) for name in before} == before
 
 
-def refused(capsys: Said, *command: str) -> str:
+def refused(capsys: Output, *command: str) -> str:
     """The one sentence that a command ends with, which has to end with 4."""
     assert run_command(list(command)) == 4
-    said = capsys.readouterr().err
-    lines = [line for line in said.splitlines() if not line.startswith("runner")]
-    assert len(lines) == 1, said
+    output = capsys.readouterr().err
+    lines = [line for line in output.splitlines() if not line.startswith("runner")]
+    assert len(lines) == 1, output
     return lines[0]
 
 
-def test_folders_that_are_wrong(loaded: Path, capsys: Said) -> None:
-    """Each is told in a sentence; nothing is made where nothing was loaded."""
+def test_folders_that_are_wrong(loaded: Path, capsys: Output) -> None:
+    """Each is reported in a sentence; nothing is made where nothing was loaded."""
     out, logs = str(loaded / "out"), loaded / "logs"
-    other = loaded / "other"
-    other.mkdir()
-    assert "there is no log in" in refused(capsys, "load", str(other), out)
+    folder = loaded / "other"
+    folder.mkdir()
+    assert "there is no log in" in refused(capsys, "load", str(folder), out)
     assert "cannot be read: No such file" in refused(capsys, "load", str(loaded / "none"), out)
-    said = refused(capsys, "load", str(logs), str(logs))
-    assert "holds clicks-0, which no load has written; name a folder that is empty" in said
+    output = refused(capsys, "load", str(logs), str(logs))
+    assert "holds clicks-0, which no load has written; name a folder that is empty" in output
     assert [path.name for path in logs.iterdir()] == ["clicks-0"]
-    (other / "file").write_bytes(b"")
+    (folder / "file").write_bytes(b"")
     assert "cannot be written: File exists" in refused(
-        capsys, "load", str(logs), str(other / "file")
+        capsys, "load", str(logs), str(folder / "file")
     )
-    (other / "file").unlink()
-    assert "holds nothing yet" in refused(capsys, "load", "--offsets", str(other))
+    (folder / "file").unlink()
+    assert "holds nothing yet" in refused(capsys, "load", "--offsets", str(folder))
 
 
-def test_a_gap(loaded: Path, capsys: Said) -> None:
+def test_a_gap(loaded: Path, capsys: Output) -> None:
     log = loaded / "logs" / "clicks-0"
     (log / f"{26:020d}.kafka").rename(log / f"{30:020d}.kafka")
-    said = refused(capsys, "load", str(loaded / "logs"), str(loaded / "out"))
-    assert "ends at 26 and the next segment" in said
-    assert "put it back, or read what is there by allowing gaps" in said
+    output = refused(capsys, "load", str(loaded / "logs"), str(loaded / "out"))
+    assert "ends at 26 and the next segment" in output
+    assert "put it back, or read what is there by allowing gaps" in output
 
 
-def test_a_log_that_ends_before_the_table_does(loaded: Path, capsys: Said) -> None:
+def test_a_log_that_ends_before_the_table_does(loaded: Path, capsys: Output) -> None:
     """As after a crash of its broker: it is not the log that it was."""
     last = loaded / "logs" / "clicks-0" / f"{26:020d}.kafka"
     last.write_bytes(b"")
-    said = refused(capsys, "load", str(loaded / "logs"), str(loaded / "out"))
-    assert "was read up to 41, and now ends at 26: it is not the log that it was" in said
+    output = refused(capsys, "load", str(loaded / "logs"), str(loaded / "out"))
+    assert "was read up to 41, and now ends at 26: it is not the log that it was" in output
 
 
-def test_a_log_of_which_something_was_deleted_unread(loaded: Path, capsys: Said) -> None:
+def test_a_log_of_which_something_was_deleted_unread(loaded: Path, capsys: Output) -> None:
     """It can be left out, if it is allowed; then it counts as passed."""
     log = loaded / "logs" / "clicks-0"
     for path in log.iterdir():
@@ -354,36 +363,36 @@ def test_a_log_of_which_something_was_deleted_unread(loaded: Path, capsys: Said)
     assert said_by(capsys)["offsets"] == {"clicks": {"0-0": 115}}
 
 
-def test_mixed_formats(loaded: Path, capsys: Said) -> None:
+def test_mixed_formats(loaded: Path, capsys: Output) -> None:
     log = loaded / "logs" / "clicks-0"
     (log / "0.log").write_bytes(b"")
     command = ("load", str(loaded / "logs"), str(loaded / "out"))
     assert "holds segments of 0.7 (*.kafka) and of 0.8 (*.log)" in refused(capsys, *command)
     for path in log.glob("*.kafka"):
         path.unlink()
-    said = refused(capsys, *command)
-    assert "the table holds clicks-0 of broker 0 of Kafka 0.7, and the log is of 0.8" in said
+    output = refused(capsys, *command)
+    assert "the table holds clicks-0 of broker 0 of Kafka 0.7, and the log is of 0.8" in output
 
 
-def test_a_half_written_file_of_the_table(loaded: Path, capsys: Said) -> None:
+def test_a_half_written_file_of_the_table(loaded: Path, capsys: Output) -> None:
     """No load leaves one; but a copy of the table may hold one."""
     half = loaded / "out" / Commit("views", 0, 0, "0.7", 0, 5).name
     half.write_bytes(b"PAR1 and no more")
-    said = refused(capsys, "load", str(loaded / "logs"), str(loaded / "out"))
-    assert f"{half} is no whole file of Parquet; remove it, and the next load writes it" in said
+    output = refused(capsys, "load", str(loaded / "logs"), str(loaded / "out"))
+    assert f"{half} is no whole file of Parquet; remove it, and the next load writes it" in output
 
 
-def test_two_loads_at_once(loaded: Path, capsys: Said) -> None:
+def test_two_loads_at_once(loaded: Path, capsys: Output) -> None:
     with (loaded / "out" / LOCK).open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        said = refused(capsys, "load", str(loaded / "logs"), str(loaded / "out"))
-    assert "is under way; wait until it has ended" in said
+        output = refused(capsys, "load", str(loaded / "logs"), str(loaded / "out"))
+    assert "is under way; wait until it has ended" in output
 
 
-def test_a_topic_with_too_long_a_name(loaded: Path, capsys: Said) -> None:
+def test_a_topic_with_too_long_a_name(loaded: Path, capsys: Output) -> None:
     built([plain(b"x")]).write(loaded / "logs" / f"{'x' * 250}-0")
-    said = refused(capsys, "load", str(loaded / "logs"), str(loaded / "out"))
-    assert "has too long a name for a file that is named after it" in said
+    output = refused(capsys, "load", str(loaded / "logs"), str(loaded / "out"))
+    assert "has too long a name for a file that is named after it" in output
 
 
 USAGE = {
@@ -395,9 +404,9 @@ USAGE = {
 
 
 @pytest.mark.parametrize("name", USAGE)
-def test_usage(name: str, capsys: Said) -> None:
-    arguments, said = USAGE[name]
-    assert said in refused(capsys, "load", *arguments)
+def test_usage(name: str, capsys: Output) -> None:
+    arguments, output = USAGE[name]
+    assert output in refused(capsys, "load", *arguments)
 
 
 # --- a full disk -----------------------------------------------------------------------

@@ -10,13 +10,14 @@ from typing import Any
 import pytest
 from kazoo.client import KazooClient
 
-from model import registry
-from real.ensemble import Ensemble
-from tests.audited import GROUP, Shape, healthy
-from tests.kafka_logs import in_turn, written
-from tests.live import OFTEN
-from tests.loads import load
-from watchkeeper.cli import run_command
+from tests.support.live_zookeeper import OFTEN
+from tests.support.log.kafka_logs import in_turn, written
+from tests.support.patience import PATIENCE_S
+from tests.support.pipeline.loads import load
+from tests.support.registries import GROUP, Shape, healthy
+from watchkeeper.cli.main import run_command
+from watchkeeper.model.registry import paths
+from watchkeeper.real.zookeeper.ensemble import Ensemble
 
 pytestmark = pytest.mark.usefixtures("nothing_left_behind")
 
@@ -26,7 +27,7 @@ SHAPES = {
 }
 FOLDERS = {"0.7": ("0/clicks-0", "1/clicks-0"), "0.8": ("0/clicks-0", "0/clicks-1")}
 NAMES = {"0.7": ("0-0", "1-0"), "0.8": ("0", "1")}
-Said = pytest.CaptureFixture[str]
+Output = pytest.CaptureFixture[str]
 
 
 class Group:
@@ -37,7 +38,7 @@ class Group:
         self.shape = shape
         self.keeper, self.member = (KazooClient(hosts, connection_retry=OFTEN) for _ in "ab")
         for client in (self.keeper, self.member):
-            client.start(timeout=10)
+            client.start(timeout=PATIENCE_S)
             client.ensure_path(chroot)
             client.chroot = chroot
         for path, (data, session) in healthy(shape).items():
@@ -51,7 +52,7 @@ class Group:
 
     def offsets(self) -> list[int]:
         """What is committed, partition by partition."""
-        places = [registry.offset(GROUP, one) for one in self.shape.partitions("clicks")]
+        places = [paths.offset(GROUP, partition) for partition in self.shape.partitions("clicks")]
         return [int(self.keeper.get(path)[0]) for path in places]
 
 
@@ -63,7 +64,7 @@ def group(zookeeper: Ensemble, request: pytest.FixtureRequest) -> Iterator[Group
 
 
 def test_a_table_is_compared_with_a_group_and_sets_it(
-    group: Group, tmp_path: Path, capsys: Said
+    group: Group, tmp_path: Path, capsys: Output
 ) -> None:
     """Set while no member is alive, and not before; then both stand at the same place."""
     form = group.shape.layout
@@ -72,41 +73,41 @@ def test_a_table_is_compared_with_a_group_and_sets_it(
     ends = [log.end for log in logs.values()]
     where = ("--group", GROUP, "--zookeeper", group.hosts)
 
-    def said(*command: str) -> tuple[int, dict[str, Any]]:
+    def printed(*command: str) -> tuple[int, dict[str, Any]]:
         capsys.readouterr()
         code = run_command([*command, "--json"])
         found: dict[str, Any] = json.loads(capsys.readouterr().out)
         return code, found
 
-    code, found = said("load", str(home), str(out), *where)
+    code, found = printed("load", str(home), str(out), *where)
     assert code == 1
     assert found["messages"] == 30
     assert found["offsets"] == {"clicks": dict(zip(NAMES[form], ends, strict=True))}
     assert [row["committed"] for row in found["compared"]] == [42, 42]
     assert [row["ahead"] for row in found["compared"]] == [end - 42 for end in ends]
 
-    code, found = said("load", "--offsets", str(out), *where, "--set")
+    code, found = printed("load", "--offsets", str(out), *where, "--set")
     assert code == 1
-    assert f"group {GROUP} is alive" in found["error"]["said"]
+    assert f"group {GROUP} is alive" in found["error"]["message"]
     assert group.offsets() == [42, 42]
 
     group.end(group.member)
-    code, found = said("load", "--offsets", str(out), *where, "--set")
+    code, found = printed("load", "--offsets", str(out), *where, "--set")
     assert code == 0
-    assert [one["to"] for one in found["changed"].values()] == ends
+    assert [row["to"] for row in found["changed"].values()] == ends
     assert group.offsets() == ends
     assert load(home, out, *where) == 0
     assert "ahead" in capsys.readouterr().out
 
     (tmp_path / "offsets.json").write_text(json.dumps(found))
     reset = ("offsets", group.hosts, "reset", str(tmp_path / "offsets.json"), "--group", GROUP)
-    assert said(*reset) == (0, {"group": GROUP, "file": reset[3], "changed": {}})
+    assert printed(*reset) == (0, {"group": GROUP, "file": reset[3], "changed": {}})
 
 
-def test_a_group_that_is_not_there(zookeeper: Ensemble, tmp_path: Path, capsys: Said) -> None:
+def test_a_group_that_is_not_there(zookeeper: Ensemble, tmp_path: Path, capsys: Output) -> None:
     """The table is loaded all the same."""
     home = written(tmp_path / "logs", {"clicks-0": in_turn("0.7", 1)})
-    where = ("--group", "nobody", "--zookeeper", f"{zookeeper.hosts}/none")
+    where = ("--group", "missing", "--zookeeper", f"{zookeeper.hosts}/none")
     assert load(home, tmp_path / "out", *where) == 4
-    assert "there is no group nobody at" in capsys.readouterr().err
+    assert "there is no group missing at" in capsys.readouterr().err
     assert run_command(["load", "--offsets", str(tmp_path / "out")]) == 0

@@ -9,25 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from model.log.codecs import Codec
-from real.java import find_java
-from real.problems import EnvironmentProblem
-from tests.kafka_logs import in_turn, written
-from tests.live import until
-from tests.loads import due, elsewhere, files_of, load, rows_of
-from tests.test_sweep_kills import group_of
+from tests.pipeline.sweeps.test_kills import group_of
+from tests.support.live_zookeeper import until
+from tests.support.log.kafka_logs import in_turn, written
+from tests.support.pipeline.loads import due, elsewhere, files_of, load, rows_of
+from watchkeeper.model.log.format.codecs import Codec
 
 KILLS = 2
 PATIENCE_S = 400
 
 
-@pytest.fixture(autouse=True, scope="module")
-def needs_java() -> None:
-    """Skip with the reason where Spark cannot run."""
-    try:
-        find_java()
-    except EnvironmentProblem as problem:
-        pytest.skip(str(problem))
+pytestmark = pytest.mark.usefixtures("needs_java")
 
 
 def test_a_load_by_spark_bears_to_be_killed(tmp_path: Path) -> None:
@@ -53,22 +45,22 @@ def test_a_load_by_spark_bears_to_be_killed(tmp_path: Path) -> None:
             assert set(rows) <= set(logs[name].rows)
 
     last = elsewhere(home, out, *how)
-    said = last.communicate(timeout=PATIENCE_S)
-    assert last.returncode == 0, said
+    printed = last.communicate(timeout=PATIENCE_S)
+    assert last.returncode == 0, printed
     assert rows_of(out) == due(logs)
-    until(lambda: not any(map(group_of, groups)), 60)
+    until(lambda: not any(map(group_of, groups)))
     assert rows_of(out) == due(logs)
 
 
-def test_a_master_that_nobody_answers_for(
+def test_a_master_that_does_not_answer(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """It is told soon, and what was loaded before is intact."""
+    """It is reported soon, and what was loaded before is intact."""
     home = written(tmp_path / "logs", {"clicks-0": in_turn("0.7", 2)})
     out = tmp_path / "out"
     assert load(home, out) == 0
     before = files_of(out)
     written(tmp_path / "logs", {"clicks-0": in_turn("0.7", 4)})
     assert load(home, out, "--master", "spark://127.0.0.1:9") == 4
-    assert "nobody answers at spark://127.0.0.1:9; start a master" in capsys.readouterr().err
+    assert "nothing answers at spark://127.0.0.1:9; start a master" in capsys.readouterr().err
     assert files_of(out) == before

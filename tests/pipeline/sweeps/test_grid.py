@@ -7,16 +7,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pipeline.sweeps.choosing import Cost, chosen, chunk_runs
-from pipeline.sweeps.grid import Cell, Grid, is_repeated
-from pipeline.sweeps.tracing import Candidate, _in_turn, selected
-from scenarios import ScenarioError, load
-from scenarios.changing import BadChange, changed, parse_change, resolved
-from watchkeeper.endings import Stop
-from watchkeeper.sweep_grid import Request, planned, seeds_in
+from watchkeeper.console.exit import Stop
+from watchkeeper.pipeline.sweeps.grid import Cell, Grid, is_repeated
+from watchkeeper.pipeline.sweeps.runner_choice import Cost, chosen, chunk_runs
+from watchkeeper.pipeline.sweeps.trace_sampling import Candidate, _in_turn, selected
+from watchkeeper.scenarios import ScenarioError, load
+from watchkeeper.scenarios.overrides import BadChange, Change, changed, parse_change, resolved
+from watchkeeper.sweep.grid import Request, planned, seeds_in
 
 CRASH = load("consumer-crash")
 
@@ -35,10 +36,10 @@ def test_chunks_hold_every_run_once(cells: int, first: int, seeds: int, size: in
     for number in range(grid.chunks(size)):
         chunk = grid.chunk(number, size)
         assert 0 < chunk.runs <= size
-        for stretch in chunk.stretches:
+        for seed_range in chunk.stretches:
             found += [
-                (stretch.first + at, stretch.cell.number, seed)
-                for at, seed in enumerate(stretch.seeds)
+                (seed_range.first + at, seed_range.cell.number, seed)
+                for at, seed in enumerate(seed_range.seeds)
             ]
 
     pairs = product(range(cells), range(first, first + seeds))
@@ -86,7 +87,7 @@ def test_a_chunk_is_worth_sending(runs: int, cheapest: float, ratio: float) -> N
     ],
 )
 def test_who_does_it(wanted: str, seconds: float, jobs: int, has_master: bool, name: str) -> None:
-    """By the work there is, unless somebody is asked for; and it is said why."""
+    """By the work there is, unless one is named; the reason is printed."""
     choice = chosen(wanted, seconds, jobs=jobs, has_master=has_master)
 
     assert choice.name == name
@@ -96,12 +97,17 @@ def test_who_does_it(wanted: str, seconds: float, jobs: int, has_master: bool, n
 # --- which traces ----------------------------------------------------------------------
 
 
-def test_every_way_of_failing_has_its_turn() -> None:
+def test_every_failure_signature_has_its_turn() -> None:
     """Where there is not room for all, none takes the room of another."""
     many = [Candidate(f"a{at}", 0, at, "") for at in range(10)]
     few = [Candidate("b0", 0, 0, "")]
 
-    assert [one.run_id for one in _in_turn([many, few], 4)] == ["a0", "b0", "a1", "a2"]
+    assert [candidate.run_id for candidate in _in_turn([many, few], 4)] == [
+        "a0",
+        "b0",
+        "a1",
+        "a2",
+    ]
 
 
 def test_of_what_does_not_fail_a_sample_is_kept() -> None:
@@ -113,7 +119,7 @@ def test_of_what_does_not_fail_a_sample_is_kept() -> None:
             "cell": 0,
             "seed": at,
             "verdict": "holds",
-            "signature": None,
+            "signatures": [],
             "fingerprint": "",
         }
         for at in range(1500)
@@ -124,7 +130,7 @@ def test_of_what_does_not_fail_a_sample_is_kept() -> None:
             pa.Table.from_pylist(rows[at : min(at + size, number)])
             for at in range(0, number, size)
         ]
-        return sorted(one.run_id for one in selected(tables, 100))
+        return sorted(candidate.run_id for candidate in selected(tables, 100))
 
     assert len(kept(100, 300)) == 3
     assert len(kept(100, 5)) == 1
@@ -187,8 +193,8 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("change", "said"), WRONG)
-def test_a_wrong_change_is_told(change: str, said: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("change", "message"), WRONG)
+def test_a_wrong_change_is_reported(change: str, message: str, tmp_path: Path) -> None:
     """With the nearest word, or what was expected; before anything is written."""
     changes = tuple(change.split(" --set "))
     with pytest.raises(Stop) as stopped:
@@ -196,23 +202,23 @@ def test_a_wrong_change_is_told(change: str, said: str, tmp_path: Path) -> None:
 
     assert stopped.value.code == 4
     assert str(stopped.value).startswith("Invalid value for '--set': ")
-    assert said in str(stopped.value)
+    assert message in str(stopped.value)
     assert not (tmp_path / "out").exists()
 
 
 def test_a_changed_scenario_is_what_it_says() -> None:
     """The value is another, the name too; everything else is as it was."""
     text = changed(CRASH.document, [("timeline.1.at", "9s"), ("settle", "3s")], "other")
-    from scenarios import from_text
+    from watchkeeper.scenarios import from_text
 
-    one, other = CRASH.plan(), from_text("other.yaml", text).plan()
+    plan, other_plan = CRASH.plan(), from_text("other.yaml", text).plan()
 
-    assert (other.name, other.settle_us, other.timeline[1].at_us) == (
+    assert (other_plan.name, other_plan.settle_us, other_plan.timeline[1].at_us) == (
         "other",
         3_000_000,
         9_000_000,
     )
-    assert (one.clusters, one.groups) == (other.clusters, other.groups)
+    assert (plan.clusters, plan.groups) == (other_plan.clusters, other_plan.groups)
 
 
 def test_a_path_that_was_not_there_is_made() -> None:
@@ -222,47 +228,70 @@ def test_a_path_that_was_not_there_is_made() -> None:
     assert "rebalance.max.retries: 9" in text
 
 
-@given(st.text(max_size=30), st.text(max_size=10))
-def test_no_change_breaks_anything(path: str, value: str) -> None:
-    """Whatever is written, it is a change, or it is told what is wrong with it."""
+def change_or_refusal(text: str) -> Change | str:
+    """A change whose path leads somewhere in the scenario, or why it is none."""
     try:
-        change = parse_change(f"{path}={value}")
-        changed(CRASH.document, [(change.path, change.values[0])], "x")
-    except (BadChange, ScenarioError):
-        pass
+        change = parse_change(text)
+        resolved(CRASH.document, change.path)
+    except (BadChange, ScenarioError) as refusal:
+        return str(refusal)
+    return change
+
+
+PATHS_INSIDE = ["about", "settle", "name", "groups.billing.consumers", "timeline.1.at"]
+"""Random text hardly ever leads somewhere; these do."""
+
+
+@given(st.sampled_from(PATHS_INSIDE) | st.text(max_size=30), st.text(max_size=10))
+def test_a_random_change_is_made_or_refused(path: str, value: str) -> None:
+    """The changed text holds the value at the path; a refusal is a sentence."""
+    made = change_or_refusal(f"{path}={value}")
+
+    if isinstance(made, Change):
+        text = changed(CRASH.document, [(made.path, made.values[0])], "x")
+        found: Any = yaml.safe_load(text)
+        place = resolved(CRASH.document, made.path)
+        for key in place:
+            found = found[key]
+        assert found == ("x" if place == ("name",) else made.values[0])
+    else:
+        assert made
 
 
 # --- seeds, variants, sizes ------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("text", "seeds"), [("0:1000", range(1000)), ("7", range(7, 8)), (" 5:9 ", range(5, 9))]
+    ("text", "seeds"),
+    [("1000", range(1000)), ("7..7", range(7, 8)), (" 5..9 ", range(5, 10)), ("0..0", range(1))],
 )
 def test_seeds(text: str, seeds: range) -> None:
-    """From the first up to one that is none of them, or one alone."""
+    """A number of seeds, or the first and the last."""
     assert seeds_in(text) == seeds
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
-        ("all", "'all' is not FIRST:END, such as 0:1000"),
-        ("-1:4", "'-1:4' is not FIRST:END"),
-        ("1:2:3", "'1:2:3' is not FIRST:END"),
-        ("9:9", "'9:9' holds no seed; END is the first that is not run"),
-        ("0:99999999999", "holds more than 1,000,000,000"),
+        ("all", "'all' is neither a number of seeds, such as 100, nor FIRST..LAST"),
+        ("-1..4", "'-1..4' is neither a number of seeds"),
+        ("0:1000", "'0:1000' is neither a number of seeds"),
+        ("1..2..3", "'1..2..3' is neither a number of seeds"),
+        ("9..8", "'9..8' is no seed; expected at least 1"),
+        ("0", "'0' is no seed; expected at least 1"),
+        ("99999999999", "is more than 1,000,000,000 seeds"),
     ],
 )
-def test_wrong_seeds_are_told(text: str, said: str) -> None:
+def test_wrong_seeds_are_reported(text: str, message: str) -> None:
     """In a sentence, and the command ends with 4."""
     with pytest.raises(Stop, match="Invalid value for '--seeds'") as stopped:
         seeds_in(text)
 
     assert stopped.value.code == 4
-    assert said in str(stopped.value)
+    assert message in str(stopped.value)
 
 
-def test_wrong_variants_are_told(tmp_path: Path) -> None:
+def test_wrong_variants_are_reported(tmp_path: Path) -> None:
     """With the nearest name."""
     with pytest.raises(Stop, match="did you mean 'hardened'"):
         planned(Request("consumer-crash", tmp_path, variants="kafka_08,hardend"))
@@ -276,8 +305,8 @@ def test_a_grid_may_be_too_large(tmp_path: Path) -> None:
         planned(Request("consumer-crash", tmp_path, changes=changes))
 
 
-def test_a_variant_that_does_not_fit_is_told(tmp_path: Path) -> None:
-    """As `run` tells it: Kafka 0.7 knows the layout of 0.8 not."""
+def test_a_variant_that_does_not_fit_is_reported(tmp_path: Path) -> None:
+    """As `run` reports it: Kafka 0.7 knows the layout of 0.8 not."""
     change = ('clusters.main.layout="0.7","0.8"',)
     with pytest.raises(Stop, match=r"with clusters\.main\.layout=0\.8: .*kafka_07 does not run"):
         planned(Request("consumer-crash", tmp_path, variants="kafka_07", changes=change))
@@ -298,15 +327,15 @@ def test_a_campaign_says_what_it_sweeps(tmp_path: Path) -> None:
         Request(
             "retries-against-timeout",
             tmp_path,
-            seeds="3:5",
+            seeds="3..4",
             variants="kafka_07",
             changes=(f"{backoff}=700",),
         )
     )
     assert len(given_too.grid.cells) == 12
-    assert {dict(one.parameters)[backoff] for one in given_too.grid.cells} == {"700"}
+    assert {dict(cell.parameters)[backoff] for cell in given_too.grid.cells} == {"700"}
     assert given_too.grid.seeds == range(3, 5)
-    assert {one.plan.variant for one in given_too.grid.cells} == {"kafka_07"}
+    assert {cell.plan.variant for cell in given_too.grid.cells} == {"kafka_07"}
     assert (
         given_too.grid.cells[0].plan.groups[0].consumers[0].settings.rebalance_backoff_ms == 700
     )
@@ -314,14 +343,14 @@ def test_a_campaign_says_what_it_sweeps(tmp_path: Path) -> None:
 
 def test_what_is_swept_is_pinned(tmp_path: Path) -> None:
     """Another command has another digest; the same one has the same."""
-    base = Request("consumer-crash", tmp_path, seeds="0:4")
+    base = Request("consumer-crash", tmp_path, seeds="0..3")
     others = [
-        Request("session-expiry", tmp_path, seeds="0:4"),
-        Request("consumer-crash", tmp_path, seeds="0:5"),
-        Request("consumer-crash", tmp_path, seeds="0:4", variants="kafka_08"),
-        Request("consumer-crash", tmp_path, seeds="0:4", changes=("settle=9s",)),
+        Request("session-expiry", tmp_path, seeds="0..3"),
+        Request("consumer-crash", tmp_path, seeds="0..4"),
+        Request("consumer-crash", tmp_path, seeds="0..3", variants="kafka_08"),
+        Request("consumer-crash", tmp_path, seeds="0..3", changes=("settle=9s",)),
     ]
-    digests = [planned(one).pinned()["digest"] for one in (base, base, *others)]
+    digests = [planned(text).pinned()["digest"] for text in (base, base, *others)]
 
     assert digests[0] == digests[1]
     assert len(set(digests)) == 1 + len(others)

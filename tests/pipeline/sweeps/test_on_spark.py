@@ -14,39 +14,24 @@ from typing import Any
 
 import pytest
 
-from pipeline import session as sessions
-from pipeline.problems import PipelineProblem
-from pipeline.session import Wanted, session
-from pipeline.shipping import LIBRARIES, PACKAGES, code_digest, lacking, packed, sources
-from pipeline.sweeps.runners import Pool, Process
-from pipeline.sweeps.spark import Spark
-from real.java import find_java
-from real.problems import EnvironmentProblem
-from tests.live import PS, until
-from tests.sweeps import elsewhere, rows, summary, sweep
-from tests.test_house import modules, packages_in
-from tests.test_sweep_kills import group_of
-
-
-@pytest.fixture(scope="module")
-def needs_java() -> None:
-    """Skip with the reason where Spark cannot run."""
-    try:
-        find_java()
-    except EnvironmentProblem as problem:
-        pytest.skip(str(problem))
-
-
-@pytest.fixture(scope="module")
-def local(needs_java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """One session for all tests of this module that need no other."""
-    wanted = Wanted("local[2]", "tests", tmp_path_factory.mktemp("spark") / "scratch", "python")
-    path = list(sys.path)
-    with session(wanted) as started:
-        yield started
-    assert not wanted.scratch.exists()
-    assert sys.path == path
-
+from tests.pipeline.sweeps.test_kills import group_of
+from tests.support.live_zookeeper import PS, until
+from tests.support.pipeline.sweeps import elsewhere, rows, summary, sweep
+from tests.support.source_tree import modules, packages_in
+from watchkeeper.pipeline import session as sessions
+from watchkeeper.pipeline.errors import PipelineProblem
+from watchkeeper.pipeline.session import Wanted
+from watchkeeper.pipeline.ship_code import (
+    ENTRANCE,
+    LIBRARIES,
+    PACKAGES,
+    code_digest,
+    lacking,
+    packed,
+    sources,
+)
+from watchkeeper.pipeline.sweeps.runners import Pool, Process
+from watchkeeper.pipeline.sweeps.spark import Spark
 
 LOCAL = ("--runner", "spark", "--master", "local[2]")
 
@@ -54,7 +39,7 @@ LOCAL = ("--runner", "spark", "--master", "local[2]")
 # --- all runners -----------------------------------------------------------------------
 
 
-def test_every_runner_comes_to_the_same(local: Any, tmp_path: Path) -> None:
+def test_every_runner_comes_to_the_same(spark: Any, tmp_path: Path) -> None:
     """Row by row and column by column, whatever the chunks; traces and summary, too."""
     runners = {
         "process": ("--runner", "process", "--chunk", "0.2"),
@@ -69,32 +54,34 @@ def test_every_runner_comes_to_the_same(local: Any, tmp_path: Path) -> None:
     for name in runners:
         assert rows(tmp_path / name) == expected
         for path in (tmp_path / "process").glob("traces/*/trace.jsonl"):
-            other = tmp_path / name / path.relative_to(tmp_path / "process")
-            assert other.read_bytes() == path.read_bytes()
-        told, wanted = (summary(tmp_path / one) for one in (name, "process"))
-        for said in (told, wanted):
-            del said["command"], said["failures"]
-        assert told == wanted
+            copy = tmp_path / name / path.relative_to(tmp_path / "process")
+            assert copy.read_bytes() == path.read_bytes()
+        found, wanted = (summary(tmp_path / folder) for folder in (name, "process"))
+        for message in (found, wanted):
+            del message["command"], message["failures"]
+        assert found == wanted
 
 
-def test_workers_have_the_code_of_whoever_started_them(local: Any, tmp_path: Path) -> None:
+def test_workers_have_the_code_of_the_process_that_started_them(
+    spark: Any, tmp_path: Path
+) -> None:
     """From the file that was sent to them, whatever is installed where they are."""
 
     def where(_: int) -> tuple[int, str]:
-        import model.trace
+        import watchkeeper.model.trace.trace
 
-        return os.getpid(), model.trace.__file__
+        return os.getpid(), watchkeeper.model.trace.trace.__file__
 
     with Spark(Wanted("local[2]", "x", tmp_path / "scratch", "python")) as runner:
         found = [made for _, made in runner.each(where, range(4))]
 
     assert os.getpid() not in {pid for pid, _ in found}
-    assert {Path(file).parent.parent.name for _, file in found} == {
+    assert {Path(file).parents[3].name for _, file in found} == {
         f"watchkeeper-{code_digest()[:12]}.zip"
     }
 
 
-def test_a_failing_task_is_told(local: Any, tmp_path: Path) -> None:
+def test_a_failing_task_is_reported(spark: Any, tmp_path: Path) -> None:
     """In one sentence, with the line that tells what went wrong."""
 
     def divide(by: int) -> int:
@@ -109,8 +96,8 @@ def test_a_failing_task_is_told(local: Any, tmp_path: Path) -> None:
 
 def test_what_is_shipped_can_be_imported_by_itself(tmp_path: Path) -> None:
     """Without the sources: the zip file holds all that workers import of this project."""
-    archive = packed(tmp_path)
-    code = "import pipeline.sweeps.work as work; print(work.__file__)"
+    archive, entrance = packed(tmp_path), {f"watchkeeper/{name}" for name in ENTRANCE}
+    code = "import watchkeeper.pipeline.sweeps.chunk as work; print(work.__file__)"
     done = subprocess.run(
         [sys.executable, "-P", "-c", code],
         capture_output=True,
@@ -120,16 +107,18 @@ def test_what_is_shipped_can_be_imported_by_itself(tmp_path: Path) -> None:
         check=True,
     )
 
-    assert done.stdout.strip() == f"{archive}/pipeline/sweeps/work.pyc"
-    assert {name.partition("/")[0] for name, _ in sources()} == set(PACKAGES)
+    assert done.stdout.strip() == f"{archive}/watchkeeper/pipeline/sweeps/chunk.pyc"
+    assert {name.split("/")[0] for name, _ in sources()} == {"watchkeeper"}
+    assert {name.split("/")[1] for name, _ in sources() if name not in entrance} == set(PACKAGES)
 
 
-def test_what_workers_need_is_asked_for() -> None:
+def test_workers_request_what_they_need() -> None:
     """Every library that they import, but for what only this process imports when it writes."""
+    ours = {"watchkeeper", *PACKAGES}
     needed = {
         name
         for module in modules(*PACKAGES)
-        for name in packages_in(module) - set(PACKAGES) - set(sys.stdlib_module_names)
+        for name in packages_in(module) - ours - set(sys.stdlib_module_names)
     }
 
     assert needed - {"pyspark", "py4j", "pyarrow"} == set(LIBRARIES)
@@ -140,21 +129,21 @@ def test_what_workers_need_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
-    ("master", "said"),
+    ("master", "message"),
     [
         ("local[two]", "'local[two]' is not a master of Spark; expected local[2]"),
         ("sc://localhost", "is a server of Spark Connect, which cannot run this"),
-        ("spark://127.0.0.1:9", "nobody answers at spark://127.0.0.1:9; start a master there"),
+        ("spark://127.0.0.1:9", "nothing answers at spark://127.0.0.1:9; start a master there"),
     ],
 )
 def test_a_master_that_is_none(
     master: str,
-    said: str,
+    message: str,
     needs_java: None,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """It is told soon, the command ends with 4, and what was finished before is intact."""
+    """It is reported soon, the command ends with 4, and what was finished before is intact."""
     out = tmp_path / "out"
     sweep(out, "--runner", "process", "--chunk", "0.05", "--no-shrink")
     kept = {path: path.read_bytes() for path in (out / "runs").iterdir()}
@@ -164,7 +153,7 @@ def test_a_master_that_is_none(
 
     assert missing
     assert sweep(out, "--runner", "spark", "--master", master, "--no-shrink") == 4
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
     assert time.monotonic() - began < 60
     assert {path: path.read_bytes() for path in (out / "runs").iterdir()} == kept
 
@@ -192,18 +181,19 @@ def test_nothing_is_started_without_pyspark(
 # --- killed ----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_kill_leaves_nothing_behind(needs_java: None, tmp_path: Path) -> None:
     """Neither the JVM nor the workers outlive the command; another runner goes on."""
     out = tmp_path / "out"
-    of = ("sweep", "consumer-crash", "--variants", "hardened,documented", "--seeds", "0:200")
+    of = ("sweep", "consumer-crash", "--variants", "hardened,documented", "--seeds", "200")
     begun = elsewhere(out, *LOCAL, "--chunk", "0.1", "--traces", "1", "--no-shrink", of=of)
-    until(lambda: list(out.glob("runs/part-*")) or begun.poll() is not None, 180)
+    until(lambda: list(out.glob("runs/part-*")) or begun.poll() is not None)
     assert any("java" in line for line in commands_of(begun.pid))
 
     os.kill(begun.pid, signal.SIGKILL)
-    said = begun.communicate()
-    assert begun.returncode == -signal.SIGKILL, said
-    until(lambda: not group_of(begun.pid), 60)
+    message = begun.communicate()
+    assert begun.returncode == -signal.SIGKILL, message
+    until(lambda: not group_of(begun.pid))
     kept = {path: path.stat().st_mtime_ns for path in out.glob("runs/part-*")}
 
     assert sweep(out, "--runner", "process", "--traces", "1", "--no-shrink", of=of) == 0
@@ -222,13 +212,14 @@ def commands_of(group: int) -> list[str]:
 # --- a cluster -------------------------------------------------------------------------
 
 
-def test_somebody_else_at_that_address(needs_java: None, tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_another_server_at_that_address(needs_java: None, tmp_path: Path) -> None:
     """What takes connections and is no master is given up after a bounded time."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         master = f"spark://127.0.0.1:{server.getsockname()[1]}"
         wanted = Wanted(master, "x", tmp_path / "scratch", "python", patience_s=6)
         program = (
-            "import sys\nfrom pathlib import Path\nfrom pipeline.session import *\n"
+            "import sys\nfrom pathlib import Path\nfrom watchkeeper.pipeline.session import *\n"
             f"wanted = {wanted!r}\n"
             "try:\n    session(wanted).__enter__()\nexcept PipelineProblem as problem:\n"
             "    print(problem)\n"
@@ -244,7 +235,7 @@ def test_somebody_else_at_that_address(needs_java: None, tmp_path: Path) -> None
 # --- processes of this machine ---------------------------------------------------------
 
 
-def test_a_pool_whose_process_dies_is_told() -> None:
+def test_a_pool_whose_process_dies_is_reported() -> None:
     """As for want of memory: in a sentence, and not by waiting for ever."""
     with (
         pytest.raises(PipelineProblem, match="a process of the pool was ended from outside"),
@@ -254,7 +245,7 @@ def test_a_pool_whose_process_dies_is_told() -> None:
 
 
 def test_runners_have_more_under_way_than_workers() -> None:
-    """What is asked for is taken one by one, and not all at once."""
+    """Requested items are taken one by one, and not all at once."""
     taken = []
 
     def numbers() -> Iterator[int]:

@@ -1,4 +1,4 @@
-"""A real broker: golden bytes, damaged frames, crashes, and clients that are in no hurry."""
+"""A live broker: golden bytes, damaged frames, crashes, and slow clients."""
 
 from __future__ import annotations
 
@@ -15,8 +15,25 @@ from threading import Thread
 import pytest
 from kazoo.client import KazooClient
 
-from model.log.errors import InvalidMessage, OffsetOutOfRange, WrongPartition
-from model.log.requests import (
+from tests.support.live.broker_process import (
+    AT_ONCE,
+    COMMAND,
+    BrokerProcess,
+    Starts,
+    brokers,
+    fetched,
+    is_closed,
+    messages,
+    produce,
+    received,
+    response_to,
+    send_request,
+)
+from tests.support.live_zookeeper import is_there, until
+from tests.support.log.vectors import MAGIC_1_HELLO, unhex
+from tests.support.patience import PATIENCE_S
+from watchkeeper.model.log.format.errors import InvalidMessage, OffsetOutOfRange, WrongPartition
+from watchkeeper.model.log.format.requests import (
     EARLIEST,
     LATEST,
     FetchRequest,
@@ -29,23 +46,7 @@ from model.log.requests import (
     ProduceRequest,
     encode_request,
 )
-from real.ensemble import Ensemble
-from tests.brokers import (
-    AT_ONCE,
-    COMMAND,
-    BrokerProcess,
-    Starts,
-    ask,
-    brokers,
-    fetched,
-    is_closed,
-    messages,
-    produce,
-    received,
-    response_to,
-)
-from tests.live import is_there, until
-from tests.log_vectors import MAGIC_1_HELLO, unhex
+from watchkeeper.real.zookeeper.ensemble import Ensemble
 
 MARKER = ".kafka_cleanshutdown"
 PRODUCE = unhex("0000001f 0000 0004 74657374 00000000 0000000f") + MAGIC_1_HELLO
@@ -56,20 +57,20 @@ MEBIBYTE = 1 << 20
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Where a test's broker has its logs."""
+    """The folder of a test's broker."""
     return tmp_path / "logs"
 
 
 @pytest.fixture
 def start(folder: Path) -> Iterator[Starts]:
-    """Starts brokers on that folder."""
+    """Starts brokers in that folder."""
     with brokers(folder) as start:
         yield start
 
 
 @pytest.fixture(scope="module")
 def shared(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
-    """A broker for all tests that do it no harm; each has a topic of its own."""
+    """One broker for all tests that do not harm it; each test uses its own topic."""
     with brokers(tmp_path_factory.mktemp("shared") / "logs") as start:
         yield start(*AT_ONCE, "topic.partition.count.map=two:2")
 
@@ -87,73 +88,74 @@ def test_golden_requests_get_golden_responses(start: Starts) -> None:
         assert received(connection, 18) == unhex("0000000e 0000 00000001 000000000000000f")
 
 
-def test_what_cannot_be_fetched_has_a_code(shared: BrokerProcess) -> None:
-    """Out of range and no such partition are codes, an unknown topic is nothing at all."""
+def test_failed_fetches_have_error_codes(shared: BrokerProcess) -> None:
+    """Out of range and an unknown partition have error codes, an unknown topic is empty."""
     with shared.connect() as connection:
         produce(connection, messages(b"one"), "codes")
-        asked = {
+        codes = {
             FetchRequest("codes", 0, -1, 100): OffsetOutOfRange.code,
             FetchRequest("codes", 0, 99, 100): OffsetOutOfRange.code,
             FetchRequest("codes", 7, 0, 100): WrongPartition.code,
             FetchRequest("unknown", 0, 0, 100): 0,
         }
-        for request, code in asked.items():
-            assert ask(request, connection) == FetchResponse(b"", code)
+        for request, code in codes.items():
+            assert send_request(request, connection) == FetchResponse(b"", code)
 
 
 def test_several_partitions_are_served_at_once(shared: BrokerProcess) -> None:
-    """A multiproduce and a multifetch, with a part that fails and others that do not."""
-    one, other = messages(b"one"), messages(b"two", b"three")
+    """A multiproduce and a multifetch, in which one part fails and the others succeed."""
+    first, second = messages(b"one"), messages(b"two", b"three")
     with shared.connect() as connection:
         several = MultiProduceRequest(
-            (ProduceRequest("two", 0, one), ProduceRequest("two", 1, other))
+            (ProduceRequest("two", 0, first), ProduceRequest("two", 1, second))
         )
         connection.sendall(encode_request(several))
-        fetches = ((0, 0), (1, 999), (1, 0), (0, len(one)))
+        fetches = ((0, 0), (1, 999), (1, 0), (0, len(first)))
         request = MultiFetchRequest(tuple(FetchRequest("two", *at, 1000) for at in fetches))
 
-        response = ask(request, connection)
+        response = send_request(request, connection)
 
     failed = FetchResponse(b"", OffsetOutOfRange.code)
-    parts = (FetchResponse(one), failed, FetchResponse(other), FetchResponse(b""))
+    parts = (FetchResponse(first), failed, FetchResponse(second), FetchResponse(b""))
     assert response == MultiFetchResponse(parts)
 
 
 def test_offsets_are_those_of_the_log(shared: BrokerProcess) -> None:
-    """The earliest, the latest, and those of a topic that is not there."""
+    """The earliest, the latest, and those of a missing topic."""
     data = messages(b"one", b"two")
     with shared.connect() as connection:
         produce(connection, data, "offsets")
-        asked = {
+        expected = {
             OffsetsRequest("offsets", 0, LATEST, 10): (len(data), 0),
             OffsetsRequest("offsets", 0, EARLIEST, 10): (0,),
             OffsetsRequest("nowhere", 0, LATEST, 10): (0,),
         }
-        for request, offsets in asked.items():
-            assert ask(request, connection) == OffsetsResponse(offsets)
+        for request, offsets in expected.items():
+            assert send_request(request, connection) == OffsetsResponse(offsets)
 
 
 def test_pipelined_requests_are_answered_in_order(shared: BrokerProcess) -> None:
-    """Many at once in one write, produces among them, and a frame cut anywhere."""
+    """Many in one write, including produce requests, and a frame split anywhere."""
     sets = [messages(b"%d" % number) for number in range(50)]
     starts = [sum(map(len, sets[:number])) for number in range(50)]
     requests = [
-        FetchRequest("piped", 0, at, len(one)) for at, one in zip(starts, sets, strict=True)
+        FetchRequest("piped", 0, at, len(message_set))
+        for at, message_set in zip(starts, sets, strict=True)
     ]
     wire = b"".join(
-        encode_request(ProduceRequest("piped", 0, one)) + encode_request(request)
-        for one, request in zip(sets, requests, strict=True)
+        encode_request(ProduceRequest("piped", 0, message_set)) + encode_request(request)
+        for message_set, request in zip(sets, requests, strict=True)
     )
     with shared.connect() as connection:
         for at in range(0, len(wire), 997):
             connection.sendall(wire[at : at + 997])
         responses = [response_to(request, connection) for request in requests]
 
-    assert responses == [FetchResponse(one) for one in sets]
+    assert responses == [FetchResponse(message_set) for message_set in sets]
 
 
-def test_clients_do_not_stop_one_another(shared: BrokerProcess) -> None:
-    """Two that produce at once: whole messages, all of them, each client's in its order."""
+def test_clients_do_not_block_each_other(shared: BrokerProcess) -> None:
+    """Two clients produce concurrently: all messages are complete, each client's in order."""
 
     def work(name: bytes) -> None:
         with shared.connect() as connection:
@@ -172,13 +174,13 @@ def test_clients_do_not_stop_one_another(shared: BrokerProcess) -> None:
     size = len(messages(b"a000"))
     payloads = [data[at + size - 4 : at + size] for at in range(0, len(data), size)]
     for name in (b"a", b"b"):
-        assert [one for one in payloads if one[:1] == name] == [
+        assert [payload for payload in payloads if payload[:1] == name] == [
             b"%s%03d" % (name, number) for number in range(200)
         ]
 
 
-def test_who_reads_slowly_waits_alone(shared: BrokerProcess) -> None:
-    """Responses that nobody reads stay with the connection that asked for them."""
+def test_a_slow_reader_blocks_only_itself(shared: BrokerProcess) -> None:
+    """Responses that are not read stay with their own connection."""
     data = messages(*(bytes(1000) for _ in range(1000)))
     request = encode_request(FetchRequest("large", 0, 0, len(data)))
     with shared.connect() as slow, shared.connect() as quick:
@@ -192,7 +194,7 @@ def test_who_reads_slowly_waits_alone(shared: BrokerProcess) -> None:
         for _ in range(20):
             assert len(fetched(quick, topic="large", max_bytes=len(data))) == len(data)
         assert shared.resident_bytes - before < 8 * MEBIBYTE
-        slow.settimeout(20)
+        slow.settimeout(PATIENCE_S)
         assert received(slow, 6 + len(data))[6:] == data
 
 
@@ -220,58 +222,58 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_what_is_wrong_closes_its_connection_alone(what: str, shared: BrokerProcess) -> None:
-    """And leaves a line with the name of the error."""
+def test_an_invalid_request_closes_only_its_connection(what: str, shared: BrokerProcess) -> None:
+    """And a line in the log with the name of the error."""
     sent, name = REFUSED[what]
-    with shared.connect() as connection, shared.connect() as other:
+    with shared.connect() as connection, shared.connect() as second:
         here = "{}:{}".format(*connection.getsockname())
         connection.sendall(sent)
         assert is_closed(connection)
-        assert fetched(other, topic="nobody's") == b""
+        assert fetched(second, topic="unknown") == b""
     until(lambda: f"{here} is closed: {name}" in shared.errors)
 
 
 def test_the_rest_of_a_multiproduce_is_appended(shared: BrokerProcess) -> None:
-    """One part that is refused ends the connection, and the others are there."""
+    """A refused part closes the connection; the other parts are stored."""
     good, bad = messages(b"good"), messages(b"good")[:-1] + b"!"
     several = MultiProduceRequest(
         (ProduceRequest("half", 0, bad), ProduceRequest("half", 0, good))
     )
-    with shared.connect() as connection, shared.connect() as other:
+    with shared.connect() as connection, shared.connect() as second:
         connection.sendall(encode_request(several))
         assert is_closed(connection)
-        assert fetched(other, topic="half") == good
+        assert fetched(second, topic="half") == good
     assert InvalidMessage.__name__ in shared.errors
 
 
-def test_what_comes_while_the_disk_is_waited_for_is_served_in_its_turn(
+def test_requests_that_arrive_during_a_flush_are_served_in_order(
     shared: BrokerProcess,
 ) -> None:
-    """Each set is flushed; a fetch sees what came before it, and nothing that comes after."""
-    one = encode_request(ProduceRequest("turns", 0, MAGIC_1_HELLO))
+    """Each set is flushed; a fetch sees what came before it and nothing after it."""
+    frame = encode_request(ProduceRequest("turns", 0, MAGIC_1_HELLO))
     all_of_it = FetchRequest("turns", 0, 0, MEBIBYTE)
     with shared.connect() as connection:
-        connection.sendall((one + encode_request(all_of_it)) * 20)
+        connection.sendall((frame + encode_request(all_of_it)) * 20)
         for number in range(1, 21):
             found = response_to(all_of_it, connection)
             assert found == FetchResponse(MAGIC_1_HELLO * number)
 
 
-def test_what_is_wrong_behind_a_flush_is_said_in_its_turn(shared: BrokerProcess) -> None:
-    """What came before it is appended, and what comes after it is not."""
+def test_an_invalid_request_behind_a_flush_is_reported_in_order(shared: BrokerProcess) -> None:
+    """What came before it is appended, what comes after it is not."""
     good = encode_request(ProduceRequest("before", 0, MAGIC_1_HELLO))
     for wrong, name in (REFUSED["a damaged message"], REFUSED["a request that is cut"]):
-        with shared.connect() as connection, shared.connect() as other:
+        with shared.connect() as connection, shared.connect() as second:
             here = "{}:{}".format(*connection.getsockname())
-            before = fetched(other, topic="before")
+            before = fetched(second, topic="before")
             connection.sendall(good * 3 + wrong + good)
             assert is_closed(connection)
             until(lambda here=here, name=name: f"{here} is closed: {name}" in shared.errors)
-            assert fetched(other, topic="before") == before + MAGIC_1_HELLO * 3
+            assert fetched(second, topic="before") == before + MAGIC_1_HELLO * 3
 
 
 def mutated(chance: random.Random) -> bytes:
-    """A request with a few bytes changed, cut out or put in."""
+    """A request with a few bytes changed, removed or inserted."""
     frame = bytearray(chance.choice((PRODUCE, FETCH, OFFSETS)))
     for _ in range(chance.randint(1, 4)):
         at = chance.randrange(len(frame))
@@ -279,8 +281,8 @@ def mutated(chance: random.Random) -> bytes:
     return bytes(frame)
 
 
-def test_damaged_frames_do_a_broker_no_harm(start: Starts) -> None:
-    """Hundreds of them: it lives, it has not grown, and it serves as before."""
+def test_damaged_frames_do_not_harm_a_broker(start: Starts) -> None:
+    """After hundreds of them it runs, has not grown, and serves as before."""
     broker = start(*AT_ONCE, f"max.socket.request.bytes={MEBIBYTE}")
     chance = random.Random(7)
     with broker.connect() as witness:
@@ -297,15 +299,15 @@ def test_damaged_frames_do_a_broker_no_harm(start: Starts) -> None:
     assert "defect" not in broker.errors
 
 
-def test_what_was_announced_takes_no_memory(start: Starts) -> None:
-    """A hundred clients that announce the largest frame and send next to nothing of it."""
+def test_an_announced_size_takes_no_memory(start: Starts) -> None:
+    """A hundred clients announce the largest frame and send almost nothing of it."""
     broker = start(*AT_ONCE)
     before = broker.resident_bytes
     waiting = [broker.connect() for _ in range(100)]
     for connection in waiting:
         connection.sendall(unhex("06400000 0000 0004 74657374"))
-    with broker.connect() as other:
-        assert fetched(other) == b""
+    with broker.connect() as second:
+        assert fetched(second) == b""
     assert broker.resident_bytes - before < 16 * MEBIBYTE
     for connection in waiting:
         connection.close()
@@ -314,8 +316,8 @@ def test_what_was_announced_takes_no_memory(start: Starts) -> None:
 # --- how it ends -----------------------------------------------------------------------
 
 
-def test_an_end_that_was_asked_for_saves_the_recovery(start: Starts, folder: Path) -> None:
-    """Everything is flushed, the marker is there, and the next start takes it away."""
+def test_a_clean_end_saves_the_recovery(start: Starts, folder: Path) -> None:
+    """Everything is flushed, the marker exists, and the next start removes it."""
     data = messages(b"one", b"two")
     broker = start("log.default.flush.scheduler.interval.ms=60000")
     with broker.connect() as connection:
@@ -334,8 +336,8 @@ def test_an_end_that_was_asked_for_saves_the_recovery(start: Starts, folder: Pat
         assert fetched(connection, len(data)) == data
 
 
-def test_a_broker_that_was_killed_recovers(start: Starts, folder: Path) -> None:
-    """What was written is in the pagecache; a torn entry at the end is cut off."""
+def test_a_killed_broker_recovers(start: Starts, folder: Path) -> None:
+    """The data is in the pagecache; a torn entry at the end is cut off."""
     data = messages(b"one", b"two")
     broker = start(*AT_ONCE)
     with broker.connect() as connection:
@@ -355,14 +357,15 @@ def test_a_broker_that_was_killed_recovers(start: Starts, folder: Path) -> None:
 
 
 def test_a_flush_comes_in_time(start: Starts) -> None:
-    """Few messages are flushed by the clock."""
+    """A few messages are flushed by the clock."""
     with start("log.default.flush.scheduler.interval.ms=50").connect() as connection:
         produce(connection, messages(b"one"))
-        until(lambda: fetched(connection) == messages(b"one"))
+        until(lambda: fetched(connection))
+        assert fetched(connection) == messages(b"one")
 
 
-def test_a_disk_that_fails_ends_the_broker(start: Starts, folder: Path) -> None:
-    """With code 1 and a sentence; its folder was taken away from under it."""
+def test_a_failing_disk_ends_the_broker(start: Starts, folder: Path) -> None:
+    """With code 1 and a sentence; the test removes its folder."""
     broker = start(*AT_ONCE)
     with broker.connect() as connection:
         produce(connection, messages(b"one"))
@@ -370,7 +373,7 @@ def test_a_disk_that_fails_ends_the_broker(start: Starts, folder: Path) -> None:
         folder.rename(folder.with_name("elsewhere"))
         produce(connection, messages(b"two"), "another")
         assert is_closed(connection)
-    assert broker.process.wait(20) == 1
+    assert broker.process.wait(PATIENCE_S) == 1
     assert broker.errors.splitlines()[-1] == (
         "another-0: there is no such file (No such file or directory); start it again, and it "
         "recovers its logs"
@@ -378,7 +381,7 @@ def test_a_disk_that_fails_ends_the_broker(start: Starts, folder: Path) -> None:
 
 
 def test_two_brokers_do_not_share_a_folder(start: Starts, folder: Path) -> None:
-    """The second one is refused, and the first one does not notice."""
+    """The second one is refused, and the first one is not affected."""
     broker = start(*AT_ONCE)
     command = [*COMMAND, "--port", "0", "--log-dir", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True)
@@ -389,8 +392,8 @@ def test_two_brokers_do_not_share_a_folder(start: Starts, folder: Path) -> None:
     assert broker.terminate() == 0
 
 
-def test_a_broker_ends_with_whoever_started_it(tmp_path: Path) -> None:
-    """A process that starts one and is killed leaves none behind."""
+def test_a_broker_ends_with_its_parent(tmp_path: Path) -> None:
+    """A process that starts a broker and is killed leaves no broker behind."""
     program = (
         "import subprocess, sys, time\n"
         "command = [sys.executable, '-P', '-m', 'watchkeeper', 'broker', '--port', '0']\n"
@@ -414,13 +417,14 @@ def test_a_broker_ends_with_whoever_started_it(tmp_path: Path) -> None:
 # --- ZooKeeper -------------------------------------------------------------------------
 
 
-def test_a_broker_registers_itself_and_what_is_produced(
-    start: Starts, zookeeper: Ensemble
-) -> None:
-    """Its id and the topics it has; those that come into being; and none when it has ended."""
+def test_a_broker_registers_itself_and_its_topics(start: Starts, zookeeper: Ensemble) -> None:
+    """Its id, its topics, and new topics; nothing after it has ended."""
+    root = "/live-broker"
     operator = KazooClient(zookeeper.hosts)
     operator.start()
-    more = ("--zookeeper", zookeeper.hosts, "--id", "7")
+    operator.ensure_path(root)
+    operator.chroot = root
+    more = ("--zookeeper", f"{zookeeper.hosts}{root}", "--id", "7")
     broker = start("topic.partition.count.map=old:3", *AT_ONCE, more=more)
     with broker.connect() as connection:
         until(lambda: "broker 7 is registered" in broker.said)

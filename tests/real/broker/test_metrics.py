@@ -1,4 +1,4 @@
-"""What a live broker tells of its files: against the files, the log and the kernel itself."""
+"""The metrics of a live broker's files, compared with the files, the log and the kernel."""
 
 from __future__ import annotations
 
@@ -13,25 +13,39 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import real.gauges
-from model.log.log import Log
-from model.log.message import Message
-from model.log.message_set import encode
-from model.log.settings import LogSettings
-from model.log.storage import Append, CreateFile, Delete, Flush, MakeFolder, Read, Truncate
-from real.gauges import AtRisk, GaugedStorage, Gauges, last_seen
-from real.hostcrash import Extent, cut_back
-from real.pagecache import (
+from tests.support.pipeline.killed_loads import forked
+from watchkeeper.model.log.format.message_07 import Message
+from watchkeeper.model.log.format.message_set_07 import encode
+from watchkeeper.model.log.log import Log
+from watchkeeper.model.log.settings import LogSettings
+from watchkeeper.model.log.storage import (
+    Append,
+    CreateFile,
+    Delete,
+    Flush,
+    MakeFolder,
+    Read,
+    Truncate,
+)
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.real.storage import metrics
+from watchkeeper.real.storage.host_crash import Extent, cut_back
+from watchkeeper.real.storage.metrics import (
+    HostMetrics,
+    MeteredStorage,
+    UnflushedBytes,
+    last_metrics,
+)
+from watchkeeper.real.storage.pagecache import (
     PAGE_BYTES,
     TO_THE_END,
-    Look,
+    PageCounter,
     by_cachestat,
     by_mincore,
     forget,
     missed_bytes,
-    way_to_look,
+    page_counter,
 )
-from tests.killing import forked
 
 FOLDER = "clicks-0"
 PAGES = 40
@@ -41,11 +55,11 @@ class Site:
     """The folders of one broker's host."""
 
     def __init__(self, home: Path) -> None:
-        self.root, self.diary = home / "logs", home / "on-disk"
+        self.root, self.sync_log = home / "logs", home / "on-disk"
 
-    def open(self) -> GaugedStorage:
-        """Another process begins."""
-        return GaugedStorage(self.root, self.diary)
+    def open(self) -> MeteredStorage:
+        """Start another process."""
+        return MeteredStorage(self.root, self.sync_log)
 
 
 @pytest.fixture
@@ -56,8 +70,8 @@ def site(tmp_path: Path) -> Site:
 # --- the kernel ------------------------------------------------------------------------
 
 
-def is_there(look: Look, path: Path) -> bool:
-    """Whether the system has this way to look."""
+def is_there(look: PageCounter, path: Path) -> bool:
+    """Whether the system has this method."""
     with path.open("rb") as file:
         try:
             look(file.fileno(), 0, PAGE_BYTES)
@@ -67,8 +81,8 @@ def is_there(look: Look, path: Path) -> bool:
 
 
 @pytest.mark.parametrize("look", [by_cachestat, by_mincore])
-def test_the_kernel_says_what_is_in_memory(tmp_path: Path, look: Look) -> None:
-    """All that was written; nothing when it was let go; and what has been read since."""
+def test_the_kernel_reports_cached_pages(tmp_path: Path, look: PageCounter) -> None:
+    """All that was written; nothing after it was dropped; then what has been read since."""
     path = tmp_path / "pages"
     path.write_bytes(b"x" * PAGE_BYTES * PAGES)
     if not is_there(look, path):
@@ -91,8 +105,8 @@ def test_the_kernel_says_what_is_in_memory(tmp_path: Path, look: Look) -> None:
 
 
 @given(st.integers(0, 3 * PAGE_BYTES), st.integers(1, 3 * PAGE_BYTES), st.integers(0, 5))
-def test_what_was_missed_is_no_more_than_what_was_read(at: int, size: int, cached: int) -> None:
-    """All of it if no page was there, nothing if each was."""
+def test_missed_bytes_are_at_most_the_bytes_read(at: int, size: int, cached: int) -> None:
+    """All of it if no page was cached, nothing if every page was."""
     pages = len({place // PAGE_BYTES for place in range(at, at + size)})
     missed = missed_bytes(at, size, min(cached, pages))
 
@@ -108,10 +122,10 @@ STEPS = st.lists(st.sampled_from(["append", "append", "append", "flush", "kill"]
 
 @settings(max_examples=25, deadline=None)
 @given(steps=STEPS)
-def test_what_is_at_risk_is_what_the_log_has_not_flushed_and_what_a_crash_takes(
+def test_unflushed_bytes_are_those_that_a_crash_loses(
     tmp_path_factory: pytest.TempPathFactory, steps: list[str]
 ) -> None:
-    """Three who do not know each other agree: the board, the log, the files."""
+    """Three independent sources agree: the board, the log and the files."""
     site = Site(tmp_path_factory.mktemp("site"))
     storage, log = begun(site)
     for number, step in enumerate(steps):
@@ -123,34 +137,34 @@ def test_what_is_at_risk_is_what_the_log_has_not_flushed_and_what_a_crash_takes(
         else:
             storage.close()
             storage, log = begun(site)
-        assert storage.seen()["unflushed"] == log.end - log.readable_end
+        assert storage.seen()["unflushed"] == log.end - log.high_watermark
     storage.close()
-    seen = last_seen(site.root, site.diary)
+    seen = last_metrics(site.root, site.sync_log)
     assert seen is not None
 
-    cuts = cut_back(site.root, site.diary)
+    cuts = cut_back(site.root, site.sync_log)
 
-    assert seen["unflushed"] == sum(one.before_bytes - one.after_bytes for one in cuts)
+    assert seen["unflushed"] == sum(cut.before_bytes - cut.after_bytes for cut in cuts)
     if is_on_a_disk(site.root):
-        left = last_seen(site.root, site.diary)
+        left = last_metrics(site.root, site.sync_log)
         assert left is not None
         assert left.get("cached", 0) == 0
 
 
 def is_on_a_disk(folder: Path) -> bool:
-    """Whether files there are on a disk, and not in memory alone."""
+    """Whether files in this folder are on a disk, and not only in memory."""
     with (folder / "tried").open("w+b") as file:
         file.write(b"x" * PAGE_BYTES)
         file.flush()
-        look = way_to_look(file.fileno())
+        look = page_counter(file.fileno())
         forget(file.fileno())
         found = look(file.fileno(), 0, PAGE_BYTES).cached if look is not None else 0
     (folder / "tried").unlink()
     return not found
 
 
-def begun(site: Site) -> tuple[GaugedStorage, Log]:
-    """A process that has opened its log, and recovered it; a roll comes after 400 bytes."""
+def begun(site: Site) -> tuple[MeteredStorage, Log]:
+    """A process that has opened and recovered its log, which rolls after 400 bytes."""
     storage = site.open()
     storage.answer(MakeFolder(FOLDER))
     log_settings = LogSettings(segment_bytes=400, flush_messages=10**6)
@@ -170,43 +184,48 @@ def begun(site: Site) -> tuple[GaugedStorage, Log]:
         ((Append("a", b"x" * 10), Append("b/c", b"y" * 5), Delete("b")), 10, 15),
     ],
 )
-def test_each_ask_has_its_part_in_what_is_at_risk(
+def test_each_effect_changes_the_unflushed_bytes(
     site: Site, asks: tuple[Any, ...], left: int, most: int
 ) -> None:
-    """And what it was at most stays said until somebody has told it."""
+    """The maximum is kept until it has been reported."""
     storage = site.open()
-    for ask in (CreateFile("a"), MakeFolder("b"), CreateFile("b/c"), *asks):
-        storage.answer(ask)
+    for effect in (CreateFile("a"), MakeFolder("b"), CreateFile("b/c"), *asks):
+        storage.answer(effect)
 
     seen = storage.seen()
     assert (seen["unflushed"], seen["most_unflushed"]) == (left, most)
-    storage.was_told()
+    storage.mark_reported()
     assert storage.seen()["most_unflushed"] == left
 
 
-def test_a_flush_takes_nothing_along_that_came_while_it_waited() -> None:
-    """What was appended after it had begun may not be on the disk."""
-    risk = AtRisk({"a": Extent(100, 40)})
+def test_a_flush_does_not_count_later_appends() -> None:
+    """Bytes that were appended after its begin may not be on the disk."""
+    risk = UnflushedBytes({"a": Extent(100, 40)})
     risk.appended("a", 25)
     risk.synced("a", 100)
     assert risk.total_bytes == 25
 
 
-def test_what_a_killed_process_had_at_risk_can_be_read(site: Site) -> None:
-    """It told nobody; the next one counts on, from what is at risk when it begins."""
+def test_the_metrics_of_a_killed_process_can_be_read(site: Site) -> None:
+    """It reported nothing; the next process continues with what is unflushed at its begin."""
 
     def work() -> int:
         storage = site.open()
-        for ask in (CreateFile("a"), Append("a", b"x" * 70), Flush("a"), Append("a", b"y" * 7)):
-            storage.answer(ask)
+        for effect in (
+            CreateFile("a"),
+            Append("a", b"x" * 70),
+            Flush("a"),
+            Append("a", b"y" * 7),
+        ):
+            storage.answer(effect)
         storage.answer(Read("a", 0, 50))
         os.kill(os.getpid(), signal.SIGKILL)
         return 0
 
-    assert last_seen(site.root, site.diary) is None
+    assert last_metrics(site.root, site.sync_log) is None
     assert forked(work) == -signal.SIGKILL
 
-    seen = last_seen(site.root, site.diary)
+    seen = last_metrics(site.root, site.sync_log)
     assert seen is not None
     assert (seen["unflushed"], seen["most_unflushed"]) == (7, 70)
     assert site.open().seen() == {**seen, "most_unflushed": 7}
@@ -215,12 +234,12 @@ def test_what_a_killed_process_had_at_risk_can_be_read(site: Site) -> None:
 # --- read ------------------------------------------------------------------------------
 
 
-def test_reads_are_found_in_memory_or_not(site: Site) -> None:
-    """When nothing is there, when it is, and at the end of a file; sent or read."""
+def test_reads_are_counted_as_hits_or_misses(site: Site) -> None:
+    """Uncached, cached, and at the end of a file; sent or read."""
     storage = site.open()
     size = PAGES * PAGE_BYTES
-    for ask in (CreateFile("a"), Append("a", b"x" * size)):
-        storage.answer(ask)
+    for effect in (CreateFile("a"), Append("a", b"x" * size)):
+        storage.answer(effect)
     if "hit" not in storage.seen():
         pytest.skip("this kernel does not say what is in memory")
     with storage.sending("a", 10, 1000) as descriptor:
@@ -236,53 +255,53 @@ def test_reads_are_found_in_memory_or_not(site: Site) -> None:
 
 
 @pytest.mark.parametrize(
-    ("way", "told"),
+    ("way", "reported"),
     [
         (lambda descriptor: by_mincore, {"hit", "missed", "cached"}),
         (lambda descriptor: None, {"read"}),
     ],
 )
-def test_what_is_not_known_is_not_told(
-    site: Site, way: Callable[[int], Any], told: set[str], monkeypatch: pytest.MonkeyPatch
+def test_unknown_metrics_are_not_reported(
+    site: Site, way: Callable[[int], Any], reported: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A kernel that says less leaves fields out, and one that says nothing leaves a sum."""
-    if way_to_look(os.open(site.root.parent, os.O_RDONLY)) is None and told != {"read"}:
+    """A kernel with less information omits fields; one with none leaves a sum."""
+    if page_counter(os.open(site.root.parent, os.O_RDONLY)) is None and reported != {"read"}:
         pytest.skip("this kernel does not say what is in memory")
-    monkeypatch.setattr(real.gauges, "way_to_look", way)
+    monkeypatch.setattr(metrics, "page_counter", way)
     storage = site.open()
-    for ask in (CreateFile("a"), Append("a", b"x" * 500), Read("a", 0, 600)):
-        storage.answer(ask)
+    for effect in (CreateFile("a"), Append("a", b"x" * 500), Read("a", 0, 600)):
+        storage.answer(effect)
 
     seen = storage.seen()
 
-    assert set(seen) == {"unflushed", "most_unflushed", *told}
+    assert set(seen) == {"unflushed", "most_unflushed", *reported}
     assert seen.get("read", 500) == seen.get("hit", 500) == 500
 
 
-def test_only_changes_are_told(site: Site) -> None:
-    """Nothing is written where all stands as it did."""
+def test_only_changes_are_reported(site: Site) -> None:
+    """Unchanged metrics are not written."""
     lines: list[dict[str, int]] = []
 
     class Notes:
         node = "broker/0"
 
         def write(self, kind: str, detail: Any = None, **more: Any) -> None:
-            assert kind == "gauges"
+            assert kind == EventKind.HOST_METRICS
             lines.append(dict(detail))
 
     storage = site.open()
-    gauges = Gauges(storage, Notes())
-    for ask in (
+    gauges = HostMetrics(storage, Notes())
+    for effect in (
         CreateFile("a"),
         Append("a", b"x" * 8),
         Append("a", b"x"),
         Flush("a"),
         Flush("a"),
     ):
-        storage.answer(ask)
-        gauges.tell()
+        storage.answer(effect)
+        gauges.report()
 
-    assert [(one["unflushed"], one["most_unflushed"]) for one in lines] == [
+    assert [(line["unflushed"], line["most_unflushed"]) for line in lines] == [
         (0, 0), (8, 8), (9, 9), (0, 9), (0, 0),
     ]  # fmt: skip
-    assert all(one != other for one, other in pairwise(lines))
+    assert all(line != following for line, following in pairwise(lines))

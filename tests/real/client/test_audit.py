@@ -1,10 +1,9 @@
-"""The audit of a real cluster: what it reports, that it writes nothing, and resets of offsets."""
+"""The audit of a live cluster: its report, that it writes nothing, and resets of offsets."""
 
 from __future__ import annotations
 
 import itertools
 import json
-import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,70 +13,41 @@ import pytest
 from kazoo.client import KazooClient
 from kazoo.security import make_digest_acl
 
-from model import registry
-from model.asks import Partition
-from real import reset as resetting
-from real.access import Access
-from real.cluster import ClusterFile, ClusterState, LogState
-from real.ensemble import Ensemble
-from real.moments import CLOSE_SESSION, CREATE_SESSION
-from real.ports import free_ports
-from real.serving import DataServer
-from real.snapshot import Reader
-from real.transactions import Transaction, transactions_of
-from tests.audited import GROUP, Nodes, Shape, healthy
-from tests.live import OFTEN
-from watchkeeper import auditing
-from watchkeeper.cli import run_command
+from tests.support.control_plane_faults import FAULTS, SHAPE
+from tests.support.live_registry import Cluster
+from tests.support.registries import GROUP, Shape, controlled, healthy, state_path
+from watchkeeper.cli.main import run_command
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.registry import paths as registry
+from watchkeeper.model.registry.payloads import (
+    PartitionState,
+    PreferredReplicaElection,
+    Reassignment,
+)
+from watchkeeper.operate import audit, audit_watch
+from watchkeeper.real.access import Access
+from watchkeeper.real.client import reset_offsets
+from watchkeeper.real.client.snapshot import Reader
+from watchkeeper.real.member.data_plane_file import DataPlaneFile, DataPlaneState, LogState
+from watchkeeper.real.member.rate_server import RateServer
+from watchkeeper.real.ports import free_ports
+from watchkeeper.real.zookeeper.ensemble import Ensemble
+from watchkeeper.real.zookeeper.session_times import CLOSE_SESSION, CREATE_SESSION
+from watchkeeper.real.zookeeper.txn_log import Transaction, transactions_of
 
 pytestmark = pytest.mark.usefixtures("nothing_left_behind")
 
 
-def connect(hosts: str) -> KazooClient:
-    client = KazooClient(hosts, timeout=4.0, connection_retry=OFTEN)
-    client.start(timeout=10)
-    return client
-
-
-def disconnect(client: KazooClient) -> None:
-    client.stop()
-    client.close()
-
-
-class Cluster:
-    """A registry below a chroot of its own, written by a session for each that it names."""
-
-    def __init__(self, hosts: str, chroot: str) -> None:
-        self.hosts = f"{hosts}{chroot}"
-        self.sessions: dict[int, KazooClient] = {}
-        root = connect(hosts)
-        root.ensure_path(chroot)
-        disconnect(root)
-
-    def client(self, session: int) -> KazooClient:
-        if session not in self.sessions:
-            self.sessions[session] = connect(self.hosts)
-        return self.sessions[session]
-
-    def write(self, nodes: Nodes) -> None:
-        for path, (data, session) in nodes.items():
-            self.client(0).ensure_path(registry.parent_of(path))
-            if session:
-                self.client(session).create(path, data, ephemeral=True)
-            else:
-                self.client(0).ensure_path(path)
-                self.client(0).set(path, data)
-
-    def end(self, *sessions: int) -> None:
-        for session in sessions or list(self.sessions):
-            disconnect(self.sessions.pop(session))
+@pytest.fixture(scope="module", name="zookeeper")
+def fixture_zookeeper(own_zookeeper: Ensemble) -> Ensemble:
+    """Tests here read the log of the server, and restart it."""
+    return own_zookeeper
 
 
 @pytest.fixture
 def cluster(zookeeper: Ensemble, request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    made = Cluster(zookeeper.hosts, f"/{request.node.name.replace('[', '-').strip(']')}")
-    yield made
-    made.end()
+    with Cluster.of_test(zookeeper.hosts, request) as made:
+        yield made
 
 
 def log_of(zookeeper: Ensemble) -> list[Transaction]:
@@ -85,10 +55,10 @@ def log_of(zookeeper: Ensemble) -> list[Transaction]:
 
 
 def logged_since(before: list[Transaction], zookeeper: Ensemble) -> list[Transaction]:
-    """What was logged since, but for farewells of sessions from before, which may come late."""
-    old = {one.session for one in before}
+    """The later log records, without the closes of earlier sessions, which may come late."""
+    old = {znode.session for znode in before}
     since = log_of(zookeeper)[len(before) :]
-    return [one for one in since if one.kind != CLOSE_SESSION or one.session not in old]
+    return [event for event in since if event.kind != CLOSE_SESSION or event.session not in old]
 
 
 def said_by(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any]:
@@ -106,13 +76,13 @@ def test_a_healthy_group_is_found_healthy(
 ) -> None:
     cluster.write(healthy(Shape(layout)))
 
-    code, said = said_by(capsys, "audit", cluster.hosts)
+    code, output = said_by(capsys, "audit", cluster.hosts)
 
-    assert (code, said["verdict"], said["findings"]) == (0, "holds", [])
-    [group] = said["groups"]
+    assert (code, output["verdict"], output["findings"]) == (0, "holds", [])
+    [group] = output["groups"]
     assert (group["findings"], group["rebalance"]["moves"]) == ([], 0)
     assert len(group["owners"]) == (8 if layout == "0.7" else 4)
-    assert said["as_of"]["consistent"]
+    assert output["as_of"]["consistent"]
     assert run_command(["audit", cluster.hosts]) == 0
     assert "none but offsets changed" in capsys.readouterr().out
 
@@ -120,7 +90,7 @@ def test_a_healthy_group_is_found_healthy(
 def test_an_audit_opens_a_session_and_closes_it_and_that_is_all(
     cluster: Cluster, zookeeper: Ensemble
 ) -> None:
-    """The server's own log is asked: whatever was written would stand in it."""
+    """The server's log would contain any write."""
     cluster.write(healthy(Shape()))
     cluster.client(0).delete(registry.owner(GROUP, Partition("clicks", "0")))
     before = log_of(zookeeper)
@@ -140,7 +110,7 @@ def test_an_audit_opens_a_session_and_closes_it_and_that_is_all(
     code_again = run_command(["audit", cluster.hosts, "--lag"])
 
     after = logged_since(before, zookeeper)
-    assert [one.kind for one in after] == [CREATE_SESSION, CLOSE_SESSION] * 2
+    assert [event.kind for event in after] == [CREATE_SESSION, CLOSE_SESSION] * 2
     assert after[0].session == after[1].session
     assert (code, code_again) == (1, 1)
 
@@ -148,17 +118,65 @@ def test_an_audit_opens_a_session_and_closes_it_and_that_is_all(
 def test_a_claim_that_outlives_its_members_session_is_found(
     cluster: Cluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A member that came back under its old id beside the claims of its last session."""
+    """A member that returned under its old id beside the claims of its last session."""
     nodes = healthy(Shape())
     cluster.write(nodes)
     path = registry.member(GROUP, "billing_c0")
     cluster.client(0).delete(path)
     cluster.client(77).create(path, nodes[path][0], ephemeral=True)
 
+    code, output = said_by(capsys, "audit", cluster.hosts)
+
+    assert code == 1
+    assert {row["kind"] for row in output["groups"][0]["findings"]} == {
+        "dead claim",
+        "idle member",
+    }
+
+
+def test_a_control_plane_is_audited(cluster: Cluster, capsys: pytest.CaptureFixture[str]) -> None:
+    """Every znode that only a controller reads is read, and judged with the rest."""
+    nodes = controlled(Shape(brokers=3, topics={"clicks": 6}))
+    cluster.write(nodes)
+    code, said = said_by(capsys, "audit", cluster.hosts)
+    assert (code, said["findings"], said["notes"]) == (0, [], [])
+    assert (said["controller"]["broker"], said["controller"]["epoch"]) == (0, 3)
+
+    moves = Reassignment((("clicks", 0, (0, 2)),))
+    election = PreferredReplicaElection((("clicks", 1),))
+    cluster.write(
+        {
+            registry.REASSIGN_PARTITIONS: (moves.encode(), 0),
+            registry.PREFERRED_REPLICA_ELECTION: (election.encode(), 0),
+            registry.topic_deletion("old"): (b"", 0),
+            registry.topic_config("old"): (b'{"conf', 0),
+            state_path("clicks", 3): (PartitionState(-1, (0,)).encode(), 0),
+        }
+    )
+    cluster.client(0).delete(registry.CONTROLLER_EPOCH)
     code, said = said_by(capsys, "audit", cluster.hosts)
 
     assert code == 1
-    assert {one["kind"] for one in said["groups"][0]["findings"]} == {"dead claim", "idle member"}
+    assert {row["kind"] for row in said["findings"]} == {
+        *("bad payload", "controller epoch", "reassignment", "election", "stuck deletion"),
+        *("orphan", "no leader", "under-replicated", "leader imbalance"),
+    }
+    assert said["groups"][0]["verdict"] == "violated", "clicks/3 has no leader"
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_of_a_control_plane_is_found(
+    name: str, cluster: Cluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    nodes = controlled(SHAPE)
+    FAULTS[name].change(nodes)
+    cluster.write(nodes)
+
+    code, said = said_by(capsys, "audit", cluster.hosts)
+
+    found = [(row["kind"], row["message"]) for row in said["findings"]]
+    assert (FAULTS[name].kind, FAULTS[name].message) in found
+    assert (code, said["verdict"]) == (1, "violated")
 
 
 def test_what_may_not_be_read_makes_the_verdict_unknown(
@@ -168,29 +186,32 @@ def test_what_may_not_be_read_makes_the_verdict_unknown(
     mine = make_digest_acl("audit", "secret", all=True)
     cluster.client(0).set_acls(registry.members(GROUP), [mine])
 
-    code, said = said_by(capsys, "audit", cluster.hosts)
+    code, output = said_by(capsys, "audit", cluster.hosts)
     with_credentials = run_command(["audit", cluster.hosts, "--auth", "digest:audit:secret"])
 
-    assert (code, said["verdict"]) == (2, "unknown")
-    assert list(said["as_of"]["unread"]) == [registry.members(GROUP)]
+    assert (code, output["verdict"]) == (2, "unknown")
+    assert list(output["as_of"]["unread"]) == [registry.members(GROUP)]
     assert with_credentials == 0
 
 
-def test_a_registry_that_never_stands_still_is_unknown(cluster: Cluster) -> None:
-    """And one in which offsets alone are committed is not."""
+def test_a_registry_that_keeps_changing_is_unknown(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One in which only offsets are committed is not unknown."""
     cluster.write(healthy(Shape()))
-    with busy(cluster, registry.offset(GROUP, Partition("clicks", "0"))):
+    offset = registry.offset(GROUP, Partition("clicks", "0"))
+    with written_at_each_read(cluster, monkeypatch, offset):
         assert run_command(["audit", cluster.hosts]) == 0
-    with busy(cluster, registry.topic("clicks")):
+    with written_at_each_read(cluster, monkeypatch, registry.topic("clicks")):
         assert run_command(["audit", cluster.hosts]) == 2
 
 
 @pytest.mark.parametrize("disturbed", [0, 1, 3])
-def test_what_is_called_consistent_stood_together(cluster: Cluster, disturbed: int) -> None:
-    """Two znodes that are only ever written in one transaction are read with one value.
+def test_a_consistent_snapshot_is_consistent(cluster: Cluster, disturbed: int) -> None:
+    """Two znodes that are only written in one transaction are read with one value.
 
-    They stand on different levels of the tree, so they are read one after the other; here
-    the transaction comes in between, in so many readings.
+    They are on different levels of the tree, so they are read one after the other; here the
+    transaction happens in between, in several reads.
     """
     cluster.write(healthy(Shape()))
     paths = [registry.topic("clicks"), registry.partition_state(Partition("clicks", "0"))]
@@ -204,7 +225,7 @@ def test_what_is_called_consistent_stood_together(cluster: Cluster, disturbed: i
 
 def disturb(opened: Reader, writer: KazooClient, paths: list[str], times: int) -> None:
     """Write both znodes whenever the first has been read and the second has not."""
-    asks, left = opened._ask, iter(range(times))
+    asks, left = opened._request_all, iter(range(times))
 
     def ask(request: Any, wanted: Iterable[str]) -> dict[str, Any]:
         answers = asks(request, wanted)
@@ -216,32 +237,34 @@ def disturb(opened: Reader, writer: KazooClient, paths: list[str], times: int) -
                 both.commit()
         return answers
 
-    opened._ask = ask  # type: ignore[method-assign]
+    opened._request_all = ask  # type: ignore[method-assign]
 
 
 @contextmanager
-def busy(cluster: Cluster, path: str) -> Iterator[None]:
-    """Somebody writes the same data over and over."""
-    client, over = cluster.client(0), threading.Event()
+def written_at_each_read(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, path: str
+) -> Iterator[None]:
+    """Write a znode again whenever an audit has read its data."""
+    client, requests, writes = cluster.client(0), Reader._request_all, itertools.count()
     data, _ = client.get(path)
 
-    def write() -> None:
-        while not over.is_set():
+    def request_all(opened: Reader, request: Any, wanted: Iterable[str]) -> dict[str, Any]:
+        answers = requests(opened, request, wanted)
+        if path in answers and request == opened.client.get_async:
             client.set(path, data)
+            next(writes)
+        return answers
 
-    writer = threading.Thread(target=write)
-    writer.start()
-    try:
+    with monkeypatch.context() as patch:
+        patch.setattr(Reader, "_request_all", request_all)
         yield
-    finally:
-        over.set()
-        writer.join()
+    assert next(writes)
 
 
 def test_a_watch_prints_what_changes(
     cluster: Cluster, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Three looks: the same twice, and then a claim is gone; the last verdict is the code."""
+    """Three audits: two equal ones, then a claim is gone; the last verdict is the code."""
     cluster.write(healthy(Shape()))
     looks = iter(["", "gone", "stop"])
 
@@ -253,7 +276,7 @@ def test_a_watch_prints_what_changes(
             case "stop":
                 raise KeyboardInterrupt
 
-    monkeypatch.setattr(auditing, "sleep", pause)
+    monkeypatch.setattr(audit_watch, "sleep", pause)
 
     code = run_command(["audit", cluster.hosts, "--watch", "1"])
 
@@ -261,75 +284,79 @@ def test_a_watch_prints_what_changes(
     assert code == 1
     assert lines == [
         f"+ {GROUP}: no owner: clicks/3 has no owner; a rebalance would give it to billing_c1",
-        f"  {GROUP}: clicks/3: billing_c1 -> nobody",
+        f"  {GROUP}: clicks/3: billing_c1 -> no member",
     ]
 
 
-def test_lag_is_told_by_our_brokers_alone(
+def test_only_our_brokers_report_lag(
     cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """One broker is ours; at the other's address nobody answers."""
-    ours, nobody = free_ports(2)
-    file = ClusterFile(tmp_path / "cluster.json")
+    """One broker is watchkeeper's; nothing listens at the other's address."""
+    ours, unused = free_ports(2)
+    file = DataPlaneFile(tmp_path / "cluster.json")
     file.write(
-        ClusterState(logs={"clicks/0-0": LogState(base=50)}, hosts={"broker/0": ["clicks/0-0"]})
+        DataPlaneState(logs={"clicks/0-0": LogState(base=50)}, hosts={"broker/0": ["clicks/0-0"]})
     )
     nodes = healthy(Shape("0.7", topics={"clicks": 1}))
-    for broker, port in enumerate((ours, nobody)):
+    for broker, port in enumerate((ours, unused)):
         nodes[registry.broker(broker)] = (f"h:127.0.0.1:{port}".encode(), 0x100 + broker)
     cluster.write(nodes)
-    server = DataServer(ours, "broker/0", file, lambda: 0)
+    server = RateServer(ours, "broker/0", file, lambda: 0)
     try:
-        code, said = said_by(capsys, "audit", cluster.hosts, "--lag")
+        code, output = said_by(capsys, "audit", cluster.hosts, "--lag")
     finally:
         server.shutdown()
         server.server_close()
 
     assert code == 0
-    assert said["groups"][0]["lag"] == {"clicks/0-0": 8}
-    assert [note for note in said["notes"] if f"127.0.0.1:{nobody} is unknown" in note]
+    assert output["groups"][0]["lag"] == {"clicks/0-0": 8}
+    assert [
+        notification
+        for notification in output["notes"]
+        if f"127.0.0.1:{unused} is unknown" in notification
+    ]
 
 
 def test_changes_to_one_of_several_groups_name_it(cluster: Cluster) -> None:
     cluster.write(healthy(Shape()))
-    other = {p.replace(GROUP, "other"): n for p, n in healthy(Shape()).items() if GROUP in p}
-    cluster.write({path: (d.replace(b"billing", b"other"), s) for path, (d, s) in other.items()})
+    nodes = {p.replace(GROUP, "other"): n for p, n in healthy(Shape()).items() if GROUP in p}
+    cluster.write({path: (d.replace(b"billing", b"other"), s) for path, (d, s) in nodes.items()})
 
     assert run_command(["audit", cluster.hosts, "--with", "1 consumer"]) == 4
     assert run_command(["audit", cluster.hosts, "--with", "1 consumer", "--group", "other"]) == 0
     assert run_command(["audit", cluster.hosts, "--without", "broker/0"]) == 0
 
 
-def test_a_watch_outlives_a_server_that_goes_and_comes_back(
+def test_a_watch_survives_a_restart_of_the_server(
     cluster: Cluster,
     zookeeper: Ensemble,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A look that is cut off is told of, and the next one is made in its turn."""
+    """An interrupted audit is reported, and the next one follows in its turn."""
     cluster.write(healthy(Shape()))
-    monkeypatch.setattr(auditing, "reader", hasty(auditing.reader))
+    monkeypatch.setattr(audit_watch, "reader", hasty(audit.reader))
     [server] = zookeeper.servers
-    acts = iter([server.kill, lambda: server.start(patience_s=10), None, None, None])
+    acts = iter([server.kill, lambda: server.start(), None, None, None])
 
     def pause(_: float) -> None:
         act = next(acts)
         if act is not None:
             act()
-        elif (said := capsys.readouterr()).err:
-            assert "was lost while the registry was read" in said.err
+        elif (captured := capsys.readouterr()).err:
+            assert "was lost while the registry was read" in captured.err
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(auditing, "sleep", pause)
+    monkeypatch.setattr(audit_watch, "sleep", pause)
 
     assert run_command(["audit", cluster.hosts, "--watch", "1"]) in (0, 1)
 
 
 def hasty(opens: Any) -> Any:
-    """The same with a patience of one second."""
+    """The same with a timeout of one second."""
 
     @contextmanager
-    def opened(request: auditing.Request) -> Iterator[Reader]:
+    def opened(request: audit.Request) -> Iterator[Reader]:
         with opens(request) as reader:
             reader.access = Access(reader.access.hosts, timeout_s=1.0)
             yield reader
@@ -340,7 +367,7 @@ def hasty(opens: Any) -> Any:
 @pytest.mark.parametrize(
     ("arguments", "wanted"),
     [
-        (["--group", "nobody"], "there is no group nobody"),
+        (["--group", "strangers"], "there is no group strangers"),
         (["--without", "broker/9"], "broker '9' is not registered"),
         (["--auth", "secret"], "--auth is written scheme:credential"),
         (["--assignor", "best"], "expected one of range"),
@@ -355,7 +382,7 @@ def test_what_cannot_be_audited_is_said_in_a_sentence(
     assert wanted in capsys.readouterr().err
 
 
-def test_nobody_at_the_address_is_said_in_a_sentence(
+def test_an_unreachable_address_is_reported_in_a_sentence(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(Access.__init__, "__defaults__", ((), (), 1.0))
@@ -376,7 +403,7 @@ def test_an_empty_place_is_no_registry(
 
 
 def offsets_in(cluster: Cluster) -> list[bytes]:
-    places = [registry.offset(GROUP, Partition("clicks", str(one))) for one in range(4)]
+    places = [registry.offset(GROUP, Partition("clicks", str(number))) for number in range(4)]
     return [cluster.client(0).get(path)[0] for path in places]
 
 
@@ -405,7 +432,7 @@ def test_offsets_of_a_group_that_lives_are_not_touched(
 
     assert "is alive: billing_c0 is registered" in capsys.readouterr().err
     after = logged_since(before, zookeeper)
-    assert [one.kind for one in after] == [CREATE_SESSION, CLOSE_SESSION]
+    assert [event.kind for event in after] == [CREATE_SESSION, CLOSE_SESSION]
 
 
 def exported(folder: Path, offsets: dict[str, dict[str, int]]) -> Path:
@@ -415,14 +442,12 @@ def exported(folder: Path, offsets: dict[str, dict[str, int]]) -> Path:
 
 
 @pytest.mark.parametrize("comes", ["a member", "a commit"])
-def test_a_reset_fails_as_a_whole_if_something_comes_between(
-    cluster: Cluster, comes: str
-) -> None:
+def test_a_reset_fails_as_a_whole_after_a_concurrent_change(cluster: Cluster, comes: str) -> None:
     """The group was dead when it was read, and is not when the offsets are written."""
     nodes = healthy(Shape())
     cluster.write(nodes)
     cluster.end(0x1000, 0x1001)
-    wanted = {Partition("clicks", str(one)): 7 for one in range(4)}
+    wanted = {Partition("clicks", str(number)): 7 for number in range(4)}
     with Reader(Access(cluster.hosts)) as opened:
         snapshot = opened.read(GROUP)
         if comes == "a member":
@@ -433,8 +458,8 @@ def test_a_reset_fails_as_a_whole_if_something_comes_between(
         else:
             cluster.client(0).set(registry.offset(GROUP, Partition("clicks", "3")), b"42")
 
-        with pytest.raises(resetting.Refused, match="meanwhile; nothing was set"):
-            resetting.reset(opened, snapshot, GROUP, wanted)
+        with pytest.raises(reset_offsets.Refused, match="meanwhile; nothing was set"):
+            reset_offsets.reset(opened, snapshot, GROUP, wanted)
 
     assert offsets_in(cluster) == [b"42"] * 4
 

@@ -8,31 +8,34 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
+from socket import SHUT_RDWR
 from threading import Thread
 
 import pytest
 from kazoo.client import KazooClient
 
-from model.calls import Unreachable
-from model.clients.errors import (
+from tests.real.embed.test_pages import Started, written
+from tests.support.live.broker_process import AT_ONCE, HOST, BrokerProcess, brokers
+from tests.support.live_zookeeper import until
+from tests.support.pages.session import ZOOKEEPER
+from tests.support.patience import PATIENCE_S
+from watchkeeper import Connector, Producer, SimpleConsumer
+from watchkeeper.model.actor.rpc import Unreachable
+from watchkeeper.model.clients.errors import (
     ConsumerTimeout,
     InvalidConfig,
     InvalidKey,
     QueueClosed,
     QueueFull,
 )
-from model.clients.hooks import Hooks
-from model.clients.outgoing import Outgoing
-from model.log.errors import OffsetOutOfRange
-from real.asking import Wanted
-from real.callers import Over
-from real.ensemble import Ensemble
-from real.receiving import MessageStream
-from tests.brokers import AT_ONCE, HOST, BrokerProcess, brokers
-from tests.live import until
-from tests.readme_session import ZOOKEEPER
-from tests.test_embedding_page import Started, written
-from watchkeeper import Connector, Producer, SimpleConsumer
+from watchkeeper.model.clients.producer.interceptors import Hooks
+from watchkeeper.model.clients.producer.record_batch import RecordBatch
+from watchkeeper.model.log.format.errors import OffsetOutOfRange
+from watchkeeper.real.client.client import Client
+from watchkeeper.real.embed.connector import MessageStream
+from watchkeeper.real.embed.simple_consumer import Wanted
+from watchkeeper.real.process.sync_calls import Closed
+from watchkeeper.real.zookeeper.ensemble import Ensemble
 
 pytestmark = pytest.mark.usefixtures("nothing_left_behind")
 
@@ -82,7 +85,7 @@ def cluster(zookeeper: Ensemble, tmp_path_factory: pytest.TempPathFactory) -> It
             start(*AT_ONCE, TWO_PARTITIONS, more=("--id", str(number), "--zookeeper", hosts))
             for number, start in enumerate((start_one, start_two))
         ]
-        until(lambda: all(len(one.said) > 1 for one in started))
+        until(lambda: all(len(client.said) > 1 for client in started))
         yield Cluster(hosts, tuple(started))
 
 
@@ -108,16 +111,16 @@ def test_every_message_comes_once_and_in_order(cluster: Cluster, topic: str) -> 
     with cluster.connector("billing") as connector:
         [stream] = connector.create_message_streams({topic: 1})[topic]
         read = [next(stream) for _ in range(60 + len(cluster.brokers))]
-        got = [one for one in read if one.value != MADE]
+        got = [message for message in read if message.value != MADE]
         assert connector.commit_offsets()
-    assert sorted(int(one.value) for one in got) == list(range(60))
+    assert sorted(int(item.value) for item in got) == list(range(60))
     for key in range(3):
-        of_key = [one for one in got if int(one.value) % 3 == key]
-        assert len({one.partition for one in of_key}) == 1
-        assert [int(one.value) for one in of_key] == list(range(key, 60, 3))
+        of_key = [item for item in got if int(item.value) % 3 == key]
+        assert len({place.partition for place in of_key}) == 1
+        assert [int(message.value) for message in of_key] == list(range(key, 60, 3))
 
 
-def test_whoever_comes_next_goes_on(cluster: Cluster, topic: str) -> None:
+def test_a_reader_that_comes_next_goes_on(cluster: Cluster, topic: str) -> None:
     """What was read is committed when the connector leaves; the rest is the next one's."""
     with cluster.producer() as producer:
         producer.send(topic, *(b"%d" % number for number in range(10)), key="one partition")
@@ -126,12 +129,12 @@ def test_whoever_comes_next_goes_on(cluster: Cluster, topic: str) -> None:
         with cluster.connector("next") as connector:
             [stream] = connector.create_message_streams({topic: 1})[topic]
             found.append(read(stream, 5))
-            [position] = (one for one in connector.positions.values() if one)
+            [position] = (position for position in connector.positions.values() if position)
             assert position > 0
     assert found == [[b"0", b"1", b"2", b"3", b"4"], [b"5", b"6", b"7", b"8", b"9"]]
 
 
-def test_nothing_is_committed_that_was_not_asked_for(cluster: Cluster, topic: str) -> None:
+def test_nothing_is_committed_without_a_request(cluster: Cluster, topic: str) -> None:
     """Without automatic commits only `commit_offsets` commits."""
     with cluster.producer() as producer:
         producer.send(topic, b"0", b"1", b"2", key="one partition")
@@ -146,6 +149,42 @@ def test_nothing_is_committed_that_was_not_asked_for(cluster: Cluster, topic: st
     assert begins == [b"0", b"0", b"1"]
 
 
+class BreaksTheFirstCommit:
+    """Breaks the connection to ZooKeeper when the first commit is about to be sent."""
+
+    def __init__(self, client: Client) -> None:
+        self.client = client
+        self.commits = 0
+
+    def before(self, purpose: str) -> None:
+        if purpose == "commit":
+            self.commits += 1
+            if self.commits == 1:
+                self.client._kazoo._connection._socket.shutdown(SHUT_RDWR)
+
+    def after(self, purpose: str) -> None:
+        """Nothing happens after an answer."""
+
+
+def test_a_commit_whose_connection_breaks_is_answered(cluster: Cluster, topic: str) -> None:
+    """Long before its time limit; a commit over the next connection is written."""
+    with cluster.producer() as producer:
+        producer.send(topic, b"0", b"1", b"2", key="one partition")
+    config = {"autocommit.enable": False, "zookeeper.session.timeout.ms": 30_000}
+    with cluster.connector("broken", **config) as connector:
+        [stream] = connector.create_message_streams({topic: 1})[topic]
+        read(stream, 1)
+        assert connector._member is not None
+        driver = connector._member.driver
+        driver.steps = BreaksTheFirstCommit(driver.client)
+        assert not connector.commit_offsets(timeout_s=3600)
+        read(stream, 1)
+        until(lambda: connector.commit_offsets(timeout_s=3600))
+    with cluster.connector("broken", **config) as connector:
+        [stream] = connector.create_message_streams({topic: 1})[topic]
+        assert read(stream, 1) == [b"2"]
+
+
 def test_two_members_share(cluster: Cluster, topic: str) -> None:
     """Each partition is read by one of them, and by streams of their own."""
     with cluster.producer() as producer:
@@ -155,11 +194,11 @@ def test_two_members_share(cluster: Cluster, topic: str) -> None:
     with cluster.connector("share") as first, cluster.connector("share") as second:
         streams = [
             stream
-            for one in (first, second)
-            for stream in one.create_message_streams({topic: 2})[topic]
+            for connector in (first, second)
+            for stream in connector.create_message_streams({topic: 2})[topic]
         ]
         readers = [
-            Thread(target=lambda each=each: got.update(one.value for one in each))
+            Thread(target=lambda each=each: got.update(message.value for message in each))
             for each in streams
         ]
         for reader in readers:
@@ -192,8 +231,8 @@ def test_messages_that_are_compressed(codec: int, cluster: Cluster, topic: str) 
     text = [f"click {number}" for number in range(50)]
     config = {"producer.type": "async", "serializer.class": "string"}
     with cluster.producer(**config, **{"compression.codec": codec}) as producer:
-        for one in text:
-            producer.send(topic, one, key="one partition")
+        for word in text:
+            producer.send(topic, word, key="one partition")
     connector = Connector(cluster.hosts, group="text", config=EARLY, decode=bytes.decode)
     with connector:
         [stream] = connector.create_message_streams({topic: 1})[topic]
@@ -226,23 +265,28 @@ def patiently(stream: MessageStream[bytes]) -> Iterator[bytes]:
             continue
 
 
-def test_whoever_is_interrupted_loses_nothing(cluster: Cluster, topic: str) -> None:
+def test_a_reader_that_is_interrupted_loses_nothing(cluster: Cluster, topic: str) -> None:
     """The interruption comes while the stream waits; the message comes in the next call."""
-    patience = {"consumer.timeout.ms": 10_000}
+    patience = {"consumer.timeout.ms": int(1000 * PATIENCE_S)}
     with cluster.producer() as producer, cluster.connector("interrupt", **patience) as connector:
         [stream] = connector.create_message_streams({topic: 1})[topic]
         connector.ready()
         main = threading.main_thread().ident
         assert main is not None
-        threading.Timer(0.3, signal.pthread_kill, (main, signal.SIGINT)).start()
-        with pytest.raises(KeyboardInterrupt):
+        interruption = threading.Timer(0.3, signal.pthread_kill, (main, signal.SIGINT))
+
+        def wait() -> None:
+            interruption.start()
             next(stream)
+
+        with pytest.raises(KeyboardInterrupt):
+            wait()
         producer.send(topic, b"0", b"1", b"2", key="one partition")
         assert read(stream, 3) == [b"0", b"1", b"2"]
 
 
 def test_a_message_that_cannot_be_decoded(cluster: Cluster, topic: str) -> None:
-    """What the decoder raises comes to whoever reads; the next message is the next."""
+    """What the decoder raises comes to a reader that reads; the next message is the next."""
     with cluster.producer() as producer:
         producer.send(topic, b"1", b"one", b"2", key="one partition")
     connector = Connector(cluster.hosts, group="numbers", config=EARLY, decode=int)
@@ -255,20 +299,20 @@ def test_a_message_that_cannot_be_decoded(cluster: Cluster, topic: str) -> None:
 
 
 def test_a_thread_that_fails_ends_the_streams(cluster: Cluster, topic: str) -> None:
-    """Nobody waits for ever for a member that is gone, and the reason is said."""
+    """No process waits for ever for a member that is gone, and the reason is said."""
     with cluster.producer() as producer:
         producer.send(topic, b"1")
     connector = cluster.connector("fails")
-    connector._connector.fetching.journal.reset = lambda *what: 1 / 0  # type: ignore[method-assign]
+    connector._connector.fetcher.listener.on_reset = lambda *what: 1 / 0  # type: ignore[method-assign]
     with connector:
         [stream] = connector.create_message_streams({topic: 1})[topic]
-        with pytest.raises(Over, match="is over: halted") as failed:
+        with pytest.raises(Closed, match="is over: halted") as failed:
             next(stream)
         assert isinstance(failed.value.__cause__, ZeroDivisionError)
 
 
 def test_streams_are_made_once(cluster: Cluster, topic: str) -> None:
-    """And whoever has none yet cannot commit."""
+    """And a reader that has none yet cannot commit."""
     with cluster.connector("once") as connector:
         with pytest.raises(RuntimeError, match="make the streams first"):
             connector.commit_offsets()
@@ -296,7 +340,9 @@ def test_a_list_of_brokers_needs_no_zookeeper(cluster: Cluster, topic: str) -> N
         for address in cluster.addresses:
             with SimpleConsumer(address) as consumer:
                 for partition in range(2):
-                    payloads += [one.payload for one in consumer.fetch(topic, partition, 0)]
+                    payloads += [
+                        message.payload for message in consumer.fetch(topic, partition, 0)
+                    ]
         return payloads
 
     until(lambda: len(found()) == 20)
@@ -307,12 +353,12 @@ def test_a_partitioner_of_ones_own(cluster: Cluster, topic: str) -> None:
     """It is a plain function; a named one says which keys it takes."""
     with (
         Producer({"zk.connect": cluster.hosts}, partitioner=lambda key, number: key - 7) as own,
-        cluster.producer() as other,
+        cluster.producer() as second,
         cluster.connector("own") as connector,
     ):
         own.send(topic, b"0", key=7)
         with pytest.raises(InvalidKey, match="java takes text; murmur2"):
-            other.send(topic, b"1", key=7)
+            second.send(topic, b"1", key=7)
         for number in range(9):
             own.send(topic, b"%d" % number, key=7)
         [stream] = connector.create_message_streams({topic: 1})[topic]
@@ -331,7 +377,7 @@ def test_a_queue_that_is_full() -> None:
         def __init__(self) -> None:
             self.added: list[bool] = []
 
-        async def after_enqueue(self, item: Outgoing, *, was_added: bool) -> None:
+        async def after_enqueue(self, item: RecordBatch, *, was_added: bool) -> None:
             self.added.append(was_added)
 
     hooks = Heard()
@@ -348,6 +394,29 @@ def test_a_queue_that_is_full() -> None:
     assert hooks.added[-1] is False
 
 
+def test_a_producer_whose_sending_thread_fails_is_over() -> None:
+    """No caller waits for a thread that has ended; the error names the reason."""
+
+    def refuses(message: object) -> bytes:
+        raise ValueError(f"cannot be encoded: {message!r}")
+
+    config = {"broker.list": f"0:{HOST}:1", "producer.type": "async", "queue.time": 1}
+    producer = Producer(config, encode=refuses)
+
+    def is_over() -> bool:
+        try:
+            producer.send("clicks", b"1")
+        except Closed as closed:
+            return "cannot be encoded: b'1'" in str(closed)
+        return False
+
+    until(is_over)
+    closing = Thread(target=producer.close, daemon=True)
+    closing.start()
+    closing.join(60)
+    assert not closing.is_alive()
+
+
 def test_a_broker_that_is_not_there() -> None:
     """One error, after the time that is set."""
     config = {"broker.list": f"0:{HOST}:1", "connect.timeout.ms": 50}
@@ -357,7 +426,7 @@ def test_a_broker_that_is_not_there() -> None:
 
 def test_settings_that_cannot_be() -> None:
     """They are refused before anything begins."""
-    with pytest.raises(InvalidConfig, match="one of them has to say"):
+    with pytest.raises(InvalidConfig, match="set one of them"):
         Producer({})
     with pytest.raises(ValueError, match="expected one of"):
         Connector("localhost:2181", group="billing", variant="hardend")
@@ -386,7 +455,7 @@ def test_a_simple_consumer(cluster: Cluster, topic: str) -> None:
         full = ends.index(max(ends))
         assert consumer.earliest(topic, full) == 0
         both = consumer.multifetch(*(Wanted(topic, partition, 0) for partition in range(2)))
-        assert [one.payload for one in both[full]] == [b"1", b"2", b"3"]
+        assert [message.payload for message in both[full]] == [b"1", b"2", b"3"]
         assert both[1 - full] == []
         second = both[full][1]
         assert consumer.fetch(topic, full, second.offset)[0].payload == b"2"

@@ -12,52 +12,59 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from itertools import count
+from itertools import count, pairwise
 from time import monotonic, sleep
 from typing import Any
 
 import pytest
 from kazoo.client import KazooClient
+from kazoo.protocol.connection import ConnectionHandler
 
-from model.administrator import Administrator, administrator
-from model.payloads import TopicAssignment
-from real.ensemble import Ensemble
-from real.living import Member
-from real.proxy import Proxy
-from tests.live import until
-from tests.readme_pages import HOME
+from tests import HOME
+from tests.support.live_zookeeper import LONG_MS, connected, disconnect, until
+from tests.support.patience import PATIENCE_S
 from watchkeeper import Broker, Claim, Consumer, Ended, NotOwned, Partition, Program, run_live
+from watchkeeper.model.broker.administrator import Administrator, administrator
+from watchkeeper.model.registry.payloads import TopicAssignment
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.real.embed.member import FIRST_PAUSE_S, Member
+from watchkeeper.real.proxy.proxy import Proxy
+from watchkeeper.real.zookeeper.ensemble import Ensemble
 
 pytestmark = pytest.mark.usefixtures("nothing_left_behind")
 
 NUMBERS = count(1)
-TIMEOUT_MS = 1000
-CONFIG = {"zookeeper.session.timeout.ms": TIMEOUT_MS, "auto.commit.interval.ms": 60_000}
+CONFIG = {"zookeeper.session.timeout.ms": LONG_MS, "auto.commit.interval.ms": 60_000}
 TOPICS = {"clicks": 1}
 ALL = tuple(Partition("clicks", f"7-{number}") for number in range(4))
-LONGEST_IN_KAZOO_NS = 10_000_000
+SHORT_MS = 6000
+"""A session that is to expire: kazoo finds the silence two seconds before."""
 
 
 class Application:
-    """What an application has been told, and what it reads now."""
+    """What an application has heard, and what it reads now."""
 
     def __init__(self) -> None:
         self.told: list[tuple[str, tuple[Partition, ...]]] = []
         self.reads: dict[Partition, int | None] = {}
+        self.threads: set[str] = set()
+        """The names of the threads in which it heard it."""
 
     def start(self, claims: tuple[Claim, ...]) -> None:
+        self.threads.add(threading.current_thread().name)
         self.told.append(("claimed", tuple(claim.partition for claim in claims)))
         self.reads.update((claim.partition, claim.offset) for claim in claims)
 
     def stop(self, partitions: tuple[Partition, ...]) -> None:
+        self.threads.add(threading.current_thread().name)
         self.told.append(("released", partitions))
-        for one in partitions:
-            del self.reads[one]
+        for partition in partitions:
+            del self.reads[partition]
 
     def member(self, hosts: str, **more: Any) -> Consumer:
         given = {"group": "billing", "topics": TOPICS, "config": CONFIG, **more}
-        given.setdefault("on_claimed", self.start)
-        given.setdefault("on_released", self.stop)
+        given.setdefault("on_partitions_assigned", self.start)
+        given.setdefault("on_partitions_revoked", self.stop)
         return Consumer(hosts, **given)
 
 
@@ -67,7 +74,7 @@ def app() -> Application:
 
 
 @pytest.fixture
-def other() -> Application:
+def other_app() -> Application:
     return Application()
 
 
@@ -84,11 +91,9 @@ def hosts(zookeeper: Ensemble, chroot: str) -> str:
 
 @pytest.fixture
 def direct(zookeeper: Ensemble) -> Iterator[KazooClient]:
-    client = KazooClient(zookeeper.hosts)
-    client.start(timeout=10)
+    client = connected(zookeeper.hosts)
     yield client
-    client.stop()
-    client.close()
+    disconnect(client)
 
 
 @pytest.fixture
@@ -104,25 +109,28 @@ def proxy(zookeeper: Ensemble) -> Iterator[Proxy]:
         yield proxy
 
 
-def kept_short(*members: Consumer) -> bool:
-    """No call of ours kept a thread of kazoo's for long."""
-    return all(one.driver.client.slowest_ns < LONGEST_IN_KAZOO_NS for one in members)
+def left_kazoo_alone(*apps: Application) -> bool:
+    """No callback ran in the thread in which kazoo reads, which must not be kept."""
+    assert ConnectionHandler.zk_loop.__name__ == "zk_loop"  # threads are named after it
+    return not any("zk_loop" in name for app in apps for name in app.threads)
 
 
 # --- sharing -----------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("broker")
-def test_two_share_and_one_takes_over(hosts: str, app: Application, other: Application) -> None:
+def test_two_share_and_one_takes_over(
+    hosts: str, app: Application, other_app: Application
+) -> None:
     with app.member(hosts) as first:
         first.ready()
         until(lambda: set(app.reads) == set(ALL))
-        with other.member(hosts) as second:
-            until(lambda: len(other.reads) == 2)
-            assert set(app.reads) | set(other.reads) == set(ALL)
+        with other_app.member(hosts) as second:
+            until(lambda: len(other_app.reads) == 2)
+            assert set(app.reads) | set(other_app.reads) == set(ALL)
             assert len(app.reads) == 2
-        assert other.reads == {}
-        assert other.told[-1][0] == "released"
+        assert other_app.reads == {}
+        assert other_app.told[-1][0] == "released"
         assert second.session == "closed"
         until(lambda: set(app.reads) == set(ALL))
         status = first.status
@@ -133,12 +141,12 @@ def test_two_share_and_one_takes_over(hosts: str, app: Application, other: Appli
         assert status.consumer_id.startswith("billing_")
     assert app.reads == {}
     assert first.ended == Ended("left")
-    assert kept_short(first, second)
+    assert left_kazoo_alone(app, other_app)
 
 
 @pytest.mark.usefixtures("broker")
 def test_a_claim_stands_until_the_callback_has_returned(
-    hosts: str, chroot: str, direct: KazooClient, app: Application, other: Application
+    hosts: str, chroot: str, direct: KazooClient, app: Application, other_app: Application
 ) -> None:
     owners = f"{chroot}/consumers/billing/owners/clicks"
     stood: list[bool] = []
@@ -146,16 +154,16 @@ def test_a_claim_stands_until_the_callback_has_returned(
     def stop(partitions: tuple[Partition, ...]) -> None:
         sleep(0.3)
         names = set(direct.get_children(owners))
-        stood.append({one.name for one in partitions} <= names)
-        assert set(other.reads) & set(partitions) == set()
+        stood.append({partition.name for partition in partitions} <= names)
+        assert set(other_app.reads) & set(partitions) == set()
         app.stop(partitions)
 
-    with app.member(hosts, on_released=stop, slow_after_s=0.1) as first:
+    with app.member(hosts, on_partitions_revoked=stop, slow_after_s=0.1) as first:
         first.ready()
-        with other.member(hosts):
-            until(lambda: len(other.reads) == 2)
+        with other_app.member(hosts):
+            until(lambda: len(other_app.reads) == 2)
     assert stood == [True, True]
-    assert first.status.slow_callbacks == 2
+    assert first.status.slow_callbacks >= 2
     assert first.status.longest_callback_s > 0.3
     assert first.status.callback_errors == 0
 
@@ -163,7 +171,11 @@ def test_a_claim_stands_until_the_callback_has_returned(
 def test_claims_say_where_to_read(hosts: str, broker: Broker) -> None:
     heard: list[Claim] = []
     with Consumer(
-        hosts, group="billing", topics={"clicks": 2}, on_claimed=heard.extend, config=CONFIG
+        hosts,
+        group="billing",
+        topics={"clicks": 2},
+        on_partitions_assigned=heard.extend,
+        config=CONFIG,
     ):
         until(lambda: len(heard) == 4)
     assert {claim.address for claim in heard} == {"one.example:9092"}
@@ -211,12 +223,12 @@ def test_a_commit_is_written_when_it_comes_back(
         assert consumer.positions[ALL[1]] == 900
         assert consumer.status.commits == 3
         assert consumer.status.last_commit is not None
-        consumer.advance({ALL[2]: 3, ("clicks", "7-3"): 4})  # type: ignore[dict-item]
+        consumer.store_offsets({ALL[2]: 3, ("clicks", "7-3"): 4})  # type: ignore[dict-item]
         consumer.commit()
         assert consumer.positions == {ALL[0]: None, ALL[1]: 900, ALL[2]: 3, ALL[3]: 4}
         with pytest.raises(ValueError, match="never goes back"):
-            consumer.advance({ALL[1]: 899})
-        with pytest.raises(NotOwned, match="clicks/9-9 is not this member's"):
+            consumer.store_offsets({ALL[1]: 899})
+        with pytest.raises(NotOwned, match="clicks/9-9 is not owned by this member"):
             consumer.commit({ALL[1]: 901, Partition("clicks", "9-9"): 1})
         assert consumer.positions[ALL[1]] == 900
     with pytest.raises(NotOwned):
@@ -240,9 +252,9 @@ def test_positions_survive_a_restart(hosts: str, app: Application, *, by_itself:
     heard: list[bool] = []
     worker = threading.Thread(target=commit)
 
-    with app.member(hosts, config=config, on_released=stop) as first:
+    with app.member(hosts, config=config, on_partitions_revoked=stop) as first:
         until(lambda: len(app.reads) == 4)
-        first.advance({ALL[0]: 11})
+        first.store_offsets({ALL[0]: 11})
     assert heard == [False]
     with app.member(hosts):
         until(lambda: len(app.reads) == 4)
@@ -255,8 +267,8 @@ def test_the_clock_commits(hosts: str, app: Application) -> None:
     with app.member(hosts, config=config) as consumer:
         until(lambda: len(app.reads) == 4)
         assert consumer.status.commits == 0
-        consumer.advance({ALL[0]: 1})
-        until(lambda: consumer.status.commits == 2)
+        consumer.store_offsets({ALL[0]: 1})
+        until(lambda: consumer.status.commits >= 2)
 
 
 # --- connections and sessions ------------------------------------------------------------
@@ -269,41 +281,40 @@ def test_reading_stops_while_the_connection_is_down(
     effects: Counter[str] = Counter()
     with app.member(f"{proxy.hosts_of('me')}{chroot}") as consumer:
         until(lambda: len(app.reads) == 4)
-        consumer.advance({ALL[0]: 5})
-        began = monotonic()
-        proxy.disconnect("me", lambda what, n: effects.update({what: n}), for_s=0.4)
+        consumer.store_offsets({ALL[0]: 5})
+        proxy.disconnect("me", lambda what, n: effects.update({what: n}), for_s=2 * PATIENCE_S)
         until(lambda: app.reads == {})
-        assert monotonic() - began < 0.3
         assert [what for what, _ in app.told] == ["claimed", "released"]
         assert consumer.session == "suspended"
+        proxy._client_route("me").refusals.clear()
         until(lambda: len(app.reads) == 4)
         assert app.reads[ALL[0]] == 5
         status = consumer.status
         assert (status.session, status.sessions) == ("connected", 1)
         consumer.commit({ALL[0]: 6})
     assert effects["connections broken"] == 1
-    assert kept_short(consumer)
+    assert left_kazoo_alone(app)
 
 
 @pytest.mark.usefixtures("broker")
 def test_silence_is_found_before_the_session_ends(
-    proxy: Proxy, chroot: str, zookeeper: Ensemble, app: Application, other: Application
+    proxy: Proxy, chroot: str, zookeeper: Ensemble, app: Application, other_app: Application
 ) -> None:
     """Nothing passes any more: reading stops in time, and another takes over afterwards."""
-    config = {**CONFIG, "zookeeper.session.timeout.ms": 3 * TIMEOUT_MS}
+    config = {**CONFIG, "zookeeper.session.timeout.ms": SHORT_MS}
     with app.member(f"{proxy.hosts_of('me')}{chroot}", config=config) as consumer:
         until(lambda: len(app.reads) == 4)
-        with other.member(f"{zookeeper.hosts}{chroot}") as second:
-            until(lambda: len(other.reads) == 2)
+        with other_app.member(f"{zookeeper.hosts}{chroot}"):
+            until(lambda: len(other_app.reads) == 2)
             cut = proxy.cut("me", lambda what, n: None)
             until(lambda: app.reads == {})
-            assert len(other.reads) == 2
-            until(lambda: len(other.reads) == 4)
+            assert len(other_app.reads) == 2
+            until(lambda: len(other_app.reads) == 4)
             cut.end()
             until(lambda: len(app.reads) == 2)
-            until(lambda: len(other.reads) == 2)
+            until(lambda: len(other_app.reads) == 2)
             assert consumer.status.sessions == 2
-    assert kept_short(consumer, second)
+    assert left_kazoo_alone(app, other_app)
 
 
 @pytest.mark.usefixtures("broker")
@@ -316,7 +327,7 @@ def test_an_expired_session_is_followed_by_another(
         session = proxy.session_of("me")
         assert session is not None
         killer = KazooClient(zookeeper.hosts, client_id=(session.number, session.password))
-        killer.start(timeout=10)
+        killer.start(timeout=PATIENCE_S)
         killer.stop()
         killer.close()
         until(lambda: consumer.status.sessions == 2)
@@ -374,8 +385,8 @@ def test_a_callback_may_leave(hosts: str, app: Application) -> None:
         app.start(claims)
         assert consumer.close() is False
 
-    consumer = app.member(hosts, on_claimed=start).start()
-    assert consumer.over(10) == Ended("left")
+    consumer = app.member(hosts, on_partitions_assigned=start).start()
+    assert consumer.wait_ended(PATIENCE_S) == Ended("left")
     assert app.reads == {}
 
 
@@ -391,7 +402,7 @@ def test_interrupted_it_leaves(hosts: str, app: Application) -> None:
     try:
         threading.Thread(target=interrupt).start()
         with pytest.raises(KeyboardInterrupt), consumer:
-            consumer.over(60)
+            consumer.wait_ended(PATIENCE_S)
     finally:
         signal.signal(signal.SIGINT, before)
     assert app.reads == {}
@@ -403,35 +414,37 @@ def test_interrupted_it_leaves(hosts: str, app: Application) -> None:
 
 @pytest.mark.usefixtures("broker")
 def test_a_callback_that_raises_has_returned(
-    hosts: str, app: Application, other: Application, caplog: pytest.LogCaptureFixture
+    hosts: str, app: Application, other_app: Application, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(argument: Any) -> None:
         raise OSError("the disk is full")
 
-    with app.member(hosts, on_claimed=fail, on_released=fail) as consumer:
+    with app.member(hosts, on_partitions_assigned=fail, on_partitions_revoked=fail) as consumer:
         until(lambda: consumer.status.callback_errors == 1)
-        with other.member(hosts):
-            until(lambda: len(other.reads) == 2)
+        with other_app.member(hosts):
+            until(lambda: len(other_app.reads) == 2)
         until(lambda: len(consumer.owned) == 4)
     assert consumer.status.callback_errors == 4
     assert consumer.ended == Ended("left")
-    assert "billing/consumer: on_released raised" in caplog.text
+    assert "billing/consumer: on_partitions_revoked raised" in caplog.text
     assert "the disk is full" in caplog.text
 
 
 @pytest.mark.usefixtures("broker")
 def test_a_callback_that_raises_may_end_the_membership(
-    hosts: str, app: Application, other: Application
+    hosts: str, app: Application, other_app: Application
 ) -> None:
     def fail(claims: tuple[Claim, ...]) -> None:
         raise OSError("the disk is full")
 
-    with other.member(hosts):
-        until(lambda: len(other.reads) == 4)
-        member = app.member(hosts, on_claimed=fail, on_released=None, leave_on_error=True)
+    with other_app.member(hosts):
+        until(lambda: len(other_app.reads) == 4)
+        member = app.member(
+            hosts, on_partitions_assigned=fail, on_partitions_revoked=None, leave_on_error=True
+        )
         with member as consumer:
-            assert consumer.over(10) == Ended("left")
-        until(lambda: len(other.reads) == 4)
+            assert consumer.wait_ended(PATIENCE_S) == Ended("left")
+        until(lambda: len(other_app.reads) == 4)
 
 
 @pytest.mark.usefixtures("broker")
@@ -439,11 +452,13 @@ def test_a_callback_that_never_returns_is_given_up_at_the_end(
     hosts: str, app: Application, caplog: pytest.LogCaptureFixture
 ) -> None:
     release = threading.Event()
-    consumer = app.member(hosts, on_released=lambda gone: release.wait(), slow_after_s=0.1)
+    consumer = app.member(
+        hosts, on_partitions_revoked=lambda gone: release.wait(), slow_after_s=0.1
+    )
     consumer.start()
     until(lambda: len(app.reads) == 4)
     assert consumer.close(0.5) is False
-    assert "on_released has not returned for 0.100 s" in caplog.text
+    assert "on_partitions_revoked has not returned for 0.100 s" in caplog.text
     assert "a callback does not return; its thread is left behind" in caplog.text
     release.set()
 
@@ -466,7 +481,9 @@ def test_in_an_event_loop(hosts: str, app: Application) -> None:
 
     async def main() -> None:
         nonlocal consumer
-        async with app.member(hosts, on_claimed=start, on_released=stop) as consumer:
+        async with app.member(
+            hosts, on_partitions_assigned=start, on_partitions_revoked=stop
+        ) as consumer:
             await consumer.aready()
             while len(app.reads) < 4:
                 await asyncio.sleep(0.01)
@@ -475,7 +492,7 @@ def test_in_an_event_loop(hosts: str, app: Application) -> None:
                 consumer.commit({ALL[0]: 11})
             with pytest.raises(RuntimeError, match=r"use `await consumer\.aclose"):
                 consumer.close()
-            assert await consumer.aover(0.01) is None
+            assert await consumer.await_ended(0.01) is None
         assert app.reads == {}
         assert set(loops) == {asyncio.get_running_loop()}
 
@@ -510,7 +527,7 @@ def test_coroutine_functions_need_a_loop(hosts: str) -> None:
     async def start(claims: tuple[Claim, ...]) -> None:
         raise AssertionError("it is never called")
 
-    consumer = Consumer(hosts, group="billing", topics=TOPICS, on_claimed=start)
+    consumer = Consumer(hosts, group="billing", topics=TOPICS, on_partitions_assigned=start)
     with pytest.raises(TypeError, match="use `async with Consumer"):
         consumer.start()
 
@@ -525,7 +542,7 @@ def test_a_broker_stands_while_it_lives(
     assert direct.get(f"{chroot}/brokers/ids/7")[0].endswith(b"one.example:9092")
     assert direct.get(f"{chroot}/brokers/topics/clicks/7")[0] == b"4"
     with Broker(hosts, id=7, host="two.example", port=9092) as rival:
-        ended = rival.over(10)
+        ended = rival.wait_ended(PATIENCE_S)
         assert ended is not None
         assert ended.failed
         with pytest.raises(RuntimeError, match=r"broker id 7 is in use by one\.example:9092"):
@@ -543,7 +560,7 @@ def test_a_broker_of_the_other_layout(
 
 
 def test_the_other_layout(
-    zookeeper: Ensemble, hosts: str, app: Application, other: Application
+    zookeeper: Ensemble, hosts: str, app: Application, other_app: Application
 ) -> None:
     replicas = tuple((number, (3,)) for number in range(3))
     me = Administrator("administrator", (("clicks", TopicAssignment(replicas)),))
@@ -553,10 +570,10 @@ def test_the_other_layout(
         Broker(hosts, id=3, host="h", layout="0.8"),
         Member(administrator(me), hosts, name="administrator", logger=logger),
         app.member(hosts, layout="0.8", config=config),
-        other.member(hosts, layout="0.8", config=config),
+        other_app.member(hosts, layout="0.8", config=config),
     ):
-        until(lambda: (len(app.reads), len(other.reads)) in {(1, 2), (2, 1)})
-        assert {str(one) for one in (*app.reads, *other.reads)} == {
+        until(lambda: (len(app.reads), len(other_app.reads)) in {(1, 2), (2, 1)})
+        assert {str(partition) for partition in (*app.reads, *other_app.reads)} == {
             "clicks/0",
             "clicks/1",
             "clicks/2",
@@ -564,8 +581,8 @@ def test_the_other_layout(
 
 
 def test_a_program_of_ones_own_runs_live(hosts: str, chroot: str, direct: KazooClient) -> None:
-    async def turn(zk: Any, me: Any, memory: Any) -> Any:
-        from model.asks import new_session
+    async def turn(zk: Any, me: Any, state: Any) -> Any:
+        from watchkeeper.model.actor.effects import new_session
 
         await new_session()
         await zk.create("/hello", me.encode())
@@ -576,7 +593,7 @@ def test_a_program_of_ones_own_runs_live(hosts: str, chroot: str, direct: KazooC
 
 
 def test_what_a_program_raises_is_raised(hosts: str) -> None:
-    async def turn(zk: Any, me: Any, memory: Any) -> Any:
+    async def turn(zk: Any, me: Any, state: Any) -> Any:
         raise ZeroDivisionError("by nought")
 
     with pytest.raises(ZeroDivisionError):
@@ -586,29 +603,31 @@ def test_what_a_program_raises_is_raised(hosts: str) -> None:
 def test_turns_that_fail_are_not_hurried(
     hosts: str, app: Application, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def turn(zk: Any, me: Any, memory: Any) -> Any:
-        from model.asks import new_session
+    began_s: list[float] = []
 
+    async def turn(zk: Any, me: Any, state: Any) -> Any:
+        from watchkeeper.model.actor.effects import new_session
+
+        began_s.append(monotonic())
         await new_session()
         await zk.delete("/never-there")
 
     with app.member(hosts, program=Program(turn, None, None)) as consumer:
-        until(lambda: consumer.status.failed_turns == 3)
-        sleep(0.1)
-        assert consumer.status.failed_turns <= 4
+        until(lambda: len(began_s) >= 3)
+        assert all(late - early >= FIRST_PAUSE_S for early, late in pairwise(began_s))
         assert consumer.close(0.1) is False
-    assert "turn fails" in caplog.text
+    assert EventKind.TURN_FAILED in caplog.text
 
 
 @pytest.mark.usefixtures("broker")
 def test_a_consumer_of_ones_own_has_callbacks_too(hosts: str, app: Application) -> None:
-    async def turn(zk: Any, me: Any, memory: Any) -> Any:
-        from model.asks import Fetch, fetch_exactly, new_session, next_note
+    async def turn(zk: Any, me: Any, state: Any) -> Any:
+        from watchkeeper.model.actor.effects import Fetch, fetch_exactly, new_session, next_event
 
         assert me.group == "billing"
         await new_session()
         await fetch_exactly([Fetch(ALL[0], -1, 0, "")])
-        await next_note()
+        await next_event()
         await fetch_exactly([])
         return Ended("enough")
 
@@ -622,7 +641,7 @@ def test_a_consumer_of_ones_own_has_callbacks_too(hosts: str, app: Application) 
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("given", "message"),
     [
         ({"variant": "hardend"}, "did you mean hardened"),
         ({"layout": "0.9"}, "layout is '0.9'; hardened runs on '0.7' or '0.8'"),
@@ -635,8 +654,8 @@ def test_a_consumer_of_ones_own_has_callbacks_too(hosts: str, app: Application) 
         ({"topics": None, "black_list": "a", "streams": 0}, "streams is 0"),
     ],
 )
-def test_mistakes_are_named(given: dict[str, Any], said: str) -> None:
-    with pytest.raises(ValueError, match=re.escape(said)):
+def test_mistakes_are_named(given: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
         Consumer("localhost:2181", **{"group": "billing", "topics": TOPICS, **given})
 
 
@@ -667,11 +686,11 @@ PROGRAMS = {
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_kazoo_is_loaded_when_it_is_used(program: str) -> None:
-    code, said = PROGRAMS[program]
+    code, expected = PROGRAMS[program]
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=HOME, capture_output=True, text=True, check=True
     )
-    assert done.stdout.strip() == said
+    assert done.stdout.strip() == expected
 
 
 @pytest.mark.usefixtures("broker")
@@ -681,7 +700,9 @@ def test_what_happens_is_logged(
     caplog.set_level(logging.INFO, "watchkeeper")
     with app.member(hosts, consumer_id="north"):
         until(lambda: len(app.reads) == 4)
-    said = [record.getMessage() for record in caplog.records if "north" in record.getMessage()]
-    assert said[0] == "billing/north: connected new=True"
-    assert "billing/north: rebalance ends attempt=1 owns=4" in said
-    assert said[-1] == "billing/north: ends why=left failed=False"
+    messages = [
+        record.getMessage() for record in caplog.records if "north" in record.getMessage()
+    ]
+    assert messages[0] == "billing/north: connected new=True"
+    assert "billing/north: rebalance completed attempt=1 owns=4" in messages
+    assert messages[-1] == "billing/north: ended why=left failed=False"

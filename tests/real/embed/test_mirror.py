@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from model.clients.producer import Producer
-from model.log.message import Message
-from model.log.message_set import encode
-from model.log.requests import ProduceRequest, encode_request
-from real.ensemble import Ensemble
-from tests.brokers import AT_ONCE, BrokerProcess, brokers
-from tests.live import until
-from tests.test_mirror import fetched
+from tests.model.clients.test_mirror import fetched
+from tests.support.live.broker_process import AT_ONCE, BrokerProcess, brokers
+from tests.support.live_zookeeper import until
 from watchkeeper import Mirror
+from watchkeeper.model.clients.producer.producer import Producer
+from watchkeeper.model.log.format.message_07 import Message
+from watchkeeper.model.log.format.message_set_07 import encode
+from watchkeeper.model.log.format.requests import ProduceRequest, encode_request
+from watchkeeper.real.zookeeper.ensemble import Ensemble
 
 pytestmark = pytest.mark.usefixtures("nothing_left_behind")
 
@@ -72,16 +72,16 @@ def test_what_a_mirror_has_carried_its_successor_does_not_carry_again(
     ):
         target = start(*AT_ONCE)
         with mirror(hosts, target.port, producer=WAITS, commits="before") as first:
-            until(lambda: first.status.read == 30, 20)
+            until(lambda: first.status.read == 30)
             first.ready()
-            assert [one.topic for one in first.owned] == ["clicks"]
+            assert [partition.topic for partition in first.owned] == ["clicks"]
             assert (first.status.arrived, there(target)) == (0, [])
         assert (first.status.arrived, first.session) == (30, "closed")
         until(lambda: there(target) == PAYLOADS[:30])
 
         append(broker, PAYLOADS[30:])
         with mirror(hosts, target.port) as second:
-            until(lambda: len(there(target)) == 40, 20)
+            until(lambda: len(there(target)) == 40)
             assert second.status.read == 10
     assert (second.status.arrived, second.status.failed_sends) == (10, 0)
 
@@ -96,33 +96,33 @@ def test_a_target_that_is_away_is_waited_for_and_nothing_counts_as_arrived(
         brokers(tmp_path / "target") as start,
         socket() as away,
     ):
-        away.bind(("127.0.0.1", 0))  # nobody listens there, and nobody else can
+        away.bind(("127.0.0.1", 0))  # no process listens there, and no process else can
         with mirror(hosts, away.getsockname()[1], producer=waiting) as first:
-            until(lambda: first.status.failed_sends > 1, 20)
+            until(lambda: first.status.failed_sends > 1)
             assert not first.close(timeout_s=1)
         assert (first.status.arrived, first.session) == (0, "closed")
 
         target = start(*AT_ONCE)
         with mirror(hosts, target.port):
-            until(lambda: there(target) == PAYLOADS, 20)
+            until(lambda: there(target) == PAYLOADS)
 
 
-def test_a_thread_that_fails_ends_the_mirror_and_is_told_of(
+def test_a_thread_that_fails_ends_the_mirror_and_is_reported(
     hosts: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fails(self: Producer, *data: Any) -> None:
-        raise ZeroDivisionError("planted")
+        raise ZeroDivisionError("deliberate")
 
     monkeypatch.setattr(Producer, "send", fails)
-    with source(hosts, tmp_path / "source", PAYLOADS), mirror(hosts, 1) as one:
-        with pytest.raises(ZeroDivisionError, match="planted"):
-            one.over(20)
-        assert one.ended is not None
-        assert one.ended.failed
+    with source(hosts, tmp_path / "source", PAYLOADS), mirror(hosts, 1) as running:
+        with pytest.raises(ZeroDivisionError, match="deliberate"):
+            running.wait_ended(20)
+        assert running.ended is not None
+        assert running.ended.failed
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "message"),
     [
         ({"commits": "first"}, "commits is 'first'; expected 'after' or 'before'"),
         ({"producer": {"broker.list": "0:a:1"}}, "broker.list is not a mirror's to set"),
@@ -132,7 +132,7 @@ def test_a_thread_that_fails_ends_the_mirror_and_is_told_of(
         ({"brokers": "nowhere"}, "broker.list"),
     ],
 )
-def test_what_is_wrong_is_said(more: dict[str, Any], said: str) -> None:
+def test_what_is_wrong_is_said(more: dict[str, Any], message: str) -> None:
     given: dict[str, Any] = {"brokers": "0:a:9092", "group": "hub", "topics": "clicks", **more}
-    with pytest.raises(Exception, match=said):
+    with pytest.raises(Exception, match=message):
         Mirror("localhost:2181", **given)

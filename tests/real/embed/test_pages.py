@@ -9,21 +9,35 @@ import sys
 from itertools import count
 from pathlib import Path
 from threading import Thread
-from time import sleep
 
 import pytest
 
-from real.ensemble import Ensemble
-from tests.live import until
-from tests.readme_pages import HOME, blocks
-from tests.readme_session import ZOOKEEPER, commands_of
+from tests import HOME, SOURCE
+from tests.support.live_zookeeper import until
+from tests.support.pages.markdown import blocks
+from tests.support.pages.session import ZOOKEEPER, commands_of
+from tests.support.patience import PATIENCE_S
 from watchkeeper import Broker
+from watchkeeper.real.zookeeper.ensemble import Ensemble
 
 pytestmark = pytest.mark.usefixtures("nothing_left_behind")
 
 NUMBERS = count(1)
 PAGE = "docs/how-to/embed-a-member.md"
-LONGEST_S = 60
+READ = "has read a message"
+TELLING = f"""
+import runpy, sys
+from watchkeeper import Consumer
+store = Consumer.store_offsets
+def telling(self, offsets):
+    store(self, offsets)
+    Consumer.store_offsets = store
+    print("{READ}")
+Consumer.store_offsets = telling
+sys.argv.pop(0)
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+"""Runs a program that tells when it has stored its first offset."""
 
 
 @pytest.fixture
@@ -46,14 +60,18 @@ def written(name: str, folder: Path) -> dict[str, list[str]]:
 class Started:
     """A program at work, and what it has printed."""
 
-    def __init__(self, command: str, hosts: str, folder: Path) -> None:
+    def __init__(
+        self, command: str, hosts: str, folder: Path, *, tells_of_reading: bool = False
+    ) -> None:
         tool, *arguments = command.replace(ZOOKEEPER, hosts).split()
         assert tool == "python"
+        if tells_of_reading:
+            arguments = ["-c", TELLING, *arguments]
         self.lines: list[str] = []
         self.process = subprocess.Popen(
             [sys.executable, "-u", *arguments],
             cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(HOME)},
+            env={**os.environ, "PYTHONPATH": str(SOURCE)},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
@@ -70,8 +88,8 @@ class Started:
 
     def end(self) -> list[str]:
         """Wait until it has ended well; what it has printed."""
-        code = self.process.wait(LONGEST_S)
-        self._reading.join(LONGEST_S)
+        code = self.process.wait(PATIENCE_S)
+        self._reading.join(PATIENCE_S)
         assert code == 0, self.lines
         return self.lines
 
@@ -81,7 +99,7 @@ class Started:
     def __exit__(self, *_: object) -> None:
         self.process.kill()
         self.process.wait()
-        self._reading.join(LONGEST_S)
+        self._reading.join(PATIENCE_S)
         if self.process.stdout is not None:
             self.process.stdout.close()
 
@@ -107,18 +125,18 @@ def test_two_share_and_one_is_interrupted(hosts: str, tmp_path: Path) -> None:
     command = f"python billing.py {ZOOKEEPER}"
     with (
         Broker(hosts, id=7, topics={"clicks": 4}),
-        Started(command, hosts, tmp_path) as first,
-        Started(command, hosts, tmp_path) as second,
+        Started(command, hosts, tmp_path, tells_of_reading=True) as first,
+        Started(command, hosts, tmp_path, tells_of_reading=True) as second,
     ):
         until(lambda: first.has_said("owns=2") and second.has_said("owns=2"))
-        sleep(0.3)  # both have read a little
+        until(lambda: first.has_said(READ) and second.has_said(READ))
         first.process.send_signal(signal.SIGINT)
-        *_, left, said = first.end()
-        assert "ends why=left" in left
-        assert int(said.split()[1]) > 0
+        *_, left, last_line = first.end()
+        assert "ended why=left" in left
+        assert int(last_line.split()[1]) > 0
         until(lambda: "owns=4" in second.lines[-1])
         second.process.send_signal(signal.SIGINT)
-        assert "ends why=left" in second.end()[-2]
+        assert "ended why=left" in second.end()[-2]
 
 
 def test_the_event_loop(hosts: str, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Frames are begun with as they come, some way ahead if that is wanted, told in their turn."""
+"""Frames are begun when they arrive, some of them ahead, and returned in their order."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ from typing import Any
 
 import pytest
 
-from model.log.errors import InvalidFrameSize, LogError
-from real.frames import AHEAD, AHEAD_BYTES, AT_A_TIME, Frames
+from tests.support.patience import PATIENCE_S
+from watchkeeper.model.log.format.errors import InvalidFrameSize, LogError
+from watchkeeper.real.net.frames import AHEAD, AHEAD_BYTES, AT_A_TIME, Frames
 
 LIMIT_BYTES = 2 * AHEAD_BYTES
 Begin = Callable[[Iterator[memoryview]], tuple[int, bytes | None]]
 
 
 def framed(*contents: bytes) -> bytes:
-    """These as frames."""
-    return b"".join(len(one).to_bytes(4) + one for one in contents)
+    """These bodies as frames."""
+    return b"".join(len(content).to_bytes(4) + content for content in contents)
 
 
 def one_by_one(frames: Iterator[memoryview]) -> tuple[int, bytes]:
-    """Leave all of the next frame."""
+    """Leave the next frame as remaining work."""
     return 1, bytes(next(frames))
 
 
 def all_together(frames: Iterator[memoryview]) -> tuple[int, bytes]:
-    """Leave what all that are there hold."""
+    """Leave all available frames as remaining work."""
     several = [*map(bytes, frames)]
     return len(several), b"+".join(several)
 
@@ -61,7 +62,7 @@ class Pair:
 
 @asynccontextmanager
 async def pair(begin: Begin = one_by_one) -> AsyncIterator[Pair]:
-    """A connection with frames at one end."""
+    """A connection with Frames at one end."""
     made = Pair(begin)
     try:
         yield made
@@ -70,17 +71,17 @@ async def pair(begin: Begin = one_by_one) -> AsyncIterator[Pair]:
 
 
 def run(test: Callable[[], Coroutine[Any, Any, None]]) -> None:
-    """Run a test in a loop, and give it up if it hangs."""
-    asyncio.run(asyncio.wait_for(test(), timeout=60))
+    """Run a test in a loop, with a time limit."""
+    asyncio.run(asyncio.wait_for(test(), timeout=PATIENCE_S))
 
 
 async def until(is_so: Callable[[], bool]) -> None:
-    """Let the loop go on until something is so."""
+    """Let the loop run until a condition holds."""
     while not is_so():
         await asyncio.sleep(0.001)
 
 
-def test_frames_are_told_one_after_the_other() -> None:
+def test_frames_are_found_one_after_the_other() -> None:
     async def test() -> None:
         async with pair() as two:
             data = framed(b"a", b"bc", b"d" * 100_000)
@@ -94,8 +95,8 @@ def test_frames_are_told_one_after_the_other() -> None:
     run(test)
 
 
-def test_those_that_are_there_can_be_taken_together() -> None:
-    """As many as there are, and no part of one."""
+def test_available_frames_can_be_taken_together() -> None:
+    """All that are available, and no incomplete one."""
 
     async def test() -> None:
         async with pair(all_together) as two:
@@ -110,7 +111,7 @@ def test_those_that_are_there_can_be_taken_together() -> None:
 
 def test_who_takes_a_part_of_them_gets_the_rest_next() -> None:
     def two_at_most(frames: Iterator[memoryview]) -> tuple[int, bytes]:
-        several = [bytes(one) for one in frames][:2]
+        several = [bytes(frame) for frame in frames][:2]
         return len(several), b"+".join(several)
 
     async def test() -> None:
@@ -121,8 +122,8 @@ def test_who_takes_a_part_of_them_gets_the_rest_next() -> None:
     run(test)
 
 
-def test_of_what_nothing_is_left_nobody_is_told() -> None:
-    """And after some of it others have their turn."""
+def test_frames_without_remaining_work_wake_no_task() -> None:
+    """And after some of them other tasks have their turn."""
 
     async def test() -> None:
         async with pair(lambda frames: (1, bytes(next(frames)).strip(b"-") or None)) as two:
@@ -133,13 +134,13 @@ def test_of_what_nothing_is_left_nobody_is_told() -> None:
     run(test)
 
 
-def test_who_sends_without_a_pause_leaves_some_time_to_others() -> None:
-    """Also where something is left of each frame, and told at once."""
+def test_a_sender_without_pauses_does_not_starve_others() -> None:
+    """Even if some work of each frame remains."""
 
     async def test() -> None:
         turns = 0
 
-        async def other() -> None:
+        async def second() -> None:
             nonlocal turns
             while True:
                 turns += 1
@@ -147,7 +148,7 @@ def test_who_sends_without_a_pause_leaves_some_time_to_others() -> None:
 
         async with pair() as two:
             await two.send(framed(*[b"a"] * (10 * AT_A_TIME)))
-            task = asyncio.create_task(other())
+            task = asyncio.create_task(second())
             for _ in range(10 * AT_A_TIME):
                 await two.frames.next()
             task.cancel()
@@ -171,8 +172,8 @@ def test_nothing_is_begun_ahead_unless_that_is_wanted() -> None:
     run(test)
 
 
-def test_what_is_there_and_what_comes_is_begun_ahead() -> None:
-    """It is told in its turn, and so is what comes when nobody looks ahead any more."""
+def test_available_and_arriving_frames_are_begun_ahead() -> None:
+    """It is returned in its turn, and so are frames that arrive after the look-ahead."""
 
     async def test() -> None:
         async with pair() as two:
@@ -191,8 +192,8 @@ def test_what_is_there_and_what_comes_is_begun_ahead() -> None:
 @pytest.mark.parametrize(
     ("each_bytes", "most"), [(1, AHEAD), (AHEAD_BYTES // 4, 4), (AHEAD_BYTES + 1, 1)]
 )
-def test_there_is_an_end_to_looking_ahead(each_bytes: int, most: int) -> None:
-    """A number of frames, or of bytes; the sender has to wait, and loses nothing by that."""
+def test_looking_ahead_is_bounded(each_bytes: int, most: int) -> None:
+    """A number of frames or of bytes; the sender has to wait and loses nothing."""
     sent = [bytes([number]) * each_bytes for number in range(3 * AHEAD)]
 
     async def test() -> None:
@@ -203,8 +204,8 @@ def test_there_is_an_end_to_looking_ahead(each_bytes: int, most: int) -> None:
                 await until(lambda: len(two.begun) == 1 + most)
                 await asyncio.sleep(0.1)
                 assert len(two.begun) == 1 + most
-            for one in sent[1:]:
-                assert await two.frames.next() == one
+            for frame in sent[1:]:
+                assert await two.frames.next() == frame
             await sending
 
     run(test)
@@ -232,10 +233,10 @@ def test_what_is_wrong_ahead_is_said_in_its_turn(comes_later: bool) -> None:
 @pytest.mark.parametrize("error", [LogError("b", "on purpose"), MemoryError("on purpose")])
 def test_what_cannot_be_begun_with_ahead_is_tried_again_in_its_turn(error: Exception) -> None:
     def refusing(frames: Iterator[memoryview]) -> tuple[int, bytes]:
-        one = bytes(next(frames))
-        if one == b"b":
+        frame = bytes(next(frames))
+        if frame == b"b":
             raise error
-        return 1, one
+        return 1, frame
 
     async def test() -> None:
         async with pair(refusing) as two:
@@ -251,7 +252,7 @@ def test_what_cannot_be_begun_with_ahead_is_tried_again_in_its_turn(error: Excep
 
 
 @pytest.mark.parametrize("comes_later", [False, True])
-def test_the_end_of_a_connection_is_told_in_its_turn(comes_later: bool) -> None:
+def test_the_end_of_a_connection_is_reported_in_its_turn(comes_later: bool) -> None:
     async def test() -> None:
         async with pair() as two:
             await two.send(framed(b"a", b"b"))

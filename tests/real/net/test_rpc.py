@@ -1,4 +1,4 @@
-"""Calls over TCP: what becomes of them when the other side answers, hesitates or is gone."""
+"""RPC over TCP: what happens if the broker answers, hesitates or is gone."""
 
 from __future__ import annotations
 
@@ -11,9 +11,20 @@ from typing import Any
 
 import pytest
 
-from model.calls import Call, CallError, Disconnected, HangUp, TimedOut, Unreachable
-from model.log.errors import LogError, MalformedResponse
-from model.log.requests import (
+from tests.support.live.broker_process import received
+from tests.support.log.vectors import MAGIC_1_HELLO
+from tests.support.task_worlds import Heard, live
+from watchkeeper.model.actor.rpc import (
+    Call,
+    CallError,
+    Disconnected,
+    HangUp,
+    TimedOut,
+    Unreachable,
+)
+from watchkeeper.model.actor.tasks import Start, put, take
+from watchkeeper.model.log.format.errors import LogError, MalformedResponse
+from watchkeeper.model.log.format.requests import (
     FetchRequest,
     FetchResponse,
     MultiFetchRequest,
@@ -24,12 +35,8 @@ from model.log.requests import (
     Response,
     encode_response,
 )
-from model.threads import Start, put, take
-from real.calling import largest_response
-from real.ports import free_ports
-from tests.brokers import received
-from tests.log_vectors import MAGIC_1_HELLO
-from tests.threads_worlds import Heard, live
+from watchkeeper.real.net.rpc import largest_response
+from watchkeeper.real.ports import free_ports
 
 FETCH = FetchRequest("test", 0, 0, 1000)
 PRODUCE = ProduceRequest("test", 0, MAGIC_1_HELLO)
@@ -38,7 +45,7 @@ Script = Callable[[socket.socket], None]
 
 
 class Scripted:
-    """A broker of one's own: what it does with each connection is a script."""
+    """A broker that follows a script for each connection."""
 
     def __init__(self, script: Script) -> None:
         self.listener = socket.create_server(("127.0.0.1", 0))
@@ -71,7 +78,7 @@ def answers(connection: socket.socket) -> None:
 
 @pytest.fixture
 def serve() -> Iterator[Callable[[Script], Scripted]]:
-    """Makes brokers that follow a script."""
+    """Starts scripted brokers."""
     made: list[Scripted] = []
 
     def make(script: Script) -> Scripted:
@@ -79,15 +86,15 @@ def serve() -> Iterator[Callable[[Script], Scripted]]:
         return made[-1]
 
     yield make
-    for one in made:
-        one.listener.close()
+    for server in made:
+        server.listener.close()
 
 
 Serve = Callable[[Script], Scripted]
 
 
 def run(main: Callable[[], Any]) -> Heard:
-    """Run a thread on a loop."""
+    """Run a task on a loop."""
     heard = Heard()
     live(main, heard)
     return heard
@@ -101,18 +108,18 @@ async def failure_of(call: Call) -> type[CallError]:
     return raised.type
 
 
-def test_a_thread_keeps_its_connection_and_shares_it_with_nobody(serve: Serve) -> None:
-    """Two calls of one thread go over one, those of another over another."""
+def test_a_task_keeps_its_connection_for_itself(serve: Serve) -> None:
+    """Two calls of one task share a connection, those of another task do not."""
     broker = serve(answers)
 
-    async def other() -> None:
+    async def second() -> None:
         assert await Call(broker.address, FETCH) == HELLO
         await put("done", True, 1)
 
     async def main() -> None:
         assert [await Call(broker.address, FETCH) for _ in range(3)] == [HELLO] * 3
         assert broker.connections == 1
-        await Start("other", other)
+        await Start("other", second)
         await take("done")
         assert broker.connections == 2
 
@@ -120,7 +127,7 @@ def test_a_thread_keeps_its_connection_and_shares_it_with_nobody(serve: Serve) -
 
 
 def test_a_connection_ends_when_it_is_hung_up(serve: Serve) -> None:
-    """The next call makes another one; to hang up what is not there does nothing."""
+    """The next call opens another one; closing a missing one has no effect."""
     broker = serve(answers)
 
     async def main() -> None:
@@ -133,7 +140,7 @@ def test_a_connection_ends_when_it_is_hung_up(serve: Serve) -> None:
     run(main)
 
 
-def test_nobody_there_is_unreachable() -> None:
+def test_a_missing_broker_is_unreachable() -> None:
     """The request was not sent."""
     (port,) = free_ports(1)
 
@@ -144,7 +151,7 @@ def test_nobody_there_is_unreachable() -> None:
 
 
 def test_a_response_that_does_not_come_in_time_ends_the_connection(serve: Serve) -> None:
-    """What comes too late would be taken for another request's response."""
+    """A late response would be taken for the response of another request."""
     silent = [True]
 
     def first_silent(connection: socket.socket) -> None:
@@ -162,8 +169,8 @@ def test_a_response_that_does_not_come_in_time_ends_the_connection(serve: Serve)
     run(main)
 
 
-def test_a_connection_that_breaks_before_the_response_is_said_so(serve: Serve) -> None:
-    """In the middle of one, too; then a call makes another connection."""
+def test_a_connection_that_breaks_before_the_response_is_reported(serve: Serve) -> None:
+    """Also in the middle of a response; the next call opens another connection."""
     ends = [b"", encode_response(HELLO)[:7]]
 
     def breaks(connection: socket.socket) -> None:
@@ -183,8 +190,8 @@ def test_a_connection_that_breaks_before_the_response_is_said_so(serve: Serve) -
     run(main)
 
 
-def test_a_connection_that_died_unnoticed_swallows_a_produce(serve: Serve) -> None:
-    """Once, as in 0.7: the next one finds it broken, and the one after that a new one."""
+def test_a_dead_connection_loses_one_produce_request(serve: Serve) -> None:
+    """Once, as in 0.7: the next call finds it broken, and the one after that opens a new one."""
 
     def ends(connection: socket.socket) -> None:
         connection.shutdown(socket.SHUT_RDWR)
@@ -205,7 +212,7 @@ def test_a_connection_that_died_unnoticed_swallows_a_produce(serve: Serve) -> No
 
 
 async def pause() -> None:
-    """Long enough for a packet to come from this machine to itself."""
+    """Long enough for a packet on the loopback."""
     assert await take("nothing", timeout_ms=100) is None
 
 
@@ -217,8 +224,8 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize("what", MALFORMED)
-def test_a_response_that_is_none_is_an_error_of_the_log(what: str, serve: Serve) -> None:
-    """And the connection is given up."""
+def test_an_invalid_response_is_a_log_error(what: str, serve: Serve) -> None:
+    """And the connection is closed."""
     broker = serve(lambda connection: connection.sendall(MALFORMED[what]))
 
     async def main() -> None:
@@ -230,24 +237,24 @@ def test_a_response_that_is_none_is_an_error_of_the_log(what: str, serve: Serve)
     run(main)
 
 
-def test_an_error_that_a_thread_does_not_catch_is_heard_of(serve: Serve) -> None:
-    """With the name of the thread."""
+def test_an_uncaught_error_of_a_task_is_reported(serve: Serve) -> None:
+    """With the name of the task."""
     broker = serve(lambda connection: connection.sendall(MALFORMED["too short"]))
 
-    async def other() -> None:
+    async def second() -> None:
         await Call(broker.address, FETCH)
 
     async def main() -> None:
-        await Start("other", other)
+        await Start("other", second)
         await pause()
 
     ((name, error),) = run(main).failed
     assert (name, type(error)) == ("other", MalformedResponse)
 
 
-def test_one_that_waits_holds_up_no_other(serve: Serve) -> None:
-    """A broker that says nothing, and another that answers."""
-    silent, other = serve(lambda connection: None), serve(answers)
+def test_a_waiting_call_blocks_no_other(serve: Serve) -> None:
+    """A broker that does not answer, and another one that does."""
+    silent, answering = serve(lambda connection: None), serve(answers)
 
     async def waits() -> None:
         await failure_of(Call(silent.address, FETCH, timeout_ms=10_000))
@@ -256,7 +263,7 @@ def test_one_that_waits_holds_up_no_other(serve: Serve) -> None:
         await Start("waits", waits)
         async with asyncio.timeout(5):
             for _ in range(10):
-                assert await Call(other.address, FETCH) == HELLO
+                assert await Call(answering.address, FETCH) == HELLO
 
     run(main)
 
@@ -270,9 +277,9 @@ LARGEST: dict[Any, Response] = {
 }
 
 
-@pytest.mark.parametrize("request_", LARGEST, ids=lambda one: type(one).__name__)
-def test_the_largest_response_is_taken_and_no_larger(request_: Any) -> None:
-    """As much as was asked for, to the byte."""
+@pytest.mark.parametrize("request_", LARGEST, ids=lambda request: type(request).__name__)
+def test_a_response_has_a_largest_size(request_: Any) -> None:
+    """Exactly as much as was requested."""
     frame = encode_response(LARGEST[request_])
 
     assert largest_response(request_) == len(frame) - 4

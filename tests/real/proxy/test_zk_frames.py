@@ -1,4 +1,4 @@
-"""The frames of ZooKeeper's protocol, and what stands at their heads."""
+"""The frames of ZooKeeper's protocol and their headers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ import struct
 
 import pytest
 
-from real.wire import Frames, Request, Session, renumbered, reply_of, request_of, session_of
+from watchkeeper.real.proxy.zk_frames import (
+    Frames,
+    Request,
+    Session,
+    renumbered,
+    reply_of,
+    request_of,
+    session_of,
+)
 
 
 def frame(*parts: bytes) -> bytes:
@@ -21,7 +29,7 @@ def test_frames_are_found_wherever_the_stream_is_cut() -> None:
     for size in (1, 2, 5, 7, len(whole)):
         frames = Frames()
         pieces = [whole[at : at + size] for at in range(0, len(whole), size)]
-        assert [one for piece in pieces for one in frames.feed(piece)] == stream
+        assert [frame for piece in pieces for frame in frames.feed(piece)] == stream
 
 
 @pytest.mark.parametrize("start", [b"ruok", b"\xff\xff\xff\xff"])

@@ -1,4 +1,4 @@
-"""Real files: what is synced when, what the system's errors mean, and who holds files open."""
+"""Real files: when they are synced, what errors mean, and how many are open."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ from typing import Any
 
 import pytest
 
-from model.asks import Now, sleep
-from model.log.log import Log, LogStopped
-from model.log.settings import LogSettings
-from model.log.storage import (
+from tests.support.log.messages import FOLDER, TEST
+from tests.support.patience import PATIENCE_S
+from watchkeeper.model.actor.effects import Now, sleep
+from watchkeeper.model.log.log import Log, LogStopped
+from watchkeeper.model.log.settings import LogSettings
+from watchkeeper.model.log.storage import (
     Append,
     CreateFile,
     Delete,
     DiskFailed,
     DiskFull,
     Flush,
-    Listed,
+    ListFolder,
     MakeFolder,
     NoSuchFile,
     Read,
@@ -33,27 +35,26 @@ from model.log.storage import (
     Touch,
     Truncate,
 )
-from real.storage import FileStorage
-from tests.log_messages import FOLDER, TEST
+from watchkeeper.real.storage.file_storage import FileStorage
 
 
 @pytest.fixture
 def storage(tmp_path: Path) -> Iterator[FileStorage]:
-    """The files of one folder, with a folder `a` and a file in it."""
+    """The files of one folder, with a subfolder `a` and a file in it."""
     made = FileStorage(tmp_path / "root", open_at_most=3)
-    for ask in (MakeFolder("a"), CreateFile("a/one")):
-        assert made.answer(ask) is None
+    for effect in (MakeFolder("a"), CreateFile("a/one")):
+        assert made.answer(effect) is None
     yield made
     made.close()
 
 
 def open_files() -> int:
-    """How many files this process has open."""
+    """The number of open files of this process."""
     return len(os.listdir("/proc/self/fd"))
 
 
 def names_open_below(root: str) -> set[str]:
-    """The names of the files below a folder that this process has open."""
+    """The names of the open files of this process below a folder."""
     found = set()
     for number in os.listdir("/proc/self/fd"):
         with suppress(FileNotFoundError):
@@ -84,17 +85,19 @@ SYNCED = [
     (MakeFolder("a"), {""}),
     (Rename("a/one", "a/two"), {"a"}),
     (Rename("a/one", "two"), {"a", ""}),
-    (Listed("a"), {"a"}),
+    (ListFolder("a"), {"a"}),
     (Read("a/one", 0, 1), set()),
     (Touch("a/one"), set()),
 ]
 
 
-@pytest.mark.parametrize(("ask", "expected"), SYNCED, ids=[repr(ask) for ask, _ in SYNCED])
-def test_what_is_promised_is_synced_before_it_is_answered(
-    storage: FileStorage, monkeypatch: pytest.MonkeyPatch, ask: Any, expected: set[str]
+@pytest.mark.parametrize(
+    ("effect", "expected"), SYNCED, ids=[repr(effect) for effect, _ in SYNCED]
+)
+def test_durable_effects_are_synced_before_the_answer(
+    storage: FileStorage, monkeypatch: pytest.MonkeyPatch, effect: Any, expected: set[str]
 ) -> None:
-    """The file where its bytes matter, its folder where a name does, and nothing else."""
+    """The file for its bytes, its folder for a name, and nothing else."""
     synced = set()
     fsync = os.fsync
 
@@ -104,20 +107,20 @@ def test_what_is_promised_is_synced_before_it_is_answered(
         fsync(descriptor)
 
     monkeypatch.setattr(os, "fsync", noting)
-    storage.answer(ask)
+    storage.answer(effect)
 
     assert synced == expected
 
 
-def test_a_folder_is_synced_when_it_is_listed_first(
+def test_a_folder_is_synced_at_its_first_listing(
     storage: FileStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The process before this one may have been killed while it made a name there."""
+    """The previous process may have been killed while it created a name there."""
     synced: list[int] = []
     monkeypatch.setattr(os, "fsync", synced.append)
 
     for _ in range(3):
-        storage.answer(Listed("a"))
+        storage.answer(ListFolder("a"))
 
     assert len(synced) == 1
 
@@ -138,7 +141,7 @@ SAID = [
 def test_an_error_of_the_system_is_an_error_of_the_storage(
     storage: FileStorage, monkeypatch: pytest.MonkeyPatch, number: int, kind: type[Exception]
 ) -> None:
-    """By what it means to a log, with the system's own words."""
+    """By its meaning to a log, with the system's own text."""
 
     def failing(*_: Any) -> None:
         raise OSError(number, os.strerror(number))
@@ -153,7 +156,7 @@ def test_an_error_of_the_system_is_an_error_of_the_storage(
 def test_a_short_write_is_answered_as_such(
     storage: FileStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And the log goes on with the rest."""
+    """And the log continues with the rest."""
     write = os.write
     monkeypatch.setattr(os, "write", lambda descriptor, data: write(descriptor, data[:3]))
 
@@ -164,34 +167,34 @@ def test_a_short_write_is_answered_as_such(
 
 
 def test_a_series_is_not_for_files(storage: FileStorage) -> None:
-    """Nobody could read it again."""
+    """It could not be read again."""
     with pytest.raises(TypeError, match="files hold bytes"):
         storage.answer(Append("a/one", ()))
 
 
-def test_what_is_no_ask_of_a_storage_is_refused(storage: FileStorage) -> None:
-    """With what it was."""
+def test_an_unknown_effect_is_refused(storage: FileStorage) -> None:
+    """The error names the effect."""
 
     async def asks_for_more() -> None:
         await sleep(1)
 
-    with pytest.raises(TypeError, match="asked for Sleep"):
+    with pytest.raises(TypeError, match="cannot perform Sleep"):
         storage.run(asks_for_more())
 
 
-def test_the_clock_is_that_of_files(storage: FileStorage) -> None:
+def test_the_clock_is_the_clock_of_file_times(storage: FileStorage) -> None:
     """Retention compares the two."""
     before = storage.answer(Now())
     storage.answer(Touch("a/one"))
 
-    (file,) = storage.answer(Listed("a"))
+    (file,) = storage.answer(ListFolder("a"))
     assert before - 20 <= file.modified_ms <= storage.answer(Now()) + 20
 
 
-def test_what_interrupts_a_write_stops_the_log(
+def test_an_interrupted_write_stops_the_log(
     storage: FileStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It is raised where the answer was awaited, so that the log knows."""
+    """It is raised where the answer was awaited, so that the log notices."""
     log = opened(storage)
 
     def interrupted(*_: Any) -> None:
@@ -216,13 +219,13 @@ def test_what_interrupts_a_write_stops_the_log(
 def test_no_path_leads_out_of_the_root(
     storage: FileStorage, path: str, kind: Callable[[str], Any]
 ) -> None:
-    """Only a bug could ask for it, and the root itself is never deleted."""
+    """Only a bug could cause it, and the root itself is never deleted."""
     with pytest.raises(ValueError, match="is no path below"):
         storage.answer(kind(path))
 
 
 def test_no_link_leads_out_of_the_root(storage: FileStorage, tmp_path: Path) -> None:
-    """Neither one in place of a folder nor one in place of a file."""
+    """Neither in place of a folder nor in place of a file."""
     outside = tmp_path / "outside"
     outside.mkdir()
     (outside / "file").write_bytes(b"secret")
@@ -240,8 +243,8 @@ def test_no_link_leads_out_of_the_root(storage: FileStorage, tmp_path: Path) -> 
 # --- open files ------------------------------------------------------------------------
 
 
-def test_so_many_files_are_open_and_no_more(storage: FileStorage) -> None:
-    """Those used last; the others are opened again when they are needed."""
+def test_the_number_of_open_files_is_bounded(storage: FileStorage) -> None:
+    """The most recently used; the others are opened again when they are needed."""
     before = open_files()
     for number in range(20):
         storage.answer(CreateFile(f"a/{number}"))
@@ -255,7 +258,7 @@ def test_so_many_files_are_open_and_no_more(storage: FileStorage) -> None:
     assert open_files() == before
 
 
-def test_the_file_that_was_not_used_for_longest_makes_room(storage: FileStorage) -> None:
+def test_the_least_recently_used_file_is_evicted(storage: FileStorage) -> None:
     """Not the one that was opened first."""
     for name in "1234":
         storage.answer(CreateFile(f"a/{name}"))
@@ -265,8 +268,8 @@ def test_the_file_that_was_not_used_for_longest_makes_room(storage: FileStorage)
     assert names_open_below(storage.root) == {"1", "3", "4"}
 
 
-def test_a_file_stays_open_as_long_as_somebody_works_with_it(storage: FileStorage) -> None:
-    """Deleted, replaced or pushed out: the lease is for the file that it was taken for."""
+def test_a_file_stays_open_during_a_lease(storage: FileStorage) -> None:
+    """Deleted, replaced or evicted: a lease belongs to the file for which it was taken."""
     storage.answer(Append("a/one", b"old"))
     before = open_files()
 
@@ -286,7 +289,7 @@ def test_a_file_stays_open_as_long_as_somebody_works_with_it(storage: FileStorag
 
 
 def test_threads_share_files(storage: FileStorage) -> None:
-    """Each writes files of its own, all read all, and few may be open."""
+    """Each writes its own files, all read all, and few may be open."""
     wrong: list[Any] = []
 
     def work(number: int) -> None:
@@ -296,9 +299,9 @@ def test_threads_share_files(storage: FileStorage) -> None:
             storage.answer(Append(path, bytes([number]) * 10))
             if turn % 50 == 0:
                 storage.answer(Flush(path))
-            other = storage.answer(Read(f"a/{(number + 1) % 6}", 0, 10**6))
-            if isinstance(other, bytes) and set(other) - {(number + 1) % 6}:
-                wrong.append(other)
+            data = storage.answer(Read(f"a/{(number + 1) % 6}", 0, 10**6))
+            if isinstance(data, bytes) and set(data) - {(number + 1) % 6}:
+                wrong.append(data)
         if storage.answer(Read(path, 0, 10**6)) != bytes([number]) * 1500:
             wrong.append(path)
 
@@ -317,7 +320,7 @@ def test_threads_share_files(storage: FileStorage) -> None:
 def test_a_view_is_sent_from_the_file_to_a_socket(
     storage: FileStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """By the kernel: not one byte is read by this process."""
+    """By the kernel: this process does not read a single byte."""
     log = opened(storage, flush_messages=1)
     storage.run(log.append(TEST * 5000))
     here, there = socket.socketpair()
@@ -338,8 +341,8 @@ def test_a_view_is_sent_from_the_file_to_a_socket(
     assert bytes(received) == TEST * 4999
 
 
-def test_a_broken_connection_is_not_the_fault_of_the_disk(storage: FileStorage) -> None:
-    """It is raised as what it is, and the log goes on."""
+def test_a_broken_connection_is_no_disk_failure(storage: FileStorage) -> None:
+    """It is raised unchanged, and the log continues."""
     log = opened(storage, flush_messages=1)
     storage.run(log.append(TEST))
     here, there = socket.socketpair()
@@ -350,8 +353,8 @@ def test_a_broken_connection_is_not_the_fault_of_the_disk(storage: FileStorage) 
 
     assert not log.stopped
     assert storage.answer(Send("a/one", 0, 0, here)) == 0
-    with socket.socket() as other:
-        assert storage.answer(Send("a/none", 0, 5, other)).kind is NoSuchFile
+    with socket.socket() as connection:
+        assert storage.answer(Send("a/none", 0, 5, connection)).kind is NoSuchFile
 
 
 # --- asyncio ---------------------------------------------------------------------------
@@ -360,47 +363,47 @@ IN_A_THREAD = (Flush, Truncate, CreateFile, Delete, Rename)
 
 
 async def driven(storage: FileStorage, coroutine: Coroutine[Any, Any, Any]) -> Any:
-    """Drive a coroutine on an event loop, as `real.storage` says."""
+    """Drive a coroutine on an event loop, as described in `file_storage`."""
     loop = asyncio.get_running_loop()
     answer: Any = None
     while True:
         try:
-            ask = coroutine.send(answer)
+            effect = coroutine.send(answer)
         except StopIteration as done:
             return done.value
-        if isinstance(ask, IN_A_THREAD):
-            answer = await asyncio.to_thread(storage.answer, ask)
-        elif isinstance(ask, Send):
+        if isinstance(effect, IN_A_THREAD):
+            answer = await asyncio.to_thread(storage.answer, effect)
+        elif isinstance(effect, Send):
             with (
-                storage.lease(ask.path) as descriptor,
+                storage.lease(effect.path) as descriptor,
                 open(descriptor, "rb", closefd=False) as file,
             ):
                 answer = await loop.sock_sendfile(
-                    ask.to, file, ask.at, ask.size_bytes, fallback=False
+                    effect.to, file, effect.at, effect.size_bytes, fallback=False
                 )
         else:
-            answer = storage.answer(ask)
+            answer = storage.answer(effect)
 
 
 def test_a_server_on_asyncio_drives_a_log(
     storage: FileStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """While the disk is waited for, others are served; a view goes to a socket by the loop."""
+    """Others are served during a flush; the loop sends a view to a socket."""
     log = opened(storage, flush_messages=10**9)
     begun, may_end = threading.Event(), threading.Event()
     fsync = os.fsync
 
     def slow(descriptor: int) -> None:
         begun.set()
-        assert may_end.wait(10)
+        assert may_end.wait(PATIENCE_S)
         fsync(descriptor)
 
     async def serve() -> bytes:
         await driven(storage, log.append(TEST * 3))
         flushing = asyncio.create_task(driven(storage, log.flush()))
-        assert await asyncio.to_thread(begun.wait, 10)
+        assert await asyncio.to_thread(begun.wait, PATIENCE_S)
         await driven(storage, log.append(TEST))
-        assert log.readable_end == 0
+        assert log.high_watermark == 0
         may_end.set()
         await flushing
         here, there = socket.socketpair()

@@ -1,4 +1,4 @@
-"""The end of a host, done to files: what was synced stays, and of the rest chance decides."""
+"""The emulated loss of a host: synced bytes stay, a random part of the rest is lost."""
 
 from __future__ import annotations
 
@@ -10,9 +10,17 @@ from typing import Any
 
 import pytest
 
-import real.storage
-from model.log.storage import Append, CreateFile, Delete, Flush, MakeFolder, Read, Truncate
-from real.hostcrash import Cut, WatchedStorage, cut_back, end_host
+from watchkeeper.model.log.storage import (
+    Append,
+    CreateFile,
+    Delete,
+    Flush,
+    MakeFolder,
+    Read,
+    Truncate,
+)
+from watchkeeper.real.storage import file_storage
+from watchkeeper.real.storage.host_crash import Cut, WatchedStorage, cut_back, end_host
 
 SEEDS = range(40)
 
@@ -21,27 +29,27 @@ class Host:
     """Files, and what is known of them."""
 
     def __init__(self, folder: Path) -> None:
-        self.root, self.diary = folder / "root", folder / "diary"
+        self.root, self.sync_log = folder / "root", folder / "sync_log"
         self.begin()
 
     def begin(self) -> None:
-        """Another process begins."""
-        self.storage = WatchedStorage(self.root, self.diary)
+        """Start another process."""
+        self.storage = WatchedStorage(self.root, self.sync_log)
 
-    def asked(self, *asks: Any) -> None:
-        """Ask all of these."""
-        for ask in asks:
-            self.storage.answer(ask)
+    def perform(self, *effects: Any) -> None:
+        """Perform all of these."""
+        for effect in effects:
+            self.storage.answer(effect)
 
     def end(self, seed: int) -> int:
         """The host ends."""
         self.storage.close()
-        lost_bytes = end_host(self.root, self.diary, Random(seed))
+        lost_bytes = end_host(self.root, self.sync_log, Random(seed))
         self.begin()
         return lost_bytes
 
     def read(self, path: str) -> Any:
-        """What is in a file; None if there is none."""
+        """The contents of a file; None if it does not exist."""
         answer = self.storage.answer(Read(path, 0, 10**6))
         return answer if isinstance(answer, bytes) else None
 
@@ -50,31 +58,31 @@ class Host:
 def host(tmp_path: Path) -> Host:
     """A host with an empty file."""
     host = Host(tmp_path)
-    host.asked(MakeFolder("a"), CreateFile("a/one"))
+    host.perform(MakeFolder("a"), CreateFile("a/one"))
     return host
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_what_was_synced_stays(host: Host, seed: int) -> None:
-    """The rest is cut somewhere; what is left of it is as it was, or zeros."""
+def test_synced_bytes_stay(host: Host, seed: int) -> None:
+    """The rest is cut anywhere; what remains is unchanged or zeros."""
     rest = bytes(range(1, 256)) * 20
-    host.asked(Append("a/one", b"synced"), Flush("a/one"), Append("a/one", rest))
+    host.perform(Append("a/one", b"synced"), Flush("a/one"), Append("a/one", rest))
 
     lost_bytes = host.end(seed)
 
     found = host.read("a/one")
     assert found.startswith(b"synced")
     left = found[6:]
-    assert all(one in (0, known) for one, known in zip(left, rest, strict=False))
+    assert all(byte in (0, known) for byte, known in zip(left, rest, strict=False))
     assert lost_bytes == len(rest) - len(left) + left.count(0)
 
 
 def test_all_kinds_of_losses_happen(tmp_path: Path) -> None:
-    """Something is lost, something is left, and something is zeros."""
+    """Something is lost, something remains, and something is zeros."""
     kinds = set()
     for seed in SEEDS:
         host = Host(tmp_path / str(seed))
-        host.asked(CreateFile("one"), Append("one", b"x" * 5000))
+        host.perform(CreateFile("one"), Append("one", b"x" * 5000))
         host.end(seed)
         left = host.read("one")
         kinds.add((len(left) < 5000, bool(left), b"\0" in left))
@@ -82,9 +90,9 @@ def test_all_kinds_of_losses_happen(tmp_path: Path) -> None:
     assert {(True, True, True), (True, True, False)} <= kinds
 
 
-def test_what_was_never_synced_may_be_gone_after_several_processes(host: Host) -> None:
-    """The kernel has it, and the processes after the first can read it: the disk has not."""
-    host.asked(Append("a/one", b"x" * 1000))
+def test_unsynced_bytes_may_be_lost_after_several_processes(host: Host) -> None:
+    """The kernel has it and later processes can read it, but the disk does not have it."""
+    host.perform(Append("a/one", b"x" * 1000))
     host.storage.close()
     host.begin()
     assert host.read("a/one") == b"x" * 1000
@@ -93,9 +101,9 @@ def test_what_was_never_synced_may_be_gone_after_several_processes(host: Host) -
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_what_the_host_left_is_on_the_disk(host: Host, seed: int) -> None:
-    """The next end of it takes nothing more."""
-    host.asked(Append("a/one", b"x" * 1000))
+def test_what_remains_is_on_the_disk(host: Host, seed: int) -> None:
+    """Its next end loses nothing more."""
+    host.perform(Append("a/one", b"x" * 1000))
     host.end(seed)
     left = host.read("a/one")
 
@@ -103,17 +111,19 @@ def test_what_the_host_left_is_on_the_disk(host: Host, seed: int) -> None:
     assert host.read("a/one") == left
 
 
-def test_a_file_that_was_cut_is_cut(host: Host) -> None:
-    """And what is appended afterwards is not synced by that."""
-    host.asked(Append("a/one", b"x" * 1000), Truncate("a/one", 10), Append("a/one", b"y" * 1000))
+def test_a_truncated_file_stays_truncated(host: Host) -> None:
+    """What is appended afterwards is not synced by that."""
+    host.perform(
+        Append("a/one", b"x" * 1000), Truncate("a/one", 10), Append("a/one", b"y" * 1000)
+    )
     assert host.end(3) > 0
     assert host.read("a/one").startswith(b"x" * 10)
 
 
-def test_a_file_that_was_made_anew_is_not_synced_by_what_the_old_one_was(host: Host) -> None:
-    """However much of that had been."""
-    host.asked(Append("a/one", b"x" * 1000), Flush("a/one"), CreateFile("a/one"))
-    host.asked(Append("a/one", b"y" * 1000))
+def test_a_replaced_file_does_not_inherit_synced_bytes(host: Host) -> None:
+    """However much of the old file had been synced."""
+    host.perform(Append("a/one", b"x" * 1000), Flush("a/one"), CreateFile("a/one"))
+    host.perform(Append("a/one", b"y" * 1000))
 
     assert host.end(1) > 0
 
@@ -123,7 +133,7 @@ def test_a_file_that_was_made_anew_is_not_synced_by_what_the_old_one_was(host: H
 def test_a_name_that_was_being_changed_is_as_before_or_as_after(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Any, is_done: bool
 ) -> None:
-    """Both happen, where the kernel had it done; where not, it is as before."""
+    """Both happen if the kernel had done it; otherwise the name is as before."""
 
     def killed(*_: Any) -> None:
         raise KeyboardInterrupt
@@ -131,10 +141,10 @@ def test_a_name_that_was_being_changed_is_as_before_or_as_after(
     found = set()
     for seed in SEEDS:
         host = Host(tmp_path / str(seed))
-        host.asked(CreateFile("one"), Append("one", b"old"), Flush("one"))
+        host.perform(CreateFile("one"), Append("one", b"old"), Flush("one"))
         with monkeypatch.context() as patch:
             patch.setattr(
-                *((real.storage, "_sync_folder") if is_done else (os, "unlink")), killed
+                *((file_storage, "_sync_folder") if is_done else (os, "unlink")), killed
             )
             with pytest.raises(KeyboardInterrupt):
                 host.storage.answer(kind("one"))
@@ -145,8 +155,8 @@ def test_a_name_that_was_being_changed_is_as_before_or_as_after(
     assert found == ({b"old", after} if is_done else {b"old"})
 
 
-def test_what_was_there_before_is_taken_for_synced(tmp_path: Path) -> None:
-    """A diary that begins later knows no better."""
+def test_existing_files_count_as_synced(tmp_path: Path) -> None:
+    """A sync log that begins later assumes so."""
     root = tmp_path / "root"
     root.mkdir()
     (root / "one").write_bytes(b"before")
@@ -156,31 +166,31 @@ def test_what_was_there_before_is_taken_for_synced(tmp_path: Path) -> None:
     assert host.read("one") == b"before"
 
 
-def test_what_was_not_synced_can_be_cut_off_without_any_chance(host: Host) -> None:
-    """Through the lives of processes; a second cut finds nothing to take."""
-    host.asked(CreateFile("a/two"), Append("a/one", b"synced"), Flush("a/one"))
+def test_a_cut_to_the_synced_part_is_deterministic(host: Host) -> None:
+    """Across processes; a second cut finds nothing to remove."""
+    host.perform(CreateFile("a/two"), Append("a/one", b"synced"), Flush("a/one"))
     host.storage.close()
     host.begin()
-    host.asked(Append("a/one", b" and not"), Append("a/two", b"never"))
+    host.perform(Append("a/one", b" and not"), Append("a/two", b"never"))
     host.storage.close()
 
-    cuts = cut_back(host.root, host.diary)
+    cuts = cut_back(host.root, host.sync_log)
 
     assert cuts == (Cut("a/one", 14, 6), Cut("a/two", 5, 0))
-    assert cut_back(host.root, host.diary) == ()
+    assert cut_back(host.root, host.sync_log) == ()
     host.begin()
     assert (host.read("a/one"), host.read("a/two")) == (b"synced", b"")
 
 
 def test_a_host_that_has_stored_nothing_loses_nothing(tmp_path: Path) -> None:
-    """Its broker was killed before it had begun to take anything down."""
+    """Its broker was killed before it had recorded anything."""
     (tmp_path / "root").mkdir()
 
-    assert cut_back(tmp_path / "root", tmp_path / "diary") == ()
+    assert cut_back(tmp_path / "root", tmp_path / "sync_log") == ()
 
 
-def test_names_that_change_at_once_do_not_get_into_one_anothers_way(host: Host) -> None:
-    """Several logs are rolled, and old files deleted, by threads that wait for the disk."""
+def test_concurrent_changes_of_names_do_not_interfere(host: Host) -> None:
+    """Threads roll several logs and delete old files while they wait for the disk."""
     names = [f"a/{number}" for number in range(40)]
     with ThreadPoolExecutor(8) as threads:
         made = list(threads.map(lambda name: host.storage.answer(CreateFile(name)), names))

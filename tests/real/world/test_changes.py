@@ -1,11 +1,12 @@
-"""What changes in a live run: topics, leaders, where a broker is, and machines that are lost.
+"""Ordinary changes in a live run: topics, leaders, broker addresses, lost machines.
 
-Each layout has one story in which all of it happens, lived once and simulated once; what
-each entry counted, who served what and who fetches what in the end has to be the same.
+Each layout has one scenario with all of these changes, run once live and once simulated. The
+counts of each entry, the served partitions and the final fetches have to be equal.
 """
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -14,22 +15,23 @@ import pytest
 from kazoo.exceptions import ConnectionLoss, NoNodeError
 from kazoo.handlers.threading import AsyncResult, SequentialThreadingHandler
 
-from model.asks import Partition
-from model.faults import Effect
-from model.payloads import PartitionState
-from model.plan import BrokerPlan
-from model.trace import Event, Trace
-from model.verdicts import Verdict
-from real.cluster import ClusterState
-from real.dataplane import DataPlane, Load
-from real.leaders import Leaders
-from real.nemesis import DEEDS
-from real.ports import free_ports
-from real.world import World
-from tests.test_live_world import lived, scenario
+from tests.real.world.test_runs import SHORT_S, lived, scenario
 from watchkeeper import simulate
-from watchkeeper.result import Result
-from watchkeeper.running import scenario_of
+from watchkeeper.api.result import Result
+from watchkeeper.api.simulate import scenario_of
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.plan.faults import FaultEffect
+from watchkeeper.model.plan.plan import BrokerPlan
+from watchkeeper.model.properties.verdicts import Verdict
+from watchkeeper.model.registry.payloads import PartitionState
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import Event, Trace
+from watchkeeper.real.faults.faults import HANDLERS
+from watchkeeper.real.member.data_plane_file import DataPlaneState
+from watchkeeper.real.ports import free_ports
+from watchkeeper.real.world.data_plane import DataPlane, Load
+from watchkeeper.real.world.leaders import Leaders
+from watchkeeper.real.world.world import World
 
 LAYOUTS = ("0.7", "0.8")
 TOPICS: dict[str, dict[str, Any]] = {
@@ -40,8 +42,8 @@ MOVED = "spare.example:9093"
 LEADER_MOVES = {"at": "7s", "move_leader": "clicks/0", "to": "broker/1"}
 
 
-def story(layout: str) -> dict[str, Any]:
-    """Everything happens, one after the other."""
+def topics_over_time(layout: str) -> dict[str, Any]:
+    """A scenario with all changes, one after the other."""
     fields = scenario(
         {"at": "4s", "create_topic": "clicks-new", "partitions": 2},
         {"at": "5s", "add_partitions": "clicks", "partitions": 6},
@@ -50,6 +52,7 @@ def story(layout: str) -> dict[str, Any]:
         {"at": "8s", "move": "broker/0", "to": MOVED},
         {"at": "10s", "crash_host": "group/1"},
         {"at": "10s", "produce": "clicks-new", "rate": "100/s"},
+        session_s=SHORT_S,
     )
     topics = dict.fromkeys(("clicks", "clicks-old"), TOPICS[layout])
     fields["clusters"]["main"].update(layout=layout, topics=topics)
@@ -60,12 +63,12 @@ def story(layout: str) -> dict[str, Any]:
 
 @cache
 def for_real(layout: str) -> Result:
-    return lived(story(layout))
+    return lived(topics_over_time(layout))
 
 
 @cache
 def simulated(layout: str) -> Result:
-    return simulate(story(layout))
+    return simulate(topics_over_time(layout))
 
 
 CHANGES = ("create_topic", "add_partitions", "delete_topic", "move", "crash_host")
@@ -73,7 +76,7 @@ CASES = [*((layout, verb) for layout in LAYOUTS for verb in CHANGES), ("0.8", "m
 
 
 def counted(result: Result, verb: str) -> dict[str, int]:
-    (effect,) = (one for one in result.effects if one.action.verb.name == verb)
+    (effect,) = (effect for effect in result.effects if effect.action.verb.name == verb)
     return effect.counts
 
 
@@ -87,7 +90,7 @@ def test_the_group_comes_to_rest_after_all_of_it(layout: str) -> None:
 def test_each_entry_counts_what_it_counts_simulated(layout: str, verb: str) -> None:
     live = counted(for_real(layout), verb)
 
-    # Only the simulation looks into the ensemble's memory for what a session has left.
+    # Only the simulation can read from the ensemble's state what a session has left.
     expected = counted(simulated(layout), verb)
     expected.pop("ephemerals left behind", None)
     assert live == expected
@@ -95,30 +98,30 @@ def test_each_entry_counts_what_it_counts_simulated(layout: str, verb: str) -> N
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
-def test_brokers_serve_and_consumers_fetch_what_they_do_simulated(layout: str) -> None:
-    """In the end, and row by row in the order in which each broker took them up."""
+def test_brokers_and_consumers_act_as_in_the_simulation(layout: str) -> None:
+    """At the end, and in the order in which each broker began to serve."""
     live, expected = for_real(layout).trace, simulated(layout).trace
 
     assert hosting(live) == hosting(expected)
-    assert fetched_in_the_end(live) == fetched_in_the_end(expected)
-    assert {topic for topic, _ in fetched_in_the_end(live)} == {"clicks", "clicks-new"}
-    moved = {name for event in live.of_kind("fetched") for name in event.detail["moved"]}
-    assert {f"{topic}/{name}" for topic, name in fetched_in_the_end(live)} <= moved
+    assert fetched_at_the_end(live) == fetched_at_the_end(expected)
+    assert {topic for topic, _ in fetched_at_the_end(live)} == {"clicks", "clicks-new"}
+    moved = {name for event in live.of_kind(EventKind.FETCHED) for name in event.detail["moved"]}
+    assert {f"{topic}/{name}" for topic, name in fetched_at_the_end(live)} <= moved
 
 
 def hosting(trace: Trace) -> dict[str, list[tuple[str, str, str]]]:
     """Broker -> what it began and ceased to serve, in order."""
     found: dict[str, list[tuple[str, str, str]]] = {}
-    for event in trace.of_kind("hosting"):
+    for event in trace.of_kind(EventKind.HOSTING):
         row = (event.detail["does"], event.topic, event.partition)
         found.setdefault(event.node, []).append(row)
     return found
 
 
-def fetched_in_the_end(trace: Trace) -> set[tuple[str, str]]:
-    """The partitions that somebody goes on to fetch."""
+def fetched_at_the_end(trace: Trace) -> set[tuple[str, str]]:
+    """The partitions that are still fetched at the end."""
     found: dict[tuple[str, str], int] = {}
-    for event in trace.of_kind("fetching"):
+    for event in trace.of_kind(EventKind.FETCHING):
         change = 1 if event.detail["does"] == "begins" else -1
         key = (event.topic, event.partition)
         found[key] = found.get(key, 0) + change
@@ -127,20 +130,21 @@ def fetched_in_the_end(trace: Trace) -> set[tuple[str, str]]:
 
 
 def test_a_leader_moves_in_the_registry_and_readers_follow() -> None:
-    """Broker 0 led it; broker 1 does until it is told otherwise."""
+    """Broker 0 is the leader before, broker 1 after the change."""
     trace = for_real("0.8").trace
     path = "/brokers/topics/clicks/partitions/0/state"
 
     changes = [
         (event.t_us, did[3])
-        for event in trace.of_kind("applied")
+        for event in trace.of_kind(EventKind.APPLIED)
         for did in event.detail["did"]
         if did[:2] in (["created", path], ["changed", path])
     ]
 
-    between = [data for at_us, data in changes if 7e6 <= at_us < 8e6]
-    assert len(between) == 1
-    assert '"leader":1' in between[0].replace(" ", "")
+    (moved,) = (event for event in trace if event.detail.get("verb") == "move_leader")
+    leaders = [(at_us, json.loads(data)["leader"]) for at_us, data in changes]
+    assert [leader for at_us, leader in leaders if at_us < moved.t_us][-1] == 0
+    assert next(leader for at_us, leader in leaders if at_us >= moved.t_us) == 1
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -148,68 +152,70 @@ def test_a_broker_that_moved_is_found_at_its_new_address(layout: str) -> None:
     """It registers the address, and what is on its disk is fetched from there."""
     trace = for_real(layout).trace
 
-    starts = [event for event in trace.of_kind("starts") if event.node == "broker/0"]
+    starts = [event for event in trace.of_kind(EventKind.STARTED) if event.node == "broker/0"]
 
     assert [event.detail["address"] for event in starts] == ["main-b0.example:9092", MOVED]
     registered = [
         did[3]
-        for event in trace.of_kind("applied")
+        for event in trace.of_kind(EventKind.APPLIED)
         for did in event.detail["did"]
         if did[:2] == ["created", "/brokers/ids/0"]
     ]
     assert "spare.example" in registered[-1]
     assert "9093" in registered[-1]
-    mine = {f"{one.topic}/{one.partition}" for one in served_by("broker/0", trace)}
-    later = [event for event in trace.of_kind("fetched") if event.t_us > starts[-1].t_us + 1e6]
+    mine = {f"{place.topic}/{place.partition}" for place in served_by("broker/0", trace)}
+    later = [
+        event for event in trace.of_kind(EventKind.FETCHED) if event.t_us > starts[-1].t_us + 1e6
+    ]
     assert any(mine & event.detail["moved"].keys() for event in later)
 
 
 def served_by(node: str, trace: Trace) -> list[Event]:
-    return [event for event in trace.of_kind("hosting") if event.node == node]
+    return [event for event in trace.of_kind(EventKind.HOSTING) if event.node == node]
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_the_session_of_a_lost_machine_expires(layout: str) -> None:
-    """Nobody closes it; the connection over which it was held stays open until then."""
+    """No one closes it; its connection stays open until then."""
     trace = for_real(layout).trace
     (lost,) = (event for event in trace if event.detail.get("verb") == "crash_host")
 
     ends = [
         event
         for event in trace
-        if event.kind in ("session closed", "session expired")
+        if event.kind in (EventKind.SESSION_CLOSED, EventKind.SESSION_EXPIRED)
         and event.detail["by"] == "group/1"
         and event.t_us > lost.t_us
     ]
 
-    assert [event.kind for event in ends] == ["session expired"]
+    assert [event.kind for event in ends] == [EventKind.SESSION_EXPIRED]
     assert ends[0].t_us - lost.t_us > 300_000
     assert counted(for_real(layout), "crash_host")["connections left open"] == 1
 
 
-def test_where_a_broker_was_nobody_listens_any_more(
+def test_a_moved_broker_leaves_its_old_port(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another address is another port of this machine."""
+    """A new address gets a new port of this machine."""
     plan = scenario_of(scenario({"at": "3s", "move": "broker/0", "to": MOVED})).plan()
     world, action = World(plan, tmp_path), plan.timeline[-1]
     monkeypatch.setattr(world, "start", lambda name: True)
     world.brokers["broker/0"] = ("main", plan.clusters[0].brokers[0])
     (before,) = free_ports(1)
     world.ports["broker/0"] = before
-    effect = Effect(action)
+    effect = FaultEffect(action)
 
-    DEEDS["move"](world, action, effect)
+    HANDLERS["move"](world, action, effect)
 
     assert world.ports["broker/0"] != before
     assert world.brokers["broker/0"][1].host == "spare.example"
     assert effect.counts == {"brokers moved": 1}
 
 
-def test_a_broker_that_is_back_at_once_goes_on_serving() -> None:
-    """The end of its first process is heard after its second has begun."""
+def test_a_broker_that_restarts_at_once_keeps_serving() -> None:
+    """The end of its first process is reported after its second has begun."""
     again = ({"at": "3s", "crash_host": "broker/0"}, {"at": "3s", "restart": "broker/0"})
-    result = lived(scenario(*again))
+    result = lived(scenario(*again, session_s=SHORT_S))
 
     assert result.verdict is Verdict.HOLDS, result
     does = [event.detail["does"] for event in served_by("broker/0", result.trace)]
@@ -221,15 +227,15 @@ def test_a_broker_that_is_back_at_once_goes_on_serving() -> None:
 
 def data_plane(folder: Path) -> DataPlane:
     (plan,) = scenario_of(scenario()).plan().clusters
-    return DataPlane(plan, folder / "cluster.json", lambda: 0, lambda *said: None)
+    return DataPlane(plan, folder / "cluster.json", lambda: 0, lambda *event: None)
 
 
-def state(data: DataPlane) -> ClusterState:
+def state(data: DataPlane) -> DataPlaneState:
     return data.file.read()
 
 
-def test_who_gives_up_an_id_takes_nothing_from_its_holder(tmp_path: Path) -> None:
-    """Two processes under one id; the partitions are served until the last one is gone."""
+def test_a_process_that_gives_up_an_id_takes_nothing_from_its_holder(tmp_path: Path) -> None:
+    """Two processes with one id; the partitions are served until the last one has ended."""
     data = data_plane(tmp_path)
     data.open(BrokerPlan("broker/0", 0, "first", 9092), "127.0.0.1:1")
     data.open(BrokerPlan("broker/intruder", 0, "second", 9092), "127.0.0.1:2")
@@ -240,8 +246,8 @@ def test_who_gives_up_an_id_takes_nothing_from_its_holder(tmp_path: Path) -> Non
     assert state(data).addresses == {0: "first:9092"}
 
 
-def test_an_address_stands_for_who_holds_it(tmp_path: Path) -> None:
-    """The first to come holds it while it is up; where nobody is any more, nobody answers."""
+def test_an_address_stands_for_its_holder(tmp_path: Path) -> None:
+    """The first process holds it while it is up; without any there is no answer."""
     data = data_plane(tmp_path)
     data.open(BrokerPlan("broker/0", 0, "one", 9092), "127.0.0.1:1")
     data.open(BrokerPlan("broker/1", 1, "one", 9092), "127.0.0.1:2")
@@ -254,10 +260,10 @@ def test_an_address_stands_for_who_holds_it(tmp_path: Path) -> None:
     assert state(data).addresses[0] == "other:9092"
 
 
-def test_what_is_written_goes_to_the_partitions_that_are_served(tmp_path: Path) -> None:
-    """A load has an effect once somebody serves its topic; what is deleted gets no more."""
+def test_loads_go_to_the_served_partitions(tmp_path: Path) -> None:
+    """A load has an effect once its topic is served; a deleted topic gets no more messages."""
     data = data_plane(tmp_path)
-    effect = Effect(scenario_of(scenario()).plan().timeline[0])
+    effect = FaultEffect(scenario_of(scenario()).plan().timeline[0])
     data.produce("clicks", Load(400_000, 100, effect))
     assert not effect.counts
 
@@ -275,7 +281,7 @@ def test_what_is_written_goes_to_the_partitions_that_are_served(tmp_path: Path) 
 
 
 class Operator:
-    """A client of ZooKeeper whose answers come when the test lets them come."""
+    """A ZooKeeper client whose answers arrive when the test says so."""
 
     def __init__(self) -> None:
         self.connected = True
@@ -286,14 +292,14 @@ class Operator:
         return self.asked[-1]
 
 
-def test_whoever_runs_the_world_does_not_wait_for_who_leads(tmp_path: Path) -> None:
-    """A server that does not answer leaves things as they were, and is not asked twice."""
+def test_the_world_does_not_wait_for_leaders(tmp_path: Path) -> None:
+    """Without an answer the leaders stay as they were, and no second request is sent."""
     data, operator = data_plane(tmp_path), Operator()
     leaders = Leaders(operator, "/root", data)
     data.lead({"clicks/0": 1})
 
-    leaders.look()
-    leaders.look()
+    leaders.poll()
+    leaders.poll()
     assert len(operator.asked) == len(data.homes["clicks"].replicas) == 4
     assert data.leaders == {"clicks/0": 1}
 
@@ -302,10 +308,10 @@ def test_whoever_runs_the_world_does_not_wait_for_who_leads(tmp_path: Path) -> N
     second.set((PartitionState(0, (0,), leader_epoch=1).encode(), None))
     third.set_exception(NoNodeError())
     last.set((b"not a state", None))
-    leaders.look()
+    leaders.poll()
     assert state(data).leaders == {"clicks/0": 1, "clicks/1": 0}
 
     operator.connected = False
-    leaders.look()
+    leaders.poll()
     assert len(operator.asked) == 4
     assert data.leaders == {"clicks/0": 1, "clicks/1": 0}

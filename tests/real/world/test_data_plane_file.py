@@ -1,4 +1,4 @@
-"""The file that tells brokers and fetchers of a live run how far the logs have come."""
+"""The data plane file of a live run."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.readme_pages import HOME
+from tests import HOME
 
 MANY_READ_IT_AT_ONCE = """
 import sys, threading, time
 from pathlib import Path
 import msgspec._utils
-from real.cluster import ClusterFile, ClusterState, LogState
+from watchkeeper.real.member.data_plane_file import DataPlaneFile, DataPlaneState, LogState
 
 resolve = msgspec._utils._eval_type
 
@@ -22,11 +22,11 @@ def resolve_slowly(*hint):
 
 msgspec._utils._eval_type = resolve_slowly
 path = Path(sys.argv[1])
-ClusterFile(path).write(ClusterState({"clicks/0": LogState(7)}))
+DataPlaneFile(path).write(DataPlaneState({"clicks/0": LogState(7)}))
 read = []
 
 def reader():
-    read.append(ClusterFile(path).read().logs["clicks/0"].base)
+    read.append(DataPlaneFile(path).read().logs["clicks/0"].base)
 
 threads = [threading.Thread(target=reader) for _ in range(20)]
 for thread in threads:
@@ -38,11 +38,11 @@ print(read)
 """
 
 
-def test_the_first_readings_may_come_at_once(tmp_path: Path) -> None:
-    """What there is to know of the file's form is known before any thread asks for it.
+def test_the_first_reads_may_be_concurrent(tmp_path: Path) -> None:
+    """The decoder of the file exists before any thread needs it.
 
-    The library that decodes it learns a type's form when it first meets it, and a second
-    thread that meets it meanwhile brings the whole process down.
+    The library learns a type's format when it first decodes it, and a second thread that decodes
+    the type at the same time crashes the process.
     """
     done = subprocess.run(
         [sys.executable, "-c", MANY_READ_IT_AT_ONCE, str(tmp_path / "cluster.json")],

@@ -1,4 +1,4 @@
-"""Messages for real: brokers that store them, are killed, lose what they had not flushed."""
+"""Live runs with messages: brokers store them, are killed, and lose unflushed ones."""
 
 from __future__ import annotations
 
@@ -16,35 +16,43 @@ from typing import Any
 import msgspec
 import pytest
 
-from model.clients.identities import merged, payload_of
-from model.delivery import Lot
-from model.log.logs import Logs
-from model.log.message import Message
-from model.log.message_set import encode
-from model.log.settings import log_settings
-from model.trace import Event, Trace
-from model.verdicts import Verdict
-from real.diary import Diary
-from real.gauges import GaugedStorage
-from real.jobs import Jobs
-from real.live import live
-from real.member_results import DATABASE, SEGMENTS, STORES
-from real.result_segments import decoded
-from real.sites import Sites
-from real.sqlite_results import SqliteResults
-from real.storage import FileStorage
-from real.untold import diaries_of, told_in, untold
-from real.world import World
-from reports.message_path import losses, message_path
-from tests.live import descendants, is_there, lived, skip_without_zookeeper, until
-from tests.planted_brokers import FlushesNothing, LogsThatShowTooMuch
-from tests.planted_stores import CommitsPlacesFirst
-from watchkeeper.printing import plain_report
-from watchkeeper.running import judged, scenario_of
+from tests.real.world.test_runs import SHORT_S
+from tests.support.live_zookeeper import (
+    descendants,
+    is_there,
+    lived,
+    skip_without_zookeeper,
+    until,
+)
+from tests.support.messages.mutant_brokers import FlushesNothing, LogsThatShowTooMuch
+from tests.support.messages.mutant_stores import CommitsPlacesFirst
+from watchkeeper.api.result import plain_report
+from watchkeeper.api.simulate import judged, scenario_of
+from watchkeeper.model.delivery.ledger import MessageRange
+from watchkeeper.model.delivery.message_id import merged, payload_of
+from watchkeeper.model.log.format.message_07 import Message
+from watchkeeper.model.log.format.message_set_07 import encode
+from watchkeeper.model.log.log_manager import LogManager
+from watchkeeper.model.log.settings import log_settings
+from watchkeeper.model.properties.verdicts import Verdict
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import Event, Trace
+from watchkeeper.real.member.unreported_appends import reported_in, trace_files_of, unreported_in
+from watchkeeper.real.results.of_member import DATABASE, SEGMENTS, STORES
+from watchkeeper.real.results.segment_file import decoded
+from watchkeeper.real.results.sqlite import SqliteResults
+from watchkeeper.real.storage.file_storage import FileStorage
+from watchkeeper.real.storage.metrics import MeteredStorage
+from watchkeeper.real.trace.writer import TraceWriter
+from watchkeeper.real.world.hosts import Hosts
+from watchkeeper.real.world.jobs import Jobs
+from watchkeeper.real.world.run import live
+from watchkeeper.real.world.world import World
+from watchkeeper.reports.messages.message_path import losses, message_path
 
 Fields = dict[str, Any]
 Identity = tuple[str, int]
-QUICK = {"zookeeper.session.timeout.ms": 1000, "auto.commit.interval.ms": 500}
+QUICK = {"zookeeper.session.timeout.ms": 1000 * SHORT_S, "auto.commit.interval.ms": 500}
 FETCHING = {
     "refresh.leader.backoff.ms": 100,
     "rebalance.backoff.ms": 200,
@@ -52,15 +60,15 @@ FETCHING = {
 }
 PROMISE = {"semantics": "at least once", "most_lost": 700, "most_repeated": 0}
 SETTLE = "10s"
-"""A busy machine takes its time to start what was killed."""
+"""A busy machine needs time to restart a killed process."""
 
 
 def crashing(**more: Any) -> Fields:
-    """The host of a broker is lost; one group reads from the first message on, one too late.
+    """The host of a broker is lost; one group reads from the first message, one starts late.
 
-    It has stored 2,400 messages by then, of which the last 200 or so are not flushed: the
-    clock does that after 9 s only, and again 9 s after the restart. Until the second load
-    begins its log is shorter than what whoever was shown those messages has read.
+    By then it has stored 2,400 messages, of which the last 200 or so are not flushed: the clock
+    flushes only after 9 s, and 9 s after the restart. Until the second load begins, its log is
+    shorter than the position of the early group.
     """
     group = {"consumers": 1, "streams": {"clicks": 1}, "config": {**QUICK, **FETCHING}}
     return {
@@ -69,7 +77,7 @@ def crashing(**more: Any) -> Fields:
         "clusters": {
             "main": {
                 "zookeeper": {"servers": 1, "tick": "200ms"},
-                "session_timeout": "1s",
+                "session_timeout": f"{SHORT_S}s",
                 "brokers": 1,
                 "topics": {"clicks": {"partitions_per_broker": 1}},
                 "storage": {
@@ -82,8 +90,8 @@ def crashing(**more: Any) -> Fields:
             }
         },
         "groups": {
-            "early": {**group, "promise": PROMISE},
-            "late": {**group, "starts": "9s", "promise": PROMISE},
+            "early": {**group, "guarantee": PROMISE},
+            "late": {**group, "starts": "9s", "guarantee": PROMISE},
         },
         "timeline": [
             {"at": "2s", "produce": "clicks", "rate": "600/s", "size": "100B", "for": "4s"},
@@ -100,29 +108,29 @@ def crashing(**more: Any) -> Fields:
 
 
 def messages(event: Event) -> Iterator[tuple[Identity, int]]:
-    """The messages of an event, each with the offset behind it; all are of 110 bytes."""
-    for producer, first, end, at, to, *_ in event.detail["lots"]:
+    """The messages of an event, each with the offset behind it; each has 110 bytes."""
+    for producer, first, end, at, to, *_ in event.detail["ranges"]:
         assert to - at == 110 * (end - first)
         for number in range(first, end):
             yield (producer, number), at + 110 * (number - first + 1)
 
 
 def accepted(trace: Trace) -> set[Identity]:
-    """What producers took from their applications."""
+    """The messages that producers have accepted from their applications."""
     return {
         (event.detail["producer"], number)
-        for event in trace.of_kind("sent")
+        for event in trace.of_kind(EventKind.SENT)
         if event.detail["outcome"] == "accepted"
         for number in range(event.detail["first"], event.detail["end"])
     }
 
 
 def in_logs(trace: Trace) -> set[Identity]:
-    """What lies in the logs at the end: what was cut off is in them no longer."""
+    """The messages in the logs at the end, without what was cut off."""
     logs: dict[str, dict[int, Identity]] = {}
-    for event in trace.of_kind("stored", "opened"):
+    for event in trace.of_kind(EventKind.STORED, EventKind.LOG_OPENED):
         log = logs.setdefault(event.place, {})
-        if event.kind == "stored":
+        if event.kind == EventKind.STORED:
             log.update({to: message for message, to in messages(event)})
         else:
             for to in [to for to in log if to > event.detail["end"]]:
@@ -131,10 +139,10 @@ def in_logs(trace: Trace) -> set[Identity]:
 
 
 def consumed(trace: Trace, group: str) -> Counter[Identity]:
-    """How often each message was handed to a group."""
+    """How often each message was delivered to a group."""
     return Counter(
         message
-        for event in trace.of_kind("consumed")
+        for event in trace.of_kind(EventKind.CONSUMED)
         if event.group == group
         for message, _ in messages(event)
     )
@@ -143,10 +151,10 @@ def consumed(trace: Trace, group: str) -> Counter[Identity]:
 # --- the crash -------------------------------------------------------------------------
 
 
-def test_a_crash_loses_what_was_not_flushed_and_each_message_is_accounted_for(
+def test_a_crash_loses_unflushed_messages_and_each_one_is_counted(
     nothing_left_behind: None,
 ) -> None:
-    """Nobody has seen what is lost, and the judge counts what sets of messages say."""
+    """Lost messages were delivered to no consumer, and the judge counts what the test counts."""
     result = lived(crashing())
     trace = result.trace
 
@@ -157,15 +165,15 @@ def test_a_crash_loses_what_was_not_flushed_and_each_message_is_accounted_for(
     assert set(early.values()) == {1}
     assert set(consumed(trace, "late")) == stored
     lost = taken - stored
-    (emulated,) = trace.of_kind("host emulated")
-    assert 110 * 100 <= emulated.detail["bytes"] == 110 * len(lost)
-    said = result.judgement.finding("delivery to early").evidence
-    assert f"{len(taken):,} messages accepted, {len(early):,} handed on" in said
-    assert f"{len(lost):,} lost ({len(lost):,} never stored" in said
-    assert "emulated the loss of the host of broker/0 at 7." in plain_report(result)
+    (emulated,) = trace.of_kind(EventKind.HOST_LOSS_EMULATED)
+    assert 0 < emulated.detail["bytes"] == 110 * len(lost)
+    evidence = result.judgement.finding("delivery to early").evidence
+    assert f"{len(taken):,} messages accepted, {len(early):,} handed on" in evidence
+    assert f"{len(lost):,} lost ({len(lost):,} never stored" in evidence
+    assert "the loss of the host of broker/0 at 7." in plain_report(result)
     (loss,) = losses(message_path(trace))
     assert loss.size_bytes == emulated.detail["bytes"]
-    (opened,) = trace.of_kind("opened")
+    (opened,) = trace.of_kind(EventKind.LOG_OPENED)
     ((_, (_, after)),) = emulated.detail["files"].items()
     assert (opened.detail["end"], opened.detail["clean"]) == (after, False)
 
@@ -173,20 +181,20 @@ def test_a_crash_loses_what_was_not_flushed_and_each_message_is_accounted_for(
 @pytest.mark.parametrize(
     ("storage", "logs", "broken"),
     [
-        (FlushesNothing, Logs, "delivery to late"),
-        (GaugedStorage, LogsThatShowTooMuch, "delivery to early"),
+        (FlushesNothing, LogManager, "delivery to late"),
+        (MeteredStorage, LogsThatShowTooMuch, "delivery to early"),
     ],
     ids=["flushes nothing", "shows what is not flushed"],
 )
-def test_a_broker_that_breaks_its_word_is_found_out(
-    storage: type[GaugedStorage],
-    logs: type[Logs],
+def test_a_mutated_broker_is_detected(
+    storage: type[MeteredStorage],
+    logs: type[LogManager],
     broken: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """It loses what it said was safe, or takes back what it had shown."""
-    monkeypatch.setattr(Sites, "STORAGE", storage)
-    monkeypatch.setattr(Sites, "LOGS", logs)
+    """It loses flushed messages, or shows messages that it loses."""
+    monkeypatch.setattr(Hosts, "STORAGE", storage)
+    monkeypatch.setattr(Hosts, "LOGS", logs)
 
     result = lived(crashing())
 
@@ -196,8 +204,8 @@ def test_a_broker_that_breaks_its_word_is_found_out(
 # --- processes that are killed ---------------------------------------------------------
 
 
-def handling(commits: str, promise: Any, *timeline: Mapping[str, Any]) -> Fields:
-    """A broker, and two consumers whose applications say when they are done."""
+def handling(commits: str, guarantee: Any, *timeline: Mapping[str, Any]) -> Fields:
+    """A broker, and two consumers whose applications confirm each message."""
     fields = crashing(name="handling", timeline=[])
     fields["clusters"]["main"] |= {
         "brokers": 1,
@@ -208,7 +216,7 @@ def handling(commits: str, promise: Any, *timeline: Mapping[str, Any]) -> Fields
         "billing": {
             "consumers": 2,
             "streams": {"clicks": 1},
-            "promise": promise,
+            "guarantee": guarantee,
             "handling": {"each": "2ms", "commits": commits},
             "config": {**QUICK, **FETCHING, "auto.commit.enable": False},
         }
@@ -219,7 +227,10 @@ def handling(commits: str, promise: Any, *timeline: Mapping[str, Any]) -> Fields
 
 
 def keeping() -> Fields:
-    """Three groups keep results with their places; members of each are killed on the way."""
+    """Three groups keep results with positions; members of each are killed meanwhile.
+
+    Those of the careless group late: one of them has to have stopped between two commits.
+    """
     fields = handling("with the result", "exactly once")
     group = fields["groups"]["billing"]
     fields["groups"] = {
@@ -229,11 +240,11 @@ def keeping() -> Fields:
     }
     fields["timeline"] += [
         {"at": "4s", "crash": "search/0"},
-        {"at": "4500ms", "crash": "careless/0"},
         {"at": "5s", "crash": "billing/1"},
-        {"at": "5s", "crash": "careless/1"},
         {"at": "6s", "restart": "search/0"},
-        {"at": "6s", "restart": "careless/0"},
+        {"at": "8s", "crash": "careless/0"},
+        {"at": "8s", "crash": "careless/1"},
+        {"at": "9s", "restart": "careless/0"},
     ]
     return fields
 
@@ -247,7 +258,7 @@ def in_database(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def in_segments(folder: Path) -> Iterator[tuple[str, bytes]]:
-    """The results in segments; their folders are still those of living processes."""
+    """The results in segments, whose folders still belong to live processes."""
     for path in (folder / SEGMENTS).rglob("*.segment"):
         steps = decoded(path.read_bytes())
         assert steps is not None
@@ -255,8 +266,9 @@ def in_segments(folder: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def test_results_are_stored_exactly_once_though_members_die() -> None:
-    """The files themselves are asked which messages they have; a store that commits its
-    places by themselves has lost some, and the judge has seen that."""
+    """The files show which messages were stored; a store that commits positions separately
+    has lost some, and the judge has noticed.
+    """
     skip_without_zookeeper()
     scenario = scenario_of(keeping())
     plan = scenario.plan()
@@ -266,30 +278,32 @@ def test_results_are_stored_exactly_once_though_members_die() -> None:
 
     def look(world: World) -> None:
         for group, body in (*in_database(world.folder), *in_segments(world.folder)):
-            lot = msgspec.json.decode(body, type=Lot)
-            stored[group].update((lot.producer, at) for at in range(lot.first, lot.end))
+            stored_range = msgspec.json.decode(body, type=MessageRange)
+            stored[group].update(
+                (stored_range.producer, at) for at in range(stored_range.first, stored_range.end)
+            )
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Jobs, "STORES", {**STORES, "careless": CommitsPlacesFirst})
-        done: Any = live(replace(plan, groups=(*careful, careless)), look=look)
+        done: Any = live(replace(plan, groups=(*careful, careless)), inspect=look)
 
     result = judged(scenario, plan, 0, done)
     assert result.judgement.violated() == ["delivery to careless"], plain_report(result)
     taken = accepted(result.trace)
-    for one in careful:
-        assert stored[one.name] == Counter(taken)
-    said = re.search(r"([\d,]+) lost", result.judgement.finding("delivery to careless").evidence)
-    assert said is not None
-    assert 0 < int(said[1].replace(",", "")) <= len(taken) - len(stored["careless"])
+    for item in careful:
+        assert stored[item.name] == Counter(taken)
+    match = re.search(r"([\d,]+) lost", result.judgement.finding("delivery to careless").evidence)
+    assert match is not None
+    assert 0 < int(match[1].replace(",", "")) <= len(taken) - len(stored["careless"])
 
 
-def test_a_producer_goes_on_under_other_numbers_and_leaves_nothing_behind() -> None:
-    """One is killed and comes back, one leaves in good order and sends what it still has."""
+def test_a_restarted_producer_uses_new_numbers() -> None:
+    """One is killed and restarted, one leaves and sends what it still has."""
     queues = {"producer.type": "async", "queue.time": 300, "batch.size": 1000}
-    promise = {"semantics": "at least once", "most_lost": 150}
+    guarantee = {"semantics": "at least once", "most_lost": 150}
     fields = handling(
         "as configured",
-        promise,
+        guarantee,
         {"at": "4s", "crash": "web/0"},
         {"at": "5s", "restart": "web/0"},
         {"at": "6s", "leave": "web/1"},
@@ -307,36 +321,55 @@ def test_a_producer_goes_on_under_other_numbers_and_leaves_nothing_behind() -> N
     assert lives == {False, True}
 
 
-def test_what_a_killed_broker_could_not_tell_is_told_by_the_next(tmp_path: Path) -> None:
-    """What lies behind the last offset that a diary names; a line may have been cut short."""
+def test_a_topic_that_is_deleted_and_created_begins_at_0() -> None:
+    """On a broker that runs, and on one that was down; as in a simulation."""
+    result = lived("topic-recreated")
+
+    assert result.verdict is Verdict.HOLDS, plain_report(result)
+    created_us = next(
+        event.t_us
+        for event in result.trace.of_kind(EventKind.CHANGE)
+        if event.detail["verb"] == "create_topic"
+    )
+    first: dict[str, int] = {}
+    for event in result.trace.of_kind(EventKind.STORED):
+        if event.t_us > created_us:
+            first.setdefault(event.partition, event.detail["ranges"][0][3])
+    assert first == {"0-0": 0, "1-0": 0}
+
+
+def test_unreported_appends_are_reported_by_the_next_process(tmp_path: Path) -> None:
+    """What lies behind the last offset in a trace file, whose last line may be truncated."""
     storage = FileStorage(tmp_path / "logs")
-    logs = Logs(log_settings({"log.file.size": 500}))
+    logs = LogManager(log_settings({"log.file.size": 500}))
     storage.run(logs.start())
     log = storage.run(logs.get_or_create("clicks", 0))
     for first in range(0, 20, 4):
         payloads = [payload_of("p", number, 90) for number in range(first, first + 4)]
         storage.run(log.append(encode(map(Message.of, payloads))))
     storage.run(log.flush())
-    for life, lots in {1: [["p", 0, 4, 0, 400]], 10: [["p", 4, 8, 400, 800]]}.items():
-        diary = Diary(tmp_path / f"broker-0.{life}.jsonl", "broker/0", "", 0)
-        diary.write("stored", {"lots": lots}, topic="clicks", partition="0-0")
-        diary.close()
+    for life, ranges in {1: [["p", 0, 4, 0, 400]], 10: [["p", 4, 8, 400, 800]]}.items():
+        writer = TraceWriter(tmp_path / f"broker-0.{life}.jsonl", "broker/0", "", 0)
+        writer.write(EventKind.STORED, {"ranges": ranges}, topic="clicks", partition="0-0")
+        writer.close()
     with (tmp_path / "broker-0.10.jsonl").open("ab") as file:
         file.write(b'[17,"broker/0","stored",0')
 
-    told = told_in(diaries_of(tmp_path / "broker-0.11.jsonl"))
+    reported = reported_in(trace_files_of(tmp_path / "broker-0.11.jsonl"))
 
-    assert told == {("clicks", "0-0"): 800}
-    assert merged(untold(log, tmp_path / "logs", 800)) == [Lot("p", 8, 20, 800, 2000)]
-    assert not list(untold(log, tmp_path / "logs", 2000))
+    assert reported == {("clicks", "0-0"): 800}
+    assert merged(unreported_in(log, tmp_path / "logs", 800)) == [
+        MessageRange("p", 8, 20, 800, 2000)
+    ]
+    assert not list(unreported_in(log, tmp_path / "logs", 2000))
 
 
 # --- the end of a run ------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_nothing_is_left_of_a_run_that_is_ended(number: signal.Signals, tmp_path: Path) -> None:
-    """No process and no file, whether it was asked to end or killed."""
+def test_an_ended_run_leaves_nothing(number: signal.Signals, tmp_path: Path) -> None:
+    """No process and no file, whether it was interrupted or killed."""
     skip_without_zookeeper()
     temporary = tmp_path / "temporary"
     temporary.mkdir()
@@ -349,7 +382,7 @@ def test_nothing_is_left_of_a_run_that_is_ended(number: signal.Signals, tmp_path
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     ) as run:
-        until(lambda: list(temporary.glob("*/main/broker-0/logs/*/*.kafka")), 60)
+        until(lambda: list(temporary.glob("*/main/broker-0/logs/*/*.kafka")))
         started = descendants(run.pid)
         run.send_signal(number)
 

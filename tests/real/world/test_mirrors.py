@@ -1,4 +1,4 @@
-"""Mirrors for real: processes that read one cluster and send to another, and are killed."""
+"""Live mirrors: processes that read one cluster, send to another, and are killed."""
 
 from __future__ import annotations
 
@@ -8,31 +8,33 @@ from typing import Any
 
 import pytest
 
-from model.properties import Judgement
-from model.trace import Event, Trace
-from model.verdicts import Finding, Verdict
-from tests.live import lived
+from tests.real.world.test_runs import SHORT_S
+from tests.support.live_zookeeper import lived
 from watchkeeper import simulate
-from watchkeeper.printing import plain_report
-from watchkeeper.result import Result
+from watchkeeper.api.result import Result, plain_report
+from watchkeeper.model.properties.judge import Judgement
+from watchkeeper.model.properties.verdicts import Finding, Verdict
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import Event, Trace
 
 Identity = tuple[str, int]
 QUICK = {
-    "zookeeper.session.timeout.ms": 1000,
+    "zookeeper.session.timeout.ms": 1000 * SHORT_S,
     "auto.commit.interval.ms": 500,
     "auto.offset.reset": "smallest",
     "refresh.leader.backoff.ms": 100,
     "rebalance.backoff.ms": 200,
 }
-WAITS = {"producer.type": "async", "queue.time": 5000, "batch.size": 250}
-"""After a crash or a leave about 4 s after the first message, something waits: 250 are sent
-every 2.5 s."""
+WAITS = {"producer.type": "async", "queue.time": 6000, "batch.size": 1000}
+"""Messages wait for 6 s, so all that a mirror has read are waiting when it crashes or leaves:
+about 3 s after the first one. There are too few for a batch.
+"""
 
 
 def cluster(*topics: str) -> dict[str, Any]:
     return {
         "zookeeper": {"servers": 1, "tick": "200ms"},
-        "session_timeout": "1s",
+        "session_timeout": f"{SHORT_S}s",
         "brokers": 1,
         "storage": {"config": {"log.flush.interval": 20}},
         "topics": {topic: {"partitions_per_broker": 1} for topic in topics},
@@ -50,7 +52,10 @@ def load(topic: str, source: str) -> dict[str, Any]:
 
 
 def crash(member: str, nth: int, when: str) -> dict[str, Any]:
-    return {"on": {"node": member, "asks": "commit", "nth": nth, "when": when}, "crash": member}
+    return {
+        "on": {"node": member, "purpose": "commit", "nth": nth, "when": when},
+        "crash": member,
+    }
 
 
 SCENARIO: dict[str, Any] = {
@@ -72,7 +77,7 @@ SCENARIO: dict[str, Any] = {
             "cluster": "all",
             "consumers": 1,
             "streams": {"clicks": 1, "orders": 1},
-            "promise": {"semantics": "at least once", "most_repeated": 400},
+            "guarantee": {"semantics": "at least once", "most_repeated": 400},
             "config": QUICK,
         }
     },
@@ -81,8 +86,8 @@ SCENARIO: dict[str, Any] = {
         load("clicks", "west"),
         load("orders", "east"),
         crash("waits-east/0", nth=8, when="before"),
-        crash("hasty-west/0", nth=13, when="after_reply"),
-        {"at": "6500ms", "leave": "polite-east/0"},
+        crash("hasty-west/0", nth=10, when="after_reply"),
+        {"at": "5s", "leave": "polite-east/0"},
         {"at": "10s", "restart": "waits-east/0"},
         {"at": "10s", "restart": "hasty-west/0"},
     ],
@@ -92,13 +97,13 @@ SCENARIO: dict[str, Any] = {
 
 @pytest.fixture(scope="module")
 def result() -> Result:
-    """One live run; each test looks at a part of it."""
+    """One live run; each test checks a part of it."""
     return lived(SCENARIO)
 
 
 @pytest.fixture(scope="module")
 def simulated() -> Result:
-    """The same, simulated."""
+    """The same run, simulated."""
     return simulate(SCENARIO)
 
 
@@ -107,7 +112,7 @@ def delivery(result: Result) -> Finding:
 
 
 def number(finding: Finding, words: str) -> int:
-    """How many a finding says of something; 0 if it says nothing."""
+    """A count in a finding; 0 if the finding does not mention it."""
     before, found, _ = finding.evidence.partition(f" {words}")
     return int(before.split()[-1].lstrip("(").replace(",", "")) if found else 0
 
@@ -118,7 +123,7 @@ def number(finding: Finding, words: str) -> int:
 def sent_by(trace: Trace, topic: str, producer: str) -> set[Identity]:
     return {
         (producer, number)
-        for event in trace.of_kind("sent")
+        for event in trace.of_kind(EventKind.SENT)
         if event.topic == topic
         and (event.detail["producer"], event.detail["outcome"]) == (producer, "accepted")
         for number in range(event.detail["first"], event.detail["end"])
@@ -126,7 +131,7 @@ def sent_by(trace: Trace, topic: str, producer: str) -> set[Identity]:
 
 
 def messages_of(event: Event) -> Iterator[Identity]:
-    for producer, first, end, *_ in event.detail["lots"]:
+    for producer, first, end, *_ in event.detail["ranges"]:
         for number in range(first, end):
             yield producer, number
 
@@ -134,14 +139,14 @@ def messages_of(event: Event) -> Iterator[Identity]:
 def stored_at(trace: Trace, cluster: str, topic: str) -> Counter[Identity]:
     return Counter(
         message
-        for event in trace.of_kind("stored")
+        for event in trace.of_kind(EventKind.STORED)
         if event.node.startswith(f"{cluster}:") and event.topic == topic
         for message in messages_of(event)
     )
 
 
 def of(found: Counter[Identity], producer: str) -> Counter[Identity]:
-    return Counter({one: times for one, times in found.items() if one[0] == producer})
+    return Counter({pair: times for pair, times in found.items() if pair[0] == producer})
 
 
 # --- the run -----------------------------------------------------------------------------
@@ -149,7 +154,11 @@ def of(found: Counter[Identity], producer: str) -> Counter[Identity]:
 
 def test_the_verdicts_are_those_of_the_simulation(result: Result, simulated: Result) -> None:
     def verdicts(judgement: Judgement) -> dict[str, str]:
-        return {one.claim.name: one.verdict.value for one in judgement.findings if one.counts}
+        return {
+            finding.claim.name: finding.verdict.value
+            for finding in judgement.findings
+            if finding.counts
+        }
 
     assert result.verdict is simulated.verdict is Verdict.VIOLATED, plain_report(result)
     assert verdicts(result.judgement) == verdicts(simulated.judgement), plain_report(result)
@@ -157,10 +166,10 @@ def test_the_verdicts_are_those_of_the_simulation(result: Result, simulated: Res
 
 
 @pytest.mark.parametrize("world", ["result", "simulated"])
-def test_what_is_lost_and_repeated_is_said_by_source(
+def test_lost_and_repeated_messages_are_counted_by_source(
     world: str, request: pytest.FixtureRequest
 ) -> None:
-    """A mirror of east's waits, so it repeats; west's commits first, so it loses."""
+    """A mirror of east waits, so it repeats; that of west commits first, so it loses."""
     found = delivery(request.getfixturevalue(world))
 
     repeated, lost = number(found, "handed on again"), number(found, "lost")
@@ -169,10 +178,10 @@ def test_what_is_lost_and_repeated_is_said_by_source(
     assert f"(of east's {repeated:,} again, of west's {lost:,} lost)" in found.evidence
 
 
-def test_every_message_is_accounted_for(result: Result) -> None:
-    """The judge counts what sets of messages say."""
+def test_every_message_is_counted(result: Result) -> None:
+    """The judge counts what the test counts."""
     found, trace = delivery(result), result.trace
-    east, west = (sent_by(trace, "clicks", f"web-{one}-0") for one in ("east", "west"))
+    east, west = (sent_by(trace, "clicks", f"web-{name}-0") for name in ("east", "west"))
     there = stored_at(trace, "all", "clicks")
 
     assert set(of(there, "web-east-0")) == east
@@ -182,32 +191,34 @@ def test_every_message_is_accounted_for(result: Result) -> None:
     assert len(west - set(there)) == number(found, "never stored") == number(found, "lost")
 
 
-def test_whoever_leaves_sends_what_waits(result: Result) -> None:
-    """What it had committed and not sent is sent when it has left, and before it is over."""
+def test_a_leaving_mirror_sends_what_waits(result: Result) -> None:
+    """What it had committed but not sent is sent before it has ended."""
     trace = result.trace
     there = stored_at(trace, "all", "orders")
     handed = {
         message
-        for event in trace.of_kind("consumed")
+        for event in trace.of_kind(EventKind.CONSUMED)
         if event.group == "polite-east"
         for message in messages_of(event)
     }
-    (left_us,) = [one.t_us for one in trace.of_kind("ends") if one.node == "polite-east/0"]
-    late = [one for one in trace.of_kind("stored") if one.topic == "orders"]
+    (left_us,) = [
+        event.t_us for event in trace.of_kind(EventKind.ENDED) if event.node == "polite-east/0"
+    ]
+    late = [event for event in trace.of_kind(EventKind.STORED) if event.topic == "orders"]
 
     assert set(there) == handed
     assert set(there.values()) == {1}
-    assert any(one.t_us > left_us and one.node.startswith("all:") for one in late)
+    assert any(event.t_us > left_us and event.node.startswith("all:") for event in late)
     accepted = sent_by(trace, "orders", "web-east-0")
     assert number(delivery(result), "not yet mirrored") == len(accepted - handed) > 0
 
 
-def test_each_session_is_of_one_cluster(result: Result) -> None:
-    """Three services, each with a server of its own, in one trace."""
+def test_each_session_belongs_to_one_cluster(result: Result) -> None:
+    """Three services, each with its own server, in one trace."""
     members = {
         cluster: {
             event.detail["by"]
-            for event in result.trace.of_kind("session opened")
+            for event in result.trace.of_kind(EventKind.SESSION_OPENED)
             if event.node.startswith(f"{cluster}:")
         }
         for cluster in ("east", "west", "all")

@@ -1,4 +1,4 @@
-"""A live program and the threads beside it: they share memory, queues and ZooKeeper."""
+"""A live program and the tasks beside it share state, queues and ZooKeeper."""
 
 from __future__ import annotations
 
@@ -8,26 +8,27 @@ from typing import Any
 
 import pytest
 
-from model.answers import LEAVE
-from model.asks import close_session, new_session, next_note, sleep, tell
-from model.calls import Call, Unreachable
-from model.errors import NoNode
-from model.log.requests import FetchRequest
-from model.operations import ZooKeeper
-from model.program import Ended, Program
-from model.threads import Remind, Start, put, take
-from model.trace import Row
-from real.client import Client
-from real.diary import Notes
-from real.ensemble import Ensemble
-from real.joint import JointDriver
-from real.ports import free_ports
+from watchkeeper.model.actor.effects import close_session, emit, new_session, next_event, sleep
+from watchkeeper.model.actor.errors import NoNode
+from watchkeeper.model.actor.events import LEAVE
+from watchkeeper.model.actor.operations import ZooKeeper
+from watchkeeper.model.actor.program import Ended, Program
+from watchkeeper.model.actor.rpc import Call, Unreachable
+from watchkeeper.model.actor.tasks import Remind, Start, put, take
+from watchkeeper.model.log.format.requests import FetchRequest
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import Row
+from watchkeeper.real.client.client import Client
+from watchkeeper.real.ports import free_ports
+from watchkeeper.real.process.task_driver import TaskDriver
+from watchkeeper.real.trace.writer import RowWriter
+from watchkeeper.real.zookeeper.ensemble import Ensemble
 
 Turn = Callable[[ZooKeeper], Any]
 
 
 class Played:
-    """What a program and its threads have left behind."""
+    """The result of a program and its tasks."""
 
     def __init__(self, hosts: str, turn: Turn) -> None:
         self.rows: list[Row] = []
@@ -39,30 +40,30 @@ class Played:
             await close_session()
             return Ended("left")
 
-        driver = JointDriver(
+        driver = TaskDriver(
             Program(whole, None, None),
-            Notes("joint", "", 0, self.rows.append),
+            RowWriter("joint", "", 0, self.rows.append),
             lambda hear: Client(hosts, "", 6000, hear),
             lambda *what: self.failed.append(what),
         )
         try:
             assert driver.run() == Ended("left")
         finally:
-            driver.end_threads()
+            driver.end_tasks()
 
     def kinds(self) -> list[str]:
-        """What was taken down."""
+        """The kinds of the written events."""
         return [row[2] for row in self.rows]
 
 
-def test_a_program_and_its_threads_share_queues(zookeeper: Ensemble) -> None:
-    """In both directions, and a note comes to the program's inbox."""
+def test_a_program_and_its_tasks_share_queues(zookeeper: Ensemble) -> None:
+    """In both directions, and a notification reaches the program's inbox."""
 
     async def echo() -> None:
         while (item := await take("to thread")) != "end":
             await put("to program", item * 2, 1)
         await Remind(LEAVE)
-        await tell("said", what="bye")
+        await emit("said", what="bye")
 
     async def turn(zk: ZooKeeper) -> None:
         await Start("echo", echo)
@@ -71,15 +72,15 @@ def test_a_program_and_its_threads_share_queues(zookeeper: Ensemble) -> None:
             assert await take("to program") == 2 * number
         assert await take("to program", timeout_ms=0) is None
         await put("to thread", "end", 1)
-        assert await next_note() == LEAVE
+        assert await next_event() == LEAVE
 
     played = Played(zookeeper.hosts, turn)
     assert played.failed == []
     assert "said" in played.kinds()
 
 
-def test_threads_ask_zookeeper(zookeeper: Ensemble) -> None:
-    """Over the program's own session; what fails is raised where it was awaited."""
+def test_tasks_use_zookeeper(zookeeper: Ensemble) -> None:
+    """In the program's own session; a failure is raised where it was awaited."""
 
     async def writes(zk: ZooKeeper) -> None:
         await zk.create("/joint", b"first")
@@ -98,18 +99,20 @@ def test_threads_ask_zookeeper(zookeeper: Ensemble) -> None:
 
     played = Played(zookeeper.hosts, turn)
     assert played.failed == []
-    assert played.kinds().count("asks") == played.kinds().count("answers") == 6
+    assert (
+        played.kinds().count(EventKind.REQUEST) == played.kinds().count(EventKind.RESPONSE) == 6
+    )
 
 
-def test_nobody_is_disturbed_between_two_asks(zookeeper: Ensemble) -> None:
-    """Neither the program by its threads nor they by it: what both count is right."""
+def test_no_task_is_interrupted_between_two_effects(zookeeper: Ensemble) -> None:
+    """Neither the program by its tasks nor the reverse: their common count is right."""
     shared = {"count": 0, "inside": 0}
 
     def count() -> None:
         shared["inside"] += 1
         assert shared["inside"] == 1
         before = shared["count"]
-        time.sleep(0.0001)  # whoever may go on now, does
+        time.sleep(0.0001)  # lets any other task run
         shared["count"] = before + 1
         shared["inside"] -= 1
 
@@ -132,8 +135,8 @@ def test_nobody_is_disturbed_between_two_asks(zookeeper: Ensemble) -> None:
     assert shared["count"] == 1200
 
 
-def test_what_a_thread_raises_is_heard_of_and_a_program_catches(zookeeper: Ensemble) -> None:
-    """A thread that fails is named; a call of the program's that fails is raised there."""
+def test_errors_of_tasks_are_reported_and_errors_of_calls_raised(zookeeper: Ensemble) -> None:
+    """A failing task is named; a failing call of the program is raised there."""
     (port,) = free_ports(1)
 
     async def fails() -> None:

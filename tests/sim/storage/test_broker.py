@@ -7,20 +7,28 @@ from typing import Any
 
 import pytest
 
-from model.asks import sleep
-from model.calls import Call, Disconnected, TimedOut, Unreachable
-from model.log.contents import Contents, Series, size_of, whole
-from model.log.requests import EARLIEST, LATEST, FetchRequest, OffsetsRequest, ProduceRequest
-from model.log.settings import log_settings
-from model.plan import StoragePlan
-from model.program import Program
-from sim.broker import Announced, Broker, BrokerHost
-from sim.calls import Calls
-from sim.kernel import Kernel, Network
-from sim.node import Node
-from sim.profile import DEFAULT
-from sim.streams import Streams
-from sim.threads import Threads
+from watchkeeper.model.actor.effects import sleep
+from watchkeeper.model.actor.program import Program
+from watchkeeper.model.actor.rpc import Call, Disconnected, TimedOut, Unreachable
+from watchkeeper.model.log.format.contents import Contents, Series, size_of, whole_series
+from watchkeeper.model.log.format.requests import (
+    EARLIEST,
+    LATEST,
+    FetchRequest,
+    OffsetsRequest,
+    ProduceRequest,
+)
+from watchkeeper.model.log.settings import log_settings
+from watchkeeper.model.plan.plan import StoragePlan
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.sim.brokers.broker import Announced, Broker, BrokerHost
+from watchkeeper.sim.engine.kernel import Kernel
+from watchkeeper.sim.engine.latency_profile import DEFAULT
+from watchkeeper.sim.engine.random_streams import Streams
+from watchkeeper.sim.process.process import Node
+from watchkeeper.sim.process.rpc import Calls
+from watchkeeper.sim.process.tasks import Tasks
+from watchkeeper.sim.zookeeper.network import Network
 
 ADDRESS = "b0.example:9092"
 S = 1_000_000
@@ -68,7 +76,7 @@ class Site:
             except Exception as error:
                 done.append(error)
 
-        Threads(self._node(name), self.calls).start("main", thread())
+        Tasks(self._node(name), self.calls).start("main", thread())
         return done
 
     def ask(self, body: Coroutine[Any, Any, Any], within_us: int = 60 * S) -> Any:
@@ -92,7 +100,7 @@ async def _nothing(zk: Any, me: Any, memory: Any) -> None:
 
 def series(first: int, count: int) -> Contents:
     """Messages of 90 bytes, 100 with what an entry adds."""
-    return whole(Series("web/0", first, count, 90))
+    return whole_series(Series("web/0", first, count, 90))
 
 
 async def produce(first: int, count: int, *, batch: int = 100) -> None:
@@ -120,11 +128,11 @@ def test_what_is_produced_is_fetched_once_it_is_flushed() -> None:
     site.ask(produce(400, 100), S)
     response = site.ask(fetch(12_300, 450), S)
 
-    (piece,) = response.messages
-    assert piece.series.first * 100 + piece.begin == 12_300
-    assert piece.size_bytes == 450
-    lots = [row[8]["lots"] for row in site.kernel.rows if row[2] == "stored"]
-    assert [lot for lots_of_one in lots for lot in lots_of_one][1][:5] == [
+    (series_range,) = response.messages
+    assert series_range.series.first * 100 + series_range.begin == 12_300
+    assert series_range.size_bytes == 450
+    ranges = [row[8]["ranges"] for row in site.kernel.rows if row[2] == EventKind.STORED]
+    assert [item for ranges_of_one in ranges for item in ranges_of_one][1][:5] == [
         "web/0",
         100,
         200,
@@ -169,14 +177,14 @@ def test_logs_that_were_closed_are_not_recovered() -> None:
     site.start()
 
     assert site.ask(end(), S) == 40_000
-    opened = [row[8] for row in site.kernel.rows if row[2] == "opened"]
+    opened = [row[8] for row in site.kernel.rows if row[2] == EventKind.LOG_OPENED]
     assert opened == [{"start": 0, "end": 40_000, "clean": True}]
 
 
 # --- connections -----------------------------------------------------------------------
 
 
-def test_nobody_listens() -> None:
+def test_no_process_listens() -> None:
     site = Site()
     site.crash(is_host_lost=False)
 
@@ -202,15 +210,15 @@ def _crash_in_between(site: Site, is_host_lost: bool) -> Callable[[], Any]:
     async def client() -> list[str]:
         await produce(0, 100)
         await sleep(1000)
-        said = []
+        outcomes = []
         for at in (100, 200, 300):
             try:
                 await produce(at, 100)
-                said.append("sent")
+                outcomes.append("sent")
             except (Disconnected, Unreachable) as error:
-                said.append(type(error).__name__)
+                outcomes.append(type(error).__name__)
             await sleep(1000)
-        return said
+        return outcomes
 
     done = site.client(client())
     site.run(S // 2)
@@ -219,12 +227,12 @@ def _crash_in_between(site: Site, is_host_lost: bool) -> Callable[[], Any]:
     return lambda: done[0]
 
 
-def test_a_producer_is_told_by_the_kernel_of_a_process_that_has_died() -> None:
+def test_a_producer_hears_from_the_kernel_of_a_process_that_has_died() -> None:
     assert _crash_in_between(Site(), False)() == ["Unreachable"] * 3
 
 
 def test_a_producer_is_not_told_of_a_host_that_is_lost() -> None:
-    """It goes on writing into a connection that nobody reads: the messages are lost."""
+    """It goes on writing into a connection that no process reads: the messages are lost."""
     assert _crash_in_between(Site(), True)() == ["sent"] * 3
 
 
@@ -254,10 +262,12 @@ def test_a_damaged_request_ends_its_connection_and_no_other() -> None:
         await Call(ADDRESS, ProduceRequest("clicks", 99, series(0, 1)))
         await Call(ADDRESS, FetchRequest("clicks", 0, 0, 100))
 
-    other = site.client(end())
+    codes = site.client(end())
     assert isinstance(site.ask(client(), S), Disconnected)
-    assert other == [0]
-    assert [row[8]["of"] for row in site.kernel.rows if row[2] == "request refused"] == ["client"]
+    assert codes == [0]
+    assert [row[8]["of"] for row in site.kernel.rows if row[2] == EventKind.REQUEST_REFUSED] == [
+        "client"
+    ]
 
 
 def test_a_connection_takes_no_more_than_its_buffer() -> None:

@@ -8,18 +8,27 @@ from functools import cache
 from typing import Any
 
 import pytest
+from bench.design_page import (
+    batching,
+    disks,
+    flushing,
+    heaps,
+    lagging,
+    retaining,
+    sending,
+    sharing,
+)
+from bench.design_page.btree import BTree
+from bench.design_page.catalogue import EXPERIMENTS
+from bench.design_page.heap import HOTSPOT_64, Collector, Heap, Layout, OutOfMemory, message_bytes
+from bench.design_page.heap_pauses import heap_pause
+from bench.design_page.host import new_host
+from bench.design_page.rows import Outcome, Row, about, at_least, at_most, shown, shown_said
 
-from model.verdicts import Verdict
-from sim.btree import BTree
-from sim.devices import DEVICES
-from sim.experiments import batching, disks, flushing, heaps, lagging, retaining, sending, sharing
-from sim.experiments.catalogue import EXPERIMENTS
-from sim.experiments.rows import Outcome, Row, about, at_least, at_most, shown, shown_said
-from sim.heap import HOTSPOT_64, Collector, Heap, Layout, OutOfMemory, message_bytes
-from sim.host import new_host
-from sim.machine import GIB, MACHINES
-from tests.readme_pages import HOME
-from watchkeeper.heap_pauses import heap_pause
+from tests import HOME
+from watchkeeper.model.properties.verdicts import Verdict
+from watchkeeper.sim.disk.host_costs import GIB, MACHINES
+from watchkeeper.sim.disk.models import DEVICES
 
 PAGE = HOME / "docs" / "explanation" / "the-pagecache.md"
 MACHINE = MACHINES["page"]
@@ -66,13 +75,13 @@ def differences(found: Outcome, table: dict[str, list[str]], machine: str) -> li
         if row.what not in table:
             wrong.append(f"{row.what} is missing")
             continue
-        said, *values, unit, verdict = table[row.what]
+        claimed, *values, unit, verdict = table[row.what]
         cell = values[list(MACHINES).index(machine)]
         is_page = machine == "page"
         verdicts = {None: "", True: "agrees", False: "**differs**"}
         if number(cell) != pytest.approx(number(shown(row.value)), rel=0.02, abs=0.01):
             wrong.append(f"{row.what}: {cell}, found {shown(row.value)}")
-        elif (said, unit) != (shown_said(row.said), row.unit):
+        elif (claimed, unit) != (shown_said(row.said), row.unit):
             wrong.append(f"{row.what}: the page's number or the unit")
         elif is_page and verdict != verdicts[row.agrees]:
             wrong.append(f"{row.what}: the verdict")
@@ -96,7 +105,7 @@ def test_a_number_that_is_not_what_is_found_is_noticed() -> None:
         {what: cells for what, cells in table.items() if what != first},
         {**table, "one more": table[first]},
     ]
-    found = [len(differences(outcome("sendfile"), one, "page")) for one in wrong]
+    found = [len(differences(outcome("sendfile"), field, "page")) for field in wrong]
     assert found == [1, 1, 1, 1]
 
 
@@ -152,7 +161,7 @@ def test_random_writes_of_the_pages_array_are_those_of_small_messages() -> None:
     assert value("linear-writes", "in line against 1 KiB at random") == pytest.approx(
         6000, rel=0.2
     )
-    assert any("6,000 times" in note for note in outcome("linear-writes").notes)
+    assert any("6,000 times" in remark for remark in outcome("linear-writes").remarks)
 
 
 def test_slow_memory_loses_against_a_disk_and_fast_memory_does_not() -> None:
@@ -163,10 +172,10 @@ def test_slow_memory_loses_against_a_disk_and_fast_memory_does_not() -> None:
 
 def test_pauses_grow_with_what_lives_and_shrink_with_more_threads() -> None:
     """Twice the heap, twice the pause; four threads, a quarter."""
-    one, four = Collector(), Collector(threads=4)
-    pause = one.pause_us(10**7, GIB, MACHINE)
+    serial, four = Collector(), Collector(threads=4)
+    pause = serial.pause_us(10**7, GIB, MACHINE)
 
-    assert one.pause_us(2 * 10**7, 2 * GIB, MACHINE) == pytest.approx(2 * pause, rel=0.001)
+    assert serial.pause_us(2 * 10**7, 2 * GIB, MACHINE) == pytest.approx(2 * pause, rel=0.001)
     assert four.pause_us(10**7, GIB, MACHINE) == pytest.approx(pause / 4, rel=0.001)
     assert heaps.longest_silence_s(MACHINE, 2 * GIB) > 1.9 * heaps.longest_silence_s(MACHINE, GIB)
 
@@ -205,7 +214,7 @@ def test_a_heap_makes_a_zombie_when_its_pause_outlives_a_session(
 
 
 def test_a_lock_makes_readers_block() -> None:
-    """Without one, nobody waits for anybody."""
+    """Without one, no process waits for anybody."""
     alone = sharing.append_us(MACHINE, 0)
 
     assert sharing.append_us(MACHINE, 4) == pytest.approx(alone, rel=0.05)
@@ -348,7 +357,7 @@ def test_a_search_goes_through_one_page_of_each_level(entries: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "agreeing", "differing"),
+    ("page_value", "agreeing", "differing"),
     [
         (about(300), (200.1, 300, 449), (199, 451)),
         (at_least(2), (2, 3), (1.99,)),
@@ -356,11 +365,11 @@ def test_a_search_goes_through_one_page_of_each_level(entries: int) -> None:
     ],
 )
 def test_what_agrees_and_what_differs(
-    said: Any, agreeing: tuple[float, ...], differing: tuple[float, ...]
+    page_value: Any, agreeing: tuple[float, ...], differing: tuple[float, ...]
 ) -> None:
     """By half at most, where the page says about so much."""
-    assert all(Row("it", one, "", said).agrees is True for one in agreeing)
-    assert all(Row("it", one, "", said).agrees is False for one in differing)
+    assert all(Row("it", value, "", page_value).agrees is True for value in agreeing)
+    assert all(Row("it", value, "", page_value).agrees is False for value in differing)
     assert Row("it", 1, "").agrees is None
 
 

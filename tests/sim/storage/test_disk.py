@@ -10,15 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from model.faults import VERBS, Action, Effect
-from sim.devices import DEVICES, MIB, Device
-from sim.disk import Disk, Together
-from sim.elevator import BATCH, READ_BATCHES, Elevator, Part, Request
-from sim.kernel import Kernel
-from sim.profile import DEFAULT
-from sim.raid import Raid5
-from sim.streams import Streams
-from sim.volume import REGION_BYTES, Room, Volume, rounded
+from watchkeeper.model.plan.faults import VERBS, Action, FaultEffect
+from watchkeeper.sim.disk.disk import Disk, Together
+from watchkeeper.sim.disk.models import DEVICES, MIB, Device
+from watchkeeper.sim.disk.raid5 import Raid5
+from watchkeeper.sim.disk.scheduler import BATCH, READ_BATCHES, DiskScheduler, Part, Request
+from watchkeeper.sim.engine.kernel import Kernel
+from watchkeeper.sim.engine.latency_profile import DEFAULT
+from watchkeeper.sim.engine.random_streams import Streams
+from watchkeeper.sim.storage.allocator import REGION_BYTES, Room, Volume, rounded
 
 RAID, ROTATING = DEVICES["raid-5"], DEVICES["sata-7200"]
 KIB = 1024
@@ -59,12 +59,14 @@ class Bench:
     def moved(self) -> tuple[int, int]:
         """Bytes read and written by all members."""
         members = self.members
-        return sum(one.read_bytes for one in members), sum(one.written_bytes for one in members)
+        return sum(member.read_bytes for member in members), sum(
+            member.written_bytes for member in members
+        )
 
 
-def effect() -> Effect:
+def effect() -> FaultEffect:
     """What counts what a fault does."""
-    return Effect(Action(0, VERBS["disk_slow"], "broker/0"))
+    return FaultEffect(Action(0, VERBS["disk_slow"], "broker/0"))
 
 
 # --- how long --------------------------------------------------------------------------
@@ -126,9 +128,9 @@ def test_a_disk_without_moving_parts_serves_many_at_once() -> None:
 # --- who goes first --------------------------------------------------------------------
 
 
-def requests(*wanted: tuple[int, int, bool]) -> tuple[Elevator, list[Request]]:
+def requests(*wanted: tuple[int, int, bool]) -> tuple[DiskScheduler, list[Request]]:
     """An elevator with requests: address, size, and whether it is a write."""
-    elevator = Elevator(MIB)
+    elevator = DiskScheduler(MIB)
     made = []
     for address, size, write in wanted:
         request = Request(Part(address, size, bool, None), is_write=write)
@@ -178,7 +180,7 @@ def test_reads_go_first_but_not_for_ever() -> None:
 )
 def test_every_request_is_served_once(wanted: list[tuple[int, int, bool, bool]]) -> None:
     """Whatever is added when: each part comes out exactly once, of its kind."""
-    elevator, out, head = Elevator(6), list[tuple[int, int, bool]](), 0
+    elevator, out, head = DiskScheduler(6), list[tuple[int, int, bool]](), 0
     for address, size, write, serves in wanted:
         elevator.add(Request(Part(address, size, bool, None), is_write=write))
         if serves:
@@ -260,7 +262,7 @@ def test_a_part_of_a_row_does_not_wait_for_ever() -> None:
 
 @settings(max_examples=60)
 @given(st.integers(0, 4 * ROW), st.integers(1, 3 * ROW), st.booleans())
-def test_an_array_moves_what_it_is_asked_for(begin: int, size: int, write: bool) -> None:
+def test_an_array_moves_what_is_requested(begin: int, size: int, write: bool) -> None:
     """A read brings the data, a write at least data and parity; each is answered once."""
     bench = Bench(RAID)
     bench.ask("it", begin, size, write=write)
@@ -343,11 +345,11 @@ def test_an_array_says_which_bytes_are_there(begin: int, size: int, after_us: in
     bench.kernel.run_until(after_us)
     bench.store.lose_power()
 
-    told = sorted(bench.landed.get("it", []))
-    assert all(0 <= left < right <= size for left, right in told)
-    assert all(one[1] <= other[0] for one, other in pairwise(told))
+    landed = sorted(bench.landed.get("it", []))
+    assert all(0 <= left < right <= size for left, right in landed)
+    assert all(pair[1] <= following[0] for pair, following in pairwise(landed))
     if bench.answers:
-        assert sum(right - left for left, right in told) == size
+        assert sum(right - left for left, right in landed) == size
 
 
 def test_all_of_several_are_waited_for() -> None:
@@ -386,7 +388,7 @@ def test_no_two_files_are_in_one_place(wanted: list[tuple[int, int]]) -> None:
             assert room.size_bytes == rounded(size)
 
     spans = sorted(span for room in rooms for span in room.spans(0, room.size_bytes))
-    assert all(one[1] <= other[0] for one, other in pairwise(spans))
+    assert all(pair[1] <= following[0] for pair, following in pairwise(spans))
     assert sum(end - begin for begin, end in spans) == volume.used_bytes
     assert volume.used_bytes <= 8 * REGION_BYTES
 
@@ -397,8 +399,8 @@ def test_a_file_alone_stands_in_line() -> None:
     volume.grow(alone, 3 * REGION_BYTES)
     assert len(alone.spans(0, 3 * REGION_BYTES)) == 1
 
-    one, other = Room(), Room()
+    first, second = Room(), Room()
     for size in range(1, 4):
-        for room in (one, other):
+        for room in (first, second):
             volume.grow(room, size * REGION_BYTES)
-    assert len(one.spans(100, 3 * REGION_BYTES)) == 3
+    assert len(first.spans(100, 3 * REGION_BYTES)) == 3

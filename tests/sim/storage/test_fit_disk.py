@@ -10,24 +10,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bench.design_page.host import new_host, run
 
-from model.log.contents import Series, whole
-from model.log.storage import Append, CreateFile, Flush, Read, Send
-from model.measured import distribution
-from model.measured_disk import MIB, DiskSizes, MeasuredDisk, Surroundings
-from real.disk_measuring import measure_disk
-from real.problems import EnvironmentProblem
-from real.surroundings import USUAL, surroundings
-from scenarios import ScenarioError
-from scenarios.disk_profiles import DiskSimulationModel
-from scenarios.profiles import load_profile, profile_text
-from sim.disk_fitting import OF_DEVICE, OF_MACHINE, fit_disk
-from sim.host import new_host, run
-from sim.machine import MachineProfile
-from sim.work import Delivered, Idle
-from watchkeeper.cli import run_command
-from watchkeeper.disk_profiles import disk_section, machine_of_profile, machine_with
-from watchkeeper.profiles import profile_of
+from watchkeeper.api.profile import profile_of
+from watchkeeper.cli.main import run_command
+from watchkeeper.model.calibration.disk import MIB, DiskSizes, MeasuredDisk, Surroundings
+from watchkeeper.model.calibration.latency import distribution
+from watchkeeper.model.log.format.contents import Series, whole_series
+from watchkeeper.model.log.storage import Append, CreateFile, Flush, Read, Send
+from watchkeeper.operate.disk_profile import disk_section, machine_of_profile, machine_with
+from watchkeeper.real.calibration.disk import measure_disk
+from watchkeeper.real.calibration.machine import USUAL, surroundings
+from watchkeeper.real.errors import EnvironmentProblem
+from watchkeeper.scenarios import ScenarioError
+from watchkeeper.scenarios.profiles.disk import DiskSimulationModel
+from watchkeeper.scenarios.profiles.profile import load_profile, profile_text
+from watchkeeper.sim.calibration.fit_disk import OF_DEVICE, OF_MACHINE, fit_disk
+from watchkeeper.sim.disk.host_costs import MachineProfile
+from watchkeeper.sim.storage.host_effects import Delivered, Idle
 
 TINY = DiskSizes(file_mib=2, rounds=1, places=5, first_syncs=2, syncs=5, calls=50)
 MB = 1_000_000
@@ -49,13 +49,13 @@ MEASURED = MeasuredDisk(
     sync=distribution(range(900, 1_900, 10), "a flush"),
     surroundings=Surroundings(4, 8 << 30, 512 << 10, 10, 20, 30_000_000, 5_000_000),
 )
-"""A disk that somebody might have measured."""
+"""A disk that a process might have measured."""
 
 
 @pytest.fixture
 def tiny(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let `--quick` measure hardly anything."""
-    monkeypatch.setattr("watchkeeper.calibrating_disk.DISK_QUICK", TINY)
+    monkeypatch.setattr("watchkeeper.operate.calibrate_disk.DISK_QUICK", TINY)
 
 
 # --- measuring -------------------------------------------------------------------------
@@ -70,14 +70,14 @@ def figures(measured: MeasuredDisk) -> dict[str, int]:
 def test_a_disk_is_measured_and_nothing_is_left(tmp_path: Path) -> None:
     """Every figure is there; the file has gone, and is not open either."""
     before = len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").exists() else 0
-    told: list[str] = []
-    measured = measure_disk(tmp_path, TINY, told.append)
+    notes: list[str] = []
+    measured = measure_disk(tmp_path, TINY, notes.append)
 
     assert all(value > 0 for value in figures(measured).values())
     assert (measured.read.number, measured.write.number, measured.sync.number) == (5, 5, 5)
     assert measured.file_bytes == 2 * MIB
     assert list(tmp_path.iterdir()) == []
-    assert len(told) == 5
+    assert len(notes) == 5
     assert not before or len(os.listdir("/proc/self/fd")) == before
 
 
@@ -156,7 +156,7 @@ def appending(each: int, total: int) -> Any:
     async def body(_: Any) -> None:
         await CreateFile("log")
         for _ in range(total // each):
-            await Append("log", whole(Series("p", 0, 1, each - 10)))
+            await Append("log", whole_series(Series("p", 0, 1, each - 10)))
 
     return body
 
@@ -196,7 +196,7 @@ def test_the_machine_takes_as_long_as_what_was_measured() -> None:
 def test_the_machine_reads_and_flushes_as_was_measured() -> None:
     """In line, one page at random, and a flush after a page."""
     host = new_host(machine())
-    host.storage.files.preload("old", whole(Series("p", 0, 1, 200 * MIB - 10)))
+    host.storage.files.preload("old", whole_series(Series("p", 0, 1, 200 * MIB - 10)))
 
     async def in_line() -> float:
         begin = host.kernel.now_us
@@ -215,7 +215,7 @@ def test_the_machine_reads_and_flushes_as_was_measured() -> None:
         await CreateFile("log")
         taken = []
         for number in range(3_000):
-            await Append("log", whole(Series("p", number, 1, 4086)))
+            await Append("log", whole_series(Series("p", number, 1, 4086)))
             begin = host.kernel.now_us
             await Flush("log")
             taken.append(host.kernel.now_us - begin)
@@ -268,7 +268,7 @@ def test_what_is_given_replaces_what_is_usual(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "field", "said"),
+    ("text", "field", "message"),
     [
         ("    reed_us: 7\n", "disk.simulation.reed_us", "did you mean 'read_us'?"),
         ("    dirty_percent: 0\n", "disk.simulation.dirty_percent", "is too small"),
@@ -278,8 +278,8 @@ def test_what_is_given_replaces_what_is_usual(tmp_path: Path) -> None:
         ("    cores: 2\n  defaults: [core]\n", "disk", "'core' among its defaults"),
     ],
 )
-def test_mistakes_are_told_with_their_field(
-    text: str, field: str, said: str, tmp_path: Path
+def test_mistakes_are_reported_with_their_field(
+    text: str, field: str, message: str, tmp_path: Path
 ) -> None:
     """As those of the other part are."""
     path = tmp_path / "mine.yaml"
@@ -288,11 +288,11 @@ def test_mistakes_are_told_with_their_field(
         machine_of_profile(path)
     (problem,) = raised.value.problems
     assert problem.field == field
-    assert said in problem.said
+    assert message in problem.message
 
 
 def test_either_part_can_be_absent(tmp_path: Path) -> None:
-    """Whoever needs the part that is absent is told which, and how to have it."""
+    """A process that needs the part that is absent gets its name, and how to have it."""
     old, new = tmp_path / "old.yaml", tmp_path / "new.yaml"
     old.write_text(ZOOKEEPER)
     new.write_text("watchkeeper_profile: 1\ndisk: {simulation: {cores: 2}}\n")
@@ -317,9 +317,9 @@ def test_the_command_adds_a_disk_to_what_a_file_says(
 
     assert run_command(["calibrate", "--disk", str(tmp_path), "--quick", "--out", str(path)]) == 0
 
-    said = capsys.readouterr().out
-    assert "4 KiB read at random" in said
-    assert "a system call takes" in said
+    output = capsys.readouterr().out
+    assert "4 KiB read at random" in output
+    assert "a system call takes" in output
     model = load_profile(path)
     assert model.zookeeper is not None
     assert model.zookeeper.simulation.read_us == 90
@@ -342,10 +342,10 @@ def test_the_command_speaks_json(
 
     assert run_command(command) == 0
 
-    said = json.loads(capsys.readouterr().out)
-    assert said["file"] == str(path)
-    assert said["profile"]["disk"]["measured"]["file_bytes"] == 2 * MIB
-    assert "zookeeper" not in said["profile"]
+    output = json.loads(capsys.readouterr().out)
+    assert output["file"] == str(path)
+    assert output["profile"]["disk"]["measured"]["file_bytes"] == 2 * MIB
+    assert "zookeeper" not in output["profile"]
 
 
 def test_a_file_that_is_no_profile_is_not_written_over(

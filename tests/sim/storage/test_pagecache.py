@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim.pagecache import PAGE_BYTES, CachedFile, PageCache, pages_of
-from sim.ranges import Ranges
+from watchkeeper.model.delivery.interval_set import IntervalSet
+from watchkeeper.sim.storage.pagecache import PAGE_BYTES, CachedFile, PageCache, pages_of
 
 FILES = 3
 PAGES = 24
@@ -33,7 +33,7 @@ def test_ranges_are_a_set(
     changes: list[tuple[str, tuple[int, int]]], seen: tuple[int, int]
 ) -> None:
     """Intervals say what a set of single numbers says."""
-    ranges, plain = Ranges(), set[int]()
+    ranges, plain = IntervalSet(), set[int]()
     for does, (begin, end) in changes:
         numbers = set(range(begin, end))
         if does == "add":
@@ -45,9 +45,13 @@ def test_ranges_are_a_set(
 
     kept = list(ranges)
     begin, end = seen
-    inside = {one for left, right in ranges.within(begin, end) for one in range(left, right)}
-    outside = {one for left, right in ranges.gaps(begin, end) for one in range(left, right)}
-    assert {one for left, right in kept for one in range(left, right)} == plain
+    inside = {
+        number for left, right in ranges.within(begin, end) for number in range(left, right)
+    }
+    outside = {
+        number for left, right in ranges.missing(begin, end) for number in range(left, right)
+    }
+    assert {number for left, right in kept for number in range(left, right)} == plain
     assert all(left[1] < right[0] for left, right in pairwise(kept))
     assert ranges.size == len(plain)
     assert ranges.end == max(plain, default=-1) + 1
@@ -131,16 +135,16 @@ class NaiveCache:
 
 def pages_in(file: CachedFile) -> list[int]:
     """The pages of a file that are in memory."""
-    return [page for one in file.extents for page in range(one.begin, one.end)]
+    return [page for extent in file.extents for page in range(extent.begin, extent.end)]
 
 
-def numbers(ranges: Ranges) -> set[int]:
+def numbers(ranges: IntervalSet) -> set[int]:
     """Every number of a set of intervals."""
     return {number for begin, end in ranges for number in range(begin, end)}
 
 
 class Twins:
-    """Both caches, which are told the same."""
+    """Both caches, with the same input."""
 
     def __init__(self, capacity: int) -> None:
         self.real = PageCache(capacity)
@@ -169,7 +173,7 @@ class Twins:
         elif does == "cut":
             real.drop(mine, begin)
             naive.drop(file, begin)
-            self.under_way = [one for one in self.under_way if one[0] != file]
+            self.under_way = [pair for pair in self.under_way if pair[0] != file]
 
     def end_writing(self, is_good: bool) -> None:
         """What was begun first is on the disk now, or is not."""
@@ -187,7 +191,7 @@ class Twins:
             assert pages_in(file) == sorted(p.number for p in naive.held if p.file == number)
             assert numbers(file.dirty) == {p.number for p in naive.dirty if p.file == number}
             assert numbers(file.writing) == {p.number for p in naive.writing if p.file == number}
-            assert file.begins == [one.begin for one in file.extents]
+            assert file.begins == [extent.begin for extent in file.extents]
         assert real.pages == len(naive.held)
         assert real.dirty_pages == len(naive.dirty)
         assert real.writing_pages == len(naive.writing)
@@ -199,9 +203,9 @@ def flat(intervals: list[tuple[int, int]]) -> list[int]:
     return [number for begin, end in intervals for number in range(begin, end)]
 
 
-DEEDS = ("read", "write", "begin to write back", "write back", "fail to write back", "cut")
+ACTIONS = ("read", "write", "begin to write back", "write back", "fail to write back", "cut")
 HISTORIES = st.lists(
-    st.tuples(st.sampled_from(DEEDS), st.integers(0, FILES - 1), intervals()), max_size=60
+    st.tuples(st.sampled_from(ACTIONS), st.integers(0, FILES - 1), intervals()), max_size=60
 )
 
 

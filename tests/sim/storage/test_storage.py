@@ -1,4 +1,4 @@
-"""The simulated storage keeps what `model.log.storage` promises, and no more."""
+"""The simulated storage keeps what `watchkeeper.model.log.storage` promises, and no more."""
 
 from __future__ import annotations
 
@@ -7,12 +7,18 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
+from bench.design_page.host import Host, new_host, run
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from model.faults import VERBS, Action, Effect
-from model.log.contents import Contents, Piece, Series, size_of, whole
-from model.log.storage import (
+from watchkeeper.model.log.format.contents import (
+    Contents,
+    Series,
+    SeriesRange,
+    size_of,
+    whole_series,
+)
+from watchkeeper.model.log.storage import (
     Append,
     CreateFile,
     Delete,
@@ -20,7 +26,7 @@ from model.log.storage import (
     DiskFull,
     File,
     Flush,
-    Listed,
+    ListFolder,
     MakeFolder,
     NoSuchFile,
     Read,
@@ -30,10 +36,10 @@ from model.log.storage import (
     Touch,
     Truncate,
 )
-from sim.devices import DEVICES
-from sim.host import Host, new_host, run
-from sim.machine import MACHINES, MachineProfile
-from sim.work import Idle
+from watchkeeper.model.plan.faults import VERBS, Action, FaultEffect
+from watchkeeper.sim.disk.host_costs import MACHINES, MachineProfile
+from watchkeeper.sim.disk.models import DEVICES
+from watchkeeper.sim.storage.host_effects import Idle
 
 SMALL = replace(MACHINES["page"], memory_bytes=4 << 20, readahead_bytes=64 << 10)
 """A host whose memory is full before long."""
@@ -46,19 +52,19 @@ def host(device: str = "sata-7200", seed: int = 0, **changes: Any) -> Host:
     return new_host(profile, seed)
 
 
-def does(one: Host, body: Any) -> Any:
+def does(host: Host, body: Any) -> Any:
     """Let a process of a host do something, to its end."""
-    return run(one, [one.start(one.process(), body)])[0]
+    return run(host, [host.start(host.process(), body)])[0]
 
 
 def text(number: int, size: int) -> bytes:
-    """Bytes that can be told from others."""
+    """Bytes that differ from others."""
     return (f"{number:06d}." * (size // 7 + 1)).encode()[:size]
 
 
-def effect(verb: str = "disk_slow") -> Effect:
+def effect(verb: str = "disk_slow") -> FaultEffect:
     """What counts what a fault does."""
-    return Effect(Action(0, VERBS[verb], "broker/0"))
+    return FaultEffect(Action(0, VERBS[verb], "broker/0"))
 
 
 async def appended(path: str, contents: Contents) -> int:
@@ -77,7 +83,7 @@ async def appended(path: str, contents: Contents) -> int:
 
 def test_what_was_appended_is_read_by_any_process() -> None:
     """At once, without a flush."""
-    one = host()
+    machine = host()
 
     async def write() -> None:
         await MakeFolder("clicks-0")
@@ -88,49 +94,52 @@ def test_what_was_appended_is_read_by_any_process() -> None:
     async def read() -> list[Contents]:
         return [await Read("clicks-0/0.kafka", *place) for place in ((0, 100), (6, 3), (11, 5))]
 
-    does(one, write())
+    does(machine, write())
 
-    assert does(one, read()) == [b"hello world", b"wor", b""]
+    assert does(machine, read()) == [b"hello world", b"wor", b""]
 
 
 def test_series_are_read_as_they_lie() -> None:
     """Pieces may be cut anywhere; what goes on where a series ended becomes one."""
-    one = host()
+    machine = host()
     first, second = Series("p", 0, 3, 100), Series("p", 3, 2, 100)
 
     async def body() -> tuple[Contents, Contents]:
         await CreateFile("log")
-        await Append("log", whole(first))
-        await Append("log", whole(second))
-        await Append("log", whole(Series("q", 0, 1, 20)))
+        await Append("log", whole_series(first))
+        await Append("log", whole_series(second))
+        await Append("log", whole_series(Series("q", 0, 1, 20)))
         return await Read("log", 0, 10_000), await Read("log", 2 * ENTRY + 5, 4 * ENTRY)
 
-    everything, some = does(one, body())
+    everything, some = does(machine, body())
 
     both = Series("p", 0, 5, 100)
-    assert everything == (Piece(both, 0, 5 * ENTRY), Piece(Series("q", 0, 1, 20), 0, 30))
-    assert some == (Piece(both, 225, 5 * ENTRY), Piece(Series("q", 0, 1, 20), 0, 30))
+    assert everything == (
+        SeriesRange(both, 0, 5 * ENTRY),
+        SeriesRange(Series("q", 0, 1, 20), 0, 30),
+    )
+    assert some == (SeriesRange(both, 225, 5 * ENTRY), SeriesRange(Series("q", 0, 1, 20), 0, 30))
 
 
 def test_names() -> None:
     """Files and folders are listed in order, renamed, replaced, deleted, touched."""
-    one = host()
+    machine = host()
 
     async def body() -> list[tuple[File, ...]]:
         await MakeFolder("b/c")
         await CreateFile("b/2")
         await CreateFile("b/1")
         await Append("b/1", b"12345")
-        seen = [await Listed("b")]
+        seen = [await ListFolder("b")]
         await Rename("b/1", "b/2")
         await Idle(5_000_000)
         await Touch("b/2")
-        seen.append(await Listed("b"))
+        seen.append(await ListFolder("b"))
         await Delete("b")
-        seen.append(await Listed(""))
+        seen.append(await ListFolder(""))
         return seen
 
-    before, after, none = does(one, body())
+    before, after, none = does(machine, body())
 
     assert [(file.name, file.size_bytes, file.is_folder) for file in before] == [
         ("1", 5, False),
@@ -153,7 +162,7 @@ def test_names() -> None:
         (Delete("none"), NoSuchFile),
         (Rename("none", "other"), NoSuchFile),
         (Touch("none"), NoSuchFile),
-        (Listed("none"), NoSuchFile),
+        (ListFolder("none"), NoSuchFile),
         (CreateFile("none/file"), NoSuchFile),
         (CreateFile("folder"), StorageError),
         (MakeFolder("file/folder"), StorageError),
@@ -161,21 +170,23 @@ def test_names() -> None:
 )
 def test_what_cannot_be_done_is_said(ask: Any, error: type[StorageError]) -> None:
     """The error is raised where it was awaited, and names the path."""
-    one = host()
+    machine = host()
 
     async def body() -> str:
         await MakeFolder("folder")
         await CreateFile("file")
         try:
-            await (ask if not isinstance(ask, Send) else Send("folder", 0, 1, one.connection()))
+            await (
+                ask if not isinstance(ask, Send) else Send("folder", 0, 1, machine.connection())
+            )
         except error as raised:
             return str(raised)
         return "nothing was raised"
 
-    said = does(one, body())
+    outcomes = does(machine, body())
 
-    assert ("none" in said) or ("file" in said) or ("folder" in said)
-    assert said != "nothing was raised"
+    assert ("none" in outcomes) or ("file" in outcomes) or ("folder" in outcomes)
+    assert outcomes != "nothing was raised"
 
 
 # --- what survives ---------------------------------------------------------------------
@@ -183,8 +194,8 @@ def test_what_cannot_be_done_is_said(ask: Any, error: type[StorageError]) -> Non
 
 def test_a_crash_of_the_process_loses_nothing() -> None:
     """Dirty or clean, what was appended is the kernel's."""
-    one = host()
-    process = one.process()
+    machine = host()
+    process = machine.process()
 
     async def write() -> None:
         await CreateFile("log")
@@ -192,20 +203,20 @@ def test_a_crash_of_the_process_loses_nothing() -> None:
             await Append("log", text(number, 1000))
         await Idle(1_000_000_000)
 
-    one.start(process, write())
-    one.kernel.run_until(100_000)
-    one.kill(process)
+    machine.start(process, write())
+    machine.kernel.run_until(100_000)
+    machine.kill(process)
 
     async def read() -> Contents:
         return await Read("log", 0, 1 << 30)
 
-    kept = does(one, read())
+    kept = does(machine, read())
     assert kept == b"".join(text(number, 1000) for number in range(len(kept) // 1000))
     assert len(kept) == 100_000
-    assert one.storage.files.reader.device_bytes == 0
+    assert machine.storage.files.reader.device_bytes == 0
 
 
-DEEDS = st.one_of(
+ACTIONS = st.one_of(
     st.tuples(st.just("append"), st.integers(1, 60_000)),
     st.tuples(st.just("flush"), st.just(0)),
     st.tuples(st.just("wait"), st.integers(1, 20_000_000)),
@@ -213,7 +224,7 @@ DEEDS = st.one_of(
 )
 
 
-class Diary:
+class FileWriter:
     """What a writer knows that it has done."""
 
     def __init__(self) -> None:
@@ -221,9 +232,9 @@ class Diary:
         self.flushed = 0
         """How much had been appended before a flush that was answered."""
 
-    async def write(self, deeds: list[tuple[str, int]]) -> None:
+    async def write(self, actions: list[tuple[str, int]]) -> None:
         await CreateFile("log")
-        for number, (does, amount) in enumerate(deeds):
+        for number, (does, amount) in enumerate(actions):
             if does == "append":
                 more = text(number, amount)
                 self.data += more
@@ -246,23 +257,23 @@ class Diary:
 @given(
     st.sampled_from(["sata-7200", "raid-5", "nvme"]),
     st.integers(0, 1000),
-    st.lists(DEEDS, max_size=25),
+    st.lists(ACTIONS, max_size=25),
     st.integers(0, 200_000_000),
     st.booleans(),
 )
 @example("raid-5", 0, [("append", 1), ("flush", 0), ("cut", 100), ("cut", 0)], 50_821, False)
 def test_what_was_flushed_survives_the_host(
-    device: str, seed: int, deeds: list[tuple[str, int]], after_us: int, tears: bool
+    device: str, seed: int, actions: list[tuple[str, int]], after_us: int, tears: bool
 ) -> None:
     """Whenever its power is lost. Of the rest a part may survive, some of it as zeros."""
-    one = host(device, seed)
+    machine = host(device, seed)
     if tears:
-        one.storage.files.tear(effect("torn_write"))
-    diary = Diary()
-    one.start(one.process(), diary.write(deeds))
-    one.kernel.run_until(after_us)
-    has_cut = any(does == "cut" for does, _ in deeds)
-    one.lose_power()
+        machine.storage.files.tear(effect("torn_write"))
+    writer = FileWriter()
+    machine.start(machine.process(), writer.write(actions))
+    machine.kernel.run_until(after_us)
+    has_cut = any(does == "cut" for does, _ in actions)
+    machine.lose_power()
 
     async def read() -> Contents:
         try:
@@ -270,27 +281,29 @@ def test_what_was_flushed_survives_the_host(
         except NoSuchFile:
             return b""
 
-    left = does(one, read())
+    left = does(machine, read())
     assert isinstance(left, bytes)
-    assert left[: diary.flushed] == diary.data[: diary.flushed]
-    assert len(left) >= diary.flushed
+    assert left[: writer.flushed] == writer.data[: writer.flushed]
+    assert len(left) >= writer.flushed
     if not has_cut:
-        assert len(left) <= len(diary.data)
-        same = [mine in (theirs, 0) for mine, theirs in zip(left, diary.data, strict=False)]
+        assert len(left) <= len(writer.data)
+        same = [mine in (theirs, 0) for mine, theirs in zip(left, writer.data, strict=False)]
         assert all(same)
 
 
 def test_what_was_not_flushed_is_lost() -> None:
     """The test above is not passed by a host that loses nothing."""
-    one = host()
-    diary = Diary()
-    one.start(one.process(), diary.write([("append", 50_000), ("flush", 0), ("append", 50_000)]))
-    one.kernel.run_until(1_000_000)
+    machine = host()
+    writer = FileWriter()
+    machine.start(
+        machine.process(), writer.write([("append", 50_000), ("flush", 0), ("append", 50_000)])
+    )
+    machine.kernel.run_until(1_000_000)
 
-    lost = one.lose_power()
+    lost = machine.lose_power()
 
-    assert len(diary.data) == 100_000
-    assert diary.flushed == 50_000
+    assert len(writer.data) == 100_000
+    assert writer.flushed == 50_000
     assert lost[0].before_bytes == 100_000
     assert lost[0].after_bytes - lost[0].zero_bytes == 50_000
 
@@ -299,15 +312,15 @@ def tails(seeds: int) -> list[tuple[int, int]]:
     """How much is left beyond what was flushed, and how much of that as zeros, by seed."""
     found = []
     for seed in range(seeds):
-        one = host("nvme", seed, memory_bytes=4 << (20 + seed % 2 * 8))
-        diary = Diary()
-        one.start(
-            one.process(),
-            diary.write([("append", 10_000), ("flush", 0), *[("append", 700_001)] * 20]),
+        machine = host("nvme", seed, memory_bytes=4 << (20 + seed % 2 * 8))
+        writer = FileWriter()
+        machine.start(
+            machine.process(),
+            writer.write([("append", 10_000), ("flush", 0), *[("append", 700_001)] * 20]),
         )
-        one.kernel.run_until(1_500 + 40 * seed)
-        lost = one.lose_power()
-        found += [(one.after_bytes - 10_000, one.zero_bytes) for one in lost]
+        machine.kernel.run_until(1_500 + 40 * seed)
+        lost = machine.lose_power()
+        found += [(loss.after_bytes - 10_000, loss.zero_bytes) for loss in lost]
     return found
 
 
@@ -323,24 +336,24 @@ def test_the_tail_is_cut_anywhere_and_may_hold_zeros() -> None:
 
 def test_a_series_that_lost_its_middle_has_no_whole_entry_there() -> None:
     """Zeros are a piece that no entry ends in."""
-    one = host("nvme", 1)
+    machine = host("nvme", 1)
 
     async def write() -> None:
         await CreateFile("log")
-        await Append("log", whole(Series("p", 0, 100, 90)))
+        await Append("log", whole_series(Series("p", 0, 100, 90)))
         await Flush("log")
-        await Append("log", whole(Series("p", 100, 900, 90)))
+        await Append("log", whole_series(Series("p", 100, 900, 90)))
 
-    does(one, write())
-    file = one.storage.files.tree.file("log")
+    does(machine, write())
+    file = machine.storage.files.tree.file("log")
     file.durable.add(20_000, 30_000)
-    one.lose_power()
+    machine.lose_power()
 
     async def read() -> Contents:
         return await Read("log", 0, 1 << 30)
 
-    pieces = does(one, read())
-    assert [piece.size_bytes for piece in pieces[:3]] == [10_000, 10_000, 10_000]
+    pieces = does(machine, read())
+    assert [series_range.size_bytes for series_range in pieces[:3]] == [10_000, 10_000, 10_000]
     hole = pieces[1]
     assert hole.series.entry_bytes > 1 << 50
     assert pieces[0].end % 100 == 0
@@ -352,20 +365,24 @@ def test_a_series_that_lost_its_middle_has_no_whole_entry_there() -> None:
 
 def test_a_disk_that_is_full_takes_what_there_is_room_for() -> None:
     """An append is cut short, the next one fails, and after the fault all is well."""
-    one, full = host(), effect("disk_full")
-    undo = one.storage.files.fill_up(full, left_bytes=8192)
+    machine, full = host(), effect("disk_full")
+    undo = machine.storage.files.fill_up(full, left_bytes=8192)
 
     async def body() -> list[Any]:
         await CreateFile("log")
-        said: list[Any] = [await Append("log", text(1, 10_000))]
+        outcomes: list[Any] = [await Append("log", text(1, 10_000))]
         try:
             await Append("log", text(1, 10_000)[8192:])
         except DiskFull as error:
-            said.append(str(error))
+            outcomes.append(str(error))
         undo()
-        return [*said, await Append("log", text(1, 10_000)[8192:]), await Read("log", 0, 20_000)]
+        return [
+            *outcomes,
+            await Append("log", text(1, 10_000)[8192:]),
+            await Read("log", 0, 20_000),
+        ]
 
-    assert does(one, body()) == [
+    assert does(machine, body()) == [
         8192,
         "log: there is no room left on the disk",
         1808,
@@ -376,9 +393,9 @@ def test_a_disk_that_is_full_takes_what_there_is_room_for() -> None:
 
 def test_a_disk_that_fails_says_so_and_keeps_its_pages_dirty() -> None:
     """A flush fails as long as the disk does; what it did not write it writes later."""
-    one, failing = host(), effect()
-    does(one, prepared())
-    undo = one.storage.files.fail(failing)
+    machine, failing = host(), effect()
+    does(machine, prepared())
+    undo = machine.storage.files.fail(failing)
 
     async def flush() -> str:
         try:
@@ -388,14 +405,14 @@ def test_a_disk_that_fails_says_so_and_keeps_its_pages_dirty() -> None:
         return "done"
 
     async def body() -> list[str]:
-        said = [await flush(), await flush()]
+        outcomes = [await flush(), await flush()]
         undo()
-        return [*said, await flush()]
+        return [*outcomes, await flush()]
 
-    assert does(one, body()) == ["log: the disk failed (a flush)"] * 2 + ["done"]
+    assert does(machine, body()) == ["log: the disk failed (a flush)"] * 2 + ["done"]
     assert failing.counts == {"writes failed": 2}
-    one.lose_power()
-    assert one.storage.files.tree.file("log").size_bytes == 5_000
+    machine.lose_power()
+    assert machine.storage.files.tree.file("log").size_bytes == 5_000
 
 
 async def prepared() -> None:
@@ -406,67 +423,67 @@ async def prepared() -> None:
 
 def test_a_kernel_that_forgets_failures_loses_what_a_second_flush_promised() -> None:
     """As Linux does: the first flush fails, the second succeeds, and the data are gone."""
-    one, failing = host(), effect()
-    does(one, prepared())
-    undo = one.storage.files.fail(failing, forgets=True)
+    machine, failing = host(), effect()
+    does(machine, prepared())
+    undo = machine.storage.files.fail(failing, forgets=True)
 
     async def body() -> str:
-        said = ""
+        outcomes = ""
         try:
             await Flush("log")
         except DiskFailed:
-            said = "failed"
+            outcomes = "failed"
         undo()
         await Flush("log")
-        return said
+        return outcomes
 
-    assert does(one, body()) == "failed"
+    assert does(machine, body()) == "failed"
     assert failing.counts == {"writes failed": 1, "pages forgotten": 2}
-    file = one.storage.files.tree.file("log")
+    file = machine.storage.files.tree.file("log")
     assert file.size_bytes == 5_000
     assert file.durable.size == 0
 
 
 def test_reads_fail_where_the_disk_has_to_be_asked() -> None:
     """What is in memory is read all the same."""
-    one, failing = host(), effect()
-    one.storage.files.preload("old", text(1, 50_000))
-    does(one, prepared())
-    one.storage.files.fail(failing, writes=False)
+    machine, failing = host(), effect()
+    machine.storage.files.preload("old", text(1, 50_000))
+    does(machine, prepared())
+    machine.storage.files.fail(failing, writes=False)
 
     async def body() -> list[Any]:
-        said: list[Any] = [await Read("log", 0, 10)]
+        outcomes: list[Any] = [await Read("log", 0, 10)]
         for ask in (
             Read("old", 0, 10),
-            Send("old", 0, 10, one.connection()),
+            Send("old", 0, 10, machine.connection()),
             Append("old", b"1"),
         ):
             try:
                 await ask
             except DiskFailed as error:
-                said.append(error.path)
-        return said
+                outcomes.append(error.path)
+        return outcomes
 
-    assert does(one, body()) == [text(1, 10), "old", "old", "old"]
+    assert does(machine, body()) == [text(1, 10), "old", "old", "old"]
     assert failing.counts["reads failed"] >= 3
 
 
-def took_us(one: Host) -> int:
+def took_us(host: Host) -> int:
     """How long it takes to write and flush some."""
-    begin = one.kernel.now_us
-    does(one, Diary().write([("append", 100_000), ("flush", 0)] * 5))
-    return one.kernel.now_us - begin
+    begin = host.kernel.now_us
+    does(host, FileWriter().write([("append", 100_000), ("flush", 0)] * 5))
+    return host.kernel.now_us - begin
 
 
 @pytest.mark.parametrize("device", DEVICES)
 def test_a_slow_disk_takes_longer_and_then_no_longer(device: str) -> None:
     """On every kind of disk."""
-    one, slow = host(device), effect()
-    before = took_us(one)
-    undo = one.storage.files.slow_down(10, slow)
-    during = took_us(one)
+    machine, slow = host(device), effect()
+    before = took_us(machine)
+    undo = machine.storage.files.slow_down(10, slow)
+    during = took_us(machine)
     undo()
-    after = took_us(one)
+    after = took_us(machine)
 
     assert during > 4 * before
     assert after < 2 * before
@@ -474,9 +491,9 @@ def test_a_slow_disk_takes_longer_and_then_no_longer(device: str) -> None:
 
 
 def test_writes_that_are_cut_short_are_gone_on_with() -> None:
-    """An append may write less than it was asked to."""
-    one, cut = host(), effect()
-    undo = one.storage.files.cut_writes(cut)
+    """An append may write less than it should."""
+    machine, cut = host(), effect()
+    undo = machine.storage.files.cut_writes(cut)
 
     async def body() -> int:
         await CreateFile("log")
@@ -484,10 +501,10 @@ def test_writes_that_are_cut_short_are_gone_on_with() -> None:
         undo()
         return asks + await appended("log", text(2, 5_000))
 
-    asks = does(one, body())
+    asks = does(machine, body())
     assert asks > 2
     assert cut.counts == {"writes cut short": asks - 2}
-    assert one.storage.files.tree.file("log").size_bytes == 10_000
+    assert machine.storage.files.tree.file("log").size_bytes == 10_000
 
 
 @pytest.mark.parametrize("is_torn", [False, True])
@@ -495,21 +512,21 @@ def test_torn_writes_leave_holes(is_torn: bool) -> None:
     """Sectors of a write arrive in any order: some behind a gap that reads as zeros."""
     runs, torn = [], effect("torn_write")
     for after_us in range(1_000, 12_000, 500):
-        one = host("sata-7200")
+        machine = host("sata-7200")
         if is_torn:
-            one.storage.files.tear(torn)
-        one.start(one.process(), Diary().write([("append", 500_000), ("flush", 0)]))
-        one.kernel.run_until(after_us)
-        one.lose_power()
-        runs.append(zero_runs(one))
+            machine.storage.files.tear(torn)
+        machine.start(machine.process(), FileWriter().write([("append", 500_000), ("flush", 0)]))
+        machine.kernel.run_until(after_us)
+        machine.lose_power()
+        runs.append(zero_runs(machine))
 
     assert torn.is_real == is_torn
     assert (max(runs) > 1) == is_torn
 
 
-def zero_runs(one: Host) -> int:
+def zero_runs(host: Host) -> int:
     """How many runs of zeros there are in the file."""
-    files = one.storage.files.tree.files
+    files = host.storage.files.tree.files
     data = files["log"].read(0, 1 << 30) if "log" in files else b""
     assert isinstance(data, bytes)
     sectors = [data[at : at + 512].count(0) > 256 for at in range(0, len(data), 512)]
@@ -521,7 +538,7 @@ def zero_runs(one: Host) -> int:
 
 def test_names_that_were_answered_survive() -> None:
     """A file that was made, renamed or deleted is as it was answered."""
-    one = host()
+    machine = host()
 
     async def body() -> None:
         await MakeFolder("a")
@@ -530,19 +547,19 @@ def test_names_that_were_answered_survive() -> None:
         await Rename("a/old", "a/new")
         await Delete("a/gone")
 
-    does(one, body())
-    one.lose_power()
+    does(machine, body())
+    machine.lose_power()
 
     async def listed() -> tuple[File, ...]:
-        return await Listed("a")
+        return await ListFolder("a")
 
-    assert [file.name for file in does(one, listed())] == ["kept", "new"]
+    assert [file.name for file in does(machine, listed())] == ["kept", "new"]
 
 
 @pytest.mark.parametrize("after_us", range(0, 60_000, 3_000))
 def test_names_under_way_are_there_or_not(after_us: int) -> None:
     """A change that was not answered has happened whole or not at all."""
-    one = host()
+    machine = host()
     done: list[str] = []
 
     async def body() -> None:
@@ -558,11 +575,11 @@ def test_names_under_way_are_there_or_not(after_us: int) -> None:
         await Delete("b")
         done.append("deleted")
 
-    one.start(one.process(), body())
-    one.kernel.run_until(after_us)
-    one.lose_power()
+    machine.start(machine.process(), body())
+    machine.kernel.run_until(after_us)
+    machine.lose_power()
 
-    files = {name: file.size_bytes for name, file in one.storage.files.tree.files.items()}
+    files = {name: file.size_bytes for name, file in machine.storage.files.tree.files.items()}
     possible: dict[int, list[dict[str, int]]] = {
         0: [{}, {"a": 0}],
         1: [{"a": 0}, {"a": 8}],
@@ -577,23 +594,25 @@ def test_names_under_way_are_there_or_not(after_us: int) -> None:
 # --- one seed, one run -----------------------------------------------------------------
 
 
-def story(seed: int) -> list[Any]:
+def history(seed: int) -> list[Any]:
     """What a run with crashes leaves."""
-    one = host("raid-5", seed)
-    said: list[Any] = []
+    machine = host("raid-5", seed)
+    outcomes: list[Any] = []
     for turn in range(6):
-        diary = Diary()
-        one.start(one.process(), diary.write([("append", 70_001), ("wait", 3_000_000)] * 8))
-        one.kernel.run_until(one.kernel.now_us + 13_000_000 + 777 * turn)
-        said += [
-            one.lose_power(),
-            one.kernel.now_us,
-            one.storage.files.tree.file("log").size_bytes,
+        writer = FileWriter()
+        machine.start(
+            machine.process(), writer.write([("append", 70_001), ("wait", 3_000_000)] * 8)
+        )
+        machine.kernel.run_until(machine.kernel.now_us + 13_000_000 + 777 * turn)
+        outcomes += [
+            machine.lose_power(),
+            machine.kernel.now_us,
+            machine.storage.files.tree.file("log").size_bytes,
         ]
-    return said
+    return outcomes
 
 
 def test_a_seed_gives_one_run() -> None:
     """Crash for crash, byte for byte; another seed gives another."""
-    assert story(1) == story(1)
-    assert story(1) != story(2)
+    assert history(1) == history(1)
+    assert history(1) != history(2)

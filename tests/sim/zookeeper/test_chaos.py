@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
-from model.asks import connected, new_session, next_note, now_ms, sleep
-from model.errors import BadVersion, ConnectionLoss, NodeExists, SessionExpired
-from model.operations import ZooKeeper
-from tests.zookeeper_runs import MS, SERVERS, Entry, Run, play, say
+from tests.support.seeds import SEEDS
+from tests.support.zookeeper.programs import MS, SERVERS, Entry, Run, play, say
+from watchkeeper.model.actor.effects import connected, new_session, next_event, now_ms, sleep
+from watchkeeper.model.actor.errors import BadVersion, ConnectionLoss, NodeExists, SessionExpired
+from watchkeeper.model.actor.operations import ZooKeeper
+from watchkeeper.model.trace.kinds import EventKind
 
 CLIENTS = 3
 BEGIN_MS, END_MS = 1_000, 16_000
@@ -62,7 +64,7 @@ async def hardy(zk: ZooKeeper) -> None:
     while True:
         try:
             await new_session()
-            await next_note(0)
+            await next_event(0)
             mine = await zk.create("/e-", ephemeral=True, sequential=True)
             await say("registered", path=mine)
             newest = -1
@@ -105,29 +107,35 @@ def run_with(seed: int, *, resends_watches: bool = False) -> Run:
     )
 
 
-@pytest.mark.parametrize("seed", range(25))
+@pytest.mark.parametrize("seed", range(SEEDS))
 def test_promises_are_kept_under_any_faults(seed: int) -> None:
     """Nothing acknowledged is lost, counting loses nothing, ephemerals live as sessions do."""
     run = run_with(seed)
 
     written = [
-        said.detail["path"] for client in range(CLIENTS) for said in run.said(client, "wrote")
+        event.detail["path"]
+        for client in range(CLIENTS)
+        for event in run.reported(client, "wrote")
     ]
     assert len(written) > 200
     assert set(written) <= set(run.tree.nodes), "an acknowledged write has vanished"
 
-    counted = sum(1 for client in range(CLIENTS) for _ in run.said(client, "counted"))
+    counted = sum(1 for client in range(CLIENTS) for _ in run.reported(client, "counted"))
     lost = sum(
-        said.detail["sent"] for client in range(CLIENTS) for said in run.said(client, "lost")
+        event.detail["sent"]
+        for client in range(CLIENTS)
+        for event in run.reported(client, "lost")
     )
     total = int(run.tree.nodes["/counter"].data or b"0")
-    assert counted <= total <= counted + lost + len(run.events("session expired"))
+    assert counted <= total <= counted + lost + len(run.events(EventKind.SESSION_EXPIRED))
 
     owners = {node.owner for path, node in run.tree.nodes.items() if path.startswith("/e-")}
-    assert owners == set(run.tree.sessions) == {run.session_of(one) for one in range(CLIENTS)}
+    assert (
+        owners == set(run.tree.sessions) == {run.session_of(number) for number in range(CLIENTS)}
+    )
 
-    reads = [said for client in range(CLIENTS) for said in run.said(client, "read")]
-    assert not any(said.detail["backwards"] for said in reads)
+    reads = [event for client in range(CLIENTS) for event in run.reported(client, "read")]
+    assert not any(event.detail["backwards"] for event in reads)
 
     for client in range(CLIENTS):
-        assert list(run.said(client))[-1].t_us > run.trace.end_us - 500 * MS, "it goes on"
+        assert list(run.reported(client))[-1].t_us > run.trace.end_us - 500 * MS, "it goes on"

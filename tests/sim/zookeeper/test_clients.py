@@ -1,4 +1,4 @@
-"""What a simulated client believes, and what its program is told of its connection."""
+"""What a simulated client believes, and what its program hears of its connection."""
 
 from __future__ import annotations
 
@@ -6,35 +6,47 @@ from typing import Any
 
 import pytest
 
-from model.answers import Fired, Happening, SessionNote
-from model.asks import connected, new_session, next_note, now_ms, sleep
-from model.errors import ConnectionLoss, SessionExpired
-from model.operations import AddWatch, Exists, GetChildren, GetData, RemoveWatches, ZooKeeper
-from tests.zookeeper_runs import (
+from tests.support.zookeeper.programs import (
     MS,
     SERVERS,
     Run,
     Script,
     insist,
-    notes,
+    notifications,
     outcome_of,
     play,
     say,
 )
+from watchkeeper.model.actor.effects import connected, new_session, next_event, now_ms, sleep
+from watchkeeper.model.actor.errors import ConnectionLoss, SessionExpired
+from watchkeeper.model.actor.events import Fired, SessionEvent, WatchEventType
+from watchkeeper.model.actor.operations import (
+    AddWatch,
+    Exists,
+    GetChildren,
+    GetData,
+    RemoveWatches,
+    ZooKeeper,
+)
+from watchkeeper.model.trace.kinds import EventKind
 
-SUSPENDED, CONNECTED, EXPIRED = SessionNote.SUSPENDED, SessionNote.CONNECTED, SessionNote.EXPIRED
+SUSPENDED, CONNECTED, EXPIRED = (
+    SessionEvent.SUSPENDED,
+    SessionEvent.CONNECTED,
+    SessionEvent.EXPIRED,
+)
 BREAK = {"disconnect": "clients/0", "at": "1s", "for": "500ms"}
 """The first client is away from 1 s to some 100 ms after 1.5 s."""
 
 CUT_OFF = {"partition": "clients/0", "from": "zookeeper", "at": "2s", "for": "13s"}
-"""The first client reaches nobody from 2 s to 15 s."""
+"""The first client reaches no client from 2 s to 15 s."""
 
 
 def notes_of(run: Run, client: int = 0) -> list[str]:
     """What has come into the inbox of a client, in order."""
     return [
         " ".join([event.detail["what"], event.detail.get("path", "")]).strip()
-        for event in run.events("hears", node=f"clients/{client}")
+        for event in run.events(EventKind.NOTIFIED, node=f"clients/{client}")
     ]
 
 
@@ -54,10 +66,10 @@ def watches(*asks: Any) -> Script:
     async def watcher(zk: ZooKeeper) -> None:
         await new_session()
         await zk.create("/a")
-        for ask in asks:
-            await ask
+        for effect in asks:
+            await effect
         while True:
-            await next_note()
+            await next_event()
 
     return watcher
 
@@ -83,7 +95,7 @@ def test_a_client_like_kazoo_has_lost_its_watches_when_it_comes_back() -> None:
 
 
 def test_a_client_like_java_leaves_its_watches_again() -> None:
-    """What changed while it was away it is told when it is back, and later changes too."""
+    """It hears what changed while it was away when it is back, and later changes too."""
     for seed in range(20):
         run = play(
             watches(*ALL_KINDS),
@@ -103,7 +115,7 @@ def test_a_client_like_java_leaves_its_watches_again() -> None:
         ]
 
 
-def test_a_client_like_java_is_told_nothing_where_nothing_has_changed() -> None:
+def test_a_client_like_java_hears_nothing_where_nothing_has_changed() -> None:
     """A watch that missed nothing is just left again and fires by the next change."""
     run = play(
         watches(GetData("/a", watch=True)),
@@ -125,7 +137,7 @@ def test_a_client_like_java_does_not_leave_again_what_has_fired() -> None:
         await zk.get("/a", watch=True)
         await zk.set("/a", b"own")
         while True:
-            await next_note()
+            await next_event()
 
     run = play(watcher, writes_meanwhile, resends_watches=True, timeline=[BREAK], settle="8s")
 
@@ -141,7 +153,7 @@ def test_a_client_like_java_does_not_leave_again_what_it_has_removed() -> None:
         await zk.get("/a", watch=True)
         await RemoveWatches("/a")
         while True:
-            await next_note()
+            await next_event()
 
     run = play(watcher, writes_meanwhile, resends_watches=True, timeline=[BREAK], settle="8s")
 
@@ -155,11 +167,11 @@ def test_a_client_like_java_begins_a_new_session_without_watches() -> None:
         await new_session()
         await zk.create("/a")
         await zk.get("/a", watch=True)
-        while await next_note() is not EXPIRED:
+        while await next_event() is not EXPIRED:
             pass
         await new_session()
         while True:
-            await next_note()
+            await next_event()
 
     run = play(
         watcher,
@@ -172,7 +184,7 @@ def test_a_client_like_java_begins_a_new_session_without_watches() -> None:
     assert notes_of(run) == ["suspended", "expired"]
 
 
-def test_watches_that_are_left_again_over_a_dead_connection_hurt_nobody() -> None:
+def test_watches_that_are_left_again_over_a_dead_connection_do_no_harm() -> None:
     """A client that wakes and re-sends its watches over a connection long dead is not heard."""
 
     async def watcher(zk: ZooKeeper) -> None:
@@ -180,7 +192,7 @@ def test_watches_that_are_left_again_over_a_dead_connection_hurt_nobody() -> Non
         await zk.create("/a")
         await zk.get("/a", watch=True)
         while True:
-            await next_note()
+            await next_event()
 
     async def writes_late(zk: ZooKeeper) -> None:
         await new_session()
@@ -188,7 +200,7 @@ def test_watches_that_are_left_again_over_a_dead_connection_hurt_nobody() -> Non
         await insist(zk.set("/a", b""))
         await sleep(100_000)
 
-    play(
+    run = play(
         watcher,
         writes_late,
         servers=1,
@@ -202,6 +214,8 @@ def test_watches_that_are_left_again_over_a_dead_connection_hurt_nobody() -> Non
             {"restart": "zookeeper/1", "at": "1500ms"},
         ],
     )
+
+    assert notes_of(run) == ["suspended", "connected", "suspended", "connected", "changed /a"]
 
 
 def test_old_notes_are_not_taken_for_new_ones() -> None:
@@ -218,23 +232,25 @@ def test_old_notes_are_not_taken_for_new_ones() -> None:
         assert heard[heard.index("connected") + 1 :] == []
 
 
-# --- what a program is told ------------------------------------------------------------
+# --- what a program hears -------------------------------------------------------------
 
 
-def test_a_break_is_told_and_so_is_the_return() -> None:
+def test_a_break_is_reported_and_so_is_the_return() -> None:
     """SUSPENDED comes at once, CONNECTED when a server has given the session back."""
 
     async def listens(zk: ZooKeeper) -> None:
         await new_session()
-        while (note := await next_note()) is not None:
-            await say("told", note=note.value)  # type: ignore[union-attr]
+        while (notification := await next_event()) is not None:
+            await say("told", notification=notification.value)  # type: ignore[union-attr]
 
     for seed in range(20):
         run = play(listens, seed=seed, timeline=[{**BREAK, "for": "10ms"}])
-        told = [(event.detail["note"], event.t_us // MS) for event in run.said(0)]
-        assert [note for note, _ in told] == ["suspended", "connected"]
-        assert told[0][1] == 1000
-        assert 1060 <= told[1][1] <= 1200
+        notifications = [
+            (event.detail["notification"], event.t_us // MS) for event in run.reported(0)
+        ]
+        assert [notification for notification, _ in notifications] == ["suspended", "connected"]
+        assert notifications[0][1] == 1000
+        assert 1060 <= notifications[1][1] <= 1200
 
 
 @pytest.mark.parametrize("servers", [1, 3])
@@ -249,20 +265,20 @@ def test_an_outage_longer_than_the_timeout_leaves_the_client_suspended(servers: 
             await sleep(200)
             await say("tried", outcome=await outcome_of(zk.exists("/e")))
         while True:
-            await next_note()
+            await next_event()
 
     for seed in range(20):
         run = play(
             tries, seed=seed, servers=servers, timeout_ms=2000, timeline=[CUT_OFF], settle="8s"
         )
-        (ended,) = run.events("session expired")
-        (suspended,) = run.events("suspended")
-        (learnt,) = run.events("expired")
+        (ended,) = run.events(EventKind.SESSION_EXPIRED)
+        (suspended,) = run.events(EventKind.SUSPENDED)
+        (learnt,) = run.events(EventKind.EXPIRED)
         assert suspended.t_us < ended.t_us, "it gives up before the ensemble does"
         assert 4000 * MS - 700 * MS < ended.t_us < 4600 * MS
         assert learnt.t_us > 15_000 * MS
         assert notes_of(run) == ["suspended", "expired"]
-        outcomes = [event.detail["outcome"] for event in run.said(0, "tried")]
+        outcomes = [event.detail["outcome"] for event in run.reported(0, "tried")]
         first = outcomes.index("may have happened")
         assert set(outcomes[:first]) == {"done"}
         assert set(outcomes[first + 1 :]) == {"not sent"}
@@ -280,7 +296,7 @@ def test_a_client_that_hears_nothing_gives_up_before_its_session_ends(timeout_ms
             timeline=[{**CUT_OFF, "at": f"{3000 + 61 * seed}ms"}],
             settle="1s",
         )
-        (suspended,) = run.events("suspended")
+        (suspended,) = run.events(EventKind.SUSPENDED)
         took.append(suspended.t_us // MS - 3000 - 61 * seed)
 
     jitter_ms = min(400, timeout_ms // 6)
@@ -306,7 +322,7 @@ def test_nothing_passes_in_the_direction_that_is_cut() -> None:
             settle="1ms",
         )
         assert run.only(0, "asked").detail["outcome"] == "may have happened"
-        applied = run.events("applied", path="/a")
+        applied = run.events(EventKind.APPLIED, path="/a")
         there[direction] = bool(applied) and applied[0].t_us < 3000 * MS
 
     assert there == {"to": False, "from": True}
@@ -318,20 +334,24 @@ def test_everything_fails_in_a_dead_session_until_there_is_a_new_one() -> None:
     async def client(zk: ZooKeeper) -> None:
         await new_session()
         await zk.create("/e", ephemeral=True)
-        while await next_note() is not EXPIRED:
+        while await next_event() is not EXPIRED:
             pass
-        for ask in (zk.get("/"), zk.create("/x"), zk.multi([])):
-            await say("asked", outcome=await outcome_of(ask))
+        for effect in (zk.get("/"), zk.create("/x"), zk.multi([])):
+            await say("asked", outcome=await outcome_of(effect))
         await say("asked", outcome=await outcome_of(zk.pipelined([zk.get("/")])))  # type: ignore[arg-type]
         await new_session()
-        await say("anew", there=await zk.exists("/e") is not None, notes=len(await notes()))
+        await say(
+            "anew",
+            there=await zk.exists("/e") is not None,
+            notifications=len(await notifications()),
+        )
 
     for seed in range(10):
         run = play(client, seed=seed, timeline=[{"expire": "clients/0", "at": "1s"}])
-        assert [event.detail["outcome"] for event in run.said(0, "asked")] == ["expired"] * 4
+        assert [event.detail["outcome"] for event in run.reported(0, "asked")] == ["expired"] * 4
         anew = run.only(0, "anew").detail
-        assert (anew["there"], anew["notes"]) == (False, 0)
-        opened = run.events("session opened")
+        assert (anew["there"], anew["notifications"]) == (False, 0)
+        opened = run.events(EventKind.SESSION_OPENED)
         assert len({event.session for event in opened}) == 2
 
 
@@ -347,7 +367,7 @@ def test_a_new_session_empties_the_inbox() -> None:
         await sleep(2000)
         await say("asked", outcome=await outcome_of(zk.get("/a")))
         await new_session()
-        await say("notes", count=len(await notes(500)))
+        await say("notes", count=len(await notifications(500)))
 
     run = play(client, timeline=[{"expire": "clients/0", "at": "1s"}])
 
@@ -356,11 +376,11 @@ def test_a_new_session_empties_the_inbox() -> None:
 
 
 def test_waiting_for_a_connection_ends_with_the_session() -> None:
-    """Whoever waits to be connected is told when the session turns out dead instead."""
+    """A client that waits to be connected hears when the session turns out dead instead."""
 
     async def client(zk: ZooKeeper) -> None:
         await new_session()
-        while await next_note() is not SUSPENDED:
+        while await next_event() is not SUSPENDED:
             pass
         try:
             await connected()
@@ -385,7 +405,7 @@ def after_a_long_pause() -> list[str]:
         await sleep(2000)
         await say("asked", outcome=await outcome_of(zk.set("/e", b"zombie")))
         while True:
-            await next_note()
+            await next_event()
 
     outcomes = []
     for seed in range(60):
@@ -395,13 +415,13 @@ def after_a_long_pause() -> list[str]:
             timeout_ms=2000,
             timeline=[{"pause": "clients/0", "at": "1s", "for": "6s"}],
         )
-        (ended,) = run.events("session expired")
-        (learnt,) = run.events("expired")
-        asked = run.only(0, "asked")
-        assert ended.t_us < asked.t_us
-        assert not run.events("applied", op="set")
+        (ended,) = run.events(EventKind.SESSION_EXPIRED)
+        (learnt,) = run.events(EventKind.EXPIRED)
+        request = run.only(0, "asked")
+        assert ended.t_us < request.t_us
+        assert not run.events(EventKind.APPLIED, op="set")
         assert 0 < learnt.t_us - 7000 * MS < 400 * MS
-        outcomes.append(asked.detail["outcome"])
+        outcomes.append(request.detail["outcome"])
     return outcomes
 
 
@@ -428,8 +448,8 @@ def test_a_pause_shorter_than_the_timeout_costs_nothing() -> None:
             timeout_ms=6000,
             timeline=[{"pause": "clients/0", "at": "1s", "for": "1s"}],
         )
-        assert not run.events("session expired", "suspended")
-        (heard,) = run.events("hears", what="changed")
+        assert not run.events(EventKind.SESSION_EXPIRED, EventKind.SUSPENDED)
+        (heard,) = run.events(EventKind.NOTIFIED, what="changed")
         assert heard.t_us >= 2000 * MS, "nothing is looked at during the pause"
 
 
@@ -447,11 +467,18 @@ def test_a_program_that_stands_still_does_nothing_at_all() -> None:
         node = "clients/0"
         during = [
             event
-            for event in run.events("asks", "answers", "hears", "sleeps", "says", node=node)
+            for event in run.events(
+                EventKind.REQUEST,
+                EventKind.RESPONSE,
+                EventKind.NOTIFIED,
+                EventKind.SLEEPING,
+                "says",
+                node=node,
+            )
             if 1000 * MS < event.t_us < 1700 * MS
         ]
         assert during == []
-        assert run.events("asks", node=node)[-1].t_us > 2000 * MS
+        assert run.events(EventKind.REQUEST, node=node)[-1].t_us > 2000 * MS
 
 
 # --- pings -----------------------------------------------------------------------------
@@ -477,7 +504,7 @@ def test_a_write_that_cannot_be_done_keeps_its_client_without_pings() -> None:
         )
         if run.first_leader == run.server_of(0) == "zookeeper/1":
             stuck += 1
-            (suspended,) = run.events("suspended")
+            (suspended,) = run.events(EventKind.SUSPENDED)
             assert suspended.detail["why"] == "no answer"
 
     assert stuck > 0
@@ -495,8 +522,8 @@ def test_a_client_leaves_a_server_that_does_not_answer_for_another(what: str) ->
         if run.first_leader == "zookeeper/1" or run.server_of(0) != "zookeeper/1":
             continue
         moved += 1
-        assert not run.events("session expired", "expired")
-        assert run.events("connected")[-1].detail["at"] != "zookeeper/1"
+        assert not run.events(EventKind.SESSION_EXPIRED, EventKind.EXPIRED)
+        assert run.events(EventKind.CONNECTED)[-1].detail["at"] != "zookeeper/1"
 
     assert moved > 2
 
@@ -518,22 +545,22 @@ def test_a_latency_delays_and_breaks_nothing() -> None:
     )
 
     assert 600 <= run.only(0, "took").detail["ms"] < 620
-    assert not run.events("suspended")
+    assert not run.events(EventKind.SUSPENDED)
 
 
 def test_events_come_in_time_while_a_program_waits() -> None:
-    """Whoever waits for a note is woken by it, and by nothing when the time is up."""
+    """A client that waits for a note is woken by it, and by nothing when the time is up."""
 
     async def waits(zk: ZooKeeper) -> None:
         await new_session()
         await zk.create("/a")
         await zk.get("/a", watch=True)
-        await say("timed out", note=str(await next_note(500)))
-        await say("woken", right=await next_note(5000) == Fired(Happening.CHANGED, "/a"))
+        await say("timed out", notification=str(await next_event(500)))
+        await say("woken", right=await next_event(5000) == Fired(WatchEventType.CHANGED, "/a"))
 
     run = play(waits, writes_meanwhile)
 
-    assert run.only(0, "timed out").detail["note"] == "None"
+    assert run.only(0, "timed out").detail["notification"] == "None"
     assert run.only(0, "woken").detail["right"]
     assert 1200 * MS < run.only(0, "woken").t_us < 1220 * MS
 
@@ -547,9 +574,9 @@ def test_a_request_under_way_fails_when_the_connection_breaks() -> None:
             while True:
                 await zk.exists("/")
         except ConnectionLoss as error:
-            await say("lost", sent=error.sent, told=await notes() == [SUSPENDED])
+            await say("lost", sent=error.sent, told=await notifications() == [SUSPENDED])
         await connected()
-        await say("back", told=await notes() == [CONNECTED])
+        await say("back", told=await notifications() == [CONNECTED])
 
     for seed in range(20):
         run = play(asks_all_the_time, seed=seed, timeline=[{**BREAK, "at": "300ms"}])

@@ -7,10 +7,7 @@ from typing import Any
 
 import pytest
 
-from model.asks import connected, new_session, now_ms, sleep
-from model.errors import ConnectionLoss, NodeExists
-from model.operations import ZooKeeper
-from tests.zookeeper_runs import (
+from tests.support.zookeeper.programs import (
     MS,
     SERVERS,
     TRAVEL_US,
@@ -22,10 +19,14 @@ from tests.zookeeper_runs import (
     say,
 )
 from watchkeeper import simulate
+from watchkeeper.model.actor.effects import connected, new_session, now_ms, sleep
+from watchkeeper.model.actor.errors import ConnectionLoss, NodeExists
+from watchkeeper.model.actor.operations import ZooKeeper
+from watchkeeper.model.trace.kinds import EventKind
 
 any_size = pytest.mark.parametrize("servers", [1, 3])
 
-THE_CLAIM = {"node": "clients/0", "asks": "claim", "nth": 1}
+THE_CLAIM = {"node": "clients/0", "purpose": "claim", "nth": 1}
 
 
 def claims(path: str = "/claim", *, then_waits_ms: int = 0) -> Any:
@@ -49,7 +50,7 @@ def claims(path: str = "/claim", *, then_waits_ms: int = 0) -> Any:
 
 @any_size
 def test_when_the_reply_is_lost_the_write_has_happened(servers: int) -> None:
-    """Whoever loses only the reply cannot know, but its write took effect."""
+    """A client that loses only the reply cannot know, but its write took effect."""
     for seed in range(30):
         run = play(
             claims(), servers=servers, seed=seed, timeline=[{"lose": "reply", "on": THE_CLAIM}]
@@ -61,7 +62,7 @@ def test_when_the_reply_is_lost_the_write_has_happened(servers: int) -> None:
 
 @any_size
 def test_when_the_request_is_lost_the_write_has_not_happened(servers: int) -> None:
-    """Whoever loses the request cannot know either, and nothing took effect."""
+    """A client that loses the request cannot know either, and nothing took effect."""
     for seed in range(30):
         run = play(
             claims(then_waits_ms=5000),
@@ -73,12 +74,12 @@ def test_when_the_request_is_lost_the_write_has_not_happened(servers: int) -> No
         assert not run.why_not_real()
         assert run.only(0, "asked").detail["outcome"] == "may have happened"
         assert not run.only(0, "later").detail["there"]
-        assert not run.events("applied", path="/claim")
+        assert not run.events(EventKind.APPLIED, path="/claim")
 
 
 @any_size
 def test_a_lost_request_may_land_after_its_client_has_come_back_and_looked(servers: int) -> None:
-    """A ghost: the write is not there when the client looks, and is there later."""
+    """A late request: the write is not there when the client looks, and is there later."""
     for seed in range(30):
         run = play(
             claims(then_waits_ms=1500),
@@ -91,12 +92,12 @@ def test_a_lost_request_may_land_after_its_client_has_come_back_and_looked(serve
         assert run.only(0, "asked").detail["outcome"] == "may have happened"
         assert not run.only(0, "back").detail["there"]
         assert run.only(0, "later").detail["there"]
-        (applied,) = run.events("applied", path="/claim")
+        (applied,) = run.events(EventKind.APPLIED, path="/claim")
         assert run.only(0, "back").t_us < applied.t_us
         assert applied.session == run.session_of(0), "it is done in the session that asked"
 
 
-def test_a_ghost_of_a_dead_session_does_nothing() -> None:
+def test_a_late_request_of_a_dead_session_does_nothing() -> None:
     """What lands after the end of its session is not done."""
 
     async def claims_and_dies(zk: ZooKeeper) -> None:
@@ -111,17 +112,17 @@ def test_a_ghost_of_a_dead_session_does_nothing() -> None:
             timeline=[{"lose": "request", "on": THE_CLAIM, "lands_after": "4s"}],
             settle="8s",
         )
-        assert run.events("session expired")
-        assert not run.events("applied", path="/claim")
+        assert run.events(EventKind.SESSION_EXPIRED)
+        assert not run.events(EventKind.APPLIED, path="/claim")
 
 
-def test_a_ghost_is_refused_for_what_it_finds() -> None:
+def test_a_late_request_is_refused_for_what_it_finds() -> None:
     """A write that lands late is judged by the tree of that moment."""
 
     async def claims_twice(zk: ZooKeeper) -> None:
         await new_session()
         await zk.create("/a")
-        await outcome_of(zk.set("/a", b"ghost", version=0, purpose="claim"))
+        await outcome_of(zk.set("/a", b"late", version=0, purpose="claim"))
         await connected()
         await zk.set("/a", b"fence", version=0)
         await sleep(3000)
@@ -134,13 +135,13 @@ def test_a_ghost_is_refused_for_what_it_finds() -> None:
             timeline=[{"lose": "request", "on": THE_CLAIM, "lands_after": "1s"}],
             settle="8s",
         )
-        (refused,) = run.events("refused")
+        (refused,) = run.events(EventKind.REFUSED)
         assert refused.detail["error"] == "BadVersion"
         assert run.only(0, "later").detail["data"] == "fence"
 
 
 def test_a_lost_reply_makes_two_of_a_sequential_znode_that_is_retried() -> None:
-    """Whoever creates a sequential znode again after a loss may have two."""
+    """A client that creates a sequential znode again after a loss may have two."""
 
     async def retries(zk: ZooKeeper) -> None:
         await new_session()
@@ -155,7 +156,8 @@ def test_a_lost_reply_makes_two_of_a_sequential_znode_that_is_retried() -> None:
 
 
 def test_a_lost_reply_makes_a_retry_meet_its_own_znode() -> None:
-    """Whoever creates a named znode again after a loss may meet NodeExists, and it is its own."""
+    """A client that creates a named znode again after a loss may meet NodeExists, and it is its
+    own."""
 
     async def retries(zk: ZooKeeper) -> None:
         await new_session()
@@ -197,7 +199,7 @@ def fates(run: Run, client: int = 0) -> Counter[tuple[str, bool]]:
     """How many writes had which outcome and are there in the end."""
     return Counter(
         (event.detail["outcome"], event.detail["path"] in run.tree.nodes)
-        for event in run.said(client, "wrote")
+        for event in run.reported(client, "wrote")
     )
 
 
@@ -210,7 +212,7 @@ def together(runs: list[Run]) -> Counter[tuple[str, bool]]:
 
 
 def assert_promises_kept(total: Counter[tuple[str, bool]]) -> None:
-    """What was acknowledged is there, what was not sent is not; nobody knows of the rest."""
+    """What was acknowledged is there, what was not sent is not; no client knows of the rest."""
     assert total["done", False] == 0, "an acknowledged write has vanished"
     assert total["not sent", True] == 0, "a write took effect that was never sent"
     assert total["done", True] > 0
@@ -238,14 +240,14 @@ def test_requests_of_a_client_without_a_connection_fail_at_once() -> None:
     async def asks_while_down(zk: ZooKeeper) -> None:
         await new_session()
         await sleep(1500)
-        for ask in (zk.create("/x"), zk.get("/"), zk.pipelined([zk.create("/y")])):
+        for effect in (zk.create("/x"), zk.get("/"), zk.pipelined([zk.create("/y")])):
             before = await now_ms()
-            await say("asked", outcome=await outcome_of(ask), took_ms=await now_ms() - before)  # type: ignore[arg-type]
+            await say("asked", outcome=await outcome_of(effect), took_ms=await now_ms() - before)  # type: ignore[arg-type]
 
     run = play(asks_while_down, timeline=[{"disconnect": "clients/0", "at": "1s", "for": "1s"}])
 
-    said = [(event.detail["outcome"], event.detail["took_ms"]) for event in run.said(0)]
-    assert said == [("not sent", 0)] * 3
+    outcomes = [(event.detail["outcome"], event.detail["took_ms"]) for event in run.reported(0)]
+    assert outcomes == [("not sent", 0)] * 3
     assert not {"/x", "/y"} & set(run.tree.nodes)
 
 
@@ -319,9 +321,9 @@ def test_a_rolling_restart_loses_nothing_that_was_acknowledged() -> None:
             settle="5s",
         )
         assert_promises_kept(fates(run))
-        assert run.events("leader lost")
-        assert not run.events("session expired")
-        assert next(reversed(list(run.said(0)))).t_us > run.trace.end_us - 150 * MS
+        assert run.events(EventKind.LEADER_LOST)
+        assert not run.events(EventKind.SESSION_EXPIRED)
+        assert next(reversed(list(run.reported(0)))).t_us > run.trace.end_us - 150 * MS
 
 
 def test_a_loss_of_quorum_loses_nothing_that_was_acknowledged() -> None:
@@ -336,7 +338,7 @@ def test_a_loss_of_quorum_loses_nothing_that_was_acknowledged() -> None:
             settle="6s",
         )
         total += fates(run)
-        done = [event.t_us for event in run.said(0) if event.detail["outcome"] == "done"]
+        done = [event.t_us for event in run.reported(0) if event.detail["outcome"] == "done"]
         assert not [at for at in done if 1000 * MS + TRAVEL_US < at < 4000 * MS]
         assert done[-1] > 4000 * MS
 
@@ -365,7 +367,7 @@ def test_a_leader_that_is_cut_off_or_stands_still_loses_nothing(what: str) -> No
     assert len(deposed) > 10
     for run in deposed:
         assert_promises_kept(fates(run))
-        assert len(run.events("leads")) > 1
+        assert len(run.events(EventKind.LEADER_ELECTED)) > 1
     assert together(deposed)["may have happened", False] > 0
 
 
@@ -375,7 +377,7 @@ async def writes_nothing(zk: ZooKeeper) -> None:
     await sleep(1_000_000)
 
 
-def test_when_the_leader_dies_everybody_is_disconnected_and_keeps_its_session() -> None:
+def test_when_the_leader_dies_every_client_is_disconnected_and_keeps_its_session() -> None:
     """Clients of all servers lose their connections within 30 ms and come back to theirs."""
     seen = 0
     for seed in range(30):
@@ -390,14 +392,16 @@ def test_when_the_leader_dies_everybody_is_disconnected_and_keeps_its_session() 
             continue
         seen += 1
         suspended = {
-            event.node: event.t_us for event in run.events("suspended") if event.t_us < 2100 * MS
+            event.node: event.t_us
+            for event in run.events(EventKind.SUSPENDED)
+            if event.t_us < 2100 * MS
         }
         assert len(suspended) == 4
         assert all(2000 * MS <= at <= 2030 * MS for at in suspended.values())
-        elected = run.events("leads")[-1]
+        elected = run.events(EventKind.LEADER_ELECTED)[-1]
         assert 2200 * MS < elected.t_us < 2600 * MS
-        assert not run.events("session expired", "expired")
-        assert len(run.events("session opened")) == 4
+        assert not run.events(EventKind.SESSION_EXPIRED, EventKind.EXPIRED)
+        assert len(run.events(EventKind.SESSION_OPENED)) == 4
 
     assert seen > 5
 
@@ -415,7 +419,7 @@ def test_when_a_follower_dies_clients_of_the_others_notice_nothing() -> None:
         if run.first_leader == "zookeeper/1":
             continue
         for client in range(4):
-            suspended = run.events("suspended", node=f"clients/{client}")
+            suspended = run.events(EventKind.SUSPENDED, node=f"clients/{client}")
             assert len(suspended) == (run.server_of(client) == "zookeeper/1")
             left_alone += not suspended
 
@@ -432,9 +436,9 @@ def test_each_leader_counts_zxids_anew() -> None:
             timeline=[{"quorum_loss": "zookeeper", "at": "1s", "for": "2s"}],
             settle="6s",
         )
-        elected = run.events("leads")
+        elected = run.events(EventKind.LEADER_ELECTED)
         assert [event.detail["epoch"] for event in elected] == list(range(1, len(elected) + 1))
-        zxids = [event.zxid for event in run.events("applied")]
+        zxids = [event.zxid for event in run.events(EventKind.APPLIED)]
         assert zxids == sorted(zxids)
         assert {zxid >> 32 for zxid in zxids} <= set(range(1, len(elected) + 1))
         last_epoch = [zxid & 0xFFFFFFFF for zxid in zxids if zxid >> 32 == len(elected)]
@@ -453,7 +457,10 @@ def test_a_single_server_counts_on_over_its_crashes() -> None:
         ],
     )
 
-    zxids = [event.zxid for event in run.events("session opened", "applied", "refused")]
+    zxids = [
+        event.zxid
+        for event in run.events(EventKind.SESSION_OPENED, EventKind.APPLIED, EventKind.REFUSED)
+    ]
     assert zxids == list(range(1, len(zxids) + 1))
 
 
@@ -499,11 +506,11 @@ def test_a_leader_that_was_deposed_gives_old_data_for_a_moment() -> None:
         newest = max(
             event.detail["version"]
             for client in (2, 3, 4)
-            for event in run.said(client, "wrote")
+            for event in run.reported(client, "wrote")
             if event.t_us < 12_990 * MS
         )
-        old += any(event.detail["version"] < newest for event in run.said(0, "read"))
-        found_out += any(run.said(0, "lost"))
+        old += any(event.detail["version"] < newest for event in run.reported(0, "read"))
+        found_out += any(run.reported(0, "lost"))
         if min(old, found_out) > 1:
             break
 
@@ -558,7 +565,7 @@ def test_a_request_that_lands_late_is_an_action_until_it_has_landed() -> None:
     """It keeps the session of a member that died meanwhile; nothing is owed before that ends."""
     result = simulate(
         {
-            "name": "ghost",
+            "name": "late",
             "about": "A request lands when its member is dead, and its session lives on.",
             "clusters": {
                 "main": {
@@ -577,7 +584,7 @@ def test_a_request_that_lands_late_is_an_action_until_it_has_landed() -> None:
             },
             "timeline": [
                 {
-                    "on": {"node": "billing/0", "asks": "claim"},
+                    "on": {"node": "billing/0", "purpose": "claim"},
                     "lose": "request",
                     "lands_after": "2300ms",
                 },
@@ -586,11 +593,11 @@ def test_a_request_that_lands_late_is_an_action_until_it_has_landed() -> None:
             "settle": "10s",
         }
     )
-    progress = next(one for one in result.findings if one.claim.name == "progress")
+    progress = next(finding for finding in result.findings if finding.claim.name == "progress")
 
-    assert all(one.is_real for one in result.effects)
+    assert all(effect.is_real for effect in result.effects)
     assert progress.verdict.value == "holds", progress.evidence
-    [ended] = result.trace.of_kind("fault ends")
+    [ended] = result.trace.of_kind(EventKind.FAULT_ENDED)
     assert ended.t_us > 3_300_000
-    [expired] = result.trace.of_kind("session expired")
+    [expired] = result.trace.of_kind(EventKind.SESSION_EXPIRED)
     assert expired.t_us > 5_200_000

@@ -6,10 +6,22 @@ from typing import Any
 
 import pytest
 
-from model.answers import Fired, Happening
-from model.asks import connected, new_session, next_note, sleep
-from model.errors import BadVersion, ConnectionLoss
-from model.operations import (
+from tests.support.zookeeper.programs import (
+    MS,
+    SERVERS,
+    Run,
+    S,
+    Script,
+    insist,
+    notifications,
+    play,
+    say,
+    staged,
+)
+from watchkeeper.model.actor.effects import connected, new_session, next_event, sleep
+from watchkeeper.model.actor.errors import BadVersion, ConnectionLoss
+from watchkeeper.model.actor.events import Fired, WatchEventType
+from watchkeeper.model.actor.operations import (
     AddWatch,
     Create,
     Exists,
@@ -21,7 +33,7 @@ from model.operations import (
     Sync,
     ZooKeeper,
 )
-from tests.zookeeper_runs import MS, SERVERS, Run, S, Script, insist, notes, play, say, staged
+from watchkeeper.model.trace.kinds import EventKind
 
 SEEDS = range(40)
 some_seeds = pytest.mark.parametrize("seed", range(10))
@@ -29,7 +41,7 @@ any_size = pytest.mark.parametrize("servers", [1, 3])
 
 
 def all_servers_lag(by: str, at: str = "500ms", lasts: str = "10s") -> list[dict[str, str]]:
-    """Whoever follows learns of everything so much later; the leader does not notice."""
+    """A client that follows learns of everything so much later; the leader does not notice."""
     return [{"lag": server, "by": by, "at": at, "for": lasts} for server in SERVERS]
 
 
@@ -45,22 +57,25 @@ def test_events_of_an_own_write_come_before_its_reply(servers: int, seed: int) -
         await new_session()
         await zk.create("/a")
         await AddWatch("/a", recursive=True)
-        for ask, expected in (
+        for effect, expected in (
             (zk.set("/a", b""), ["/a"]),
             (zk.create("/a/b"), ["/a/b"]),
             (zk.multi([Create("/a/c"), SetData("/a/b", b"")]), ["/a/c", "/a/b"]),
             (zk.delete("/a/b"), ["/a/b"]),
             (zk.pipelined([zk.set("/a", b""), zk.create("/a/d")]), ["/a", "/a/d"]),
         ):
-            await ask
-            await say("heard", right=[note.path for note in await notes()] == expected)  # type: ignore[union-attr]
+            await effect
+            await say(
+                "heard",
+                right=[notification.path for notification in await notifications()] == expected,
+            )  # type: ignore[union-attr]
         await zk.get("/a", watch=True)
         await zk.set("/a", b"")
-        await say("heard", right=len(await notes()) == 1)
+        await say("heard", right=len(await notifications()) == 1)
 
     run = play(writer, servers=servers, seed=seed)
 
-    assert [event.detail["right"] for event in run.said(0)] == [True] * 6
+    assert [event.detail["right"] for event in run.reported(0)] == [True] * 6
 
 
 @any_size
@@ -121,7 +136,7 @@ def test_what_several_threads_ask_fails_with_the_connection(seed: int) -> None:
         await new_session()
         await zk.create("/a")
         while True:
-            await next_note()
+            await next_event()
 
     world = staged(client, seed=seed)
     heard: list[Any] = []
@@ -158,7 +173,7 @@ def writes_on(path: str, times: int, pause_ms: int = 0) -> Script:
     "lag", [[], all_servers_lag("5ms", at="900ms", lasts="200ms")], ids=["prompt", "lagging"]
 )
 def test_no_data_is_read_that_is_newer_than_an_event_to_come(lag: list[Any]) -> None:
-    """Whoever watches a znode and reads it newer has the event in its inbox by then."""
+    """A client that watches a znode and reads it newer has the event in its inbox by then."""
 
     async def reader(zk: ZooKeeper) -> None:
         await new_session()
@@ -167,9 +182,9 @@ def test_no_data_is_read_that_is_newer_than_an_event_to_come(lag: list[Any]) -> 
             watched = await zk.get("/a", watch=True)
             while True:
                 seen = await zk.get("/a")
-                heard = await notes()
+                heard = await notifications()
                 if seen.version > watched.version:
-                    await say("newer", announced=Fired(Happening.CHANGED, "/a") in heard)
+                    await say("newer", announced=Fired(WatchEventType.CHANGED, "/a") in heard)
                 if heard or seen.version > watched.version:
                     break
             await say("heard first", count=len(heard))
@@ -178,7 +193,7 @@ def test_no_data_is_read_that_is_newer_than_an_event_to_come(lag: list[Any]) -> 
     for seed in range(12):
         settle = "200ms" if lag else "1200ms"
         run = play(writes_on("/a", 60), reader, seed=seed, timeline=lag, settle=settle)
-        announced += [event.detail["announced"] for event in run.said(1, "newer")]
+        announced += [event.detail["announced"] for event in run.reported(1, "newer")]
 
     assert len(announced) > 100, "otherwise the test shows nothing"
     assert all(announced)
@@ -198,7 +213,7 @@ def test_a_client_reads_its_own_writes(lag: list[Any], seed: int) -> None:
 
     run = play(writes_on("/a", 40), busybody, busybody, seed=seed, timeline=lag, settle="3s")
 
-    read = [event.detail["right"] for client in (1, 2) for event in run.said(client)]
+    read = [event.detail["right"] for client in (1, 2) for event in run.reported(client)]
     assert read == [True] * 40
 
 
@@ -220,17 +235,19 @@ def test_time_never_runs_backwards_for_a_client() -> None:
     for seed in SEEDS:
         timeline = [*moves, *all_servers_lag("150ms", lasts="1500ms")]
         run = play(writes_on("/a", 60, 10), reader, seed=seed, timeline=timeline, settle="1s")
-        versions = [event.detail["version"] for event in run.said(1, "read")]
+        versions = [event.detail["version"] for event in run.reported(1, "read")]
         assert versions == sorted(versions)
         assert versions[-1] > 20
-        moved += len({event.detail["at"] for event in run.events("connected", node="clients/1")})
+        moved += len(
+            {event.detail["at"] for event in run.events(EventKind.CONNECTED, node="clients/1")}
+        )
 
     assert moved > len(SEEDS), "some clients have moved to another server"
 
 
 @some_seeds
 def test_writes_of_many_clients_have_one_order(seed: int) -> None:
-    """Sequence numbers grow as zxids do, whoever asked and wherever."""
+    """Sequence numbers grow as zxids do, a client that asked and wherever."""
 
     async def creator(zk: ZooKeeper) -> None:
         await new_session()
@@ -272,7 +289,7 @@ def test_a_set_that_names_a_version_loses_no_update(seed: int) -> None:
     run = play(creator, counter, counter, counter, seed=seed, settle="2s")
 
     assert run.tree.nodes["/a"].data == b"30"
-    assert any(run.said(client, "lost the race") for client in (1, 2, 3))
+    assert any(run.reported(client, "lost the race") for client in (1, 2, 3))
 
 
 # --- old data --------------------------------------------------------------------------
@@ -294,8 +311,8 @@ def reads_after(*asks: Operation[Any]) -> Script:
     async def reader(zk: ZooKeeper) -> None:
         await new_session()
         await sleep(1500)
-        for ask in asks:
-            answer = await ask
+        for effect in asks:
+            answer = await effect
         await say("read", data=answer.data.decode())
 
     return reader
@@ -328,7 +345,7 @@ def test_a_sync_before_the_read_brings_the_new_data() -> None:
 
 
 def test_a_sync_before_the_read_in_one_batch_brings_the_new_data() -> None:
-    """Sync and read may be asked for at once: the read waits for the sync."""
+    """Sync and read may be requested at once: the read waits for the sync."""
 
     async def reader(zk: ZooKeeper) -> None:
         await new_session()
@@ -359,11 +376,11 @@ def test_old_data_is_read_now_and_then_when_nothing_is_wrong() -> None:
     old = new = 0
     for seed in SEEDS:
         run = play(writes_on("/a", 30), reader, seed=seed, timeline=[], settle="1100ms")
-        written = run.events("answers", node="clients/0", op="set")
+        written = run.events(EventKind.RESPONSE, node="clients/0", op="set")
         acknowledged = [(event.t_us, event.detail["answer"]) for event in written]
-        said = list(run.said(1))
-        for asked, read in zip(said[::2], said[1::2], strict=False):
-            newest = max((v for at, v in acknowledged if at <= asked.t_us), default=0)
+        events = list(run.reported(1))
+        for request, read in zip(events[::2], events[1::2], strict=False):
+            newest = max((v for at, v in acknowledged if at <= request.t_us), default=0)
             old += read.detail["version"] < newest
             new += read.detail["version"] >= newest
 
@@ -374,25 +391,25 @@ def when_heard(run: Run, client: int) -> list[tuple[int, str]]:
     """Milliseconds and words of the events that a client has heard."""
     return [
         (event.t_us // MS, event.detail["what"])
-        for event in run.events("hears", node=f"clients/{client}")
+        for event in run.events(EventKind.NOTIFIED, node=f"clients/{client}")
         if "path" in event.detail
     ]
 
 
 @pytest.mark.parametrize(
-    "ask",
+    "effect",
     [GetData("/a", watch=True), Exists("/a", watch=True), AddWatch("/a")],
-    ids=lambda ask: type(ask).__name__,
+    ids=lambda effect: type(effect).__name__,
 )
 def test_a_watch_that_is_left_on_old_data_fires_when_the_server_catches_up(
-    ask: Operation[Any],
+    effect: Operation[Any],
 ) -> None:
-    """Whoever reads old data and leaves a watch hears of what it has not read yet."""
+    """A client that reads old data and leaves a watch hears of what it has not read yet."""
 
     async def watcher(zk: ZooKeeper) -> None:
         await new_session()
         await sleep(1500)
-        await ask
+        await effect
         await sleep(20_000)
 
     heard = {"leader": 0, "follower": 0}
@@ -452,9 +469,11 @@ def racing_batch() -> dict[tuple[str, bool, str], int]:
         await zk.create("/b")
         await sleep(100)
         seen, *_ = await zk.pipelined([zk.get("/a", watch=True), zk.set("/b", b""), zk.get("/b")])
-        note = await next_note(1000)
+        notification = await next_event(1000)
         end = await zk.get("/a")
-        await say("ends", read=seen.data.decode(), heard=note is not None, end=end.data.decode())
+        await say(
+            "ends", read=seen.data.decode(), heard=notification is not None, end=end.data.decode()
+        )
 
     async def writer(zk: ZooKeeper) -> None:
         await new_session()
@@ -464,14 +483,15 @@ def racing_batch() -> dict[tuple[str, bool, str], int]:
 
     counted: dict[tuple[str, bool, str], int] = {}
     for seed in range(100):
-        said = play(watcher, writer, seed=seed, settle="2s").only(0, "ends").detail
-        key = said["read"], said["heard"], said["end"]
+        event = play(watcher, writer, seed=seed, settle="2s").only(0, "ends").detail
+        key = event["read"], event["heard"], event["end"]
         counted[key] = counted.get(key, 0) + 1
     return counted
 
 
 def test_an_event_that_comes_while_a_batch_is_under_way_is_not_lost() -> None:
-    """Whoever read old data in a batch with a watch hears of the change that came behind."""
+    """A client that read old data in a batch with a watch hears of the
+    change that came behind."""
     counted = racing_batch()
 
     assert counted["old", True, "new"] > 0
@@ -485,7 +505,7 @@ def test_the_event_of_an_own_write_in_the_same_batch_is_not_lost() -> None:
         await new_session()
         await zk.create("/a")
         await zk.pipelined([zk.get("/a", watch=True), zk.set("/a", b"")])
-        await say("heard", count=len(await notes(100)))
+        await say("heard", count=len(await notifications(100)))
 
     assert play(client).only(0, "heard").detail["count"] == 1
 
@@ -501,8 +521,8 @@ def test_a_note_that_an_own_read_has_overtaken_is_dropped() -> None:
         await zk.set("/a", b"")
         await zk.create("/a/b")
         await zk.get("/a", watch=True)
-        heard = [note.what for note in await notes(100)]  # type: ignore[union-attr]
-        await say("heard", only_children=heard == [Happening.CHILDREN])
+        heard = [notification.what for notification in await notifications(100)]  # type: ignore[union-attr]
+        await say("heard", only_children=heard == [WatchEventType.CHILDREN])
 
     assert play(client).only(0, "heard").detail["only_children"]
 
@@ -533,7 +553,7 @@ def test_a_follower_that_is_cut_off_from_its_leader_does_not_answer_a_sync() -> 
     for seed in SEEDS:
         run = play(writer, reader, seed=seed, timeout_ms=10_000, timeline=cut, settle="5s")
         if run.first_leader != "zookeeper/2" and run.server_of(1) == "zookeeper/2":
-            assert [event.detail.get("data", "lost") for event in run.said(1)] in (
+            assert [event.detail.get("data", "lost") for event in run.reported(1)] in (
                 ["lost"],
                 ["new"],
             )
@@ -562,8 +582,8 @@ def test_a_follower_that_is_cut_off_gives_what_it_had_received_before() -> None:
 # --- one order of everything -----------------------------------------------------------
 
 
-def test_everybody_hears_of_changes_in_the_order_of_their_zxids() -> None:
-    """What one client hears comes in the order of zxids, whoever made the changes."""
+def test_every_client_hears_of_changes_in_the_order_of_their_zxids() -> None:
+    """What one client hears comes in the order of zxids, a client that made the changes."""
 
     async def creator(zk: ZooKeeper) -> None:
         await new_session()
@@ -575,13 +595,14 @@ def test_everybody_hears_of_changes_in_the_order_of_their_zxids() -> None:
         await new_session()
         await AddWatch("/", recursive=True)
         while True:
-            await next_note()
+            await next_event()
 
     for seed in SEEDS:
         run = play(creator, creator, listener, listener, seed=seed, settle="1s")
         for client in (2, 3):
             heard = [
-                event.detail["path"] for event in run.events("hears", node=f"clients/{client}")
+                event.detail["path"]
+                for event in run.events(EventKind.NOTIFIED, node=f"clients/{client}")
             ]
             assert heard == [f"/s-{number:010d}" for number in range(40)]
 
@@ -611,7 +632,7 @@ def test_many_watchers_delay_the_reply_of_the_writer() -> None:
 
 
 def test_a_multi_is_seen_whole_or_not_at_all() -> None:
-    """Nobody ever sees one half of a multi, on any server."""
+    """No client ever sees one half of a multi, on any server."""
 
     async def writer(zk: ZooKeeper) -> None:
         await new_session()
@@ -631,20 +652,20 @@ def test_a_multi_is_seen_whole_or_not_at_all() -> None:
     pairs = []
     for seed in range(20):
         run = play(writer, reader, seed=seed, settle="1s")
-        pairs += [(said.detail["a"], said.detail["b"]) for said in run.said(1)]
+        pairs += [(event.detail["a"], event.detail["b"]) for event in run.reported(1)]
 
     assert len(set(pairs)) > 20
     assert all(a == b for a, b in pairs)
 
 
-def test_a_failed_multi_is_seen_by_nobody() -> None:
+def test_a_failed_multi_is_seen_by_no_client() -> None:
     """A multi that failed on the leader leaves nothing on any server."""
 
     async def client(zk: ZooKeeper) -> None:
         await new_session()
         await AddWatch("/", recursive=True)
         failed = (await zk.pipelined([Multi((Create("/a"), SetData("/nope", b"")))]))[0]
-        await say("ends", error=failed.name, heard=len(await notes(100)))
+        await say("ends", error=failed.name, heard=len(await notifications(100)))
         await say("there", there=await zk.exists("/a") is not None)
 
     run = play(client)

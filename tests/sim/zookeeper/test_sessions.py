@@ -6,21 +6,22 @@ from typing import Any
 
 import pytest
 
-from model.answers import SessionNote
-from model.asks import close_session, new_session, next_note, sleep
-from model.errors import ConnectionLoss
-from model.operations import AddWatch, ZooKeeper
-from tests.zookeeper_runs import (
+from tests.support.zookeeper.programs import (
     LATENESS_US,
     MS,
     SERVERS,
     TRAVEL_US,
     Run,
     insist,
-    notes,
+    notifications,
     play,
     say,
 )
+from watchkeeper.model.actor.effects import close_session, new_session, next_event, sleep
+from watchkeeper.model.actor.errors import ConnectionLoss
+from watchkeeper.model.actor.events import SessionEvent
+from watchkeeper.model.actor.operations import AddWatch, ZooKeeper
+from watchkeeper.model.trace.kinds import EventKind
 
 AWAKE = [{"delay": "clients/0", "by": "1us", "at": "0s", "for": "60s"}]
 """A fault that changes nothing, but makes the simulation send every ping."""
@@ -33,7 +34,7 @@ async def idles(zk: ZooKeeper) -> None:
     await new_session()
     await zk.create("/e-", ephemeral=True, sequential=True)
     while True:
-        await next_note()
+        await next_event()
 
 
 async def works(zk: ZooKeeper) -> None:
@@ -46,13 +47,13 @@ async def works(zk: ZooKeeper) -> None:
 
 
 async def only_stands_by(zk: ZooKeeper) -> None:
-    """Do not even connect; somebody for a fault to strike without effect."""
+    """Do not even connect; a client for a fault to strike without effect."""
     await sleep(1_000_000)
 
 
 def expiries(run: Run) -> dict[int, int]:
     """Session -> the moment when the ensemble ended it."""
-    return {event.session: event.t_us for event in run.events("session expired")}
+    return {event.session: event.t_us for event in run.events(EventKind.SESSION_EXPIRED)}
 
 
 # --- when ------------------------------------------------------------------------------
@@ -80,7 +81,7 @@ def test_a_session_ends_within_a_tick_after_its_timeout(
             timeline=[crash, *awake],
             settle="6s",
         )
-        last_us = run.events("asks", node="clients/1")[-1].t_us
+        last_us = run.events(EventKind.REQUEST, node="clients/1")[-1].t_us
         shift_us = 0 if run.server_of(1) == run.first_leader else tick_us // 2
         (ended_us,) = expiries(run).values()
         assert timeout_us < ended_us - last_us
@@ -119,7 +120,7 @@ def test_no_session_ends_while_nothing_is_wrong(awake: list[Any], client: Any) -
         run = play(
             only_stands_by, client, client, seed=seed, timeout_ms=1, timeline=awake, settle="60s"
         )
-        assert not run.events("session expired", "suspended", "expired")
+        assert not run.events(EventKind.SESSION_EXPIRED, EventKind.SUSPENDED, EventKind.EXPIRED)
 
 
 def test_a_client_that_only_listens_keeps_its_session() -> None:
@@ -129,7 +130,7 @@ def test_a_client_that_only_listens_keeps_its_session() -> None:
         await new_session()
         await insist(AddWatch("/", recursive=True))
         while True:
-            await next_note()
+            await next_event()
 
     async def writes(zk: ZooKeeper) -> None:
         await new_session()
@@ -140,7 +141,7 @@ def test_a_client_that_only_listens_keeps_its_session() -> None:
 
     run = play(only_stands_by, listens, writes, timeline=AWAKE, settle="1s")
 
-    assert not run.events("session expired")
+    assert not run.events(EventKind.SESSION_EXPIRED)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +152,7 @@ def test_a_timeout_lies_between_two_and_twenty_ticks(asked_ms: int, given_ms: in
     """What a client asks for is cut to 2 to 20 ticks, and not rounded."""
     run = play(idles, tick="500ms", timeout_ms=asked_ms, settle="1s")
 
-    (opened,) = run.events("session opened")
+    (opened,) = run.events(EventKind.SESSION_OPENED)
     assert opened.detail["timeout_ms"] == given_ms
 
 
@@ -161,26 +162,27 @@ def test_sessions_that_end_in_one_tick_end_one_by_one() -> None:
 
     run = play(works, works, works, servers=1, timeline=crashes)
 
-    ended = run.events("session expired")
+    ended = run.events(EventKind.SESSION_EXPIRED)
     assert len({event.t_us // (500 * MS) for event in ended}) == 1
     assert len({event.zxid for event in ended}) == len({event.session for event in ended}) == 3
 
 
 def test_the_ephemerals_of_a_session_go_at_once_and_others_hear_of_it() -> None:
-    """When a session ends all its ephemerals go under one zxid, and whoever watches is told."""
+    """When a session ends all its ephemerals go under one zxid, and a client that watches is
+    told."""
 
     async def holds_many(zk: ZooKeeper) -> None:
         await new_session()
         for _ in range(20):
             await zk.create("/p/e-", ephemeral=True, sequential=True)
-        await next_note()
+        await next_event()
 
     async def watches(zk: ZooKeeper) -> None:
         await new_session()
         await zk.create("/p")
         await AddWatch("/p", recursive=True)
         while True:
-            await next_note()
+            await next_event()
 
     async def holds(zk: ZooKeeper) -> None:
         await sleep(500)
@@ -188,8 +190,8 @@ def test_the_ephemerals_of_a_session_go_at_once_and_others_hear_of_it() -> None:
 
     for seed in range(10):
         run = play(watches, holds, seed=seed, timeline=[{"crash": "clients/1", "at": "3s"}])
-        (ended,) = run.events("session expired")
-        fired = run.events("fires", node="clients/0", what="deleted")
+        (ended,) = run.events(EventKind.SESSION_EXPIRED)
+        fired = run.events(EventKind.WATCH_FIRED, node="clients/0", what="deleted")
         assert len(ended.detail["did"]) == 20
         assert {event.zxid for event in fired} == {ended.zxid}
         assert [event.detail["path"] for event in fired] == [
@@ -213,14 +215,14 @@ def test_nothing_ends_while_there_is_no_quorum() -> None:
             settle="10s",
         )
         assert not run.why_not_real()
-        assert run.events("leader lost")
-        assert not run.events("session expired", "expired")
+        assert run.events(EventKind.LEADER_LOST)
+        assert not run.events(EventKind.SESSION_EXPIRED, EventKind.EXPIRED)
         assert sorted(path for path in run.tree.nodes if path.startswith("/e-")) == [
             "/e-0000000000",
             "/e-0000000001",
         ]
         for client in (0, 1):
-            connected = run.events("connected", node=f"clients/{client}")
+            connected = run.events(EventKind.CONNECTED, node=f"clients/{client}")
             assert len({event.session for event in connected}) == 1
             assert connected[-1].t_us > 11_000 * MS
 
@@ -237,8 +239,8 @@ def test_nothing_ends_while_the_only_server_is_down() -> None:
                 {"restart": "zookeeper/1", "at": "9s"},
             ],
         )
-        assert not run.events("session expired", "expired")
-        assert len(run.events("session opened")) == 1
+        assert not run.events(EventKind.SESSION_EXPIRED, EventKind.EXPIRED)
+        assert len(run.events(EventKind.SESSION_OPENED)) == 1
         assert "/e-0000000000" in run.tree.nodes
 
 
@@ -251,7 +253,7 @@ def test_a_new_leader_gives_every_session_its_full_time(timeout_ms: int) -> None
             {"quorum_loss": "zookeeper", "at": "3500ms", "for": f"{1000 + 50 * seed}ms"},
         ]
         run = play(idles, seed=seed, timeout_ms=timeout_ms, timeline=timeline, settle="12s")
-        elected_us = run.events("leads")[-1].t_us
+        elected_us = run.events(EventKind.LEADER_ELECTED)[-1].t_us
         (ended_us,) = expiries(run).values()
         least_us = elected_us + timeout_ms * MS
         assert least_us < ended_us <= least_us + 500 * MS + LATENESS_US + TRAVEL_US
@@ -284,7 +286,7 @@ def stood_still(servers: int, timeout_ms: int, tick: str, **options: Any) -> lis
 def test_a_leader_that_stood_still_ends_sessions_that_pinged_in_time(servers: int) -> None:
     """It looks at the clock before its sockets: who was due meanwhile ends, pings or not."""
     for run in stood_still(servers, timeout_ms=2000, tick="1s"):
-        assert not run.events("leader lost")
+        assert not run.events(EventKind.LEADER_LOST)
         ended = expiries(run)
         assert len(ended) == 2
         assert {at // (100 * MS) for at in ended.values()} == {70}, "as soon as it goes on"
@@ -292,13 +294,13 @@ def test_a_leader_that_stood_still_ends_sessions_that_pinged_in_time(servers: in
 
 @pytest.mark.parametrize("servers", [1, 3])
 def test_a_leader_that_stood_still_keeps_sessions_with_long_timeouts(servers: int) -> None:
-    """Whoever was not due while the leader stood still has its session afterwards."""
+    """A client that was not due while the leader stood still has its session afterwards."""
     for run in stood_still(servers, timeout_ms=9000, tick="1s"):
-        assert not run.events("leader lost", "session expired")
+        assert not run.events(EventKind.LEADER_LOST, EventKind.SESSION_EXPIRED)
 
 
 def test_a_single_server_that_stood_still_for_long_ends_sessions_too() -> None:
-    """There is nobody to give a single server up: after any pause it ends what was due."""
+    """There is no client to give a single server up: after any pause it ends what was due."""
     for run in stood_still(1, timeout_ms=2000, tick="500ms"):
         assert {at // (100 * MS) for at in expiries(run).values()} == {70}
 
@@ -321,11 +323,12 @@ def test_a_single_server_that_stood_still_for_long_answers_what_had_arrived() ->
         settle="30s",
     )
 
-    assert run.events("answers", node="clients/0")[-1].t_us > 30_000 * MS
+    assert run.events(EventKind.RESPONSE, node="clients/0")[-1].t_us > 30_000 * MS
 
 
 def test_followers_that_stand_still_end_no_session() -> None:
-    """While only a follower stands still, whoever is connected elsewhere notices nothing."""
+    """While only a follower stands still, a client that is connected
+    elsewhere notices nothing."""
     untouched = 0
     for seed in range(30):
         run = play(
@@ -337,10 +340,12 @@ def test_followers_that_stand_still_end_no_session() -> None:
         )
         if run.first_leader == "zookeeper/1":
             continue
-        assert not run.events("leader lost")
+        assert not run.events(EventKind.LEADER_LOST)
         for client in (0, 1):
             if run.server_of(client) != "zookeeper/1":
-                assert not run.events("suspended", "expired", node=f"clients/{client}")
+                assert not run.events(
+                    EventKind.SUSPENDED, EventKind.EXPIRED, node=f"clients/{client}"
+                )
                 untouched += 1
 
     assert untouched > 10
@@ -351,7 +356,8 @@ def test_followers_that_stand_still_end_no_session() -> None:
 
 @pytest.mark.parametrize("servers", [1, 3])
 def test_a_session_that_is_closed_ends_at_once(servers: int) -> None:
-    """Whoever closes its session takes its ephemerals with it, without waiting for a timeout."""
+    """A client that closes its session takes its ephemerals with it, without waiting for a
+    timeout."""
 
     async def closes(zk: ZooKeeper) -> None:
         await new_session()
@@ -362,13 +368,13 @@ def test_a_session_that_is_closed_ends_at_once(servers: int) -> None:
 
     for seed in range(10):
         run = play(closes, seed=seed, servers=servers)
-        (closed,) = run.events("session closed")
+        (closed,) = run.events(EventKind.SESSION_CLOSED)
         assert closed.t_us < run.only(0, "closed").t_us < 1000 * MS + TRAVEL_US
         assert "/e" not in run.tree.nodes
-        assert not run.events("session expired")
+        assert not run.events(EventKind.SESSION_EXPIRED)
 
 
-def test_whoever_closes_its_session_hears_of_its_own_ephemerals_first() -> None:
+def test_a_client_that_closes_its_session_hears_of_its_own_ephemerals_first() -> None:
     """The events of the end of an own session come before its reply."""
 
     async def closes(zk: ZooKeeper) -> None:
@@ -376,25 +382,29 @@ def test_whoever_closes_its_session_hears_of_its_own_ephemerals_first() -> None:
         await zk.create("/e", ephemeral=True)
         await zk.get("/e", watch=True)
         await close_session()
-        heard = [note.path for note in await notes() if not isinstance(note, SessionNote)]  # type: ignore[union-attr]
+        heard = [
+            notification.path
+            for notification in await notifications()
+            if not isinstance(notification, SessionEvent)
+        ]  # type: ignore[union-attr]
         await say("heard", own=heard == ["/e"])
 
     assert play(closes).only(0, "heard").detail["own"]
 
 
 @pytest.mark.parametrize("servers", [1, 3])
-def test_whoever_closes_its_session_is_answered_before_the_connection_ends(servers: int) -> None:
-    """A farewell is answered: nobody is told that its connection was lost."""
+def test_closing_a_session_is_answered_before_the_connection_ends(servers: int) -> None:
+    """A farewell is answered: no client hears that its connection was lost."""
 
     async def closes(zk: ZooKeeper) -> None:
         await new_session()
         await sleep(100)
         await close_session()
-        await say("heard", suspended=SessionNote.SUSPENDED in await notes())
+        await say("heard", suspended=SessionEvent.SUSPENDED in await notifications())
 
     run = play(closes, servers=servers)
 
-    assert not run.events("suspended")
+    assert not run.events(EventKind.SUSPENDED)
     assert not run.only(0, "heard").detail["suspended"]
 
 
@@ -423,7 +433,7 @@ def test_a_session_goes_on_over_another_connection() -> None:
             seed=seed,
             timeline=[{"disconnect": "clients/0", "at": "2s", "for": "200ms"}],
         )
-        connected = run.events("connected")
+        connected = run.events(EventKind.CONNECTED)
         assert [event.detail["new"] for event in connected] == [True, False]
         assert len({event.session for event in connected}) == 1
         assert "/e-0000000000" in run.tree.nodes
@@ -442,7 +452,7 @@ def test_time_spent_disconnected_counts() -> None:
             timeline=[{"disconnect": "clients/0", "at": "2s", "for": "4s"}],
         )
         (ended_us,) = expiries(run).values()
-        (learnt,) = run.events("expired")
+        (learnt,) = run.events(EventKind.EXPIRED)
         assert ended_us < 6000 * MS <= learnt.t_us
         assert "/e-0000000000" not in run.tree.nodes
 
@@ -454,9 +464,9 @@ def test_a_session_that_was_ended_by_a_fault_is_learnt_of_at_once() -> None:
         await new_session()
         await zk.create("/e", ephemeral=True)
         heard = []
-        while SessionNote.EXPIRED not in heard:
-            heard += await notes(100)
-        await say("learnt", order=heard == [SessionNote.SUSPENDED, SessionNote.EXPIRED])
+        while SessionEvent.EXPIRED not in heard:
+            heard += await notifications(100)
+        await say("learnt", order=heard == [SessionEvent.SUSPENDED, SessionEvent.EXPIRED])
 
     for seed in range(10):
         run = play(client, seed=seed, timeline=[{"expire": "clients/0", "at": "2s"}])
@@ -476,10 +486,10 @@ def test_a_session_that_was_ended_in_secret_is_learnt_of_later() -> None:
             timeline=[{"expire": "clients/0", "at": "2s", "unknown": "1500ms"}],
         )
         (ended_us,) = expiries(run).values()
-        (learnt,) = run.events("expired")
+        (learnt,) = run.events(EventKind.EXPIRED)
         assert ended_us < 2000 * MS + TRAVEL_US
         assert learnt.t_us > 3500 * MS
-        assert all(event.t_us >= 3500 * MS for event in run.events("suspended"))
+        assert all(event.t_us >= 3500 * MS for event in run.events(EventKind.SUSPENDED))
 
 
 def test_a_client_on_a_server_without_its_leader_is_not_heard_of() -> None:
@@ -506,7 +516,7 @@ def test_a_client_on_a_server_without_its_leader_is_not_heard_of() -> None:
         if run.first_leader == "zookeeper/2" or run.server_of(0) != "zookeeper/2":
             continue
         seen += 1
-        lost = [event.t_us for event in run.said(0, "lost")]
+        lost = [event.t_us for event in run.reported(0, "lost")]
         (ended_us,) = expiries(run).values()
         assert 4000 * MS < ended_us < 5000 * MS
         assert not lost or lost[0] > ended_us

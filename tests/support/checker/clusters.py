@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from explore.cluster import ClusterSystem
-from explore.search import Limits, Search, Searched
-from model.bounds import Bounds
-from model.plan import Plan
-from scenarios import from_text
+from watchkeeper.checker.cluster.cluster import ClusterSystem
+from watchkeeper.checker.search import liveness
+from watchkeeper.checker.search.search import Limits, Search, Searched, SearchOptions
+from watchkeeper.model.plan.bounds import Bounds
+from watchkeeper.model.plan.plan import Plan
+from watchkeeper.scenarios import from_text
 
 TEXT = """
 name: small
@@ -40,7 +41,7 @@ def searched(
     faults: dict[str, int] | None = None,
     *,
     reduces: bool = True,
-    goes_on: bool = True,
+    finds_all: bool = True,
     seconds: float = 120,
     keeps_all: int = 0,
     **bounds: Any,
@@ -48,11 +49,42 @@ def searched(
     """Search a plan; the system, the search, and what it found."""
     system = ClusterSystem(plan, Bounds(faults or {}, **bounds), folds=reduces)
     search = Search(
-        system, Limits(seconds=seconds), reduces=reduces, goes_on=goes_on, keeps_all=keeps_all
+        system,
+        SearchOptions(
+            Limits(seconds=seconds), finds_all=finds_all, reduces=reduces, keeps_all=keeps_all
+        ),
     )
     return system, search, search.run()
 
 
 def violated(found: Searched) -> list[str]:
     """The names of what was violated."""
-    return sorted(one.what for one in found.violations)
+    return sorted(violation.what for violation in found.violations)
+
+
+def rests_of(system: ClusterSystem, search: Search) -> set[Any]:
+    """Every state at rest, by what processes and tree hold, whatever their numbers are."""
+    moves = {int(source) for block in search.edges.blocks for source in block.sources}  # type: ignore[union-attr]
+    terminal_states = set()
+    for number in range(len(search.good.values)):
+        if number not in moves:
+            state = search.state(number)
+            held = system.values(state)
+            nodes = frozenset(system.service.trees[state[0]].nodes.items())
+            terminal_states.add(
+                (nodes, tuple((local.fetches, local.plans) for local in held.values()))
+            )
+    return terminal_states
+
+
+def outcome_of(system: ClusterSystem, search: Search, found: Searched) -> dict[str, Any]:
+    """What a search says: the violations, the states at rest, and whether they must come."""
+    live = liveness.judge(search)
+    return {
+        "complete": found.is_complete,
+        "violated": violated(found),
+        "rests": rests_of(system, search),
+        "stuck": live.stuck is not None,
+        "inevitable": live.is_inevitable,
+        "lasso": bool(live.lasso),
+    }

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from functools import cache
 
-from explore.cluster import ClusterSystem
-from explore.search import Limits, Search
-from explore.story import story_of
-from model.bounds import Bounds
-from model.plan import Plan
-from model.story import Deed
-from scenarios import from_text
+from watchkeeper.checker.cluster.cluster import ClusterSystem
+from watchkeeper.checker.counterexample.explanation import counterexample_of
+from watchkeeper.checker.search.search import Limits, Search, SearchOptions
+from watchkeeper.model.counterexample.counterexample import ScheduledStep
+from watchkeeper.model.plan.bounds import Bounds
+from watchkeeper.model.plan.plan import Plan
+from watchkeeper.scenarios import from_text
 
-FAULTS = ("crash", "restart", "join", "leave", "expire", "disconnect", "ghost")
+FAULTS = ("crash", "restart", "join", "leave", "expire", "disconnect", "late_request")
 EVERY_FAULT = dict.fromkeys((*FAULTS, "lost_request", "lost_reply"), 1)
 
 SMALL = """
@@ -37,7 +37,7 @@ def two_topics(variant: str, consumers: int = 2, layout: str = "0.7") -> Plan:
 
 
 @cache
-def nearest(variant: str) -> tuple[Plan, str, tuple[Deed, ...]]:
+def nearest(variant: str) -> tuple[Plan, str, tuple[ScheduledStep, ...]]:
     """What a variant violates with two members and no fault, and how."""
     plan = two_topics(variant)
     return (plan, *counterexample(plan, Bounds()))
@@ -45,11 +45,11 @@ def nearest(variant: str) -> tuple[Plan, str, tuple[Deed, ...]]:
 
 def counterexample(
     plan: Plan, bounds: Bounds, seconds: float = 60.0
-) -> tuple[str, tuple[Deed, ...]]:
+) -> tuple[str, tuple[ScheduledStep, ...]]:
     """The nearest violation, and the schedule that leads there."""
     system = ClusterSystem(plan, bounds)
-    search = Search(system, Limits(seconds=seconds))
+    search = Search(system, SearchOptions(Limits(seconds=seconds)))
     searched = search.run()
     assert searched.violations, f"nothing is violated: {searched}"
-    story = story_of(system, search, searched.violations[0])
-    return story.violates, tuple(step.deed for step in story.steps)
+    counterexample = counterexample_of(system, search, searched.violations[0])
+    return counterexample.violates, tuple(step.scheduled for step in counterexample.steps)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from explore.numbering import Numbering
-from explore.system import Budget, Move
+from watchkeeper.checker.state_space.intern import Interner
+from watchkeeper.checker.state_space.system import Budget, Move
 
 Shared = tuple[str, frozenset[str]]
 """What the manager has decided, and the messages that were sent; none is ever taken back."""
@@ -18,8 +18,9 @@ class TwoPhaseCommit:
         self.managers = managers
         self.actors = (*(f"resource {at}" for at in range(managers)), "transaction")
         self.budget = Budget({})
-        self.shared: Numbering[frozenset[str]] = Numbering()
-        self.local: Numbering[object] = Numbering()
+        self.exercised_by_moves = ()
+        self.shared: Interner[frozenset[str]] = Interner()
+        self.local: Interner[object] = Interner()
 
     def initial(self) -> tuple[int, ...]:
         nothing = self.shared.of(frozenset())
@@ -36,9 +37,9 @@ class TwoPhaseCommit:
             yield self._move("prepares", sent | {f"prepared {actor}"}, "prepared")
             yield self._move("aborts", sent, "aborted")
         if "commit" in sent and state != "committed":
-            yield self._move("is told to commit", sent, "committed")
+            yield self._move("receives the commit", sent, "committed")
         if "abort" in sent and state != "aborted":
-            yield self._move("is told to abort", sent, "aborted")
+            yield self._move("receives the abort", sent, "aborted")
 
     def _of_transaction(self, sent: frozenset[str], state: object) -> Iterator[Move]:
         decided, prepared = state  # type: ignore[misc]
@@ -54,36 +55,39 @@ class TwoPhaseCommit:
     def _move(self, label: str, sent: frozenset[str], state: object) -> Move:
         return Move(label, self.shared.of(sent), self.local.of(state))
 
-    def hear(self, actor: int, local: int, cast: int) -> int:
+    def receive(self, actor: int, local: int, broadcast: int) -> int:
         raise AssertionError("nothing is cast here")
 
-    def wrong(self, actor: int, shared: int, local: int) -> str:
+    def pair_violation(self, actor: int, shared: int, local: int) -> str:
         return ""
 
     def exclusive(self, actor: int, local: int) -> int:
         return 0
 
-    def shared(self, state: tuple[int, ...]) -> str:
-        """Nobody has bits here."""
+    def exclusion_violation(self, state: tuple[int, ...]) -> str:
+        """No process has bits here."""
         raise AssertionError("nothing is exclusive here")
 
-    def looks_at(self, actor: int, local: int) -> int:
+    def reads_from(self, actor: int, local: int) -> int:
         return 0
 
     def may_write(self, actor: int, local: int) -> int:
         return 1
 
-    def left_writes(self, actor: int, local: int) -> int:
+    def leftover_writes(self, actor: int, local: int) -> int:
         return 0
 
     def is_private(self, actor: int, local: int) -> int:
         return 0
 
-    def merged(self, actor: int, local: int) -> int:
+    def canonical(self, actor: int, local: int) -> int:
         return local
 
-    def writes(self, cast: int) -> int:
+    def written_regions(self, broadcast: int) -> int:
         raise AssertionError("nothing is cast here")
 
-    def wrong_at_rest(self, state: tuple[int, ...]) -> str:
+    def is_exercised_at_rest(self, state: tuple[int, ...]) -> bool:
+        return True
+
+    def terminal_violation(self, state: tuple[int, ...]) -> str:
         return ""

@@ -8,14 +8,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from tests.readme_pages import HOME, blocks
+from tests import HOME
+from tests.support.pages.markdown import blocks
 
 PAGE = HOME / "docs/how-to/explore-your-own.md"
 
 
 def example(name: str, folder: Path) -> ModuleType:
     """A program of the page, as a reader has it."""
-    (block,) = [one for one in blocks(PAGE.read_text()) if one.file == f"{name}.py"]
+    (block,) = [block for block in blocks(PAGE.read_text()) if block.file == f"{name}.py"]
     return module_of(name, block.text, folder)
 
 

@@ -1,4 +1,4 @@
-"""A broker's process for tests: started on a free port, spoken to over a raw socket."""
+"""A broker's process for tests: started on a free port, used over a raw socket."""
 
 from __future__ import annotations
 
@@ -12,9 +12,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from threading import Thread
 
-from model.log.message import Message
-from model.log.message_set import encode
-from model.log.requests import (
+from tests.support.live_zookeeper import PS
+from tests.support.patience import PATIENCE_S
+from watchkeeper.model.log.format.message_07 import Message
+from watchkeeper.model.log.format.message_set_07 import encode
+from watchkeeper.model.log.format.requests import (
     RESPONSES,
     FetchRequest,
     FetchResponse,
@@ -24,19 +26,17 @@ from model.log.requests import (
     decode_response,
     encode_request,
 )
-from tests.live import PS
 
 HOST = "127.0.0.1"
 COMMAND = (sys.executable, "-P", "-m", "watchkeeper", "broker")
-PATIENCE_S = 20.0
 AT_ONCE = ("log.flush.interval=1",)
 
 
 class BrokerProcess:
-    """One `watchkeeper broker`, and what it has said."""
+    """A `watchkeeper broker` process and its output."""
 
     def __init__(self, folder: Path, settings: tuple[str, ...], more: tuple[str, ...]) -> None:
-        options = [word for one in settings for word in ("--set", one)]
+        options = [word for setting in settings for word in ("--set", setting)]
         self._errors = folder.with_suffix(".log")
         with self._errors.open("ab") as errors:
             self.process = subprocess.Popen(
@@ -58,28 +58,28 @@ class BrokerProcess:
 
     @property
     def errors(self) -> str:
-        """Its own log."""
+        """The broker's own log."""
         return self._errors.read_text()
 
     @property
     def resident_bytes(self) -> int:
-        """How much memory it has."""
+        """The resident memory of the process."""
         listing = subprocess.run(
             [PS, "-o", "rss=", "-p", str(self.process.pid)], capture_output=True, text=True
         )
         return int(listing.stdout) * 1024
 
     def connect(self) -> socket.socket:
-        """A connection to it."""
+        """A new connection to the broker."""
         return socket.create_connection((HOST, self.port), timeout=PATIENCE_S)
 
     def kill(self) -> None:
-        """End it as `kill -9` does."""
+        """Kill it with SIGKILL."""
         self.process.kill()
         self._end()
 
     def terminate(self) -> int:
-        """Ask it to end; its exit code."""
+        """End it with SIGTERM; return its exit code."""
         self.process.send_signal(signal.SIGTERM)
         return self._end()
 
@@ -96,7 +96,7 @@ Starts = Callable[..., BrokerProcess]
 
 @contextmanager
 def brokers(folder: Path) -> Iterator[Starts]:
-    """Starts brokers on one folder, and lets none of them outlive this."""
+    """Starts brokers in one folder, and ends all of them."""
     started: list[BrokerProcess] = []
 
     def start(*settings: str, more: tuple[str, ...] = ()) -> BrokerProcess:
@@ -106,21 +106,21 @@ def brokers(folder: Path) -> Iterator[Starts]:
     try:
         yield start
     finally:
-        for one in started:
-            if one.process.poll() is None:
-                one.kill()
+        for client in started:
+            if client.process.poll() is None:
+                client.kill()
 
 
 def received(connection: socket.socket, size_bytes: int) -> bytes:
-    """So many bytes; fewer if the other side ends the connection."""
+    """Receive this many bytes, or fewer if the peer closes the connection."""
     data = b""
-    while len(data) < size_bytes and (piece := connection.recv(size_bytes - len(data))):
-        data += piece
+    while len(data) < size_bytes and (received_bytes := connection.recv(size_bytes - len(data))):
+        data += received_bytes
     return data
 
 
 def is_closed(connection: socket.socket) -> bool:
-    """Whether the other side has ended the connection, as it has to in time."""
+    """Whether the peer has closed the connection, which it has to do in time."""
     try:
         return connection.recv(1) == b""
     except ConnectionResetError:
@@ -134,7 +134,7 @@ def response_to(request: Request, connection: socket.socket) -> Response:
     return decode_response(request, received(connection, size_bytes))
 
 
-def ask(request: Request, connection: socket.socket) -> Response:
+def send_request(request: Request, connection: socket.socket) -> Response:
     """Send a request, and wait for its response."""
     connection.sendall(encode_request(request))
     return response_to(request, connection)
@@ -153,8 +153,8 @@ def produce(connection: socket.socket, data: bytes, topic: str = "test") -> None
 def fetched(
     connection: socket.socket, offset: int = 0, topic: str = "test", max_bytes: int = 1 << 20
 ) -> bytes:
-    """What is read at an offset."""
-    response = ask(FetchRequest(topic, 0, offset, max_bytes), connection)
+    """The messages at an offset."""
+    response = send_request(FetchRequest(topic, 0, offset, max_bytes), connection)
     assert isinstance(response, FetchResponse)
     assert response.error_code == 0
     assert isinstance(response.messages, bytes)

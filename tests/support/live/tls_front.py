@@ -1,18 +1,19 @@
-"""Stands in front of a server that speaks plainly, and speaks TLS to its clients."""
+"""A TLS front for a server that speaks plain TCP."""
 
 from __future__ import annotations
 
 import asyncio
 import ssl
 import threading
-from pathlib import Path
 
-CERTIFICATE = Path(__file__).parent / "certificates" / "localhost.pem"
-"""A certificate for 127.0.0.1 with its key, made for these tests, good for a hundred years."""
+from tests import HOME
+
+CERTIFICATE = HOME / "tests" / "certificates" / "localhost.pem"
+"""A certificate for 127.0.0.1 with its key, made for these tests, valid for a hundred years."""
 
 
 class TlsFront:
-    """One front; use it with `with`."""
+    """A TLS front; use it with `with`."""
 
     def __init__(self, server: str) -> None:
         self.host, _, port = server.rpartition(":")

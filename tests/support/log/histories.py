@@ -1,6 +1,6 @@
-"""Histories of a log in memory, one for each mistake that is planted into logs.
+"""Histories of a log in memory, one for each mutant of logs.
 
-A history answers which promises it has seen broken.
+A history returns the invariants that were violated in it.
 """
 
 from __future__ import annotations
@@ -9,22 +9,22 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from model.log.log import Log, LogStopped
-from model.log.logs import Logs
-from model.log.promises import Promise, broken_after_crash
-from model.log.segments import Damaged
-from model.log.settings import log_settings
-from model.log.storage import Append, DiskFull, NoSuchFile, StorageError
-from tests.log_memory import MemoryStorage
-from tests.log_messages import FORTY_TWO, TEST, appended, readable
+from tests.mutants.invariants import Invariant, broken_after_crash
+from tests.support.log.memory_storage import MemoryStorage
+from tests.support.log.messages import FORTY_TWO, TEST, appended, readable
+from watchkeeper.model.log.log import Log, LogStopped
+from watchkeeper.model.log.log_manager import LogManager
+from watchkeeper.model.log.segments import DamagedLog
+from watchkeeper.model.log.settings import log_settings
+from watchkeeper.model.log.storage import Append, DiskFull, NoSuchFile, StorageError
 
-Broken = tuple[Promise, ...]
+Broken = tuple[Invariant, ...]
 
 
 def logs_of(
-    kind: type[Logs], storage: MemoryStorage, flush_messages: int = 1, **given: Any
-) -> tuple[Logs, Log]:
-    """The logs of a broker that is started, and one of them."""
+    kind: type[LogManager], storage: MemoryStorage, flush_messages: int = 1, **given: Any
+) -> tuple[LogManager, Log]:
+    """Return the started logs of a broker, and one of them."""
     settings = log_settings({"log.flush.interval": flush_messages, **given})
     logs = kind(settings)
     storage.run(logs.start())
@@ -32,15 +32,15 @@ def logs_of(
 
 
 def broken_in(storage: MemoryStorage, log: Log, appended: bytes, flushed_end: int) -> Broken:
-    """What is broken of what was promised, by all that can be read."""
+    """Return the invariants that the readable contents of a log violate."""
     return broken_after_crash(appended, flushed_end, log.start, readable(storage, log))
 
 
 # --- histories -------------------------------------------------------------------------
 
 
-def a_short_write(kind: type[Logs]) -> Broken:
-    """One message, of which five bytes are taken at first."""
+def a_short_write(kind: type[LogManager]) -> Broken:
+    """One message, of which the first write accepts five bytes."""
     storage = MemoryStorage()
     _, log = logs_of(kind, storage)
     storage.shortened.append(5)
@@ -49,8 +49,8 @@ def a_short_write(kind: type[Logs]) -> Broken:
     return broken_in(storage, log, TEST, 14)
 
 
-def a_flush_in_the_middle(kind: type[Logs]) -> Broken:
-    """An append is under way; the log is flushed, and read to its end."""
+def a_flush_in_the_middle(kind: type[LogManager]) -> Broken:
+    """The log is flushed and read to its end while an append is under way."""
     storage = MemoryStorage()
     _, log = logs_of(kind, storage, flush_messages=9)
     appending = log.append(TEST)
@@ -58,15 +58,15 @@ def a_flush_in_the_middle(kind: type[Logs]) -> Broken:
     storage.run(log.flush())
     try:
         readable(storage, log)
-    except Damaged:
+    except DamagedLog:
         return ("readable is there",)
     finally:
         appending.close()
     return ()
 
 
-def a_failed_write(kind: type[Logs]) -> Broken:
-    """The disk is full in the middle of a message, and another one is sent."""
+def a_failed_write(kind: type[LogManager]) -> Broken:
+    """The disk fills up in the middle of a message, and another message follows."""
     storage = MemoryStorage()
     _, log = logs_of(kind, storage)
     storage.shortened.extend([5, DiskFull])
@@ -76,8 +76,8 @@ def a_failed_write(kind: type[Logs]) -> Broken:
     return broken_in(storage, log, TEST, 0)
 
 
-def an_empty_segment_grows_old(kind: type[Logs]) -> Broken:
-    """All that was in the file is torn, and an hour later a first message comes."""
+def an_empty_segment_grows_old(kind: type[LogManager]) -> Broken:
+    """All bytes of the file are torn, and an hour later a first message arrives."""
     storage = MemoryStorage()
     _, log = logs_of(kind, storage, flush_messages=9)
     appended(storage, log, TEST)
@@ -91,8 +91,8 @@ def an_empty_segment_grows_old(kind: type[Logs]) -> Broken:
     return ()
 
 
-def a_cleanup_of_nothing(kind: type[Logs]) -> Broken:
-    """A log that is empty is cleaned up, and appended to."""
+def a_cleanup_of_nothing(kind: type[LogManager]) -> Broken:
+    """Retention runs on an empty log, and then a message is appended."""
     storage = MemoryStorage()
     logs, log = logs_of(kind, storage, **{"log.retention.hours": 1})
     storage.now_ms += 3_600_001
@@ -104,8 +104,8 @@ def a_cleanup_of_nothing(kind: type[Logs]) -> Broken:
     return ()
 
 
-def a_torn_tail(kind: type[Logs]) -> Broken:
-    """The host ends, and of the only message all but one byte is left."""
+def a_torn_tail(kind: type[LogManager]) -> Broken:
+    """The host crashes, and all but the last byte of the only message survives."""
     storage = MemoryStorage()
     _, log = logs_of(kind, storage, flush_messages=9)
     appended(storage, log, TEST)
@@ -115,8 +115,8 @@ def a_torn_tail(kind: type[Logs]) -> Broken:
     return broken_in(storage, log, TEST, 0)
 
 
-def an_end_in_peace(kind: type[Logs]) -> Broken:
-    """One message, the logs are closed, and the host is switched off."""
+def an_end_in_peace(kind: type[LogManager]) -> Broken:
+    """One message, the logs are closed, and the host loses power."""
     storage = MemoryStorage()
     logs, log = logs_of(kind, storage, flush_messages=9)
     appended(storage, log, TEST)
@@ -127,7 +127,7 @@ def an_end_in_peace(kind: type[Logs]) -> Broken:
     return ("closed is kept",) if readable(storage, log) != TEST else ()
 
 
-HISTORIES: dict[str, Callable[[type[Logs]], Broken]] = {
+HISTORIES: dict[str, Callable[[type[LogManager]], Broken]] = {
     "short-write-again": a_short_write,
     "end-before-write": a_flush_in_the_middle,
     "failed-write-ignored": a_failed_write,

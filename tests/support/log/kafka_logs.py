@@ -1,4 +1,4 @@
-"""Logs of brokers for tests: what a producer sent, as files, and the rows that are due."""
+"""Logs of brokers for tests: the messages of a producer as files, and the expected rows."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from model.log import message_08, message_set
-from model.log.codecs import Codec
-from model.log.message import Message
-from model.log.message_08 import KeyedMessage
+from watchkeeper.model.log.format import message_08, message_set_07
+from watchkeeper.model.log.format.codecs import Codec
+from watchkeeper.model.log.format.message_07 import Message
+from watchkeeper.model.log.format.message_08 import KeyedMessage
 
 
 class Row(NamedTuple):
-    """A message, as it is to come out."""
+    """A message as it is expected to be read."""
 
     offset: int
     next_offset: int
@@ -26,7 +26,7 @@ class Row(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """What is appended in one go."""
+    """The messages of one append."""
 
     messages: tuple[KeyedMessage, ...]
     codec: Codec = Codec.NONE
@@ -36,7 +36,7 @@ class Sent(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """An entry: its segment, where it begins and ends in it, and what is due of it."""
+    """An entry: its segment, its begin and end there, and its expected rows."""
 
     segment: int
     begin: int
@@ -46,7 +46,7 @@ class Entry(NamedTuple):
 
 @dataclass
 class BuiltLog:
-    """A log: what its segments hold, and the rows that are due."""
+    """A log: the contents of its segments, and the expected rows."""
 
     format: str
     start: int = 0
@@ -56,11 +56,11 @@ class BuiltLog:
 
     @property
     def end(self) -> int:
-        """The offset of whatever is appended next."""
+        """The offset of the next append."""
         return self.rows[-1].next_offset if self.rows else self.start
 
     def write(self, folder: Path) -> Path:
-        """Write it into a folder; where that is."""
+        """Write the log into a folder; return the folder."""
         folder.mkdir(parents=True, exist_ok=True)
         suffix = ".kafka" if self.format == "0.7" else ".log"
         for start, data in self.segments.items():
@@ -68,20 +68,20 @@ class BuiltLog:
         return folder
 
     def messages(self, low: int, high: int) -> list[Row]:
-        """The rows with offsets from the one up to the other."""
+        """Return the rows with offsets from `low` to below `high`."""
         return [row for row in self.rows if low <= row.offset < high]
 
 
 def built(sent: Sequence[Sent], form: str = "0.7", start: int = 0) -> BuiltLog:
-    """A log with what was sent."""
+    """Return a log of these appends."""
     log = BuiltLog(form, start)
     segment = offset = start
     data = b""
-    for one in sent:
-        if one.rolls and data:
+    for message in sent:
+        if message.rolls and data:
             log.segments[segment] = data
             segment, data = offset, b""
-        for entry, rows in _entries(one, form, offset):
+        for entry, rows in _entries(message, form, offset):
             log.entries.append(Entry(segment, len(data), len(data) + len(entry), rows))
             data += entry
             log.rows += rows
@@ -91,22 +91,25 @@ def built(sent: Sequence[Sent], form: str = "0.7", start: int = 0) -> BuiltLog:
 
 
 def _entries(sent: Sent, form: str, offset: int) -> Iterator[tuple[bytes, list[Row]]]:
-    """Each entry, and the rows that are due of it."""
+    """Yield each entry with its expected rows."""
     codec = sent.codec.name.lower()
-    groups = [[one] for one in sent.messages]
+    groups = [[message] for message in sent.messages]
     if sent.codec is not Codec.NONE:
         groups = [list(sent.messages)] if sent.messages else []
     for group in groups:
         if form == "0.8":
             entry = message_08.wrap(group, sent.codec, offset)
             numbered = enumerate(group, offset)
-            rows = [Row(at, at + 1, one.key, one.value, codec) for at, one in numbered]
+            rows = [
+                Row(at, at + 1, message.key, message.value, codec) for at, message in numbered
+            ]
         else:
-            entry = message_set.wrap(
-                [Message.of(one.value or b"", magic=sent.magic) for one in group], sent.codec
+            entry = message_set_07.wrap(
+                [Message.of(member.value or b"", magic=sent.magic) for member in group],
+                sent.codec,
             )
             end = offset + len(entry)
-            rows = [Row(offset, offset, None, one.value or b"", codec) for one in group]
+            rows = [Row(offset, offset, None, member.value or b"", codec) for member in group]
             rows[-1] = rows[-1]._replace(next_offset=end)
         yield entry, rows
         offset = rows[-1].next_offset
@@ -114,19 +117,19 @@ def _entries(sent: Sent, form: str, offset: int) -> Iterator[tuple[bytes, list[R
 
 def plain(*payloads: bytes, rolls: bool = False) -> Sent:
     """Messages without keys, not compressed."""
-    return Sent(tuple(KeyedMessage(None, one) for one in payloads), rolls=rolls)
+    return Sent(tuple(KeyedMessage(None, payload) for payload in payloads), rolls=rolls)
 
 
 # --- any log ---------------------------------------------------------------------------
 
 LOOK_ALIKES = (
-    message_set.encode([Message.of(b"inner")] * 3),
-    message_set.encode([Message.of(b"inner", magic=0)] * 2),
+    message_set_07.encode([Message.of(b"inner")] * 3),
+    message_set_07.encode([Message.of(b"inner", magic=0)] * 2),
     message_08.encode([KeyedMessage(None, b"inner"), KeyedMessage(b"k", b"v")], 3),
     b"\0" * 40,
     b"\0\0\0\x06\x01\0" * 5,
 )
-"""Payloads in which something looks like entries."""
+"""Payloads that contain bytes like those of entries."""
 
 payloads = st.one_of(
     st.binary(max_size=30),
@@ -145,7 +148,7 @@ def sents(draw: st.DrawFn, form: str) -> Sent:
     magic = draw(st.sampled_from([1, 1, 1, 0])) if codec is Codec.NONE else 1
     messages = draw(st.lists(keyed, min_size=1, max_size=8))
     if form == "0.7":
-        messages = [KeyedMessage(None, one.value or b"") for one in messages]
+        messages = [KeyedMessage(None, message.value or b"") for message in messages]
     return Sent(tuple(messages), codec, magic, draw(st.booleans()))
 
 
@@ -163,11 +166,12 @@ def logs(form: str, max_size: int = 10) -> st.SearchStrategy[BuiltLog]:
 
 
 def in_turn(form: str, count: int, codec: Codec = Codec.NONE, rolls_every: int = 4) -> BuiltLog:
-    """A log with so many batches of three messages, in several segments."""
+    """Return a log of `count` batches of three messages, in several segments."""
     sent = [
         Sent(
             tuple(
-                KeyedMessage(_key(form, at), b"message %d of %d" % (one, at)) for one in range(3)
+                KeyedMessage(_key(form, at), b"message %d of %d" % (number, at))
+                for number in range(3)
             ),
             codec,
             rolls=at % rolls_every == 0,
@@ -182,7 +186,7 @@ def _key(form: str, at: int) -> bytes | None:
 
 
 def brokers(form: str = "0.7") -> dict[str, BuiltLog]:
-    """Folder -> the log in it, of two brokers."""
+    """Return the logs of two brokers, by folder."""
     return {
         "1/clicks-0": in_turn(form, 10),
         "1/clicks-1": in_turn(form, 7, Codec.GZIP),

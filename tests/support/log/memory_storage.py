@@ -1,8 +1,8 @@
-"""A storage in memory that keeps exactly the promises of `model.log.storage`, and no others.
+"""A storage in memory with exactly the guarantees of `model.log.storage`, and no others.
 
-What was appended and not flushed survives the end of the process, and of the host only in
-part. Appends can be cut short and asks can be made to fail; a coroutine can be left in the
-middle, as a process leaves it that is killed.
+Bytes that were appended without a flush survive the end of the process, and a crash of the
+host only in part. Appends can be short, effects can fail, and a coroutine can be abandoned in
+the middle, as by a killed process.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from model.asks import Now
-from model.log.contents import Contents, part_of, size_of
-from model.log.storage import (
+from watchkeeper.model.actor.effects import Now
+from watchkeeper.model.log.format.contents import Contents, size_of, slice_contents
+from watchkeeper.model.log.storage import (
     Append,
     CreateFile,
     Delete,
     File,
     Flush,
-    Listed,
+    ListFolder,
     MakeFolder,
     NoSuchFile,
     Read,
@@ -34,8 +34,8 @@ from model.log.storage import (
 T = TypeVar("T")
 
 Tear = Callable[[str, bytes, int], bytes]
-"""What the end of the host leaves of what was not flushed: of which file, what it was, at
-which place of the file it begins."""
+"""What a crash of the host leaves of unflushed bytes, by path, the bytes, and their position
+in the file."""
 
 
 class Killed(Exception):
@@ -43,37 +43,37 @@ class Killed(Exception):
 
 
 class Killable:
-    """Drives coroutines, and can leave them in the middle."""
+    """Drives coroutines, and can abandon them in the middle."""
 
-    def answer(self, ask: Any) -> Any:
-        """Do what is asked, or say why it could not be done."""
+    def answer(self, effect: Any) -> Any:
+        """Answer an effect with a result or a `StorageFailure`."""
         raise NotImplementedError
 
     def run(self, coroutine: Coroutine[Any, Any, T], *, killed_after: int | None = None) -> T:
-        """Drive a coroutine; `Killed` if the process ends after so many answers before it."""
+        """Drive a coroutine; raise `Killed` after `killed_after` answers."""
         answer: Any = None
         answered = 0
         while True:
             try:
-                ask = coroutine.send(answer)
+                effect = coroutine.send(answer)
             except StopIteration as done:
                 return done.value  # type: ignore[no-any-return]
             if answered == killed_after:
                 coroutine.close()
                 raise Killed
-            answer = self.answer(ask)
+            answer = self.answer(effect)
             answered += 1
 
     def until(self, coroutine: Coroutine[Any, Any, Any], kind: type[Any]) -> Any:
-        """Drive a coroutine until it asks something of this kind, which is not answered yet."""
-        ask = coroutine.send(None)
-        while not isinstance(ask, kind):
-            ask = coroutine.send(self.answer(ask))
-        return ask
+        """Drive a coroutine until it yields an effect of this kind; leave that unanswered."""
+        effect = coroutine.send(None)
+        while not isinstance(effect, kind):
+            effect = coroutine.send(self.answer(effect))
+        return effect
 
 
 class MemoryFile:
-    """A file: what is in it, and how much of that is on the disk."""
+    """A file: its contents, and how much of them is on the disk."""
 
     def __init__(self, modified_ms: int) -> None:
         self.contents: Contents = b""
@@ -82,14 +82,14 @@ class MemoryFile:
 
 
 class MemoryStorage(Killable):
-    """Files in memory, and a clock that stands still unless it is moved."""
+    """Files in memory, and a clock that only tests advance."""
 
     def __init__(self, now_ms: int = 1_000_000) -> None:
         self.now_ms = now_ms
         self.files: dict[str, MemoryFile] = {}
         self.folders = {""}
         self.shortened: deque[int | type[StorageError]] = deque()
-        """How much each of the next appends takes at most, or how it fails."""
+        """For each of the next appends: the bytes that it accepts, or its error."""
         self.sent_at_most = 10**9
         self.failing: deque[tuple[type[Any], type[StorageError]]] = deque()
         """Asks of which the next one fails, and how."""
@@ -100,33 +100,33 @@ class MemoryStorage(Killable):
             Send: self._send,
             Flush: self._flush,
             Truncate: self._truncate,
-            Listed: self._listed,
-            MakeFolder: lambda ask: self.folders.add(ask.folder),
+            ListFolder: self._listed,
+            MakeFolder: lambda effect: self.folders.add(effect.folder),
             CreateFile: self._create,
             Delete: self._delete,
             Rename: self._rename,
             Touch: self._touch,
-            Now: lambda ask: self.now_ms,
+            Now: lambda effect: self.now_ms,
         }
 
-    def answer(self, ask: Any) -> Any:
-        """Do what is asked, or say why it could not be done."""
-        self.asked.append(ask)
-        if self.failing and type(ask) is self.failing[0][0]:
-            return StorageFailure(self.failing.popleft()[1], ask.path, "on purpose")
+    def answer(self, effect: Any) -> Any:
+        """Answer an effect with a result or a `StorageFailure`."""
+        self.asked.append(effect)
+        if self.failing and type(effect) is self.failing[0][0]:
+            return StorageFailure(self.failing.popleft()[1], effect.path, "on purpose")
         try:
-            return self._answers[type(ask)](ask)
+            return self._answers[type(effect)](effect)
         except KeyError as error:
             return StorageFailure(NoSuchFile, str(error.args[0]))
 
     def put(self, path: str, contents: bytes) -> None:
-        """Let there be a file, as if somebody else had made it and flushed it."""
+        """Create a file with flushed contents, outside of any effect."""
         file = self.files[path] = MemoryFile(self.now_ms)
         file.contents = contents
         file.flushed_bytes = len(contents)
 
     def end_host(self, tear: Tear) -> None:
-        """The host ends: what was flushed stays, and what `tear` leaves of the rest."""
+        """Crash the host: flushed bytes survive, and what `tear` leaves of the others."""
         for path, file in self.files.items():
             assert isinstance(file.contents, bytes), "what is torn has to be bytes"
             flushed = file.contents[: file.flushed_bytes]
@@ -134,66 +134,68 @@ class MemoryStorage(Killable):
             file.contents = flushed + tear(path, rest, file.flushed_bytes)
             file.flushed_bytes = len(file.contents)
 
-    # --- what is asked -----------------------------------------------------------------
+    # --- queries -----------------------------------------------------------------------
 
-    def _append(self, ask: Append) -> int | StorageFailure:
-        file = self.files[ask.path]
-        largest = self.shortened.popleft() if self.shortened else size_of(ask.contents)
+    def _append(self, effect: Append) -> int | StorageFailure:
+        file = self.files[effect.path]
+        largest = self.shortened.popleft() if self.shortened else size_of(effect.contents)
         if not isinstance(largest, int):
-            return StorageFailure(largest, ask.path, "on purpose")
-        taken: Any = part_of(ask.contents, 0, largest)
+            return StorageFailure(largest, effect.path, "on purpose")
+        taken: Any = slice_contents(effect.contents, 0, largest)
         file.contents = file.contents + taken if file.contents else taken
         file.modified_ms = self.now_ms
         return size_of(taken)
 
-    def _read(self, ask: Read) -> Contents:
-        return part_of(self.files[ask.path].contents, ask.at, ask.at + ask.size_bytes)
+    def _read(self, effect: Read) -> Contents:
+        return slice_contents(
+            self.files[effect.path].contents, effect.at, effect.at + effect.size_bytes
+        )
 
-    def _send(self, ask: Send) -> int:
-        assert isinstance(ask.to, bytearray)
-        sent = self._read(Read(ask.path, ask.at, min(ask.size_bytes, self.sent_at_most)))
+    def _send(self, effect: Send) -> int:
+        assert isinstance(effect.to, bytearray)
+        sent = self._read(Read(effect.path, effect.at, min(effect.size_bytes, self.sent_at_most)))
         assert isinstance(sent, bytes)
-        ask.to.extend(sent)
+        effect.to.extend(sent)
         return len(sent)
 
-    def _flush(self, ask: Flush) -> None:
-        file = self.files[ask.path]
+    def _flush(self, effect: Flush) -> None:
+        file = self.files[effect.path]
         file.flushed_bytes = size_of(file.contents)
 
-    def _truncate(self, ask: Truncate) -> None:
-        file = self.files[ask.path]
-        file.contents = part_of(file.contents, 0, ask.size_bytes)
-        file.flushed_bytes = min(file.flushed_bytes, ask.size_bytes)
+    def _truncate(self, effect: Truncate) -> None:
+        file = self.files[effect.path]
+        file.contents = slice_contents(file.contents, 0, effect.size_bytes)
+        file.flushed_bytes = min(file.flushed_bytes, effect.size_bytes)
         file.modified_ms = self.now_ms
 
-    def _listed(self, ask: Listed) -> tuple[File, ...]:
-        if ask.folder not in self.folders:
-            raise KeyError(ask.folder)
-        below = f"{ask.folder}/" if ask.folder else ""
+    def _listed(self, effect: ListFolder) -> tuple[File, ...]:
+        if effect.folder not in self.folders:
+            raise KeyError(effect.folder)
+        below = f"{effect.folder}/" if effect.folder else ""
         files = [
             File(path.removeprefix(below), size_of(file.contents), file.modified_ms)
             for path, file in self.files.items()
             if path.startswith(below) and "/" not in path.removeprefix(below)
         ]
-        if not ask.folder:
+        if not effect.folder:
             files += [File(name, 0, self.now_ms, True) for name in self.folders if name]
         return tuple(sorted(files))
 
-    def _create(self, ask: CreateFile) -> None:
-        if ask.path.rpartition("/")[0] not in self.folders:
-            raise KeyError(ask.path)
-        self.files[ask.path] = MemoryFile(self.now_ms)
+    def _create(self, effect: CreateFile) -> None:
+        if effect.path.rpartition("/")[0] not in self.folders:
+            raise KeyError(effect.path)
+        self.files[effect.path] = MemoryFile(self.now_ms)
 
-    def _delete(self, ask: Delete) -> None:
-        if ask.path not in self.folders:
-            del self.files[ask.path]
+    def _delete(self, effect: Delete) -> None:
+        if effect.path not in self.folders:
+            del self.files[effect.path]
             return
-        self.folders.discard(ask.path)
-        for path in [path for path in self.files if path.startswith(f"{ask.path}/")]:
+        self.folders.discard(effect.path)
+        for path in [path for path in self.files if path.startswith(f"{effect.path}/")]:
             del self.files[path]
 
-    def _rename(self, ask: Rename) -> None:
-        self.files[ask.to] = self.files.pop(ask.path)
+    def _rename(self, effect: Rename) -> None:
+        self.files[effect.to] = self.files.pop(effect.path)
 
-    def _touch(self, ask: Touch) -> None:
-        self.files[ask.path].modified_ms = self.now_ms
+    def _touch(self, effect: Touch) -> None:
+        self.files[effect.path].modified_ms = self.now_ms

@@ -1,4 +1,4 @@
-"""Message sets of any kind, for property-based tests: whole ones, odd ones, damaged ones."""
+"""Strategies of message sets for property-based tests: valid, unusual and damaged ones."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import zlib
 
 from hypothesis import strategies as st
 
-from model.log import at_once
-from model.log.codecs import Codec
-from model.log.message import Message
-from model.log.message_set import encode, wrap
+from watchkeeper.model.log.format import bulk_checksum
+from watchkeeper.model.log.format.codecs import Codec
+from watchkeeper.model.log.format.message_07 import Message
+from watchkeeper.model.log.format.message_set_07 import encode, wrap
 
 plain = st.builds(Message.of, st.binary(max_size=40))
 nested = st.lists(plain, min_size=1, max_size=3).map(lambda some: Message.of(encode(some)))
@@ -25,7 +25,7 @@ wrapped = st.builds(
     st.lists(st.one_of(plain, wrong), min_size=1, max_size=3),
     st.sampled_from([Codec.GZIP, Codec.SNAPPY]),
 )
-entries = st.one_of(plain, plain, plain, nested, old, odd).map(lambda one: encode([one]))
+entries = st.one_of(plain, plain, plain, nested, old, odd).map(lambda entry: encode([entry]))
 mixed = st.lists(st.one_of(entries, entries, wrapped), max_size=30).map(b"".join)
 of_one_size = st.builds(
     lambda size, count, seed: encode(
@@ -37,12 +37,12 @@ of_one_size = st.builds(
     st.integers(0, 255),
 )
 sets = st.one_of(mixed, of_one_size)
-some_blocks = st.sampled_from([10, 40, 97, 400, at_once.BLOCK_BYTES])
+some_blocks = st.sampled_from([10, 40, 97, 400, bulk_checksum.BLOCK_BYTES])
 
 
 @st.composite
 def damaged(draw: st.DrawFn) -> bytes:
-    """A set with some bytes changed, a part taken out or put in, and the end cut off."""
+    """A set with changed, removed and inserted bytes, and a truncated end."""
     data = bytearray(draw(sets))
     for _ in range(draw(st.integers(0, 3))):
         at = draw(st.integers(0, max(len(data) - 1, 0)))

@@ -5,18 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from model.log.log import Log
-from model.log.message import Message
-from model.log.message_set import encode
-from model.log.settings import LogSettings
-from tests.log_memory import MemoryStorage
+from tests.support.log.memory_storage import MemoryStorage
+from watchkeeper.model.log.format.message_07 import Message
+from watchkeeper.model.log.format.message_set_07 import encode
+from watchkeeper.model.log.log import Log
+from watchkeeper.model.log.settings import LogSettings
 
 FOLDER = "clicks-0"
 
 
 def message_set(*payloads: str | bytes) -> bytes:
-    """The messages with these payloads, one after the other."""
-    return encode([Message.of(one.encode() if isinstance(one, str) else one) for one in payloads])
+    """Encode messages with these payloads."""
+    return encode(
+        [
+            Message.of(payload.encode() if isinstance(payload, str) else payload)
+            for payload in payloads
+        ]
+    )
 
 
 TEST = message_set("test")
@@ -26,7 +31,7 @@ FORTY_TWO = message_set("42")
 
 
 def storage_with(files: Iterable[tuple[str, bytes]] = ()) -> MemoryStorage:
-    """A storage in which the folder of one log holds these files, all of them flushed."""
+    """Return a storage whose folder of one log holds these files, all of them flushed."""
     storage = MemoryStorage()
     storage.folders.add(FOLDER)
     for name, contents in files:
@@ -35,21 +40,21 @@ def storage_with(files: Iterable[tuple[str, bytes]] = ()) -> MemoryStorage:
 
 
 def opened(storage: MemoryStorage, *, log: type[Log] = Log, **settings: Any) -> Log:
-    """The log of that folder, recovered."""
+    """Open and recover the log of that folder."""
     found, _ = storage.run(log.open(FOLDER, LogSettings(**settings), was_clean=False))
     return found
 
 
 def appended(storage: MemoryStorage, log: Log, *sets: bytes) -> None:
     """Append each of these to a log."""
-    for one in sets:
-        storage.run(log.append(one))
+    for message_set in sets:
+        storage.run(log.append(message_set))
 
 
 def readable(storage: MemoryStorage, log: Log) -> bytes:
-    """All of a log that can be read, from its start."""
+    """Read the whole log, from its start to the high watermark."""
     found = b""
-    while log.start + len(found) < log.readable_end:
+    while log.start + len(found) < log.high_watermark:
         part = storage.run(log.read(log.start + len(found), 10**9))
         assert isinstance(part, bytes)
         found += part

@@ -1,16 +1,16 @@
-"""Bytes of Kafka's formats that were made elsewhere, and sets that tests share."""
+"""Bytes of Kafka's formats from other implementations, and message sets that tests share."""
 
 from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from model.log.codecs import Codec
-from model.log.message import Message
-from model.log.message_08 import KeyedMessage
+from watchkeeper.model.log.format.codecs import Codec
+from watchkeeper.model.log.format.message_07 import Message
+from watchkeeper.model.log.format.message_08 import KeyedMessage
 
 
 def unhex(*parts: str) -> bytes:
-    """The bytes of hexadecimal text with spaces in it."""
+    """Return the bytes of hexadecimal text with spaces."""
     return bytes.fromhex(" ".join(parts))
 
 

@@ -1,4 +1,4 @@
-"""Runs of simulated clients, one for each mistake that is planted into them.
+"""Runs of simulated clients, one for each mistake that is put into them.
 
 A mistake that needs one order of threads has several, each with an order of its own.
 """
@@ -7,33 +7,35 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from model.asks import sleep
-from model.clients.connector import Connector
-from model.clients.errors import ConsumerTimeout
-from model.clients.producer import Producer
-from model.clients.streams import Stream
-from model.clients.versions import Clients
-from model.log.errors import LogError
-from model.promise import Promise
-from tests.message_cluster import App, Cluster, sends, slowly
+from tests.support.messages.cluster import App, Cluster, sends, slowly
+from watchkeeper.model.actor.effects import sleep
+from watchkeeper.model.clients.compositions.kafka_07 import ClientSet
+from watchkeeper.model.clients.consumer.connector import Connector
+from watchkeeper.model.clients.consumer.streams import Stream
+from watchkeeper.model.clients.errors import ConsumerTimeout
+from watchkeeper.model.clients.producer.producer import Producer
+from watchkeeper.model.log.format.errors import LogError
+from watchkeeper.model.plan.delivery_guarantee import DeliveryGuarantee
 
-Run = Callable[[Clients], Iterator[tuple[Cluster, Promise]]]
-"""Runs of one thing, each with what is promised."""
+Run = Callable[[ClientSet], Iterator[tuple[Cluster, DeliveryGuarantee]]]
+"""Runs of one mutant, each with its delivery guarantee."""
 
-ONCE = Promise("exactly once", ("clicks",), most_refused=0)
-SENT = Promise("at least once", ("clicks",))
+ONCE = DeliveryGuarantee("exactly once", ("clicks",), most_refused=0)
+SENT = DeliveryGuarantee("at least once", ("clicks",))
 
 
-def one(cluster: Cluster, promise: Promise = ONCE) -> Iterator[tuple[Cluster, Promise]]:
+def run_of(
+    cluster: Cluster, guarantee: DeliveryGuarantee = ONCE
+) -> Iterator[tuple[Cluster, DeliveryGuarantee]]:
     """A single run."""
-    yield cluster, promise
+    yield cluster, guarantee
 
 
 # --- producers -----------------------------------------------------------------------------
 
 
-def closes_while_it_sends(clients: Clients) -> Iterator[tuple[Cluster, Promise]]:
-    """One thread of the application sends, another closes the producer."""
+def closes_while_it_sends(clients: ClientSet) -> Iterator[tuple[Cluster, DeliveryGuarantee]]:
+    """One task of the application sends, another one closes the producer."""
     for seed in range(40):
         cluster = Cluster(clients=clients, seed=seed)
         process, producer = cluster.producer({"producer.type": "async", "queue.time": 50})
@@ -51,8 +53,8 @@ def closes_while_it_sends(clients: Clients) -> Iterator[tuple[Cluster, Promise]]
         yield cluster, SENT
 
 
-def trickles(clients: Clients) -> Iterator[tuple[Cluster, Promise]]:
-    """A message every tenth of a second, and batches every half."""
+def trickles(clients: ClientSet) -> Iterator[tuple[Cluster, DeliveryGuarantee]]:
+    """A message every 100 ms, and a batch every 500 ms."""
     cluster = Cluster(clients=clients)
     process, producer = cluster.producer({"producer.type": "async", "queue.time": 500})
 
@@ -62,10 +64,12 @@ def trickles(clients: Clients) -> Iterator[tuple[Cluster, Promise]]:
 
     process.start(application())
     cluster.world.run(20_000)
-    return one(cluster)
+    return run_of(cluster)
 
 
-def closes_with_a_part_of_a_batch(clients: Clients) -> Iterator[tuple[Cluster, Promise]]:
+def closes_with_a_part_of_a_batch(
+    clients: ClientSet,
+) -> Iterator[tuple[Cluster, DeliveryGuarantee]]:
     """Twelve messages in batches of five."""
     cluster = Cluster(clients=clients)
     process, producer = cluster.producer({"producer.type": "async", "batch.size": 5})
@@ -76,20 +80,20 @@ def closes_with_a_part_of_a_batch(clients: Clients) -> Iterator[tuple[Cluster, P
 
     process.start(application())
     cluster.world.run(10_000)
-    return one(cluster)
+    return run_of(cluster)
 
 
-def sends_with_keys(clients: Clients) -> Iterator[tuple[Cluster, Promise]]:
-    """Of a hundred keys some have a negative hash."""
+def sends_with_keys(clients: ClientSet) -> Iterator[tuple[Cluster, DeliveryGuarantee]]:
+    """A hundred keys, some with a negative hash."""
     cluster = Cluster(clients=clients, topics={"clicks": 3})
     process, producer = cluster.producer({})
     process.start(sends(producer, [f"a-longer-key-{number}" for number in range(100)]))
     cluster.world.run(10_000)
-    return one(cluster)
+    return run_of(cluster)
 
 
-def broker_moves(clients: Clients) -> Iterator[tuple[Cluster, Promise]]:
-    """A broker dies and comes back elsewhere; nothing is sent meanwhile."""
+def broker_moves(clients: ClientSet) -> Iterator[tuple[Cluster, DeliveryGuarantee]]:
+    """A broker dies and comes back at another address; nothing is sent meanwhile."""
     cluster = Cluster(clients=clients)
     process, producer = cluster.producer({})
 
@@ -104,14 +108,14 @@ def broker_moves(clients: Clients) -> Iterator[tuple[Cluster, Promise]]:
     cluster.world.run(1000)
     cluster.start_broker(0, host="elsewhere", was=was)
     cluster.world.run(10_000)
-    return one(cluster)
+    return run_of(cluster)
 
 
 # --- consumers -----------------------------------------------------------------------------
 
 
-def joins_a_full_queue(clients: Clients) -> Iterator[tuple[Cluster, Promise]]:
-    """A slow application; its queue is full when another member joins, and leaves again."""
+def joins_a_full_queue(clients: ClientSet) -> Iterator[tuple[Cluster, DeliveryGuarantee]]:
+    """A slow application, whose queue is full when another member joins and leaves."""
     cluster = Cluster(clients=clients, topics={"clicks": 2})
     for index in range(2):
         cluster.write("clicks", 0, index, 40)
@@ -121,11 +125,11 @@ def joins_a_full_queue(clients: Clients) -> Iterator[tuple[Cluster, Promise]]:
     cluster.world.run(1000)
     cluster.stop("c0")
     cluster.world.run(20_000)
-    return one(cluster)
+    return run_of(cluster)
 
 
-def one_message_is_large(clients: Clients) -> Iterator[tuple[Cluster, Promise]]:
-    """One message of a partition is larger than what is fetched."""
+def one_message_is_large(clients: ClientSet) -> Iterator[tuple[Cluster, DeliveryGuarantee]]:
+    """One message of a partition is larger than the fetch size."""
     cluster = Cluster(clients=clients)
     for size in (20, 20, 200, 20):
         cluster.write("clicks", 0, 0, 1, size)
@@ -136,11 +140,11 @@ def one_message_is_large(clients: Clients) -> Iterator[tuple[Cluster, Promise]]:
 
     cluster.member("c0", {"clicks": 1}, gives_up, fetch_size=100)
     cluster.world.run(20_000)
-    return one(cluster)
+    return run_of(cluster)
 
 
 async def telling_once(stream: Stream) -> None:
-    """Read until something is wrong."""
+    """Read until an error."""
     try:
         async for _ in stream:
             pass
@@ -148,18 +152,20 @@ async def telling_once(stream: Stream) -> None:
         return
 
 
-def filters_with_two_streams(clients: Clients) -> Iterator[tuple[Cluster, Promise]]:
+def filters_with_two_streams(clients: ClientSet) -> Iterator[tuple[Cluster, DeliveryGuarantee]]:
     """Four partitions for two streams of a filter."""
     cluster = Cluster(clients=clients, topics={"clicks": 4})
     for index in range(4):
         cluster.write("clicks", 0, index, 10)
     cluster.member("c0", "cl.*", streams=2)
     cluster.world.run(20_000)
-    return one(cluster)
+    return run_of(cluster)
 
 
-def broker_is_away_for_a_moment(clients: Clients) -> Iterator[tuple[Cluster, Promise]]:
-    """A broker is away for a moment; its session lives on, so nobody rebalances."""
+def broker_is_away_for_a_moment(
+    clients: ClientSet,
+) -> Iterator[tuple[Cluster, DeliveryGuarantee]]:
+    """A broker is away for a moment; its session survives, so no member rebalances."""
     cluster = Cluster(clients=clients)
     cluster.member("c0", {"clicks": 1})
     cluster.world.run(1000)
@@ -170,11 +176,11 @@ def broker_is_away_for_a_moment(clients: Clients) -> Iterator[tuple[Cluster, Pro
     cluster.world.run(500)
     cluster.write("clicks", 0, 0, 10)
     cluster.world.run(20_000)
-    return one(cluster)
+    return run_of(cluster)
 
 
-def commits_before_it_knows(clients: Clients) -> Iterator[tuple[Cluster, Promise]]:
-    """The broker does not answer yet when the application commits for the first time."""
+def commits_before_it_knows(clients: ClientSet) -> Iterator[tuple[Cluster, DeliveryGuarantee]]:
+    """The broker does not answer before the first commit of the application."""
     cluster = Cluster(clients=clients)
     cluster.write("clicks", 0, 0, 10)
     listens = cluster.world.listening.pop("b0:9092")
@@ -190,11 +196,11 @@ def commits_before_it_knows(clients: Clients) -> Iterator[tuple[Cluster, Promise
     cluster.world.run(3000)
     cluster.world.listening["b0:9092"] = listens
     cluster.world.run(5000)
-    return one(cluster)
+    return run_of(cluster)
 
 
-def joins_while_another_reads(clients: Clients) -> Iterator[tuple[Cluster, Promise]]:
-    """A message every millisecond, when a member joins that takes a partition over."""
+def joins_while_another_reads(clients: ClientSet) -> Iterator[tuple[Cluster, DeliveryGuarantee]]:
+    """A message every millisecond, while a member joins and takes over a partition."""
     for seed in range(12):
         cluster = Cluster(clients=clients, seed=seed, topics={"clicks": 2})
         for index in range(2):
@@ -206,18 +212,20 @@ def joins_while_another_reads(clients: Clients) -> Iterator[tuple[Cluster, Promi
         yield cluster, ONCE
 
 
-def commits_while_it_hands_over(clients: Clients) -> Iterator[tuple[Cluster, Promise]]:
-    """Many places are committed while another member takes half of them, and commits too."""
+def commits_while_it_hands_over(
+    clients: ClientSet,
+) -> Iterator[tuple[Cluster, DeliveryGuarantee]]:
+    """Many positions are committed while another member takes over half of them and commits."""
     cluster = Cluster(clients=clients, topics={"clicks": 80})
     for index in range(80):
         cluster.write("clicks", 0, index, 10)
 
     def commits_after(count: int) -> App:
-        """Commit once, when so many messages were handled; one takes a millisecond."""
+        """Commit after a number of messages that take a millisecond each, and once more."""
 
         async def application(connector: Connector, stream: Stream) -> None:
             for handled in range(1_000):
-                if handled == count:
+                if handled in (count, 2 * count):
                     await connector.commit_offsets()
                 if await stream.next() is None:
                     return
@@ -230,7 +238,7 @@ def commits_while_it_hands_over(clients: Clients) -> Iterator[tuple[Cluster, Pro
     cluster.world.run(120)
     cluster.member("b", {"clicks": 1}, commits_after(10), **quiet)
     cluster.world.run(2000)
-    return one(cluster, SENT)
+    return run_of(cluster, SENT)
 
 
 RUNS: dict[str, Run] = {

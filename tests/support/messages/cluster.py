@@ -5,41 +5,42 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any
 
-from model.asks import Partition, sleep, tell
-from model.broker import Broker, broker
-from model.calls import CallError
-from model.clients.chunks import Handed
-from model.clients.connector import Connector
-from model.clients.discovery import discovery
-from model.clients.errors import ClientError
-from model.clients.identities import lots_in, payload_of
-from model.clients.producer import Data, Plugins, Producer
-from model.clients.producer_settings import producer_settings
-from model.clients.streams import Stream
-from model.clients.versions import SOUND, Clients
-from model.delivered import DeliveryJudge
-from model.delivery import Outcome
-from model.history import History
-from model.log.contents import Contents
-from model.log.errors import LogError
-from model.log.log import Appended, View
-from model.log.logs import Logs
-from model.log.message import Message
-from model.log.message_set import encode
-from model.log.requests import ProduceRequest
-from model.log.settings import log_settings
-from model.log.storage import Read
-from model.member import Consumer
-from model.ownership import MONOTONE, OwnershipJudge
-from model.plan import Plan
-from model.promise import Promise
-from model.serving import Reply, Serving
-from model.settings import consumer_settings
-from model.subscriptions import Subscription
-from model.variants import HARDENED, Variant
-from model.verdicts import Finding, Verdict
-from model.waiting import PunctualityJudge, StarvationJudge
-from tests.message_world import Journal, Process, World
+from tests.support.messages.world import Process, TraceWriter, World
+from watchkeeper.model.actor.effects import Partition, emit, sleep
+from watchkeeper.model.actor.rpc import CallError
+from watchkeeper.model.broker.registration import Broker, broker
+from watchkeeper.model.broker.request_handler import Reply, Serving
+from watchkeeper.model.clients.compositions.kafka_07 import SOUND, ClientSet
+from watchkeeper.model.clients.consumer.chunks import Delivery
+from watchkeeper.model.clients.consumer.connector import Connector
+from watchkeeper.model.clients.consumer.streams import Stream
+from watchkeeper.model.clients.errors import ClientError
+from watchkeeper.model.clients.producer.metadata import metadata_program
+from watchkeeper.model.clients.producer.producer import Plugins, Producer, ProducerData
+from watchkeeper.model.clients.producer.settings import producer_settings
+from watchkeeper.model.delivery.ledger import Outcome
+from watchkeeper.model.delivery.message_id import payload_of, ranges_in
+from watchkeeper.model.group.settings import consumer_settings
+from watchkeeper.model.group.state import Consumer
+from watchkeeper.model.group.variants import HARDENED, Variant
+from watchkeeper.model.log.format.contents import Contents
+from watchkeeper.model.log.format.errors import LogError
+from watchkeeper.model.log.format.message_07 import Message
+from watchkeeper.model.log.format.message_set_07 import encode
+from watchkeeper.model.log.format.requests import ProduceRequest
+from watchkeeper.model.log.log import AppendResult, FileView
+from watchkeeper.model.log.log_manager import LogManager
+from watchkeeper.model.log.settings import log_settings
+from watchkeeper.model.log.storage import Read
+from watchkeeper.model.plan.delivery_guarantee import DeliveryGuarantee
+from watchkeeper.model.plan.plan import Plan
+from watchkeeper.model.properties.delivery import DeliveryJudge
+from watchkeeper.model.properties.history import History
+from watchkeeper.model.properties.ownership import MONOTONE, OwnershipJudge
+from watchkeeper.model.properties.starvation import PunctualityJudge, StarvationJudge
+from watchkeeper.model.properties.verdicts import Finding, Verdict
+from watchkeeper.model.registry.subscription import Subscription
+from watchkeeper.model.trace.kinds import EventKind
 
 SESSION_MS = 6000
 NO_PLAN = Plan("test", "a test", "hardened", (), (), (), 0)
@@ -49,14 +50,14 @@ QUICK = {
     "fetcher.backoff.ms": 100,
     "auto.offset.reset": "smallest",
 }
-"""Settings with which little time passes."""
+"""Settings with short intervals."""
 
 App = Callable[[Connector, Stream], Coroutine[Any, Any, None]]
-"""What an application does with one stream."""
+"""An application that reads one stream."""
 
 
 class Cluster:
-    """Brokers, a ZooKeeper, and whoever uses them."""
+    """Brokers, a ZooKeeper, and their clients."""
 
     def __init__(
         self,
@@ -65,7 +66,7 @@ class Cluster:
         topics: Mapping[str, int] | None = None,
         seed: int | None = None,
         variant: Variant = HARDENED,
-        clients: Clients = SOUND,
+        clients: ClientSet = SOUND,
         logs: Mapping[str, Any] | None = None,
     ) -> None:
         self.world = World(seed)
@@ -74,7 +75,7 @@ class Cluster:
         self.topics = {"clicks": 1} if topics is None else dict(topics)
         self.log_settings = {"log.flush.interval": 1, **(logs or {})}
         self.sent = 0
-        """How many messages were given numbers."""
+        """The number of messages that have numbers."""
         self.members: dict[str, Connector] = {}
         for number in range(brokers):
             self.start_broker(number)
@@ -83,7 +84,7 @@ class Cluster:
     # --- brokers ---------------------------------------------------------------------------
 
     def start_broker(self, number: int, host: str = "", was: Process | None = None) -> Process:
-        """Start a broker; with the disk of another process, as that one comes back."""
+        """Start a broker; with `was`, restart that process with its disk."""
         world, host = self.world, host or f"b{number}"
         made = world.process(f"b{number}")
         if was is not None:
@@ -91,12 +92,12 @@ class Cluster:
         counts = {"topic.partition.count.map": self.topics}
         settings = log_settings({**counts, **self.log_settings})
 
-        def stored(topic: str, index: int, contents: Contents, appended: Appended) -> None:
+        def stored(topic: str, index: int, contents: Contents, appended: AppendResult) -> None:
             place = Partition(topic, f"{number}-{index}")
-            lots = lots_in(contents, appended.offset)
-            world.write(made.name, "stored", partition=place, lots=lots)
+            ranges = ranges_in(contents, appended.offset)
+            world.write(made.name, EventKind.STORED, partition=place, ranges=ranges)
 
-        serving = Serving(Logs(settings), stored)
+        serving = Serving(LogManager(settings), stored)
 
         async def run() -> None:
             await serving.logs.start()
@@ -127,11 +128,11 @@ class Cluster:
     # --- messages --------------------------------------------------------------------------
 
     def write(self, topic: str, broker_: int, index: int, count: int, size: int = 40) -> None:
-        """Let messages lie in a log, as a producer that is not part of the test wrote them."""
+        """Append messages to a log, as a producer outside of the test."""
         first = self.sent
         self.sent += count
         payloads = [payload_of("w", number, size) for number in range(first, self.sent)]
-        contents = encode([Message.of(one) for one in payloads])
+        contents = encode([Message.of(payload) for payload in payloads])
         process = self.world.processes[f"b{broker_}"]
 
         async def append() -> None:
@@ -140,7 +141,7 @@ class Cluster:
 
         self.world.write(
             "w",
-            "sent",
+            EventKind.SENT,
             partition=Partition(topic, ""),
             producer="w",
             first=first,
@@ -153,11 +154,11 @@ class Cluster:
     def producer(
         self, given: Mapping[str, Any], name: str = "p", plugins: Plugins | None = None
     ) -> tuple[Process, Producer]:
-        """A producer in a process of its own, which finds the brokers."""
+        """Start a producer in its own process, with the program that discovers brokers."""
         process = self.world.process(name)
         settings = producer_settings({"zk.connect": "zk:2181", **given})
         if settings.finds_brokers:
-            process.run_program(discovery())
+            process.run_program(metadata_program())
         return process, self.clients.producer(settings, plugins or Plugins(), name=name)
 
     # --- members ---------------------------------------------------------------------------
@@ -171,18 +172,18 @@ class Cluster:
         streams: int = 1,
         **given: Any,
     ) -> Connector:
-        """Start a member of the group that wants topics, or what a filter allows."""
+        """Start a member of the group that subscribes to topics, or to a filter."""
         process = self.world.process(name, "group")
-        connector = self.clients.connector(self.consumer(name, **given), Journal(process))
+        connector = self.clients.connector(self.consumer(name, **given), TraceWriter(process))
         if isinstance(wanted, str):
             made = connector.create_message_streams_by_filter(wanted, streams)
         else:
             made = [
-                one
+                member
                 for group in connector.create_message_streams(wanted).values()
-                for one in group
+                for member in group
             ]
-        process.fetching = connector.fetching
+        process.fetcher = connector.fetcher
         process.run_program(connector.program)
         for stream in made:
             process.start((app or reads)(connector, stream), stream.queue)
@@ -190,7 +191,7 @@ class Cluster:
         return connector
 
     def consumer(self, name: str, **given: Any) -> Consumer:
-        """What a member of the group is told when it starts."""
+        """Return the configuration of a member."""
         settings = {**QUICK, **{key.replace("_", "."): value for key, value in given.items()}}
         return Consumer(
             node=name,
@@ -204,31 +205,31 @@ class Cluster:
         )
 
     def crash(self, name: str) -> None:
-        """Kill a member; its session lives on until it is expired."""
+        """Kill a member; its session survives until it is expired."""
         self.world.kill(self.world.processes[name])
 
     def stop(self, name: str) -> None:
-        """Let a member leave in good order."""
+        """Shut a member down gracefully."""
         self.world.processes[name].start(self.members[name].shutdown())
         self.world.run(2000)
 
-    # --- what is to be said of it ------------------------------------------------------------
+    # --- outcome -----------------------------------------------------------------------------
 
     def handed_to(self, name: str) -> list[int]:
-        """The numbers of the messages that a member was handed, in order."""
+        """Return the numbers of the messages that a member received, in order."""
         return [
             number
             for event in self.world.rows
-            if event.kind == "consumed" and event.node == name
-            for lot in event.detail["lots"]
-            for number in range(lot.first, lot.end)
+            if event.kind == EventKind.CONSUMED and event.node == name
+            for message_range in event.detail["ranges"]
+            for number in range(message_range.first, message_range.end)
         ]
 
-    def findings(self, promise: Promise | None = None) -> list[Finding]:
-        """What judges say of all that has happened."""
+    def findings(self, guarantee: DeliveryGuarantee | None = None) -> list[Finding]:
+        """Return the findings of all properties."""
         world = self.world
         delivery = DeliveryJudge(
-            {"group": promise or Promise("exactly once", tuple(self.topics))}
+            {"group": guarantee or DeliveryGuarantee("exactly once", tuple(self.topics))}
         )
         starvation, punctuality = StarvationJudge(5_000_000), PunctualityJudge(2_000_000)
         ownership, history = OwnershipJudge(), History(NO_PLAN)
@@ -236,54 +237,54 @@ class Cluster:
             for judge in (delivery, starvation, punctuality):
                 if event.kind in judge.KINDS:
                     judge.take(event)
-            if event.kind == "applied":
+            if event.kind == EventKind.APPLIED:
                 ownership.before(event, history)
-                history.handler("applied")(event)
-        monotone = ownership.monotone.finding(MONOTONE, "no offset went back")
+                history.handler(EventKind.APPLIED)(event)
+        monotone = ownership.monotone.finding(MONOTONE, "no offset went back", ownership.commits)
         waits = [starvation.finding(world.now_us), punctuality.finding()]
         return [*delivery.findings(), *waits, monotone]
 
-    def finding(self, name: str, promise: Promise | None = None) -> Finding:
-        """What is said of one property."""
-        return named(name, self.findings(promise))
+    def finding(self, name: str, guarantee: DeliveryGuarantee | None = None) -> Finding:
+        """Return the finding of one property."""
+        return named(name, self.findings(guarantee))
 
-    def violated(self, promise: Promise | None = None) -> list[str]:
-        """What is violated, with what speaks for it."""
+    def violated(self, guarantee: DeliveryGuarantee | None = None) -> list[str]:
+        """Return the violated properties with their evidence."""
         return [
-            f"{one.claim.name}: {one.evidence}"
-            for one in self.findings(promise)
-            if one.verdict is Verdict.VIOLATED
+            f"{finding.claim.name}: {finding.evidence}"
+            for finding in self.findings(guarantee)
+            if finding.verdict is Verdict.VIOLATED
         ]
 
     def offset(self, topic: str, partition: str) -> int | None:
-        """What the group has committed."""
+        """Return the committed offset of the group."""
         path = f"/consumers/group/offsets/{topic}/{partition}"
-        znode = self.world.service.tree.nodes.get(path)
+        znode = self.world.server.tree.nodes.get(path)
         return None if znode is None or znode.data is None else int(znode.data)
 
     def owners(self, topic: str = "clicks") -> dict[str, str]:
-        """Partition -> whose claim stands on it."""
+        """Return the owner of each claimed partition."""
         above = f"/consumers/group/owners/{topic}/"
         return {
             path.removeprefix(above): (znode.data or b"").decode().removeprefix("group_")
-            for path, znode in sorted(self.world.service.tree.nodes.items())
+            for path, znode in sorted(self.world.server.tree.nodes.items())
             if path.startswith(above)
         }
 
 
 def named(name: str, findings: Iterable[Finding]) -> Finding:
-    """The finding for a property."""
-    return next(one for one in findings if one.claim.name.startswith(name))
+    """Return the finding of a property."""
+    return next(finding for finding in findings if finding.claim.name.startswith(name))
 
 
 def answering(serving: Serving) -> Callable[[Any], Coroutine[Any, Any, Any]]:
-    """What a broker answers, read from its files."""
+    """Return the function that answers the requests to a broker."""
 
     async def answer(request: Any) -> Any:
         reply = await serving.answer(request)
         if not isinstance(reply, Reply):
             return reply
-        found: dict[View, Contents] = {}
+        found: dict[FileView, Contents] = {}
         for part in reply.parts:
             if part.view is not None and part.size_bytes:
                 found[part.view] = await Read(*part.view)
@@ -296,13 +297,13 @@ def answering(serving: Serving) -> Callable[[Any], Coroutine[Any, Any, Any]]:
 
 
 async def reads(connector: Connector, stream: Stream) -> None:
-    """Read whatever comes, in no time."""
+    """Read all messages, without processing time."""
     async for _ in stream:
         pass
 
 
 def slowly(each_ms: int) -> App:
-    """Take so long for each message."""
+    """Process each message for `each_ms`."""
 
     async def app(connector: Connector, stream: Stream) -> None:
         async for _ in stream:
@@ -311,8 +312,8 @@ def slowly(each_ms: int) -> App:
     return app
 
 
-def noting(found: list[Handed]) -> App:
-    """Keep what was handed on."""
+def noting(found: list[Delivery]) -> App:
+    """Record all deliveries."""
 
     async def app(connector: Connector, stream: Stream) -> None:
         async for handed in stream:
@@ -322,7 +323,7 @@ def noting(found: list[Handed]) -> App:
 
 
 def after_a_while(wait_ms: int, app: App = reads) -> App:
-    """Begin later."""
+    """Start an application after a delay."""
 
     async def later(connector: Connector, stream: Stream) -> None:
         await sleep(wait_ms)
@@ -334,18 +335,20 @@ def after_a_while(wait_ms: int, app: App = reads) -> App:
 async def sends(
     producer: Producer, keys: Iterable[Any], *, first: int = 0, pause_ms: int = 0
 ) -> None:
-    """Send a numbered message for each key, and say what was told of it."""
+    """Send a numbered message for each key, and report its outcome."""
     topic = "clicks"
     for number, key in enumerate(keys, first):
         outcome: Outcome = "accepted"
         try:
-            await producer.send(Data(topic, (payload_of(producer.name, number, 40),), key))
+            await producer.send(
+                ProducerData(topic, (payload_of(producer.name, number, 40),), key)
+            )
         except CallError:
             outcome = "unknown"
         except (ClientError, LogError):
             outcome = "refused"
-        await tell(
-            "sent",
+        await emit(
+            EventKind.SENT,
             topic=topic,
             producer=producer.name,
             first=number,

@@ -1,6 +1,6 @@
 """Children that keep results of a live broker's messages, and are killed while they do.
 
-    python -m tests.keeping PORT HOME STORE
+    python -m tests.support.messages.result_children PORT HOME STORE
 
 A child counts what it does: each statement of SQLite, each thing that is done with a file.
 At the n-th it kills itself, as `kill -9` does, and the next child goes on in the same place;
@@ -24,14 +24,14 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from model.asks import Partition
-from model.clients.chunks import Chunk, Handed
-from model.clients.results import PlaceOf, ResultStore, StoreResult
-from model.log.requests import FetchRequest
-from real.keeping import keep_results
-from real.segment_results import SegmentResults
-from real.sqlite_results import PLACE, SqliteResults
-from tests.brokers import ask
+from tests.support.live.broker_process import send_request
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.clients.consumer.chunks import Chunk, Delivery
+from watchkeeper.model.clients.consumer.result_store import ReadPosition, ResultStore, StoreResult
+from watchkeeper.model.log.format.requests import FetchRequest
+from watchkeeper.real.embed.result_reader import keep_results
+from watchkeeper.real.results.segments import SegmentResults
+from watchkeeper.real.results.sqlite import PLACE, SqliteResults
 
 GROUP = "billing"
 CLICKS = (Partition("clicks", "0-0"), Partition("clicks", "0-1"))
@@ -42,44 +42,46 @@ Count = Callable[[], None]
 Open = Callable[..., ResultStore]
 
 
-def nobody_counts() -> None:
-    """For a store that is only looked into."""
+def count_nothing() -> None:
+    """Do nothing: for a store that is only read."""
 
 
-def sqlite(home: Path, count: Count = nobody_counts) -> SqliteResults:
+def sqlite(home: Path, count: Count = count_nothing) -> SqliteResults:
     """A store in one database."""
     return counted(SqliteResults(home / "results.db"), count)
 
 
 def counted(store: SqliteResults, count: Count) -> SqliteResults:
-    """Count every statement, before it is run."""
+    """Count every statement before it runs."""
     store.connection.set_trace_callback(lambda statement: count())
     return store
 
 
 class Beside(SqliteResults):
-    """Planted: the results are in one transaction, and the place in the next."""
+    """Mutant: the results are stored in one transaction, the position in the next one."""
 
-    def store(self, ask: StoreResult) -> bool:
-        (row,) = self.connection.execute(PLACE, (ask.group, *ask.partition)).fetchall() or [None]
-        if (None if row is None else row[0]) != ask.expected:
+    def store(self, effect: StoreResult) -> bool:
+        (row,) = self.connection.execute(PLACE, (effect.group, *effect.partition)).fetchall() or [
+            None
+        ]
+        if (None if row is None else row[0]) != effect.expected:
             return False
         with self._lock, self._transaction():
-            self.write(self.connection, ask)
+            self.write(self.connection, effect)
         move = "INSERT OR REPLACE INTO places VALUES (?, ?, ?, ?)"
         with self._lock, self._transaction():
-            self.connection.execute(move, (ask.group, *ask.partition, ask.place))
+            self.connection.execute(move, (effect.group, *effect.partition, effect.position))
         return True
 
 
-def beside(home: Path, count: Count = nobody_counts) -> Beside:
-    """A store that commits the place separately."""
+def beside(home: Path, count: Count = count_nothing) -> Beside:
+    """A store that commits the position separately."""
     store = Beside(home / "results.db")
     counted(store, count)
     return store
 
 
-def segments(home: Path, count: Count = nobody_counts) -> SegmentResults:
+def segments(home: Path, count: Count = count_nothing) -> SegmentResults:
     """A store in segments; a child merges them when there are three."""
     seen = {"open", "os.rename", "os.remove"}
 
@@ -91,21 +93,21 @@ def segments(home: Path, count: Count = nobody_counts) -> SegmentResults:
         count()
         to_disk(descriptor)
 
-    is_child = count is not nobody_counts
+    is_child = count is not count_nothing
     if is_child:
         sys.addaudithook(hear)
         os.fsync = fsync  # type: ignore[assignment]
     return SegmentResults(home / "segments", together=30, most_segments=2 if is_child else 1_000)
 
 
-def result_of(handed: Handed) -> tuple[bytes, ...]:
-    """What is made of a message: a function of it and its place in the log."""
+def result_of(handed: Delivery) -> tuple[bytes, ...]:
+    """Return the result of a message: a function of it and its offset."""
     assert isinstance(handed.payload, bytes)
     return (b"%d:%s" % (handed.next_offset, handed.payload.upper()),)
 
 
 def forked(work: Callable[[], None]) -> int:
-    """Do something in a child; its process."""
+    """Run work in a child; return its process."""
     child = os.fork()
     if child == 0:
         code = 99
@@ -118,7 +120,7 @@ def forked(work: Callable[[], None]) -> int:
 
 
 def keep(port: int, home: Path, open_: Open, kill_at: int = 0) -> None:
-    """Keep results, and be killed at the n-th thing that is done; 0: never."""
+    """Store results, and die at the n-th statement or file operation; 0: never."""
     done = 0
 
     def count() -> None:
@@ -147,16 +149,16 @@ def results_in(store: ResultStore, partition: Partition) -> list[bytes]:
 # --- what ought to be there ------------------------------------------------------------
 
 Log = list[tuple[int, bytes]]
-"""For each message where it lies, and its result."""
+"""The offset and the result of each message."""
 
 
 def logs_of(port: int) -> dict[Partition, Log]:
-    """What the broker has."""
+    """Return the messages of the broker."""
     found: dict[Partition, Log] = {}
     with socket.create_connection(("127.0.0.1", port)) as connection:
         for partition in CLICKS:
             number = int(partition.name[-1])
-            response: Any = ask(FetchRequest("clicks", number, 0, 1 << 20), connection)
+            response: Any = send_request(FetchRequest("clicks", number, 0, 1 << 20), connection)
             chunk = Chunk(partition, response.messages, 0)
             found[partition] = []
             while (handed := chunk.next(1)) is not None:
@@ -165,16 +167,16 @@ def logs_of(port: int) -> dict[Partition, Log]:
 
 
 def is_consistent(store: ResultStore, logs: dict[Partition, Log]) -> bool:
-    """Whether the results are those of the messages before the places, once each."""
+    """Whether the results are those of the messages before the positions, once each."""
     for partition, log in logs.items():
-        place = store.place_of(PlaceOf(GROUP, partition)) or 0
+        place = store.position_of(ReadPosition(GROUP, partition)) or 0
         if results_in(store, partition) != [result for at, result in log if at < place]:
             return False
     return True
 
 
 def main(port: int, home: Path, open_: Open, most_steps: int) -> dict[str, Any]:
-    """Kill thirty children one after the other; what came of it."""
+    """Kill thirty children one after the other; return the outcome."""
     chance, logs = Random(7), logs_of(port)
     wrong, places = 0, [[0] * len(CLICKS)]
     for number in range(KILLS):
@@ -188,13 +190,15 @@ def main(port: int, home: Path, open_: Open, most_steps: int) -> dict[str, Any]:
         assert code == -signal.SIGKILL, f"child {number} has ended with {code}"
         store = open_(home)
         wrong += not is_consistent(store, logs)
-        places.append([store.place_of(PlaceOf(GROUP, one)) or 0 for one in CLICKS])
+        places.append(
+            [store.position_of(ReadPosition(GROUP, partition)) or 0 for partition in CLICKS]
+        )
         store.close()
     last = forked(lambda: keep(port, home, open_))
     assert os.waitstatus_to_exitcode(os.waitpid(last, 0)[1]) == 0
     store = open_(home)
     is_whole = all(
-        results_in(store, one) == [result for _, result in log] for one, log in logs.items()
+        results_in(store, claim) == [result for _, result in log] for claim, log in logs.items()
     )
     store.close()
     went_back = sum(

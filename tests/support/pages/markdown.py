@@ -1,4 +1,4 @@
-"""The pages somebody reads, taken apart: blocks, console steps, headings, links.
+"""The pages for readers, taken apart: blocks, console steps, headings, links.
 
 A block may have a name, given by a comment on the line above its fence:
 
@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-HOME = Path(__file__).resolve().parent.parent
+from tests import HOME
+
 FENCE = re.compile(r"^(\s*)```(\w*)\s*$")
 NAMED = re.compile(r"^<!-- file: ([\w./-]+)(, wrong)? -->$")
 LINK = re.compile(r"!?\[[^\]]*\]\(([^)\s]+)\)")
@@ -51,7 +52,8 @@ class Step:
 
 def pages() -> list[str]:
     """Every page, by its path in the project."""
-    found = [HOME / "README.md", HOME / "CHANGELOG.md", *(HOME / "docs").rglob("*.md")]
+    found = [HOME / "README.md", HOME / "CHANGELOG.md", HOME / "examples" / "README.md"]
+    found += (HOME / "docs").rglob("*.md")
     return sorted(str(path.relative_to(HOME)) for path in found)
 
 

@@ -84,6 +84,6 @@ def renewed(shown: Sequence[str], real: Sequence[str]) -> list[str]:
 
 def _likeness(part: Sequence[str], there: Sequence[str]) -> float:
     return sum(
-        SequenceMatcher(None, one, other, autojunk=False).ratio()
-        for one, other in zip(part, there, strict=False)
+        SequenceMatcher(None, expected, found, autojunk=False).ratio()
+        for expected, found in zip(part, there, strict=False)
     )

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
+from contextlib import chdir, redirect_stderr, redirect_stdout
+from io import StringIO
 from itertools import zip_longest
 from pathlib import Path
+from unittest.mock import patch
 
 import watchkeeper
-from tests.readme_pages import HOME, Block, Step, blocks, steps
-from tests.readme_shown import difference, is_same, normal, renewed
-from watchkeeper.cli_activity import ABOUT as ACTIVITY_JOBS
+from tests import HOME
+from tests.support.pages.markdown import Block, Step, blocks, steps
+from tests.support.pages.output import difference, is_same, normal, renewed
+from watchkeeper.cli.main import run_command
+from watchkeeper.logs.activity_command import ABOUT as ACTIVITY_JOBS
 
 TOOLS = {"watchkeeper": "-P -m watchkeeper", "pytest": "-P -m pytest", "python": ""}
 """Command -> how this very Python runs it."""
@@ -21,9 +29,17 @@ TOOLS = {"watchkeeper": "-P -m watchkeeper", "pytest": "-P -m pytest", "python":
 LONGEST_S = 300
 INSTALLS = "pip install"
 ZOOKEEPER = "localhost:2181"
-"""Where the reader has one; what needs it is run by `test_embedding_page`."""
+"""Where the reader has one; what needs it is run by the tests of its page in `tests/real`."""
 SPARK = "spark"
 """What a command names, or the program it runs, that needs Java."""
+IN_PROCESS = frozenset({"run", "report", "diff", "explore", "scenarios", "variants", "schema"})
+"""Commands that print the same when they run in this process, which has the imports done,"""
+OUT_OF_PROCESS = (".py", "live", "--jobs", *"|&;<>$`*?~#(){}\\\n")
+"""unless they load a program, start processes, or need more of a shell than"""
+END = re.compile(r" (?:> (?P<file>[\w.-]+)|\| head -(?P<first>\d+)|\| tail -(?P<last>\d+))$")
+"""an end like this."""
+FONTS = Path(tempfile.gettempdir()) / "watchkeeper-test-fonts"
+"""Where commands find the list of fonts, which takes seconds to make."""
 FOREIGN = ("jq",)
 """Commands of others; where one is missing, what needs it is passed over."""
 
@@ -43,17 +59,19 @@ class Session:
             tool = bin_folder / name
             tool.write_text(f'#!/bin/sh\nexec "{sys.executable}" {how} "$@"\n')
             tool.chmod(0o755)
-        shipped = folder / "scenarios"
-        shipped.mkdir()
-        for path in (HOME / "scenarios").glob("*.yaml"):
+        shipped = folder / "scenarios" / "files"
+        shipped.mkdir(parents=True)
+        for path in (HOME / "scenarios" / "files").glob("*.yaml"):
             shutil.copy(path, shipped)
         kept = {key: value for key, value in os.environ.items() if key.startswith("PYTHON")}
         self.environment = {
             **kept,
             "PATH": f"{bin_folder}:/usr/bin:/bin",
             "HOME": str(folder.parent),
+            "MPLCONFIGDIR": str(FONTS),
             "PYTHONPATH": str(Path(watchkeeper.__file__).parent.parent),
             "LC_ALL": "C.UTF-8",
+            "WATCHKEEPER_PROGRESS": "0",
             "CI": "true",  # what Hypothesis draws is then the same each time
         }
 
@@ -62,6 +80,10 @@ class Session:
         if command.startswith("cd "):
             self.folder /= command.removeprefix("cd ")
             command = "true"
+        end = END.search(command)
+        bare = END.sub("", command)
+        if _runs_in_process(bare):
+            return self._run_in_process(shlex.split(bare)[1:], end)
         done = subprocess.run(
             ["bash", "-c", f"(exit {self.code})\n{command}"],
             cwd=self.folder,
@@ -76,6 +98,27 @@ class Session:
         self.code = done.returncode
         return normal(done.stdout)
 
+    def _run_in_process(self, words: list[str], end: re.Match[str] | None) -> list[str]:
+        """Run a command of watchkeeper, and what its line ends with, without processes."""
+        both = StringIO()
+        output = StringIO() if end else both
+        with (
+            chdir(self.folder),
+            patch.dict(os.environ, {"COLUMNS": "80"}),
+            redirect_stdout(output),
+            redirect_stderr(both),
+        ):
+            self.code = run_command(words)
+        if end is None:
+            return normal(both.getvalue())
+        if end["file"]:
+            (self.folder / end["file"]).write_text(output.getvalue())
+            return normal(both.getvalue())
+        self.code = 0  # of head, or tail
+        lines = output.getvalue().splitlines()
+        shown = lines[: int(end["first"])] if end["first"] else lines[-int(end["last"]) :]
+        return normal("\n".join([*both.getvalue().splitlines(), *shown]))
+
     def can_run(self, command: str) -> bool:
         """Whether everything that a command needs is on this machine."""
         if ZOOKEEPER in command:
@@ -84,13 +127,23 @@ class Session:
         is_job = any(f"activity {name} " in command for name in ACTIVITY_JOBS)
         if (SPARK in command or is_job) and shutil.which("java", path=path) is None:
             return False
-        return all(shutil.which(one, path=path) for one in FOREIGN if one in command.split())
+        return all(
+            shutil.which(program, path=path) for program in FOREIGN if program in command.split()
+        )
 
     def write(self, block: Block) -> None:
         """Write a block that has a name to its file."""
         path = self.folder / block.file
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(block.text)
+
+
+def _runs_in_process(command: str) -> bool:
+    """Whether a command is one of watchkeeper that needs no process and no shell."""
+    if any(program in command for program in OUT_OF_PROCESS):
+        return False
+    program, name, *_ = [*shlex.split(command), "", ""]
+    return program == "watchkeeper" and name in IN_PROCESS
 
 
 def commands_of(block: Block) -> list[Step]:
@@ -153,7 +206,7 @@ def _suspicious(
 
 def _runs_later(block: Block, later: list[Block]) -> bool:
     """Whether a console block below runs this file."""
-    typed = (step.command for one in later for step in commands_of(one))
+    typed = (step.command for block in later for step in commands_of(block))
     return bool(block.file) and any(block.file in command for command in typed)
 
 
@@ -164,5 +217,5 @@ def _run_python(block: Block, session: Session) -> Iterator[str]:
     is_test = "def test_" in block.text
     output = session.run(f"{'pytest -q' if is_test else 'python'} {file}")
     if session.code != 0:
-        said = "\n".join(output)
-        yield f"line {block.line}: this Python does not run:\n{said}"
+        errors = "\n".join(output)
+        yield f"line {block.line}: this Python does not run:\n{errors}"

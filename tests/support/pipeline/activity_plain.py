@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from pipeline.activity.events import (
+from watchkeeper.pipeline.activity.events import (
     Click,
     Event,
     Follow,
@@ -22,7 +22,7 @@ from pipeline.activity.events import (
     Vote,
     topic_of,
 )
-from pipeline.activity.settings import Rules
+from watchkeeper.pipeline.activity.settings import Rules
 
 Row = tuple[Any, ...]
 Some = TypeVar("Some", bound=Event)
@@ -43,28 +43,29 @@ def moment(at_ms: int) -> datetime:
 
 def feed(events: Sequence[Event], rules: Rules) -> Iterator[Row]:
     since: dict[tuple[int, int], int] = {}
-    for one in of(Follow, events):
-        key = (one.followed, one.member)
-        since[key] = min(one.at_ms, since.get(key, one.at_ms))
+    for event in of(Follow, events):
+        key = (event.followed, event.member)
+        since[key] = min(event.at_ms, since.get(key, event.at_ms))
     readers = defaultdict(list)
     for (followed, reader), at_ms in since.items():
         readers[followed].append((reader, at_ms))
-    told = [
-        (one.at_ms, one.member, f"gave page {one.page} {one.stars} of 5 stars")
-        for one in of(Vote, events)
+    news = [
+        (event.at_ms, event.member, f"gave page {event.page} {event.stars} of 5 stars")
+        for event in of(Vote, events)
     ]
-    told += [
-        (one.at_ms, one.member, f"follows member {one.followed}") for one in of(Follow, events)
+    news += [
+        (event.at_ms, event.member, f"follows member {event.followed}")
+        for event in of(Follow, events)
     ]
-    for at_ms, member, what in told:
+    for at_ms, member, what in news:
         for reader, from_ms in readers[member]:
             if from_ms <= at_ms:
                 yield reader, moment(at_ms), member, what
 
 
 def click_through(events: Sequence[Event], rules: Rules) -> Iterator[Row]:
-    shown = Counter((one.phrase, page) for one in of(Search, events) for page in one.pages)
-    clicked = Counter((one.phrase, one.page) for one in of(Click, events))
+    shown = Counter((event.phrase, page) for event in of(Search, events) for page in event.pages)
+    clicked = Counter((event.phrase, event.page) for event in of(Click, events))
     for phrase, page in shown.keys() | clicked.keys():
         times, chosen = shown[phrase, page], clicked[phrase, page]
         yield phrase, page, times, chosen, chosen / times if times else None
@@ -72,8 +73,8 @@ def click_through(events: Sequence[Event], rules: Rules) -> Iterator[Row]:
 
 def ratings(events: Sequence[Event], rules: Rules) -> Iterator[Row]:
     votes = defaultdict(list)
-    for one in of(Vote, events):
-        votes[one.page].append(one.stars)
+    for event in of(Vote, events):
+        votes[event.page].append(event.stars)
     for page, stars in votes.items():
         count, total = len(stars), sum(stars)
         known = rules.votes_known
@@ -145,20 +146,20 @@ def is_late(metric: Metric, rules: Rules) -> bool:
 
 def alerts(events: Sequence[Event], rules: Rules) -> Iterator[Row]:
     rule = rules.alert
-    in_time = [one for one in of(Metric, events) if not is_late(one, rules)]
+    in_time = [event for event in of(Metric, events) if not is_late(event, rules)]
     for begins, ends, (host, name), measured in windows(
-        in_time, lambda one: (one.host, one.name), rule.window_s, rules.late_s, rule.slide_s
+        in_time, lambda item: (item.host, item.name), rule.window_s, rules.late_s, rule.slide_s
     ):
-        values = [one.value for one in measured]
+        values = [measurement.value for measurement in measured]
         mean = sum(values) / len(values)
         if len(values) >= rule.least_samples and mean >= rule.mean:
             yield begins, ends, host, name, len(values), mean, max(values)
 
 
 def too_late(events: Sequence[Event], rules: Rules) -> Iterator[Row]:
-    for one in of(Metric, events):
-        if is_late(one, rules):
-            yield moment(one.at_ms), moment(one.sent_ms), one.host, one.name, one.value
+    for item in of(Metric, events):
+        if is_late(item, rules):
+            yield moment(item.at_ms), moment(item.sent_ms), item.host, item.name, item.value
 
 
 # --- warehouse -------------------------------------------------------------------------
@@ -169,8 +170,8 @@ def stored(topic: str) -> Callable[[Sequence[Event], Rules], Iterator[Row]]:
         for event in events:
             if topic_of(event) == topic:
                 fields = [
-                    list(one) if isinstance(one, tuple) else one
-                    for one in msgspec.structs.astuple(event)
+                    list(field) if isinstance(field, tuple) else field
+                    for field in msgspec.structs.astuple(event)
                 ]
                 at = moment(event.at_ms)
                 yield (at, *fields, at.date())
@@ -179,8 +180,8 @@ def stored(topic: str) -> Callable[[Sequence[Event], Rules], Iterator[Row]]:
 
 
 ANSWERS: dict[str, Callable[[Sequence[Event], Rules], Iterable[Row]]] = {
-    one.__name__: one
-    for one in (feed, click_through, ratings, limited, crawlers, spam, alerts, too_late)
+    job.__name__: job
+    for job in (feed, click_through, ratings, limited, crawlers, spam, alerts, too_late)
 } | {
     topic: stored(topic)
     for topic in ("follows", "views", "searches", "clicks", "votes", "mails", "metrics")
@@ -193,4 +194,8 @@ ANSWERS: dict[str, Callable[[Sequence[Event], Rules], Iterable[Row]]] = {
 
 def labelled(events: Sequence[Event], what: str, until_ms: int) -> set[str]:
     """Who was a crawler, a spammer or slow, and had stopped by then."""
-    return {one.who for one in of(Label, events) if one.what == what and one.until_ms <= until_ms}
+    return {
+        label.who
+        for label in of(Label, events)
+        if label.what == what and label.until_ms <= until_ms
+    }

@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from model.accounts import Account
-from model.calm import CalmJudge
-from model.messages import message_judges
-from model.properties import judge
-from model.trace import Event, Trace
-from reports.lags import Steps, lags
-from watchkeeper.result import Result
+from watchkeeper.api.result import Result
+from watchkeeper.model.delivery.counts import DeliveryCounts
+from watchkeeper.model.properties.at_quiescence import CalmJudge
+from watchkeeper.model.properties.judge import judge
+from watchkeeper.model.properties.messages import message_judges
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import Event, Trace
+from watchkeeper.reports.facts.lags import Steps, lags
 
 Span = tuple[int, int]
 Claim = tuple[str, str, str]
@@ -31,7 +32,7 @@ def claim_of(event: Event) -> Claim:
 def intervals(trace: Trace) -> set[tuple[Any, ...]]:
     """Who fetched which partition from when to when."""
     found, since = set(), {}
-    for event in trace.of_kind("fetching"):
+    for event in trace.of_kind(EventKind.FETCHING):
         key = (*claim_of(event), event.node)
         if key in since:
             found.add((*key, since.pop(key), event.t_us))
@@ -51,7 +52,7 @@ def overlaps_and_gaps(trace: Trace) -> dict[tuple[str, bool], int]:
             lasted[claim[0], len(nodes) > 1] += at_us - since
         return nodes
 
-    for event in trace.of_kind("fetching"):
+    for event in trace.of_kind(EventKind.FETCHING):
         nodes = passed(claim_of(event), event.t_us)
         begins = event.detail["does"] == "begins"
         others = nodes | {event.node} if begins else nodes - {event.node}
@@ -81,9 +82,9 @@ def moves(result: Result, patch: pytest.MonkeyPatch) -> dict[str, tuple[int, int
         made = least = 0
         for was, now in pairwise(owners):
             both = was.keys() & now.keys()
-            made += sum(was[one] != now[one] for one in both)
-            gain = Counter(now[one] for one in both)
-            gain.subtract(was[one] for one in both)
+            made += sum(was[process] != now[process] for process in both)
+            gain = Counter(now[process] for process in both)
+            gain.subtract(was[process] for process in both)
             least += sum(number for number in gain.values() if number > 0)
         found[group] = made, least
     return found
@@ -99,17 +100,23 @@ def herd(result: Result) -> dict[tuple[str, int], tuple[int, int, int, int | Non
     for group in result.plan.groups:
         changes = _changes(result, group.name)
         rests = {
-            one.at_us: one.rest_after_us
-            for one in result.judgement.changes
-            if one.group == group.name
+            change.at_us: change.rest_after_us
+            for change in result.judgement.changes
+            if change.group == group.name
         }
         events = [event for event in result.trace if event.group == group.name]
         for (seq, at_us), (until, _) in pairwise([*changes, (1 << 40, 0)]):
-            deeds = [event for event in events if seq < event.seq < until]
+            actions = [event for event in events if seq < event.seq < until]
             found[group.name, at_us] = (
-                sum(event.kind == "rebalance begins" for event in deeds),
-                sum(map(_reads, deeds)),
-                len({one.node for one in deeds if one.kind == "hears" and "path" in one.detail}),
+                sum(event.kind == EventKind.REBALANCE_STARTED for event in actions),
+                sum(map(_reads, actions)),
+                len(
+                    {
+                        action.node
+                        for action in actions
+                        if action.kind == EventKind.NOTIFIED and "path" in action.detail
+                    }
+                ),
                 rests[at_us],
             )
     return found
@@ -117,10 +124,12 @@ def herd(result: Result) -> dict[tuple[str, int], tuple[int, int, int, int | Non
 
 def _changes(result: Result, group: str) -> list[tuple[int, int]]:
     """The events that changed the members of a group, its cluster's brokers, or topics."""
-    cluster = next(one.cluster for one in result.plan.groups if one.name == group)
+    cluster = next(item.cluster for item in result.plan.groups if item.name == group)
     prefix = f"{cluster}:" if len(result.plan.clusters) > 1 else ""
     found = []
-    for event in result.trace.of_kind("applied", "session expired", "session closed"):
+    for event in result.trace.of_kind(
+        EventKind.APPLIED, EventKind.SESSION_EXPIRED, EventKind.SESSION_CLOSED
+    ):
         for what, path, *_ in event.detail["did"]:
             of_member = re.match(f"/consumers/{group}/ids/[^/]+$", path) and what != "changed"
             of_all = path.startswith(("/brokers/ids/", "/brokers/topics/"))
@@ -133,7 +142,7 @@ def _changes(result: Result, group: str) -> list[tuple[int, int]]:
 def _reads(event: Event) -> int:
     """How many reads of a registry an event asks for."""
     reads = ("get", "children", "exists", "ephemerals")
-    if event.kind != "asks" or event.detail["for"] == "commit":
+    if event.kind != EventKind.REQUEST or event.detail["purpose"] == "commit":
         return 0
     if event.detail["op"] == "pipelined":
         return event.detail["number"] if event.detail["parts"][0][0] in reads else 0
@@ -143,7 +152,7 @@ def _reads(event: Event) -> int:
 # --- messages --------------------------------------------------------------------------
 
 
-def accounts(result: Result) -> dict[str, Account]:
+def accounts(result: Result) -> dict[str, DeliveryCounts]:
     """What became of the messages of each group, by the judge that follows them."""
     judges = message_judges(result.plan)
     if judges is None:
@@ -153,7 +162,8 @@ def accounts(result: Result) -> dict[str, Account]:
             call(event)
     found = judges.delivery
     return {
-        group: found._account(group, promise.topics) for group, promise in found.promises.items()
+        group: found._account(group, guarantee.topics)
+        for group, guarantee in found.guarantees.items()
     }
 
 
@@ -161,11 +171,13 @@ def throughput(trace: Trace) -> int:
     """How many messages members were handed, or how far their offsets were moved on."""
     moved = sum(
         end - first
-        for event in trace.of_kind("fetched")
+        for event in trace.of_kind(EventKind.FETCHED)
         for first, end, *_ in event.detail.get("moved", {}).values()
     )
     return moved + sum(
-        lot[2] - lot[1] for event in trace.of_kind("consumed") for lot in event.detail["lots"]
+        message_range[2] - message_range[1]
+        for event in trace.of_kind(EventKind.CONSUMED)
+        for message_range in event.detail["ranges"]
     )
 
 
@@ -173,7 +185,7 @@ def cache_hits(trace: Trace) -> float | None:
     """Which part of what brokers read was in the pagecache."""
     hit = missed = 0
     was: dict[str, tuple[int, int]] = {}
-    for event in trace.of_kind("gauges"):
+    for event in trace.of_kind(EventKind.HOST_METRICS):
         now = event.detail["hit"], event.detail["missed"]
         before = was.get(event.node, (0, 0))
         if now[0] < before[0] or now[1] < before[1]:
@@ -185,14 +197,14 @@ def cache_hits(trace: Trace) -> float | None:
 
 def changing(steps: Steps) -> list[Span]:
     """Steps without those that change nothing."""
-    return [one for at, one in enumerate(steps) if not at or steps[at - 1][1] != one[1]]
+    return [step for at, step in enumerate(steps) if not at or steps[at - 1][1] != step[1]]
 
 
 def lags_of(trace: Trace) -> dict[Claim, list[Span]]:
     """How far groups are behind by the report of one run."""
     return {
-        (one.group, one.partition.topic, one.partition.name): changing(steps)
-        for one, steps in lags(trace).items()
+        (place.group, place.partition.topic, place.partition.name): changing(steps)
+        for place, steps in lags(trace).items()
     }
 
 

@@ -1,6 +1,6 @@
 """Loads logs in processes that kill themselves at the n-th thing they do with files.
 
-    python -m tests.killing LOGS HOME
+    python -m tests.support.pipeline.killed_loads LOGS HOME
 
 A first load counts what there is to do: files opened, folders made, renamed and removed,
 files brought to the disk. Then there is a load for each of these, which is killed just
@@ -20,11 +20,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pipeline.kafkalog.options import options_of
-from pipeline.loading.load import load_logs
-from pipeline.loading.table import LOADING, QUARANTINE
-from pipeline.loading.writing import load
-from tests.loads import rows_of
+from tests.support.pipeline.loads import rows_of
+from watchkeeper.pipeline.kafkalog.options import options_of
+from watchkeeper.pipeline.loading.load import load_logs
+from watchkeeper.pipeline.loading.load_task import load
+from watchkeeper.pipeline.loading.table import LOADING, QUARANTINE
 
 SEEN = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir"}
 CHAINS, KILLS = 2, 12
@@ -62,8 +62,8 @@ def loading(logs: Path, out: Path, kill_at: int = 0) -> int:
 
     sys.addaudithook(hear)
     os.fsync = fsync  # type: ignore[assignment]
-    asked = options_of({"path": str(logs), "corrupt": "quarantine"})
-    load_logs(asked, out, lambda tasks: map(load, tasks), tell=lambda _: None)
+    options = options_of({"path": str(logs), "corrupt": "quarantine"})
+    load_logs(options, out, lambda tasks: map(load, tasks), tell=lambda _: None)
     return min(done, 98)
 
 
@@ -79,16 +79,16 @@ def wrong_with(out: Path, whole: Path) -> str:
 
 def main(logs: Path, home: Path) -> None:
     """Kill at every point, and several times in turn; print what went wrong."""
-    whole = home / "whole"
-    points = forked(lambda: loading(logs, whole))
+    complete = home / "whole"
+    points = forked(lambda: loading(logs, complete))
     assert 0 < points < 98, points
     print(points, "points")
     for point in range(1, points + 1):
         out = home / f"at-{point}"
         assert forked(lambda out=out, point=point: loading(logs, out, point)) == -signal.SIGKILL
         assert forked(lambda out=out: loading(logs, out)) >= 0
-        if said := wrong_with(out, whole):
-            print(f"killed at {point}: {said}")
+        if problem := wrong_with(out, complete):
+            print(f"killed at {point}: {problem}")
     chance = random.Random(7)
     for chain in range(CHAINS):
         out = home / f"chain-{chain}"
@@ -96,8 +96,8 @@ def main(logs: Path, home: Path) -> None:
             point = chance.randrange(1, points)
             forked(lambda out=out, point=point: loading(logs, out, point))
         assert forked(lambda out=out: loading(logs, out)) >= 0
-        if said := wrong_with(out, whole):
-            print(f"killed {KILLS} times: {said}")
+        if problem := wrong_with(out, complete):
+            print(f"killed {KILLS} times: {problem}")
 
 
 if __name__ == "__main__":

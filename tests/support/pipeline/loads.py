@@ -9,14 +9,14 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from pipeline.loading.commits import Commit, held
-from pipeline.loading.table import commits_in
-from tests.kafka_logs import BuiltLog, Row
-from tests.test_house import HOME
-from watchkeeper.cli import run_command
+from tests import HOME
+from tests.support.log.kafka_logs import BuiltLog, Row
+from watchkeeper.cli.main import run_command
+from watchkeeper.pipeline.loading.commits import Commit, held
+from watchkeeper.pipeline.loading.table import commits_in
 
 Rows = dict[str, list[Row]]
-"""Folder of a log, as in `tests.kafka_logs.brokers` -> its rows."""
+"""Folder of a log, as in `tests.support.log.kafka_logs.brokers` -> its rows."""
 
 
 def load(logs: Path, out: Path, *options: str) -> int:
@@ -50,10 +50,10 @@ def rows_of(out: Path) -> Rows:
     found: Rows = {}
     for commit in sorted(commits):
         rows = found.setdefault(f"{commit.broker}/{commit.topic}-{commit.partition}", [])
-        for one in table_of(out, commit):
-            assert (one["topic"], one["broker"]) == (commit.topic, commit.broker)
-            assert (one["partition"], one["crc_ok"]) == (commit.partition, True)
-            rows.append(Row(*(one[name] for name in Row._fields)))
+        for row in table_of(out, commit):
+            assert (row["topic"], row["broker"]) == (commit.topic, commit.broker)
+            assert (row["partition"], row["crc_ok"]) == (commit.partition, True)
+            rows.append(Row(*(row[name] for name in Row._fields)))
     return found
 
 
@@ -63,5 +63,5 @@ def due(logs: dict[str, BuiltLog]) -> Rows:
 
 
 def files_of(out: Path) -> dict[str, bytes]:
-    """Every file that whoever reads a table sees."""
+    """Every file that a reader of a table sees."""
     return {path.name: path.read_bytes() for path in out.glob("*.parquet")}

@@ -10,10 +10,10 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
-from tests.test_house import HOME
-from watchkeeper.cli import run_command
+from tests import HOME
+from watchkeeper.cli.main import run_command
 
-CRASH = ("sweep", "consumer-crash", "--variants", "hardened,documented", "--seeds", "0:8")
+CRASH = ("sweep", "consumer-crash", "--variants", "hardened,documented", "--seeds", "8")
 """A sweep of sixteen runs: half of them hold, half of them fail, in two ways."""
 
 
@@ -47,5 +47,5 @@ def rows(out: Path) -> list[dict[str, Any]]:
 
 def summary(out: Path) -> dict[str, Any]:
     """What a sweep says of itself, but for what differs from time to time."""
-    said: dict[str, Any] = json.loads((out / "summary.json").read_text())
-    return {key: value for key, value in said.items() if key not in ("runner", "seconds")}
+    document: dict[str, Any] = json.loads((out / "summary.json").read_text())
+    return {key: value for key, value in document.items() if key not in ("runner", "seconds")}

@@ -14,8 +14,8 @@ def rows(table: str) -> list[tuple[str, str]]:
         if not line.startswith("    "):
             found.append((line, ""))
         else:
-            written, said = found[-1]
-            found[-1] = (written, f"{said} {line.strip()}".strip())
+            written, message = found[-1]
+            found[-1] = (written, f"{message} {line.strip()}".strip())
     return found
 
 
@@ -36,14 +36,14 @@ ENTRIES = r"""
     timeline[1].from: 'zookeper' is not a side; did you mean 'zookeeper'?
 {at: 5s, partition: billing/1, direction: out, for: 1s}
     timeline[1].direction: 'out' is not 'both', 'to' or 'from'; did you mean 'both'?
-{on: {node: billing/1, asks: clame}, lose: reply}
-    timeline[1].on.asks: 'clame' is not a word that may stand here; did you mean 'claim'?
-{on: {node: billing/1, asks: claim, when: after}, lose: reply}
+{on: {node: billing/1, purpose: clame}, lose: reply}
+    timeline[1].on.purpose: 'clame' is not a word that may stand here; did you mean 'claim'?
+{on: {node: billing/1, purpose: claim, when: after}, lose: reply}
     timeline[1].on.when: 'after' is not 'before' or 'after_reply'; did you mean
     'after_reply'?
-{on: {node: biling/1, asks: claim}, lose: reply}
+{on: {node: biling/1, purpose: claim}, lose: reply}
     timeline[1].on.node: 'biling/1' is not a consumer or broker; did you mean 'billing/1'?
-{on: {node: billing/1, asks: claim}, lose: replay}
+{on: {node: billing/1, purpose: claim}, lose: replay}
     timeline[1].lose: 'replay' is not a request; did you mean 'reply'?
 {at: 5, crash: billing/1}
     timeline[1].at: 5 is not a duration; expected a number with its unit, such as 5s or 5ms
@@ -73,9 +73,9 @@ ENTRIES = r"""
 {at: 5s, produce: clicks, rate: 1/s, size: 2GiB}
     timeline[1].size: '2GiB' is not a size; expected a number with its unit (B, kB, KiB, MB,
     MiB): 100B or 2kB
-{on: {node: billing/1, asks: claim, nth: 0}, lose: reply}
+{on: {node: billing/1, purpose: claim, nth: 0}, lose: reply}
     timeline[1].on.nth: 0 is too small; expected at least 1
-{on: {node: billing/1, asks: claim, nth: two}, lose: reply}
+{on: {node: billing/1, purpose: claim, nth: two}, lose: reply}
     timeline[1].on.nth: 'two' is not a whole number
 {at: 5s, crash: }
     timeline[1].crash: is empty; expected the name of a consumer, broker, producer or server
@@ -83,16 +83,16 @@ ENTRIES = r"""
     timeline[1]: has 2 verbs, leave and crash; make an entry of each
 {crash: billing/1}
     timeline[1]: needs `at` (a time) or `on` (a step of a member)
-{at: 5s, on: {node: billing/1, asks: claim}, crash: billing/1}
+{at: 5s, on: {node: billing/1, purpose: claim}, crash: billing/1}
     timeline[1]: has both `at` and `on`; expected only one of the two
 {at: 5s, lose: reply}
     timeline[1]: `lose` needs `on`: which request of which member
-{on: {node: billing/1, asks: claim}, leave: billing/1}
+{on: {node: billing/1, purpose: claim}, leave: billing/1}
     timeline[1]: `leave` happens at a time; `on` is for faults
 {at: 5s, pause: billing/1}
-    timeline[1]: `pause` needs `for`: how long
+    timeline[1]: `pause` needs `for`: the duration
 {at: 5s, produce: clicks}
-    timeline[1]: `produce` needs `rate`: messages in a time
+    timeline[1]: `produce` needs `rate`: messages in a unit of time
 {at: 5s, crash: billing/1, rate: 5/s}
     timeline[1].rate: is an option of `produce`, not of `crash`, which has none
 {at: 5s, pause: billing/1, for: 1s, each: 1s}
@@ -107,17 +107,17 @@ ENTRIES = r"""
     timeline[1].at: ['5s'] is not a duration; expected a number with its unit, such as 5s or
     200ms
 {on: claim, lose: reply}
-    timeline[1].on: 'claim' is not a mapping; expected fields such as node, asks, nth
+    timeline[1].on: 'claim' is not a mapping; expected fields such as node, purpose, nth
 crash
     timeline[1]: 'crash' is not a mapping; expected fields such as at, on, start
 {on: {node: billing/1}, lose: reply}
-    timeline[1].on: needs `asks`
+    timeline[1].on: needs `purpose`
 {at: 5s, disk_full: broker/1, for: 1s}
     timeline[1].disk_full: broker/1 has no disk: its cluster has no `storage`
 {at: 5s, disk_slow: broker/1, for: 1s, times: 5}
     timeline[1].disk_slow: broker/1 has no disk: its cluster has no `storage`
 {at: 5s, torn_write: broker/1}
-    timeline[1].torn_write: cannot be done: crash_host tears by itself what a disk is writing
+    timeline[1].torn_write: cannot be done: crash_host already tears the current write of a disk
 {at: 5s, move_leader: clicks/1, to: broker/1}
     timeline[1].move_leader: the 0.7 layout has no leaders; partitions live where their name
     says
@@ -266,9 +266,23 @@ consumers: 3 => consumers: 3, config: {zk.synctime.ms: 5, zookeeper.sync.time.ms
     6: groups.billing.config.zookeeper.sync.time.ms: is another name of zk.synctime.ms;
     expected only one of the two
 consumers: 3 => consumers: [{id: a}, {id: b}, {id: a}]
-    6: groups.billing.consumers[2].id: 'a' is the id of billing/0; expected an id of its own
+    6: groups.billing.consumers[2].id: 'a' is the id of billing/0; expected an id of its own;
+    to give one id to several members, set `consumer.id` in their `config`
 consumers: 3 => consumers: [{id: c1}, {}]
-    6: groups.billing.consumers[1].id: 'c1' is the id of billing/0; expected an id of its own
+    6: groups.billing.consumers[1].id: 'c1' is the id of billing/0; expected an id of its own;
+    to give one id to several members, set `consumer.id` in their `config`
+consumers: 3 => consumers: [{id: c1}, {config: {consumer.id: c1}}]
+    6: groups.billing.consumers[1].id: 'c1' is the id of billing/0; expected an id of its own;
+    to give one id to several members, set `consumer.id` in their `config`
+consumers: 3 => consumers: [{id: a, config: {consumerid: b}}]
+    6: groups.billing.consumers[0].config.consumerid: is another name of `id`; expected only
+    one of the two
+consumers: 3 => consumers: 3, config: {consumer.id: a, consumerid: a}
+    6: groups.billing.config.consumerid: is another name of consumer.id; expected only one of
+    the two
+consumers: 3 => consumers: 3, config: {consumer.id: "a b"}
+    6: groups.billing.config.consumer.id: 'a b' is not a name; expected letters, digits, '.',
+    '_' and '-', no sign at its beginning, at most 100 characters
 """
 """What stands in the file => what is put in its place; and the line of the message."""
 
@@ -294,7 +308,7 @@ expect: {hardned: holds}
 expect: {hardened: hold}
     expect.hardened: 'hold' is not 'holds' or a mapping; did you mean 'holds'?
 expect: {hardened: true}
-    expect.hardened: true is not 'holds' or a mapping; expected fields such as violated, may
+    expect.hardened: true is not 'holds' or a mapping; expected fields such as violated, may, limit
 expect: {hardened: {violated: full cover}}
     expect.hardened.violated: 'full cover' is not a list; put a dash before each entry
 expect: {hardened: {violated: [ful cover]}}
@@ -303,18 +317,18 @@ expect: {hardened: {may: [full cover]}}
     expect.hardened: needs `violated`
 sometimes: [{event: rebalance end}]
     sometimes[0].event: 'rebalance end' is not a kind of event; did you mean 'rebalance
-    ends'?
-sometimes: [{event: ends, after: crsh}]
+    failed'?
+sometimes: [{event: ended, after: crsh}]
     sometimes[0].after: 'crsh' is not a verb; did you mean 'crash'?
-sometimes: {event: ends}
-    sometimes: {'event': 'ends'} is not a list; put a dash before each entry
+sometimes: {event: ended}
+    sometimes: {'event': 'ended'} is not a list; put a dash before each entry
 about: again
     about: stands twice; the first is in line 2
-sometimes: [{event: ends, node: biling/1}]
+sometimes: [{event: ended, node: biling/1}]
     sometimes[0].node: 'biling/1' is not a node of this scenario; did you mean 'billing/1'?
-never: [{event: ends, node: nobody}]
-    never[0].node: 'nobody' is not a node of this scenario; expected one of: billing/0,
+never: [{event: ended, node: stranger}]
+    never[0].node: 'stranger' is not a node of this scenario; expected one of: billing/0,
     billing/1, billing/2, broker/0, broker/1, broker/2, zookeeper/1, zookeeper/2,
     zookeeper/3, zookeeper, clicks, clicks/0, …
-"""
+"""  # noqa: E501
 """A line at the end of the file."""

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from importlib.resources import files
 
-from scenarios import shipped
+from watchkeeper.scenarios import shipped
 
 JUNK = (
     *("", "~", "null", "true", "no", "on", "0", "-1", "5", "99999", "123456789012345678", "1.5"),
@@ -54,7 +54,8 @@ JUNK = (
 
 def texts_of_shipped() -> list[str]:
     """What the shipped files say."""
-    return [(files("scenarios") / f"{name}.yaml").read_text() for name in shipped()]
+    folder = files("watchkeeper.scenarios") / "files"
+    return [(folder / f"{name}.yaml").read_text() for name in shipped()]
 
 
 def mutant(seed: int, texts: list[str]) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 
-from model.asks import Partition
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.registry.paths import BadPayload
 
 steady = settings(
     derandomize=True,
@@ -83,3 +85,11 @@ json_values: st.SearchStrategy[Any] = st.recursive(
 def json_objects(*fields: str) -> st.SearchStrategy[dict[str, Any]]:
     """JSON objects that have some of these fields, with anything in them."""
     return st.fixed_dictionaries({}, optional=dict.fromkeys(fields, json_values))
+
+
+def value_or_refusal(decode: Callable[[str, bytes], Any], path: str, data: bytes) -> Any:
+    """What a reader makes of the data of a znode: a value, or the BadPayload that it raises."""
+    try:
+        return decode(path, data)
+    except BadPayload as refusal:
+        return refusal

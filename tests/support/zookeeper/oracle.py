@@ -1,7 +1,7 @@
-"""ZooKeeper again, as naively as possible: dicts, lists and loops, to compare with.
+"""A second, naive implementation of ZooKeeper to compare with: dicts, lists and loops.
 
-Nothing here comes from `model.zookeeper`. Speed is no concern, sharing even less: this is
-a second opinion, written from what a real server was seen to do.
+It shares nothing with `model.zookeeper` and ignores speed: it was written independently, from the
+observed behaviour of a real server.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from model.operations import (
+from watchkeeper.model.actor.operations import (
     OPEN,
     Acl,
     AddWatch,
@@ -36,7 +36,7 @@ R, W, C, D, A = 1, 2, 4, 8, 16
 
 
 def java_hash(text: str) -> int:
-    """`String.hashCode()`, spelled out."""
+    """`String.hashCode()` of Java."""
     units = [
         int.from_bytes(raw, "big") for raw in re.findall(b"(?s)..", text.encode("utf-16-be"))
     ]
@@ -44,7 +44,7 @@ def java_hash(text: str) -> int:
 
 
 class JavaSet:
-    """A `HashSet<String>`: buckets, doubled when it is more than three quarters full."""
+    """A `HashSet<String>` of Java: buckets, doubled when more than three quarters full."""
 
     def __init__(self, capacity: int) -> None:
         self.buckets: list[list[str]] = [[] for _ in range(capacity)]
@@ -56,20 +56,20 @@ class JavaSet:
         return sum(map(len, self.buckets))
 
     def add(self, name: str) -> None:
-        """Add a name that is not there."""
+        """Add a name that is not in the set."""
         self._bucket(name).append(name)
         if len(self) > len(self.buckets) * 0.75:
             names = list(self)
             self.buckets = [[] for _ in range(2 * len(self.buckets))]
-            for one in names:
-                self._bucket(one).append(one)
+            for child in names:
+                self._bucket(child).append(child)
 
     def remove(self, name: str) -> None:
         """Remove a name."""
         self._bucket(name).remove(name)
 
     def clone(self) -> JavaSet:
-        """A copy, whose table is as large as its size demands and no larger."""
+        """A copy whose table has the smallest sufficient size."""
         capacity = 1
         while capacity < int(len(self) / 0.75 + 1):
             capacity *= 2
@@ -91,12 +91,12 @@ GOOD_PATH = re.compile(
 
 
 def is_good(path: str) -> bool:
-    """Whether a write to this path is not refused for its path."""
+    """Whether a write to this path is not refused because of its path."""
     return GOOD_PATH.fullmatch(path) is not None
 
 
 def split(path: str) -> tuple[str, str]:
-    """Parent and name, cut at the last slash without further thought."""
+    """Parent and name, split at the last slash."""
     parent, _, name = path.rpartition("/")
     return parent or "/", name
 
@@ -105,7 +105,7 @@ def split(path: str) -> tuple[str, str]:
 
 
 class Wrong(Exception):
-    """An operation failed; the first argument is the word for why."""
+    """An operation failed; the first argument is the name of the error."""
 
 
 class Node:
@@ -145,7 +145,7 @@ class Node:
         return twin
 
     def allows(self, right: int) -> bool:
-        """Whether everybody has this right; no session of the tests has shown more."""
+        """Whether everyone has this right; no session of the tests has shown credentials."""
         return any(entry.permissions & right for entry in self.acl if entry.scheme == "world")
 
 
@@ -158,15 +158,15 @@ class Oracle:
         self.sessions: dict[int, JavaSet] = {}
         """Session -> the paths of its ephemerals."""
         self.watches: list[tuple[int, str, str]] = []
-        """(session, kind, path), in the order in which they were left."""
+        """(session, kind, path), in the order in which they were set."""
         self.fired: list[tuple[int, str, str]] = []
-        """(session, what, path) of the operation under way."""
+        """(session, type, path) of the current operation."""
         for path in ("/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config"):
             self.nodes[path] = Node(b"", 0, OPEN, 0, 0)
             if path != "/":
                 parent, name = split(path)
                 self.nodes[parent].children.add(name)
-        # What a server makes for itself is not counted as created.
+        # Znodes that a server creates itself do not count as created.
         self.nodes["/"].deleted = -1
         self.nodes["/zookeeper"].deleted = -2
         self.nodes["/zookeeper/config"].acl = (Acl(R),)
@@ -175,7 +175,7 @@ class Oracle:
     # --- what can be asked -------------------------------------------------------------
 
     def do(self, session: int, operation: Operation[Any], now_ms: int) -> Any:
-        """Do an operation: its answer, or the word for its failure; `fired` tells the rest."""
+        """Perform an operation; return its answer or the name of its failure; set `fired`."""
         self.fired = []
         writes = isinstance(operation, Create | Delete | SetData | SetAcl | Multi)
         if writes:
@@ -190,12 +190,12 @@ class Oracle:
             return wrong.args[0]
 
     def open(self, session: int) -> None:
-        """Begin a session."""
+        """Open a session."""
         self.zxid += 1
         self.sessions[session] = JavaSet(16)
 
     def close(self, session: int) -> tuple[str, ...]:
-        """End a session; the paths it deleted, in order."""
+        """End a session; return the paths that it deleted, in order."""
         self.fired = []
         self.zxid += 1
         doomed = tuple(self.sessions[session].clone())
@@ -315,12 +315,14 @@ class Oracle:
         if isinstance(operation, Sync):
             return path
         if isinstance(operation, GetEphemerals):
-            return frozenset(one for one in self.sessions[session] if one.startswith(path))
+            return frozenset(
+                path_below for path_below in self.sessions[session] if path_below.startswith(path)
+            )
         if isinstance(operation, AddWatch):
             self._leave(session, "recursive" if operation.recursive else "persistent", path)
             return None
         if isinstance(operation, RemoveWatches):
-            left = [one for one in self.watches if (one[0], one[2]) != (session, path)]
+            left = [watch for watch in self.watches if (watch[0], watch[2]) != (session, path)]
             self._demand(len(left) < len(self.watches), "NoWatcher")
             self.watches = left
             return None
@@ -355,21 +357,21 @@ class Oracle:
             self._fire("children changed", parent, self.nodes[parent], once=("child",))
 
     def _fire(self, what: str, path: str, node: Node, *, once: tuple[str, ...]) -> None:
-        told = set()
+        notified = set()
         for watch in list(self.watches):
             session, kind, at = watch
             if kind in once and at == path:
                 self.watches.remove(watch)
-                told.add(session)
+                notified.add(session)
             elif (kind == "persistent" and at == path) or (
                 kind == "recursive"
                 and what != "children changed"
                 and at != ""  # a read takes it for the root, a watch does not
                 and (path == at or path.startswith(at.rstrip("/") + "/"))
             ):
-                told.add(session)
+                notified.add(session)
         if node.allows(R):
-            self.fired.extend((session, what, path) for session in sorted(told))
+            self.fired.extend((session, what, path) for session in sorted(notified))
 
     # --- all or nothing ----------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Simulated runs of small programs, told as scripts: one coroutine a client.
+"""Simulated runs of small programs that are written as scripts: one coroutine for each client.
 
     async def writer(zk):
         await new_session()
@@ -7,10 +7,10 @@
 
     run = play(writer, reader, servers=3, seed=7, timeline=[...])
 
-Each script is one turn of a program; clients are called `clients/0`, `clients/1` and so
-on, in the order of the scripts. What a script says stands in the trace with its moment. A
-script that does not look after the end of its session is over with it; any other error of
-ZooKeeper that it does not look after makes the test fail.
+Each script is one turn of a program; clients are called `clients/0`, `clients/1` and so on,
+in the order of the scripts. What a script emits with `say` is in the trace with its time. A
+script that does not handle the end of its session ends with it; any other unhandled error of
+ZooKeeper fails the test.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any
 
-from model.answers import Note
-from model.asks import Tell, connected, next_note, tell
-from model.errors import ConnectionLoss, SessionExpired, ZooKeeperError
-from model.operations import Operation, ZooKeeper
-from model.program import Ended, Program
-from model.trace import Event, Header, Trace
-from model.zookeeper.tree import Tree
-from scenarios import from_text
-from sim.world import World
+from watchkeeper.model.actor.effects import Emit, connected, emit, next_event
+from watchkeeper.model.actor.errors import ConnectionLoss, SessionExpired, ZooKeeperError
+from watchkeeper.model.actor.events import Notification
+from watchkeeper.model.actor.operations import Operation, ZooKeeper
+from watchkeeper.model.actor.program import Ended, Program
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import Event, Header, Trace
+from watchkeeper.model.zookeeper.tree import Tree
+from watchkeeper.scenarios import from_text
+from watchkeeper.sim.world import World
 
 Script = Callable[[ZooKeeper], Awaitable[None]]
 Entry = Mapping[str, Any]
@@ -35,9 +36,9 @@ Entry = Mapping[str, Any]
 MS = 1_000
 S = 1_000_000
 LATENESS_US = 30 * MS
-"""By how much a session may end later than the tick in which it was due."""
+"""The longest time by which a session may end after the tick in which it was due."""
 TRAVEL_US = 25 * MS
-"""No message or commit takes longer when nothing is wrong."""
+"""No message or commit takes longer without a fault."""
 
 SERVERS = [f"zookeeper/{number}" for number in (1, 2, 3)]
 
@@ -46,21 +47,21 @@ class ScriptFailed(AssertionError):
     """A script met an error that it did not expect."""
 
 
-def say(what: str, **detail: Any) -> Tell:
-    """Say something into the trace."""
-    return tell("says", what=what, **detail)
+def say(what: str, **detail: Any) -> Emit:
+    """Write a message into the trace."""
+    return emit("says", what=what, **detail)
 
 
-async def notes(timeout_ms: int = 0) -> list[Note]:
-    """Take what is in the inbox, waiting so long for each next note."""
-    taken: list[Note] = []
-    while (note := await next_note(timeout_ms)) is not None:
-        taken.append(note)
+async def notifications(timeout_ms: int = 0) -> list[Notification]:
+    """Take what is in the inbox, waiting up to `timeout_ms` for each next notification."""
+    taken: list[Notification] = []
+    while (notification := await next_event(timeout_ms)) is not None:
+        taken.append(notification)
     return taken
 
 
 async def insist(ask: Operation[Any]) -> Any:
-    """Ask until there is an answer, waiting for a connection in between."""
+    """Repeat a request until there is an answer, waiting for a connection in between."""
     while True:
         try:
             return await ask
@@ -69,7 +70,7 @@ async def insist(ask: Operation[Any]) -> Any:
 
 
 async def outcome_of(ask: Operation[Any]) -> str:
-    """Ask once: `done`, or what went wrong in a word."""
+    """Send a request once: `done`, or the name of its error."""
     try:
         await ask
     except ConnectionLoss as error:
@@ -80,29 +81,29 @@ async def outcome_of(ask: Operation[Any]) -> str:
 
 
 class Run:
-    """What a run has left: its trace, and the world as it was at the end."""
+    """The result of a run: its trace, and the world at its end."""
 
     def __init__(self, world: World) -> None:
         self.world = world
         self.trace = Trace(Header("", "", "sim", 0), world.kernel.rows)
 
     def events(self, *kinds: str, node: str = "", **detail: Any) -> list[Event]:
-        """The events of these kinds, of one node, whose detail holds all this."""
+        """The events of these kinds, of one node, whose detail contains all of this."""
         return [
             event
             for event in self.trace.of_kind(*kinds)
             if node in ("", event.node) and detail.items() <= dict(event.detail).items()
         ]
 
-    def said(self, client: int, what: str = "") -> Iterator[Event]:
-        """What a client's script has said."""
+    def reported(self, client: int, what: str = "") -> Iterator[Event]:
+        """The messages of a client's script."""
         for event in self.events("says", node=f"clients/{client}"):
             if what in ("", event.detail["what"]):
                 yield event
 
     def only(self, client: int, what: str) -> Event:
-        """The one time that a script has said this."""
-        (event,) = self.said(client, what)
+        """The only message of this text."""
+        (event,) = self.reported(client, what)
         return event
 
     @property
@@ -117,19 +118,19 @@ class Run:
         return tree
 
     def session_of(self, client: int) -> int:
-        """The session that a client had last."""
+        """The last session of a client."""
         node = self.world.nodes[f"clients/{client}"]
         assert node.client is not None
         return node.client.session
 
     def server_of(self, client: int) -> str:
-        """The server that a client was connected to first."""
-        return str(self.events("connected", node=f"clients/{client}")[0].detail["at"])
+        """The first server of a client."""
+        return str(self.events(EventKind.CONNECTED, node=f"clients/{client}")[0].detail["at"])
 
     @property
     def first_leader(self) -> str:
-        """The server that led when the run began."""
-        return self.events("leads")[0].node
+        """The leader at the begin of the run."""
+        return self.events(EventKind.LEADER_ELECTED)[0].node
 
     def why_not_real(self) -> list[str]:
         """The entries of the timeline that had no effect."""
@@ -141,7 +142,7 @@ class Run:
 
 
 def play(*scripts: Script, **how: Any) -> Run:
-    """Run the scripts, each as a client of its own, against a simulated ensemble."""
+    """Run the scripts, each as a client, against a simulated ensemble."""
     world = staged(*scripts, **how)
     world.run()
     return Run(world)
@@ -157,9 +158,9 @@ def staged(
     resends_watches: bool = False,
     settle: str = "5s",
 ) -> World:
-    """The world in which `play` runs the scripts, before anything has happened."""
+    """The world in which `play` runs the scripts, before its start."""
 
-    async def turn(zk: ZooKeeper, me: Any, memory: Any) -> Any:
+    async def turn(zk: ZooKeeper, me: Any, state: Any) -> Any:
         script = scripts[int(me.node.rpartition("/")[2])]
         try:
             await script(zk)

@@ -1,9 +1,9 @@
-"""The real thing as one more world that plays scripts: the client that live members use.
+"""A real server as one more world that plays scripts, with the client of live members.
 
-One server serves every script, and what a script has left is deleted before the next. No
-script has a root of its own: the order of a session's ephemerals hangs on their whole paths.
-A session that a script left without a farewell is waited for: its end takes a zxid, and the
-next script would count it as its own.
+One server serves every script, and everything a script has created is deleted before the next
+one. Scripts have no root of their own, because the order of a session's ephemerals depends on
+their full paths. Before the next script, all sessions have to have ended: the end of a session
+takes a zxid, which the next script would count as its own.
 """
 
 from __future__ import annotations
@@ -14,24 +14,30 @@ from queue import SimpleQueue
 from time import monotonic, sleep
 from typing import Any
 
-from model.answers import Fired
-from model.errors import Failure
-from model.operations import Create, Delete, Exists, GetChildren, Operation, Pipelined
-from real.client import Client, Reply, Said
-from real.ensemble import Ensemble
-from real.settings import Settings
-from tests.live import skip_without_zookeeper
-from tests.zookeeper_story import told
-from tests.zookeeper_worlds import CLOSE, HOME, TOP, Sameness, Step, Told
-
-PATIENCE_S = 20.0
+from tests.support.live_zookeeper import skip_without_zookeeper
+from tests.support.patience import PATIENCE_S
+from tests.support.zookeeper.script import text_of
+from tests.support.zookeeper.worlds import CLOSE, HOME, TOP, Sameness, Step, Told
+from watchkeeper.model.actor.errors import Failure
+from watchkeeper.model.actor.events import Fired
+from watchkeeper.model.actor.operations import (
+    Create,
+    Delete,
+    Exists,
+    GetChildren,
+    Operation,
+    Pipelined,
+)
+from watchkeeper.real.client.client import Client, ClientEvent, Reply
+from watchkeeper.real.zookeeper.ensemble import Ensemble
+from watchkeeper.real.zookeeper.settings import Settings
 
 
 class Player:
-    """One client that asks and hears, step by step."""
+    """One client that sends requests and receives events, step by step."""
 
     def __init__(self, hosts: str) -> None:
-        self.heard: SimpleQueue[Said] = SimpleQueue()
+        self.heard: SimpleQueue[ClientEvent] = SimpleQueue()
         self.events: deque[str] = deque()
         self.client = Client(hosts, "", 6000, self.heard.put)
         self.client.start()
@@ -41,31 +47,31 @@ class Player:
         self.zxid = 0
 
     def _take(self) -> Any:
-        said = self.heard.get(timeout=PATIENCE_S).what
-        if isinstance(said, Fired):
-            self.events.append(told(said))
-        return said
+        content = self.heard.get(timeout=PATIENCE_S).content
+        if isinstance(content, Fired):
+            self.events.append(text_of(content))
+        return content
 
-    def ask(self, ask: Operation[Any] | Pipelined) -> Any:
-        """Ask, and wait for the answers."""
-        batch = ask.operations if isinstance(ask, Pipelined) else (ask,)
+    def ask(self, effect: Operation[Any] | Pipelined) -> Any:
+        """Send requests and wait for the answers."""
+        batch = effect.operations if isinstance(effect, Pipelined) else (effect,)
         tickets = self.client.submit(batch, 1)
         if isinstance(tickets, Failure):  # the connection is gone, as after what no server knows
             return tickets
         replies: dict[int, Reply] = {}
         while len(replies) < len(tickets):
-            said = self._take()
-            if isinstance(said, Reply):
-                replies[said.ticket] = said
-                self.zxid = said.zxid
+            content = self._take()
+            if isinstance(content, Reply):
+                replies[content.ticket] = content
+                self.zxid = content.zxid
         answers = [replies[ticket].answer for ticket in tickets]
         for answer in answers:
             if isinstance(answer, Exception):
                 raise answer
-        return tuple(answers) if isinstance(ask, Pipelined) else answers[0]
+        return tuple(answers) if isinstance(effect, Pipelined) else answers[0]
 
     def hear(self) -> tuple[str, ...]:
-        """What it has heard since; whatever was sent to it is there before the next answer."""
+        """The events since the last call; all earlier events arrive before the next answer."""
         if self.client.state != "closed":
             self.ask(Exists("/"))
         heard = tuple(self.events)
@@ -73,7 +79,7 @@ class Player:
         return heard
 
     def close(self) -> None:
-        """End the session, and take what was said before the farewell."""
+        """End the session, and receive what came before its end."""
         self.client.close()
         while not self.heard.empty():
             self._take()
@@ -83,7 +89,7 @@ class Real:
     """A real server."""
 
     name = "real server"
-    is_told_at_close = False
+    is_notified_at_close = False
 
     def __init__(self) -> None:
         self._ensemble: Ensemble | None = None
@@ -97,7 +103,7 @@ class Real:
         return self._ensemble.hosts
 
     def play(self, clients: int, script: list[Step]) -> list[Told]:
-        """Play a script with so many clients."""
+        """Play a script with this many clients."""
         hosts = self._hosts()
         self._wait_for_no_session()
         operator = Player(hosts)
@@ -115,24 +121,24 @@ class Real:
         assert self._ensemble is not None
         (server,) = self._ensemble.servers
         ends = monotonic() + PATIENCE_S
-        while "zk_global_sessions\t0\n" not in server.ask("mntr"):
+        while "zk_global_sessions\t0\n" not in server.four_letter_word("mntr", PATIENCE_S):
             assert monotonic() < ends, "a script has left a session that does not expire"
             sleep(0.1)
 
     def _play(self, players: list[Player], script: list[Step]) -> list[Told]:
         players[0].ask(Create(HOME))
         players[0].ask(Create(TOP))
-        sessions = {player.session: one for one, player in enumerate(players)}
+        sessions = {player.session: number for number, player in enumerate(players)}
         sameness = Sameness(players[0].zxid, sessions)
         outcome = []
-        for who, ask in script:
+        for who, effect in script:
             answer = None
-            if ask == CLOSE:
+            if effect == CLOSE:
                 players[who].close()
             else:
-                answer = players[who].ask(ask)  # type: ignore[arg-type]
+                answer = players[who].ask(effect)  # type: ignore[arg-type]
             heard = tuple(player.hear() for player in players)
-            outcome.append(Told(sameness.plain(ask, answer), heard))
+            outcome.append(Told(sameness.plain(effect, answer), heard))
         return outcome
 
 

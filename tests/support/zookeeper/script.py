@@ -1,7 +1,7 @@
-"""One ZooKeeper that is never late, told as a story: who asked for what, who heard of it.
+"""The sequential ZooKeeper without delays, for tests that are written as scripts.
 
-`Story` keeps the newest value of the service and, for each session, the events it has
-heard. Answers come back as they are; `error_of` puts a failed one into a word.
+`Script` has the current state of the service and the events of each session. Answers are returned
+unchanged; `error_of` reduces a failure to a word.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from model.answers import Fired, Stat
-from model.errors import Failure
-from model.operations import (
+from watchkeeper.model.actor.errors import Failure
+from watchkeeper.model.actor.events import Fired, Stat
+from watchkeeper.model.actor.operations import (
     ANY_VERSION,
     OPEN,
     Acl,
@@ -24,18 +24,18 @@ from model.operations import (
     Operation,
     SetData,
 )
-from model.zookeeper import machine
-from model.zookeeper.machine import Service
-from model.zookeeper.watches import Wanted, set_watches
+from watchkeeper.model.zookeeper import standalone
+from watchkeeper.model.zookeeper.standalone import Server
+from watchkeeper.model.zookeeper.watches import Wanted, set_watches
 
 ME, OTHER, THIRD = 1, 2, 3
-"""The sessions of most stories."""
+"""The sessions of most tests."""
 
 OK = "ok"
 
 
 def error_of(answer: Any) -> str:
-    """The error of an answer in a word; that of a multi tells which operation failed."""
+    """The error of an answer in a word; for a multi, also the operation that failed."""
     if not isinstance(answer, Failure):
         return OK
     if answer.cause is not None:
@@ -43,16 +43,16 @@ def error_of(answer: Any) -> str:
     return answer.kind.__name__
 
 
-def told(event: Fired) -> str:
+def text_of(event: Fired) -> str:
     """An event in a few words."""
     return f"{event.what.value} {event.path}"
 
 
-class Story:
-    """A service that grows older, with some sessions open."""
+class Script:
+    """A service with some open sessions."""
 
     def __init__(self, sessions: Iterable[int] = (ME, OTHER, THIRD)) -> None:
-        self.service = Service()
+        self.server = Server()
         self.clock_ms = 1_000
         self._heard: dict[int, list[str]] = {}
         for session in sessions:
@@ -61,14 +61,14 @@ class Story:
     # --- asking ------------------------------------------------------------------------
 
     def ask(self, operation: Operation[Any], by: int = ME) -> Any:
-        """Do an operation; a millisecond passes with each."""
+        """Perform an operation; each takes a millisecond."""
         self.clock_ms += 1
-        done = machine.apply(self.service, by, operation, now_ms=self.clock_ms)
+        done = standalone.apply(self.server, by, operation, now_ms=self.clock_ms)
         self._take(done)
         return done.answer
 
     def must(self, operation: Operation[Any], by: int = ME) -> Any:
-        """Do an operation that is to succeed."""
+        """Perform an operation that has to succeed."""
         answer = self.ask(operation, by)
         assert error_of(answer) == OK, f"{operation}: {answer}"
         return answer
@@ -83,7 +83,7 @@ class Story:
         sequential: bool = False,
         acl: tuple[Acl, ...] = OPEN,
     ) -> str:
-        """Create a znode; its path."""
+        """Create a znode; return its path."""
         created: str = self.must(Create(path, data, ephemeral, sequential, acl), by)
         return created
 
@@ -92,7 +92,7 @@ class Story:
         self.must(Delete(path, version), by)
 
     def set(self, path: str, data: bytes | None, *, by: int = ME) -> int:
-        """Replace data; the version now."""
+        """Replace data; return the new version."""
         version: int = self.must(SetData(path, data), by)
         return version
 
@@ -112,24 +112,24 @@ class Story:
         return stat
 
     def is_there(self, path: str) -> bool:
-        """Whether there is such a znode."""
+        """Whether this znode exists."""
         return self.ask(Exists(path)) is not None
 
     def paths(self) -> set[str]:
-        """Every path but those a fresh server has."""
-        return {path for path in self.service.tree.nodes if not path.startswith("/zookeeper")} - {
+        """Every path except those of a fresh server."""
+        return {path for path in self.server.tree.nodes if not path.startswith("/zookeeper")} - {
             "/"
         }
 
     @property
     def zxid(self) -> int:
         """The zxid of the last write."""
-        return self.service.tree.zxid
+        return self.server.tree.zxid
 
     # --- watching ----------------------------------------------------------------------
 
     def watch(self, kind: str, path: str, *, by: int = ME) -> None:
-        """Leave a watch of a kind: by exists, by get, by children, persistent, recursive."""
+        """Set a watch of a kind: by exists, by get, by children, persistent, recursive."""
         self.ask(
             {
                 "exists": Exists(path, watch=True),
@@ -142,35 +142,35 @@ class Story:
         )
 
     def heard(self, session: int = ME) -> list[str]:
-        """What a session has heard since it was last asked."""
+        """The events of a session since the last call."""
         return self._heard.pop(session, [])
 
     # --- sessions ----------------------------------------------------------------------
 
     def open(self, session: int, timeout_ms: int = 6000) -> None:
-        """Begin a session."""
-        self.service = machine.open_session(self.service, session, timeout_ms)
+        """Open a session."""
+        self.server = standalone.open_session(self.server, session, timeout_ms)
 
     def close(self, session: int) -> tuple[str, ...]:
-        """End a session; the paths it deleted, in order."""
-        done = machine.close_session(self.service, session)
+        """End a session; return the paths that it deleted, in order."""
+        done = standalone.close_session(self.server, session)
         self._take(done)
         deleted: tuple[str, ...] = done.answer
         return deleted
 
     def drop_connection(self, session: int) -> None:
         """Break the connection of a session."""
-        self.service = machine.drop_connection(self.service, session)
+        self.server = standalone.drop_connection(self.server, session)
 
     def leave_again(self, session: int, wanted: Wanted, *, since: int) -> list[str]:
-        """Re-send a client's watches, as Java's client does; what it missed meanwhile."""
+        """Set watches again, as the Java client does; return what they missed meanwhile."""
         watches, missed = set_watches(
-            self.service.watches, self.service.tree, session, wanted, since
+            self.server.watches, self.server.tree, session, wanted, since
         )
-        self.service = Service(self.service.tree, watches)
-        return [told(event) for event in missed]
+        self.server = Server(self.server.tree, watches)
+        return [text_of(event) for event in missed]
 
-    def _take(self, done: machine.Applied) -> None:
-        self.service = done.service
+    def _take(self, done: standalone.Applied) -> None:
+        self.server = done.server
         for session, event in done.fired:
-            self._heard.setdefault(session, []).append(told(event))
+            self._heard.setdefault(session, []).append(text_of(event))

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.log.codecs import Codec, compress
-from model.log.errors import (
+from tests.support.log import vectors
+from tests.support.log.vectors import COMPRESSING, ENTRIES_08
+from watchkeeper.model.log.format.codecs import Codec, compress
+from watchkeeper.model.log.format.errors import (
     CorruptCompression,
     DecompressedTooLarge,
     InvalidMessage,
@@ -19,18 +21,16 @@ from model.log.errors import (
     UnknownCodec,
     UnknownMagic,
 )
-from model.log.message_08 import (
-    DEEPEST,
+from watchkeeper.model.log.format.message_08 import (
+    MAX_NESTING,
     KeyedMessage,
     Record,
-    assigned,
+    assign_offsets,
     encode,
+    intact_size,
     records,
-    whole_entries,
     wrap,
 )
-from tests import log_vectors as vectors
-from tests.log_vectors import COMPRESSING, ENTRIES_08
 
 HELLO = ENTRIES_08[0][1]
 
@@ -48,7 +48,7 @@ def wrapper_of(value: bytes | None, attributes: int) -> bytes:
 
 def read(data: bytes) -> list[tuple[int, bytes | None, bytes | None]]:
     """Offset, key and value of every message."""
-    return [(one.offset, one.key, one.value) for one in records(data)]
+    return [(record.offset, record.key, record.value) for record in records(data)]
 
 
 # --- golden bytes ----------------------------------------------------------------------
@@ -71,7 +71,7 @@ def test_messages_are_read_back_with_their_offsets(
     data = wrap(messages, codec, first)
 
     assert read(data) == [
-        (offset, one.key, one.value) for offset, one in enumerate(messages, first)
+        (offset, message.key, message.value) for offset, message in enumerate(messages, first)
     ]
 
 
@@ -92,7 +92,7 @@ def test_nothing_is_compressed_to_nothing(codec: Codec) -> None:
 def test_no_key_and_an_empty_key_are_two_things() -> None:
     messages = [KeyedMessage(key, value) for key in (None, b"") for value in (None, b"")]
 
-    assert [one[1:] for one in read(encode(messages))] == [(m.key, m.value) for m in messages]
+    assert [pair[1:] for pair in read(encode(messages))] == [(m.key, m.value) for m in messages]
 
 
 # --- what is cut and what is wrong -----------------------------------------------------
@@ -107,11 +107,11 @@ def test_wherever_a_set_is_cut_the_whole_entries_are_left(
     for message in messages:
         ends.append(ends[-1] + len(encode([message])))
     cut = data[:kept_bytes]
-    whole = max(end for end in ends if end <= len(cut))
+    intact_bytes = max(end for end in ends if end <= len(cut))
 
-    assert whole_entries(cut) == whole
-    if whole or not cut:
-        assert read(cut) == read(data[:whole])
+    assert intact_size(cut) == intact_bytes
+    if intact_bytes or not cut:
+        assert read(cut) == read(data[:intact_bytes])
     else:
         with pytest.raises(InvalidMessageSize):
             read(cut)
@@ -123,7 +123,7 @@ def test_every_byte_but_offset_and_size_is_protected(at: int) -> None:
 
     with pytest.raises(InvalidMessage, match="byte 31"):
         read(HELLO + damaged)
-    assert whole_entries(HELLO + damaged + HELLO) == len(HELLO)
+    assert intact_size(HELLO + damaged + HELLO) == len(HELLO)
 
 
 @pytest.mark.parametrize("size", [-(2**31), -1, 0, 13])
@@ -173,12 +173,12 @@ def test_a_wrapper_is_no_better_than_what_is_in_it(data: bytes, error: type[Exce
     with pytest.raises(error):
         read(data)
     with pytest.raises(error):
-        assigned(data, 0)
+        assign_offsets(data, 0)
 
 
 def test_wrappers_are_not_opened_without_end() -> None:
     data = HELLO
-    for _ in range(DEEPEST):
+    for _ in range(MAX_NESTING):
         data = wrapper_of(compress(Codec.SNAPPY, data), 2)
 
     assert read(data) == read(HELLO)
@@ -194,7 +194,7 @@ def test_the_limit_is_for_all_wrappers_together() -> None:
     with pytest.raises(DecompressedTooLarge):
         list(records(data, limit_bytes=3 * len(inner) - 1))
     with pytest.raises(DecompressedTooLarge):
-        assigned(data, 0, limit_bytes=3 * len(inner) - 1)
+        assign_offsets(data, 0, limit_bytes=3 * len(inner) - 1)
 
 
 # --- offsets that a broker deals out ---------------------------------------------------
@@ -208,19 +208,19 @@ def test_a_broker_numbers_messages_one_after_the_other(
     sets: list[tuple[list[KeyedMessage], Codec]], first: int
 ) -> None:
     data = b"".join(wrap(messages, codec) for messages, codec in sets)
-    sent = [one for messages, _ in sets for one in messages]
+    sent = [message for messages, _ in sets for message in messages]
 
-    found = assigned(data, first)
+    found = assign_offsets(data, first)
 
     assert read(found.data) == [
-        (offset, one.key, one.value) for offset, one in enumerate(sent, first)
+        (offset, message.key, message.value) for offset, message in enumerate(sent, first)
     ]
     assert found.next_offset == first + len(sent)
-    assert assigned(found.data, first) == found
+    assert assign_offsets(found.data, first) == found
 
 
 def test_a_plain_entry_keeps_its_bytes_but_for_the_offset() -> None:
-    found = assigned(HELLO + HELLO, 5)
+    found = assign_offsets(HELLO + HELLO, 5)
 
     assert found.data == b"".join(struct.pack(">q", n) + HELLO[8:] for n in (5, 6))
 
@@ -229,7 +229,7 @@ def test_a_plain_entry_keeps_its_bytes_but_for_the_offset() -> None:
 def test_what_was_compressed_stays_compressed(codec: Codec) -> None:
     messages = [KeyedMessage(b"k", bytes(100))] * 10
 
-    found = assigned(wrap(messages, codec), 90)
+    found = assign_offsets(wrap(messages, codec), 90)
 
     assert found.data == wrap(messages, codec, 90)
 
@@ -238,7 +238,7 @@ def test_wrappers_within_a_wrapper_are_dissolved() -> None:
     inner = wrap([KeyedMessage(None, b"one"), KeyedMessage(None, b"two")], Codec.SNAPPY)
     data = wrapper_of(compress(Codec.GZIP, inner + HELLO), 1)
 
-    found = assigned(data, 3)
+    found = assign_offsets(data, 3)
 
     messages = [KeyedMessage(None, value) for value in (b"one", b"two", b"hello")]
     assert found.data == wrap(messages, Codec.GZIP, 3)
@@ -247,8 +247,8 @@ def test_wrappers_within_a_wrapper_are_dissolved() -> None:
 def test_a_wrapper_round_nothing_takes_no_offset() -> None:
     nothing = wrapper_of(compress(Codec.GZIP, b""), 1)
 
-    assert assigned(nothing + HELLO, 3) == assigned(HELLO, 3)
+    assert assign_offsets(nothing + HELLO, 3) == assign_offsets(HELLO, 3)
 
 
 def test_the_part_of_an_entry_at_the_end_is_not_appended() -> None:
-    assert assigned(HELLO + HELLO[:-1], 3) == assigned(HELLO, 3)
+    assert assign_offsets(HELLO + HELLO[:-1], 3) == assign_offsets(HELLO, 3)

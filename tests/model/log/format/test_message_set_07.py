@@ -13,9 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.log import errors
-from model.log.codecs import Codec, compress, decompress
-from model.log.errors import (
+from tests.support.log import vectors
+from tests.support.log.vectors import COMPRESSING, ENTRIES, SNAPPY_FOOBAR, unhex
+from watchkeeper.model.log.format import errors
+from watchkeeper.model.log.format.codecs import Codec, compress, decompress
+from watchkeeper.model.log.format.errors import (
     CorruptCompression,
     DecompressedTooLarge,
     InvalidFetchSize,
@@ -29,26 +31,24 @@ from model.log.errors import (
     UnknownMagic,
     error_of,
 )
-from model.log.message import Message
-from model.log.message_set import (
-    DEEPEST,
-    checked,
-    deep,
+from watchkeeper.model.log.format.message_07 import Message
+from watchkeeper.model.log.format.message_set_07 import (
+    MAX_NESTING,
+    check_set,
     encode,
+    intact_size,
+    messages_in,
     payloads,
     shallow,
     valid_size,
-    whole_entries,
     wrap,
 )
-from tests import log_vectors as vectors
-from tests.log_vectors import COMPRESSING, ENTRIES, SNAPPY_FOOBAR, unhex
 
 HELLO = vectors.MAGIC_1_HELLO
 READERS: dict[str, Callable[[bytes], Any]] = {
     "payloads": payloads,
-    "deep": lambda data: list(deep(data)),
-    "checked": lambda data: checked(data, deep=True, largest_payload_bytes=10**6),
+    "deep": lambda data: list(messages_in(data)),
+    "checked": lambda data: check_set(data, opens_wrappers=True, largest_payload_bytes=10**6),
 }
 """Whatever looks at every message of a set."""
 
@@ -69,7 +69,7 @@ def wrapper_of(payload: bytes, attributes: int) -> bytes:
 @pytest.mark.parametrize(("message", "entry"), ENTRIES)
 def test_entries_have_the_bytes_that_kafka_gives_them(message: Message, entry: bytes) -> None:
     assert encode([message]) == entry
-    assert [one.message for one in shallow(entry)] == [message]
+    assert [item.message for item in shallow(entry)] == [message]
     assert payloads(entry) == [message.payload]
 
 
@@ -78,13 +78,13 @@ def test_a_log_of_the_first_format_is_read() -> None:
     fixture = entry * 100
 
     assert payloads(fixture) == [b"x" * 100] * 100
-    assert whole_entries(fixture) == len(fixture) == 100 * 109
+    assert intact_size(fixture) == len(fixture) == 100 * 109
 
 
 def test_both_formats_stand_in_one_set() -> None:
     both = [message for message, _ in ENTRIES]
 
-    assert [one.message for one in shallow(encode(both))] == both
+    assert [entry.message for entry in shallow(encode(both))] == both
 
 
 def test_snappy_has_the_framing_of_snappy_java() -> None:
@@ -134,7 +134,7 @@ def test_messages_are_equal_by_their_bytes() -> None:
 def test_a_message_is_written_back_as_it_was_read(message: Message) -> None:
     data = encode([message])
 
-    assert encode(one.message for one in shallow(data)) == data
+    assert encode(entry.message for entry in shallow(data)) == data
 
 
 @pytest.mark.parametrize("attributes", [0x04, 0xFC])
@@ -142,27 +142,27 @@ def test_bits_of_the_attributes_that_mean_nothing_are_kept(attributes: int) -> N
     data = wrapper_of(b"hello", attributes)
 
     assert payloads(data) == [b"hello"]
-    assert encode(one.message for one in shallow(data)) == data
+    assert encode(entry.message for entry in shallow(data)) == data
 
 
 # --- a set -----------------------------------------------------------------------------
 
 
 def test_offsets_are_positions_in_bytes() -> None:
-    found = list(deep(set_of("test", "42", ""), 1000))
+    found = list(messages_in(set_of("test", "42", ""), 1000))
 
-    assert [(one.offset, one.next_offset) for one in found] == [
+    assert [(message.offset, message.next_offset) for message in found] == [
         (1000, 1014),
         (1014, 1026),
         (1026, 1036),
     ]
 
 
-@pytest.mark.parametrize("read", [payloads, lambda data: list(deep(data))])
+@pytest.mark.parametrize("read", [payloads, lambda data: list(messages_in(data))])
 def test_an_empty_set_has_no_messages(read: Callable[[bytes], list[Any]]) -> None:
     assert read(b"") == []
-    assert valid_size(b"") == whole_entries(b"") == 0
-    assert checked(b"", deep=True, largest_payload_bytes=1).message_count == 0
+    assert valid_size(b"") == intact_size(b"") == 0
+    assert check_set(b"", opens_wrappers=True, largest_payload_bytes=1).message_count == 0
 
 
 @pytest.mark.parametrize("stray", [b"", b"\0", b"\0\0", HELLO[:4], HELLO[:5], HELLO[:-1]])
@@ -170,9 +170,9 @@ def test_the_part_of_an_entry_at_the_end_is_dropped(stray: bytes) -> None:
     two = set_of("one", "two")
 
     assert payloads(two + stray) == [b"one", b"two"]
-    assert [one.next_offset for one in deep(two + stray)] == [13, 26]
-    assert valid_size(two + stray) == whole_entries(two + stray) == len(two)
-    kept = checked(two + stray, deep=True, largest_payload_bytes=3)
+    assert [message.next_offset for message in messages_in(two + stray)] == [13, 26]
+    assert valid_size(two + stray) == intact_size(two + stray) == len(two)
+    kept = check_set(two + stray, opens_wrappers=True, largest_payload_bytes=3)
     assert (kept.contents, kept.message_count, kept.size_bytes) == (two, 2, 26)
 
 
@@ -186,11 +186,11 @@ def test_a_set_without_a_whole_entry_is_an_error(
 
     with pytest.raises(InvalidMessageSize, match="fetch more at once"):
         read(cut)
-    assert whole_entries(cut) == 0
+    assert intact_size(cut) == 0
 
 
 def fetched(log: bytes, fetch_bytes: int) -> list[int]:
-    """The sizes of the payloads of a log, read so many bytes at a time."""
+    """Return the sizes of the payloads of a log, read with a fetch size."""
     sizes: list[int] = []
     offset = 0
     while data := log[offset : offset + fetch_bytes]:
@@ -250,10 +250,10 @@ def test_zeros_at_the_end_of_a_file_are_no_messages(garbage: int) -> None:
     data = set_of("one", "two")
     file = data + bytes(garbage)
 
-    whole = whole_entries(file)
+    intact_bytes = intact_size(file)
 
-    assert len(file) - whole == garbage
-    assert payloads(file[:whole]) == payloads(data)
+    assert len(file) - intact_bytes == garbage
+    assert payloads(file[:intact_bytes]) == payloads(data)
 
 
 @pytest.mark.parametrize(
@@ -270,7 +270,7 @@ def test_zeros_at_the_end_of_a_file_are_no_messages(garbage: int) -> None:
 def test_recovery_stops_at_the_first_damage(damage: Callable[[bytes], bytes]) -> None:
     data = HELLO + damage(HELLO) + HELLO
 
-    assert whole_entries(data) == len(HELLO)
+    assert intact_size(data) == len(HELLO)
 
 
 @given(st.lists(vectors.messages, max_size=8), st.integers(0, 400))
@@ -278,14 +278,14 @@ def test_wherever_a_set_is_cut_the_whole_entries_are_left(
     messages: list[Message], kept_bytes: int
 ) -> None:
     data = encode(messages)
-    ends = [0, *(one.next_offset for one in shallow(data))]
+    ends = [0, *(message.next_offset for message in shallow(data))]
     cut = data[:kept_bytes]
-    whole = max(end for end in ends if end <= len(cut))
+    intact_bytes = max(end for end in ends if end <= len(cut))
 
-    assert whole_entries(cut) == whole
-    if whole or not cut:
-        assert valid_size(cut) == whole
-        assert payloads(cut) == payloads(data[:whole])
+    assert intact_size(cut) == intact_bytes
+    if intact_bytes or not cut:
+        assert valid_size(cut) == intact_bytes
+        assert payloads(cut) == payloads(data[:intact_bytes])
 
 
 def outcome(read: Callable[[bytes], Any], data: bytes) -> Any:
@@ -304,7 +304,7 @@ def test_the_fast_way_and_the_slow_way_read_the_same(
     data = encode(messages)
     data = data[:at] + damage + data[at + len(damage) :]
 
-    slow = outcome(lambda data: [one.payload for one in deep(data)], data)
+    slow = outcome(lambda data: [message.payload for message in messages_in(data)], data)
 
     assert outcome(payloads, data) == slow
 
@@ -317,8 +317,10 @@ def test_what_was_compressed_is_read_back(texts: list[bytes], codec: Codec) -> N
     data = wrap(map(Message.of, texts), codec)
 
     assert payloads(data) == texts
-    assert [one.payload for one in deep(data)] == texts
-    assert checked(data, deep=True, largest_payload_bytes=10**6).message_count == len(texts)
+    assert [message.payload for message in messages_in(data)] == texts
+    assert check_set(data, opens_wrappers=True, largest_payload_bytes=10**6).message_count == len(
+        texts
+    )
 
 
 @pytest.mark.parametrize("codec", Codec)
@@ -332,9 +334,9 @@ def test_a_wrapper_round_nothing_is_passed_over(codec: Codec) -> None:
     nothing = wrapper_of(compress(codec, b""), int(codec))
 
     assert payloads(nothing + HELLO) == [b"hello"]
-    assert [(one.offset, one.next_offset) for one in deep(nothing + HELLO)] == [
-        (len(nothing), len(nothing) + len(HELLO))
-    ]
+    assert [
+        (message.offset, message.next_offset) for message in messages_in(nothing + HELLO)
+    ] == [(len(nothing), len(nothing) + len(HELLO))]
     assert valid_size(nothing) == len(nothing)
 
 
@@ -343,9 +345,9 @@ def test_what_is_compressed_has_the_offset_of_its_wrapper(codec: Codec) -> None:
     wrapper = wrap(map(Message.of, (b"one", b"two", b"three")), codec)
     end = 100 + len(wrapper)
 
-    found = list(deep(wrapper + HELLO, 100))
+    found = list(messages_in(wrapper + HELLO, 100))
 
-    assert [(one.offset, one.next_offset) for one in found] == [
+    assert [(message.offset, message.next_offset) for message in found] == [
         (100, 100),
         (100, 100),
         (100, end),
@@ -357,12 +359,14 @@ def test_what_is_compressed_has_the_offset_of_its_wrapper(codec: Codec) -> None:
 def test_empty_and_full_sets_one_after_the_other(sets: list[list[bytes]], codec: Codec) -> None:
     """The messages of all, twice over; they end with the data; every wrapper's end is there."""
     data = b"".join(wrap(map(Message.of, texts), codec) for texts in sets)
-    found = list(deep(data))
+    found = list(messages_in(data))
 
-    assert [one.payload for one in found] == [text for texts in sets for text in texts]
-    assert found == list(deep(data))
-    assert [one.next_offset for one in found[-1:]] == ([len(data)] if data else [])
-    assert {one.next_offset for one in shallow(data)} <= {one.next_offset for one in found}
+    assert [message.payload for message in found] == [text for texts in sets for text in texts]
+    assert found == list(messages_in(data))
+    assert [message.next_offset for message in found[-1:]] == ([len(data)] if data else [])
+    assert {message.next_offset for message in shallow(data)} <= {
+        message.next_offset for message in found
+    }
 
 
 @pytest.mark.parametrize("codec", COMPRESSING)
@@ -385,7 +389,7 @@ def test_a_block_of_snappy_holds_32_kib_at_most() -> None:
 
 
 def nested(depth: int, codec: Codec) -> bytes:
-    """A message within so many wrappers, and one beside each."""
+    """A message within nested wrappers, and one beside each of them."""
     data = HELLO
     for _ in range(depth):
         data = wrapper_of(compress(codec, data), int(codec)) + HELLO
@@ -394,12 +398,12 @@ def nested(depth: int, codec: Codec) -> bytes:
 
 @pytest.mark.parametrize("codec", COMPRESSING)
 def test_wrappers_within_wrappers_are_opened(codec: Codec) -> None:
-    data = nested(DEEPEST, codec)
+    data = nested(MAX_NESTING, codec)
     outer = len(data) - len(HELLO)
 
-    assert payloads(data) == [b"hello"] * (DEEPEST + 1)
-    assert [one.next_offset for one in deep(data)] == [
-        *[0] * (DEEPEST - 1),
+    assert payloads(data) == [b"hello"] * (MAX_NESTING + 1)
+    assert [message.next_offset for message in messages_in(data)] == [
+        *[0] * (MAX_NESTING - 1),
         outer,
         len(data),
     ]
@@ -407,14 +411,14 @@ def test_wrappers_within_wrappers_are_opened(codec: Codec) -> None:
 
 @pytest.mark.parametrize("read", READERS.values(), ids=READERS)
 def test_wrappers_are_not_opened_without_end(read: Callable[[bytes], Any]) -> None:
-    with pytest.raises(NestedTooDeep, match=f"deeper than {DEEPEST}"):
-        read(nested(DEEPEST + 1, Codec.GZIP))
+    with pytest.raises(NestedTooDeep, match=f"deeper than {MAX_NESTING}"):
+        read(nested(MAX_NESTING + 1, Codec.GZIP))
 
 
 @pytest.mark.parametrize("codec", COMPRESSING)
 @pytest.mark.parametrize("read", READERS.values(), ids=READERS)
 def test_nothing_is_cut_inside_a_wrapper(read: Callable[[bytes], Any], codec: Codec) -> None:
-    """What was cut there was cut before it was compressed, and nobody else would notice."""
+    """The cut happened before the compression, and no other check detects it."""
     cut = wrapper_of(compress(codec, HELLO + HELLO[:7]), int(codec))
 
     with pytest.raises(InvalidMessageSize, match="offset 15 of what is compressed at offset 0"):
@@ -428,16 +432,16 @@ def test_a_damaged_message_inside_a_wrapper_is_an_error(codec: Codec) -> None:
     with pytest.raises(InvalidMessage, match="offset 0 of what is compressed at offset 0"):
         payloads(data)
     with pytest.raises(InvalidMessage):
-        checked(data, deep=True, largest_payload_bytes=100)
-    assert checked(data, deep=False, largest_payload_bytes=100).message_count == 1
+        check_set(data, opens_wrappers=True, largest_payload_bytes=100)
+    assert check_set(data, opens_wrappers=False, largest_payload_bytes=100).message_count == 1
 
 
-def test_a_codec_that_nobody_knows_is_an_error() -> None:
+def test_a_codec_that_no_reader_knows_is_an_error() -> None:
     data = wrapper_of(b"hello", 3)
 
     with pytest.raises(UnknownCodec, match=r"codec 3; known are 0 \(none\), 1 \(gzip\)"):
         payloads(data)
-    assert checked(data, deep=False, largest_payload_bytes=100).message_count == 1
+    assert check_set(data, opens_wrappers=False, largest_payload_bytes=100).message_count == 1
 
 
 GZIPPED = compress(Codec.GZIP, b"hello")
@@ -491,7 +495,9 @@ def test_what_is_beyond_a_limit_is_not_even_decompressed(codec: Codec) -> None:
 
 
 @pytest.mark.parametrize("codec", COMPRESSING)
-@pytest.mark.parametrize("read", [payloads, lambda data, **limit: list(deep(data, **limit))])
+@pytest.mark.parametrize(
+    "read", [payloads, lambda data, **limit: list(messages_in(data, **limit))]
+)
 def test_the_limit_is_for_all_wrappers_together(
     read: Callable[..., list[Any]], codec: Codec
 ) -> None:
@@ -516,9 +522,9 @@ def test_a_snappy_block_that_lies_about_its_size_takes_no_memory() -> None:
 def test_a_payload_that_is_too_large_is_refused() -> None:
     fits, does_not = set_of("You", "bethe"), set_of("change")
 
-    assert checked(fits, deep=True, largest_payload_bytes=5).message_count == 2
+    assert check_set(fits, opens_wrappers=True, largest_payload_bytes=5).message_count == 2
     with pytest.raises(MessageSizeTooLarge, match="6 bytes, 5 are allowed"):
-        checked(does_not, deep=True, largest_payload_bytes=5)
+        check_set(does_not, opens_wrappers=True, largest_payload_bytes=5)
 
 
 @pytest.mark.parametrize("codec", COMPRESSING)
@@ -527,23 +533,27 @@ def test_the_size_of_a_wrapper_is_what_counts(codec: Codec) -> None:
     data = wrap([Message.of(bytes(5000))], codec)
 
     assert len(data) < 1000
-    assert checked(data, deep=True, largest_payload_bytes=1000).message_count == 1
+    assert check_set(data, opens_wrappers=True, largest_payload_bytes=1000).message_count == 1
     with pytest.raises(MessageSizeTooLarge):
-        checked(data, deep=True, largest_payload_bytes=20)
+        check_set(data, opens_wrappers=True, largest_payload_bytes=20)
 
 
-@pytest.mark.parametrize("deep", [False, True])
-def test_every_message_is_checked_before_it_is_appended(deep: bool) -> None:
+@pytest.mark.parametrize("opens_wrappers", [False, True])
+def test_every_message_is_checked_before_it_is_appended(opens_wrappers: bool) -> None:
     """And not only the first."""
     with pytest.raises(InvalidMessage, match="offset 26"):
-        checked(set_of("one", "two", "six")[:-1] + b"!", deep=deep, largest_payload_bytes=3)
+        check_set(
+            set_of("one", "two", "six")[:-1] + b"!",
+            opens_wrappers=opens_wrappers,
+            largest_payload_bytes=3,
+        )
 
 
 def test_what_is_counted_is_what_is_opened() -> None:
     data = wrap([Message.of(b"one")] * 3, Codec.GZIP) + HELLO
 
-    assert checked(data, deep=True, largest_payload_bytes=100).message_count == 4
-    assert checked(data, deep=False, largest_payload_bytes=100).message_count == 2
+    assert check_set(data, opens_wrappers=True, largest_payload_bytes=100).message_count == 4
+    assert check_set(data, opens_wrappers=False, largest_payload_bytes=100).message_count == 2
 
 
 # --- codes -----------------------------------------------------------------------------
@@ -564,15 +574,15 @@ def test_codes_are_those_of_the_wire(code: int) -> None:
 
 
 @pytest.mark.parametrize("code", [-2, 5, 32767])
-def test_a_code_that_nobody_knows_is_unknown(code: int) -> None:
+def test_a_code_that_no_reader_knows_is_unknown(code: int) -> None:
     assert error_of(code) is Unknown
 
 
 def test_every_error_has_a_code_of_the_wire_and_a_sentence() -> None:
-    kinds = [one for one in vars(errors).values() if isinstance(one, type)]
-    named = [one for one in kinds if issubclass(one, LogError) and one is not LogError]
+    kinds = [value for value in vars(errors).values() if isinstance(value, type)]
+    named = [kind for kind in kinds if issubclass(kind, LogError) and kind is not LogError]
 
-    assert {one.code for one in named} == set(WIRE_CODES)
-    assert len({one.meaning for one in named}) == len(named)
+    assert {kind.code for kind in named} == set(WIRE_CODES)
+    assert len({kind.meaning for kind in named}) == len(named)
     assert InvalidMessageSize.code == InvalidFetchSize.code
     assert str(named[0]("offset 7", "why")) == f"offset 7: {named[0].meaning} (why)"

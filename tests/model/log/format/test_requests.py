@@ -9,15 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from model.log.contents import Contents, Series, size_of, whole
-from model.log.errors import (
-    DoesNotFit,
+from tests.support.log.vectors import MAGIC_1_HELLO, unhex
+from watchkeeper.model.log.format.contents import Contents, Series, size_of, whole_series
+from watchkeeper.model.log.format.errors import (
+    FieldOverflow,
     InvalidFrameSize,
     LogError,
     MalformedRequest,
     MalformedResponse,
 )
-from model.log.requests import (
+from watchkeeper.model.log.format.frames import LARGEST_FRAME_BYTES, frame_size, size_on_wire
+from watchkeeper.model.log.format.requests import (
     ANY_PARTITION,
     EARLIEST,
     LATEST,
@@ -40,8 +42,6 @@ from model.log.requests import (
     fetch_head,
     multifetch_head,
 )
-from model.log.wire import LARGEST_FRAME_BYTES, frame_size, size_on_wire
-from tests.log_vectors import MAGIC_1_HELLO, unhex
 
 PRODUCE = ProduceRequest("test", 0, MAGIC_1_HELLO)
 FETCH = FetchRequest("test", 0, 0, 1024)
@@ -118,9 +118,9 @@ def test_responses_have_the_bytes_that_kafka_gives_them(
 
 
 def test_every_request_and_every_response_is_in_the_tables() -> None:
-    assert {type(one) for one, _ in FRAMES} == set(REQUESTS.values())
+    assert {type(request) for request, _ in FRAMES} == set(REQUESTS.values())
     assert list(REQUESTS) == [0, 1, 2, 3, 4]
-    assert {type(one) for _, one, _ in RESPONSE_FRAMES} == set(RESPONSES.values())
+    assert {type(response) for _, response, _ in RESPONSE_FRAMES} == set(RESPONSES.values())
 
 
 def test_what_producers_send_has_no_response() -> None:
@@ -162,20 +162,22 @@ def test_a_response_is_read_as_it_was_written(pair: tuple[Request, Response]) ->
 @given(tuples(series))
 def test_pieces_take_what_bytes_of_their_size_take(several: tuple[Series, ...]) -> None:
     """So the network of a simulation can be charged for messages that are not there."""
-    sets: list[Contents] = [whole(one) for one in several]
-    zeros: list[Contents] = [bytes(size_of(one)) for one in sets]
+    sets: list[Contents] = [whole_series(pieces) for pieces in several]
+    zeros: list[Contents] = [bytes(size_of(message_set)) for message_set in sets]
 
     for messages, same in zip(sets, zeros, strict=True):
         produce = ProduceRequest("topic", 0, messages)
         assert size_on_wire(produce) == size_on_wire(ProduceRequest("topic", 0, same))
         assert size_on_wire(FetchResponse(messages)) == size_on_wire(FetchResponse(same))
-    parts, others = (MultiFetchResponse(tuple(map(FetchResponse, one))) for one in (sets, zeros))
+    parts, others = (
+        MultiFetchResponse(tuple(map(FetchResponse, contents))) for contents in (sets, zeros)
+    )
     assert size_on_wire(parts) == size_on_wire(others)
 
 
 def test_pieces_cannot_be_written() -> None:
     with pytest.raises(AssertionError, match="no encoding"):
-        encode_request(ProduceRequest("topic", 0, whole(Series("p", 0, 1, 10))))
+        encode_request(ProduceRequest("topic", 0, whole_series(Series("p", 0, 1, 10))))
 
 
 @given(fetched)
@@ -191,7 +193,7 @@ def test_the_head_of_a_fetch_can_be_sent_before_its_messages(response: FetchResp
 def test_the_head_of_a_multifetch_can_be_sent_before_its_parts(
     parts: tuple[FetchResponse, ...],
 ) -> None:
-    head = multifetch_head(size_of(one.messages) for one in parts)
+    head = multifetch_head(size_of(part.messages) for part in parts)
 
     assert head + b"".join(map(encode_response, parts)) == encode_response(
         MultiFetchResponse(parts)
@@ -247,15 +249,15 @@ def test_a_request_that_does_not_follow_the_protocol_is_refused(what: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("what", "said"),
+    ("what", "message"),
     [
         ("more fetches than fit", "32767 times the fields of FetchRequest, and 22 bytes left"),
         ("more produces than fit", "2 times the fields of ProduceRequest, and 14 bytes left"),
     ],
 )
-def test_a_count_is_not_believed(what: str, said: str) -> None:
-    """It is compared with what is left, before one of so many is read."""
-    with pytest.raises(MalformedRequest, match=said):
+def test_a_count_is_not_believed(what: str, message: str) -> None:
+    """It is compared with the rest of the frame before the first item is read."""
+    with pytest.raises(MalformedRequest, match=message):
         decode_request(bytes.fromhex(MALFORMED[what]))
 
 
@@ -299,7 +301,7 @@ def test_a_multifetch_that_failed_as_a_whole_has_no_parts() -> None:
     ids=["topic", "partition", "offset", "count"],
 )
 def test_what_does_not_fit_its_field_is_not_written(request_: Request) -> None:
-    with pytest.raises(DoesNotFit, match="as int"):
+    with pytest.raises(FieldOverflow, match="as int"):
         encode_request(request_)
 
 

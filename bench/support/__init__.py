@@ -1,0 +1,7 @@
+"""What several benches share; no module here is a command.
+
+`report` times, takes arguments and prints tables: every bench uses it. `mutant_search` and
+`random_faults` serve `mutants.py` and `proved.py`; `group_join`, `contenders` and
+`recipe_member` serve `live.py`; `storage_subjects` serves `storage.py`, `spark_cluster`
+serves `pipeline.py`, and `simulated_zookeeper` serves `calibration.py`.
+"""

@@ -1,0 +1,89 @@
+"""The findings of an audit: their kinds, and what each kind means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class FindingKind(StrEnum):
+    """The kind of a finding, in the words of the report and of its JSON."""
+
+    NO_OWNER = "no owner"
+    DEAD_CLAIM = "dead claim"
+    DOUBLE_CLAIM = "double claim"
+    STRAY_CLAIM = "stray claim"
+    IDLE_MEMBER = "idle member"
+    IMBALANCE = "imbalance"
+    UNSETTLED = "unsettled"
+    NO_PLAN = "no plan"
+    NO_BROKER = "no broker"
+    BAD_PAYLOAD = "bad payload"
+    PERMANENT = "permanent registration"
+    SHORT_PATIENCE = "short patience"
+    NO_CONTROLLER = "no controller"
+    CONTROLLER_EPOCH = "controller epoch"
+    NO_LEADER = "no leader"
+    DEAD_LEADER = "dead leader"
+    ISR = "isr"
+    UNDER_REPLICATED = "under-replicated"
+    NO_STATE = "no state"
+    ORPHAN = "orphan"
+    REASSIGNMENT = "reassignment"
+    ELECTION = "election"
+    STUCK_DELETION = "stuck deletion"
+    LEADER_IMBALANCE = "leader imbalance"
+
+
+KINDS = {
+    FindingKind.NO_OWNER: "a partition that a member wants has no claim",
+    FindingKind.DEAD_CLAIM: (
+        "a claim whose session is not that of the member it names, or names no member"
+    ),
+    FindingKind.DOUBLE_CLAIM: "one partition is claimed under several names",
+    FindingKind.STRAY_CLAIM: (
+        "a claim on what is not there, or by a member that does not want it"
+    ),
+    FindingKind.IDLE_MEMBER: (
+        "a member owns nothing, though a rebalance would give it something"
+    ),
+    FindingKind.IMBALANCE: ("the partitions of a topic are all owned, but shared out unevenly"),
+    FindingKind.UNSETTLED: "owners are not those that a rebalance would make",
+    FindingKind.NO_PLAN: "the assignor refuses the subscriptions as they are",
+    FindingKind.NO_BROKER: "the broker of a partition is not registered",
+    FindingKind.BAD_PAYLOAD: "a znode holds what its place does not ask for",
+    FindingKind.PERMANENT: "a registration that does not go with its session",
+    FindingKind.SHORT_PATIENCE: "the attempts of a rebalance are over before a session ends",
+    FindingKind.NO_CONTROLLER: "no broker is the controller, or one that is not registered",
+    FindingKind.CONTROLLER_EPOCH: (
+        "a state has a later controller epoch than /controller_epoch, or there is none"
+    ),
+    FindingKind.NO_LEADER: "a partition has no leader",
+    FindingKind.DEAD_LEADER: "the leader of a partition is not registered",
+    FindingKind.ISR: (
+        "an ISR is empty, lacks the leader, or has a broker that does not replicate the partition"
+    ),
+    FindingKind.UNDER_REPLICATED: "replicas of a partition are not in its ISR",
+    FindingKind.NO_STATE: "a partition is assigned, and has no state",
+    FindingKind.ORPHAN: "a state without an assignment, or settings without a topic",
+    FindingKind.REASSIGNMENT: "partitions are being moved, or the request cannot be carried out",
+    FindingKind.ELECTION: "an election of preferred replicas is not carried out yet",
+    FindingKind.STUCK_DELETION: "the deletion of a topic was requested and makes no progress",
+    FindingKind.LEADER_IMBALANCE: (
+        "a broker does not lead more than 10 % of the partitions that it should lead"
+    ),
+}
+"""Kind of finding -> its meaning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Something that is amiss."""
+
+    kind: FindingKind
+    message: str
+    path: str = ""
+    partition: str = ""
+    member: str = ""
+    is_sure: bool = False
+    """Whether it holds whatever else could not be read."""

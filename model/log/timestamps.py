@@ -1,0 +1,41 @@
+"""Offsets before a time, by the modification times of segments.
+
+The only times that a log of 0.7 knows are the modification times of its files.
+"""
+
+from __future__ import annotations
+
+from watchkeeper.model.actor.effects import now_ms
+from watchkeeper.model.log.format.requests import EARLIEST, LATEST
+from watchkeeper.model.log.log import Log
+from watchkeeper.model.log.storage import ListFolder
+
+
+async def offsets_before(log: Log, time_ms: int, max_offsets: int) -> list[int]:
+    """Return first offsets of segments modified at `time_ms` or before, newest first.
+
+    The high watermark counts as one more, of the present time, unless the last segment is
+    empty. With `LATEST` all are returned, with `EARLIEST` the first offset alone.
+    """
+    now = await now_ms()
+    times = await modified_ms(log)
+    known = [
+        (segment.start, time) for segment, time in zip(log.segments.view, times, strict=True)
+    ]
+    if log.segments.last.flushed_bytes:
+        known.append((log.high_watermark, now))
+    if time_ms == EARLIEST:
+        known = known[:1]
+    elif time_ms != LATEST:
+        while known and known[-1][1] > time_ms:
+            known.pop()
+    return [offset for offset, _ in reversed(known)][:max_offsets]
+
+
+async def modified_ms(log: Log) -> list[int]:
+    """Return the modification time of each segment; now, for one newer than the listing."""
+    now = await now_ms()
+    listed = {
+        f"{log.folder}/{file.name}": file.modified_ms for file in await ListFolder(log.folder)
+    }
+    return [listed.get(segment.path, now) for segment in log.segments.view]

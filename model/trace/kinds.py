@@ -1,0 +1,172 @@
+"""The kinds of trace events: their names and what each of them means."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class EventKind(StrEnum):
+    """The kind of an event that this project writes into a trace.
+
+    A program of a user may emit kinds of its own: the column of a trace is a `str`.
+    """
+
+    # programs
+    STARTED = "started"
+    ENDED = "ended"
+    REQUEST = "request"
+    RESPONSE = "response"
+    TURN_FAILED = "turn failed"
+    NOTIFIED = "notified"
+    WOKEN = "woken"
+    WAITING = "waiting"
+    SLEEPING = "sleeping"
+
+    # what programs emit about themselves
+    REBALANCE_STARTED = "rebalance started"
+    ASSIGNED = "assigned"
+    CLAIM_CONFLICT = "claim conflict"
+    REBALANCE_COMPLETED = "rebalance completed"
+    FREED_CLAIMS_ACQUIRED = "freed claims acquired"
+    REBALANCE_FAILED = "rebalance failed"
+    REBALANCE_ABANDONED = "rebalance abandoned"
+    ID_IN_USE = "id in use"
+    TOPIC_NOT_DELETED = "topic not deleted"
+    COMMIT_REFUSED = "commit refused"
+
+    # connections and sessions
+    CONNECTED = "connected"
+    SUSPENDED = "suspended"
+    EXPIRED = "expired"
+    SESSION_OPENED = "session opened"
+    SESSION_MOVED = "session moved"
+    SESSION_EXPIRED = "session expired"
+    SESSION_CLOSED = "session closed"
+
+    # the service
+    APPLIED = "applied"
+    REFUSED = "refused"
+    WATCH_FIRED = "watch fired"
+    LEADER_ELECTED = "leader elected"
+    LEADER_LOST = "leader lost"
+    SERVER_STATE = "server state"
+
+    # the data plane
+    HOSTING = "hosting"
+    TOPIC_LOAD = "topic load"
+    FETCHING = "fetching"
+    FETCHED = "fetched"
+    FETCH_FAILED = "fetch failed"
+
+    # messages, one by one: their producer and numbers, and the offsets at which they lie
+    SENT = "sent"
+    SEND_FAILED = "send failed"
+    STORED = "stored"
+    LOG_OPENED = "log opened"
+    REQUEST_REFUSED = "request refused"
+    SEGMENT_DELETED = "segment deleted"
+    BROKER_FAILED = "broker failed"
+    HOST_METRICS = "host metrics"
+    HOST_LOSS_EMULATED = "host loss emulated"
+    CONSUMED = "consumed"
+    HANDLED = "handled"
+    NOT_MIRRORED = "not mirrored"
+    STREAM_FAILED = "stream failed"
+    STREAM_TIMED_OUT = "stream timed out"
+    OFFSET_RESET = "offset reset"
+
+    # the timeline
+    FAULT = "fault"
+    FAULT_ENDED = "fault ended"
+    CHANGE = "change"
+    LOAD = "load"
+    LOAD_ENDED = "load ended"
+    RUN_ENDED = "run ended"
+
+
+MEANINGS: dict[EventKind, str] = {
+    EventKind.STARTED: "a process starts",
+    EventKind.ENDED: "a program is over: it left, it failed, or its process was killed",
+    EventKind.REQUEST: "a program sends an operation to ZooKeeper",
+    EventKind.RESPONSE: "the result of an operation arrives, or the error in its place",
+    EventKind.TURN_FAILED: "an error ended a turn; the program's state is what it was before",
+    EventKind.NOTIFIED: "a notification has reached the inbox",
+    EventKind.WOKEN: "a program that was waiting takes a notification",
+    EventKind.WAITING: "a program has nothing in its inbox and nothing to do",
+    EventKind.SLEEPING: "a program pauses, as it decided itself",
+    EventKind.REBALANCE_STARTED: "an attempt at a rebalance starts",
+    EventKind.ASSIGNED: (
+        "a member has computed its share: its partitions by topic, and hashes of what it saw"
+    ),
+    EventKind.CLAIM_CONFLICT: "another member owns a partition that this member claims",
+    EventKind.REBALANCE_COMPLETED: "an attempt has succeeded",
+    EventKind.FREED_CLAIMS_ACQUIRED: (
+        "a member has claimed partitions that others released after its rebalance"
+    ),
+    EventKind.REBALANCE_FAILED: "an attempt has failed",
+    EventKind.REBALANCE_ABANDONED: (
+        "no attempt is left; the member waits for the next notification"
+    ),
+    EventKind.ID_IN_USE: "a registration with this id exists already",
+    EventKind.TOPIC_NOT_DELETED: "a topic could not be deleted from the registry",
+    EventKind.COMMIT_REFUSED: "an offset commit failed",
+    EventKind.CONNECTED: "a client has a connection",
+    EventKind.SUSPENDED: "a client has lost its connection",
+    EventKind.EXPIRED: "a client has learned that its session is dead",
+    EventKind.SESSION_OPENED: "the ensemble opened a session",
+    EventKind.SESSION_MOVED: "a session continues over another connection",
+    EventKind.SESSION_EXPIRED: "the ensemble ended a session because its client was silent",
+    EventKind.SESSION_CLOSED: "the ensemble ended a session because its client closed it",
+    EventKind.APPLIED: "a write took effect",
+    EventKind.REFUSED: "a write took a zxid and failed",
+    EventKind.WATCH_FIRED: "a watch of this node fired",
+    EventKind.LEADER_ELECTED: "a server was elected leader",
+    EventKind.LEADER_LOST: "the ensemble has no leader",
+    EventKind.SERVER_STATE: "the process of a ZooKeeper server changed its state",
+    EventKind.HOSTING: "a broker begins or ceases to serve a partition",
+    EventKind.TOPIC_LOAD: "messages are written to a topic from now on, at a rate",
+    EventKind.FETCHING: "a member begins or ceases to fetch a partition",
+    EventKind.FETCHED: "messages were delivered to a member",
+    EventKind.FETCH_FAILED: "a broker could not be reached",
+    EventKind.SENT: "a producer reported to its application what became of messages",
+    EventKind.SEND_FAILED: "a producer gave up messages that it had accepted",
+    EventKind.STORED: "a broker appended messages to a log",
+    EventKind.LOG_OPENED: (
+        "a broker that starts has opened a log, or has deleted one with its topic; the row has "
+        "the offset of its end"
+    ),
+    EventKind.REQUEST_REFUSED: (
+        "a broker closed a connection because of a request that it cannot serve"
+    ),
+    EventKind.SEGMENT_DELETED: "a broker deleted the oldest segment of a log",
+    EventKind.BROKER_FAILED: "a broker ends because of its disk",
+    EventKind.HOST_METRICS: (
+        "bytes on a broker's host: not flushed now, at most since the last time, not written, "
+        "in the pagecache, found there by reads so far, not found; live: of the broker's "
+        "files, and where the kernel does not say what is in memory, read so far and no more"
+    ),
+    EventKind.HOST_LOSS_EMULATED: (
+        "live: a broker's files were cut back to their last fsync and dropped from the "
+        "pagecache, which stands for the loss of its host; no host was lost"
+    ),
+    EventKind.CONSUMED: "messages were handed to the application of a member",
+    EventKind.HANDLED: "an application is done with messages that were handed to it",
+    EventKind.NOT_MIRRORED: (
+        "a mirror could not send a message that was handed to it, and tries again"
+    ),
+    EventKind.STREAM_FAILED: "the next message could not be handed to an application",
+    EventKind.STREAM_TIMED_OUT: (
+        "no message was handed to an application within consumer.timeout.ms; it reads on"
+    ),
+    EventKind.OFFSET_RESET: "a member continues at the start or the end of a log",
+    EventKind.FAULT: (
+        "a fault of the timeline takes place; `role` is the role by which it names its target, "
+        "`missed` the reason why it found none and did nothing"
+    ),
+    EventKind.FAULT_ENDED: "the effect of a fault is undone",
+    EventKind.CHANGE: "an ordinary change of the timeline takes place",
+    EventKind.LOAD: "the timeline starts to write messages",
+    EventKind.LOAD_ENDED: "the timeline stops writing messages",
+    EventKind.RUN_ENDED: "the run is over",
+}
+"""What each kind of event means, in a sentence for the reference of the trace."""

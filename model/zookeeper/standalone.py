@@ -1,0 +1,120 @@
+"""One ZooKeeper server that never fails: tree and watches together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from watchkeeper.model.actor.errors import Failure, NoWatcher, SessionExpired, Unimplemented
+from watchkeeper.model.actor.events import Fired
+from watchkeeper.model.actor.operations import (
+    READ,
+    Acl,
+    AddWatch,
+    Exists,
+    GetChildren,
+    GetData,
+    Operation,
+    RemoveWatches,
+    Sync,
+    Write,
+)
+from watchkeeper.model.zookeeper import writes
+from watchkeeper.model.zookeeper.acl import is_allowed
+from watchkeeper.model.zookeeper.reads import READS
+from watchkeeper.model.zookeeper.tree import Session, Tree, Written, empty_tree
+from watchkeeper.model.zookeeper.watches import Kind, Watches
+
+
+class Server(Struct, frozen=True):
+    """The whole state of a server."""
+
+    tree: Tree = field(default_factory=empty_tree)
+    watches: Watches = field(default_factory=Watches)
+
+
+class Applied(Struct, frozen=True):
+    """The result of an operation: the server, the answer, and the fired watches in order.
+
+    `fired` has pairs of session and notification. A client receives its notifications
+    before the answer to its own operation.
+    """
+
+    server: Server
+    answer: Any
+    fired: tuple[tuple[int, Fired], ...] = ()
+
+
+def apply(server: Server, session: int, operation: Operation[Any], *, now_ms: int = 0) -> Applied:
+    """Execute one operation of a session."""
+    if isinstance(operation, Write):
+        return _with_watches_fired(
+            server, writes.write(server.tree, session, operation, now_ms=now_ms)
+        )
+    if session not in server.tree.sessions:
+        return Applied(server, Failure(SessionExpired, operation.path))
+    watches, answer = serve(server.tree, server.watches, session, session, operation)
+    return Applied(replace(server, watches=watches), answer)
+
+
+def serve(
+    tree: Tree, watches: Watches, session: int, client: int, operation: Operation[Any]
+) -> tuple[Watches, Any]:
+    """Answer an operation that changes no znode, and set the watch that it requests.
+
+    A failed read sets none; `exists` sets one even if there is no znode. `client` is the
+    owner of the watches: the connection of the session.
+    """
+    kind = type(operation)
+    read = READS.get(kind)
+    if read is not None:
+        answer = read(tree, session, operation)
+        if kind in SETS and operation.watch and type(answer) is not Failure:  # type: ignore[attr-defined]
+            watches = watches.set(client, SETS[kind], operation.path)
+        return watches, answer
+    if isinstance(operation, AddWatch):
+        staying: Kind = "recursive" if operation.recursive else "persistent"
+        return watches.set(client, staying, operation.path), None
+    if isinstance(operation, RemoveWatches):
+        left = watches.drop_path(client, operation.path)
+        return left, None if left is not watches else Failure(NoWatcher, operation.path)
+    if isinstance(operation, Sync):
+        return watches, operation.path
+    return watches, Failure(Unimplemented, operation.path)
+
+
+SETS: dict[type[Operation[Any]], Kind] = {
+    Exists: "data",
+    GetData: "data",
+    GetChildren: "child",
+}
+"""The kind of watch that each read sets if its `watch` is true."""
+
+
+def open_session(server: Server, session: int, timeout_ms: int = 6000) -> Server:
+    """Begin a session."""
+    tree = writes.open_session(server.tree, session, Session(timeout_ms))
+    return replace(server, tree=tree)
+
+
+def close_session(server: Server, session: int) -> Applied:
+    """End a session, closed or expired: its ephemerals and its watches are deleted."""
+    done = _with_watches_fired(server, writes.close_session(server.tree, session))
+    watches = done.server.watches.drop_client(session)
+    return replace(done, server=replace(done.server, watches=watches))
+
+
+def drop_connection(server: Server, session: int) -> Server:
+    """Break the connection of a session: its watches are lost, its ephemerals stay."""
+    return replace(server, watches=server.watches.drop_client(session))
+
+
+def _with_watches_fired(server: Server, written: Written) -> Applied:
+
+    def may_read(session: int, acl: tuple[Acl, ...]) -> bool:
+        return is_allowed(server.tree, session, acl, READ)
+
+    watches, heard = server.watches.fire(written.changes, may_read)
+    return Applied(Server(written.tree, watches), written.answer, tuple(heard))

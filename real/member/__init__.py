@@ -1,0 +1,9 @@
+"""One process of a live run.
+
+`main` is the entry point. It reads a `job`, builds a `context` (trace, client, channel to the
+world), and runs the function of the job's role: `broker_process`, `consumer_process` or
+`producer_process`. In runs without messages a log is a rate: `data_plane_file` is the file in
+which the world publishes the logs, `rate_server` serves them, `rate_fetcher` fetches them.
+`address_map` resolves the addresses of brokers; `unreported_appends` completes the trace of a
+killed broker.
+"""

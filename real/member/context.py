@@ -1,0 +1,128 @@
+"""What a member's process has: its job, its trace writer, its client, and a channel to the world.
+
+Orders are JSON lines on standard input; reports are JSON lines on standard output. The process
+ends when its standard input is closed.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import msgspec
+
+from watchkeeper.model.actor.events import Command, CommandKind
+from watchkeeper.model.actor.program import Program
+from watchkeeper.real.client.client import Client, ClientEvent
+from watchkeeper.real.member.address_map import AddressMap
+from watchkeeper.real.member.data_plane_file import DataPlaneFile
+from watchkeeper.real.member.job import Job
+from watchkeeper.real.process.driver import Driver
+from watchkeeper.real.process.task_driver import TaskDriver
+from watchkeeper.real.trace.writer import TraceWriter
+
+OrderHandler = Callable[[dict[str, Any]], object]
+
+
+def report(**message: Any) -> None:
+    """Send a report to the process that runs the world."""
+    sys.stdout.buffer.write(msgspec.json.encode(message) + b"\n")
+    sys.stdout.buffer.flush()
+
+
+class Channel:
+    """The channel to the process that runs the world."""
+
+    def __init__(self, armed: tuple[tuple[str, str], ...]) -> None:
+        self.armed = frozenset(armed)
+        self.may_go = Event()
+        self._handlers: dict[str, OrderHandler] = {"go": lambda message: self.may_go.set()}
+
+    def before(self, purpose: str) -> None:
+        """Report a step before it is taken, and wait for permission."""
+        self._step("before", purpose)
+
+    def after(self, purpose: str) -> None:
+        """Report a step whose answer has arrived, and wait for permission."""
+        self._step("after_reply", purpose)
+
+    def _step(self, when: str, purpose: str) -> None:
+        if (when, purpose) in self.armed:
+            self.may_go.clear()
+            report(step=when, purpose=purpose)
+            self.may_go.wait()
+
+    def on(self, word: str, call: OrderHandler) -> None:
+        """Call this for every order that has this key."""
+        self._handlers[word] = call
+
+    def listen(self) -> None:
+        """Handle orders until standard input is closed; then end the process immediately."""
+        for line in sys.stdin.buffer:
+            message = msgspec.json.decode(line)
+            self._handlers[next(word for word in self._handlers if word in message)](message)
+        os._exit(0)
+
+
+class MemberContext:
+    """The resources of one member's process."""
+
+    def __init__(self, job: Job) -> None:
+        self.job = job
+        self.writer = TraceWriter(Path(job.trace_file), job.node, job.group, job.begin_ns)
+        self.cluster = DataPlaneFile(Path(job.cluster))
+        self.channel = Channel(job.armed)
+        self.client: Client | None = None
+
+    @property
+    def session(self) -> int:
+        """The current session or the last one; 0 before the first."""
+        return 0 if self.client is None else self.client.session
+
+    def connect(self, on_event: Callable[[ClientEvent], None]) -> Client:
+        """Create the client of this process."""
+        job = self.job
+        self.client = Client(
+            job.hosts, job.chroot, job.session_timeout_ms, on_event, dict(job.kazoo)
+        )
+        return self.client
+
+    def task_driver(
+        self, program: Program, balancer: str, target: str | None = None
+    ) -> TaskDriver:
+        """The driver of a program with tasks beside it, which may send to a `target` cluster."""
+        others = () if target is None else (DataPlaneFile(Path(target)),)
+        return TaskDriver(
+            program,
+            self.writer,
+            self.connect,
+            self._task_failed,
+            steps=self.channel,
+            skew_ms=self.job.skew_ms,
+            where=AddressMap((self.cluster, *others), balancer).where,
+        )
+
+    def _task_failed(self, name: str, error: Exception) -> None:
+        """An uncaught exception of a task is a bug of the program: the process ends."""
+        print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+        os._exit(1)
+
+    def listen(self, driver: Driver, change: Callable[[Command], object] | None = None) -> None:
+        """Handle orders from now on; `change` carries them out beside the program."""
+
+        def order(message: dict[str, Any]) -> None:
+            command = Command(CommandKind(message.pop("order")), **message)
+            if change is not None:
+                change(command)
+            driver.queue.put(command)
+
+        def skew(message: dict[str, Any]) -> None:
+            driver.skew_ms = message["skew_ms"]
+
+        self.channel.on("order", order)
+        self.channel.on("skew_ms", skew)
+        Thread(target=self.channel.listen, daemon=True).start()

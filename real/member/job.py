@@ -1,0 +1,101 @@
+"""The job of a member's process: its program, and its role in the flow of messages."""
+
+from __future__ import annotations
+
+import base64
+import pickle
+from dataclasses import dataclass
+from typing import Any
+
+from watchkeeper.model.actor.program import Program
+from watchkeeper.model.group.state import Consumer
+from watchkeeper.model.group.variants import Variant
+from watchkeeper.model.log.log_manager import LogManager
+from watchkeeper.model.log.settings import BrokerLogSettings
+from watchkeeper.model.plan.plan import Forwarding, Handling, ProducerPlan
+from watchkeeper.real.results.of_member import DatabaseStore, SegmentStore
+from watchkeeper.real.storage.metrics import MeteredStorage
+
+
+@dataclass(frozen=True)
+class BrokerRole:
+    """A broker that stores messages in files."""
+
+    broker_id: int
+    root: str
+    """The folder of its logs."""
+    sync_log: str
+    """The folder that records which of their bytes are synced, and the broker's metrics."""
+    settings: BrokerLogSettings
+    storage: type[MeteredStorage]
+    logs: type[LogManager]
+    deleted: tuple[str, ...] = ()
+    """The topics that were deleted while no process ran."""
+
+
+@dataclass(frozen=True)
+class ConsumerRole:
+    """A consumer of messages."""
+
+    me: Consumer
+    variant: Variant
+    handling: Handling
+    results: str
+    """The folder in which results are stored with their positions."""
+    store: type[DatabaseStore | SegmentStore]
+    """The kind of store for results."""
+    balancer: str
+    has_own_program: bool
+    forwards: Forwarding | None = None
+    """Where a mirror sends what it consumes; None for a consumer that is no mirror."""
+    target: str | None = None
+    """The data plane file of the cluster that a mirror sends to."""
+
+
+@dataclass(frozen=True)
+class ProducerRole:
+    """A producer of messages."""
+
+    plan: ProducerPlan
+    life: int
+    """The number of processes with this name so far, this one included."""
+    balancer: str
+
+
+@dataclass(frozen=True)
+class Job:
+    """Everything that a member's process needs to know."""
+
+    node: str
+    group: str
+    program: Program
+    hosts: str
+    chroot: str
+    session_timeout_ms: int
+    trace_file: str
+    cluster: str
+    begin_ns: int
+    about: dict[str, Any]
+    fetch_every_s: float = 0
+    """Interval of fetches; 0 for a member that does not fetch rates."""
+    ends_on_error: bool = False
+    port: int = 0
+    """The port of a broker; 0 for a member that does not serve."""
+    armed: tuple[tuple[str, str], ...] = ()
+    """The steps at which to report and wait: (before or after_reply, purpose)."""
+    skew_ms: int = 0
+    kazoo: tuple[tuple[str, Any], ...] = ()
+    """kazoo's options for access to ZooKeeper."""
+    role: BrokerRole | ConsumerRole | ProducerRole | None = None
+    """The role; None in runs without messages."""
+
+
+def encoded(job: Job) -> bytes:
+    """Encode a job as one line."""
+    return base64.b64encode(pickle.dumps(job)) + b"\n"
+
+
+def decoded(line: bytes) -> Job:
+    """Decode a job from one line."""
+    job: Job = pickle.loads(base64.b64decode(line))
+    return job

@@ -1,0 +1,67 @@
+"""The entry point of a member of a live run: one process, one program.
+
+    python -m watchkeeper.real.member.main
+
+The job is the first line of its standard input. The process ends when its program ends, on
+command, or when its parent is gone, which closes its standard input.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from watchkeeper.model.actor.program import Ended
+from watchkeeper.real.member import broker_process, consumer_process, producer_process
+from watchkeeper.real.member.context import MemberContext, report
+from watchkeeper.real.member.job import BrokerRole, ConsumerRole, ProducerRole, decoded
+from watchkeeper.real.member.rate_fetcher import RateFetcher
+from watchkeeper.real.member.rate_server import RateServer
+from watchkeeper.real.process.driver import Driver
+from watchkeeper.real.supervise.child_process import end_with_parent
+
+
+def main() -> None:
+    """Report that the imports are done, read the job, and run it."""
+    end_with_parent()
+    report(ready=os.getpid())
+    context = MemberContext(decoded(sys.stdin.buffer.readline()))
+    ended = ROLES[type(context.job.role)](context)
+    assert context.client is not None, "a program that is over has had a client"
+    slowest_us = context.client.slowest_ns // 1000
+    report(ended=ended.reason, failed=ended.failed, slowest_us=slowest_us)
+    os._exit(0)
+
+
+def run_without_messages(context: MemberContext) -> Ended:
+    """Run a program in a run without messages, where a log is a rate."""
+    job, writer = context.job, context.writer
+    fetcher = None
+    if job.fetch_every_s:
+        fetcher = RateFetcher(
+            writer,
+            context.cluster,
+            job.fetch_every_s,
+            lambda: context.session,
+            ends_on_error=job.ends_on_error,
+        )
+    if job.port:
+        RateServer(job.port, job.node, context.cluster, writer.t_us)
+    driver = Driver(job.program, writer, context.connect, fetcher, context.channel, job.skew_ms)
+    context.listen(driver)
+    return driver.run()
+
+
+ROLES: dict[type[Any], Callable[[MemberContext], Ended]] = {
+    type(None): run_without_messages,
+    BrokerRole: broker_process.run,
+    ConsumerRole: consumer_process.run,
+    ProducerRole: producer_process.run,
+}
+"""Class of the role -> the function that runs the process."""
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,7 @@
+"""A TCP proxy between clients and ZooKeeper that injects network faults.
+
+`proxy` is the entry: the faults and their API. A client has a `client_route` to each server, a
+route has `connection`s, and each direction of a connection has a `valve` that holds messages
+up. `zk_frames` parses the part of the protocol that is needed, `tap` records what passes.
+Read `zk_frames`, `valve`, `connection`, `proxy`.
+"""

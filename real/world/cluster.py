@@ -1,0 +1,103 @@
+"""A cluster of a live run: its ZooKeeper, the proxy in front of it, and its data plane."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.plan.plan import ClusterPlan
+from watchkeeper.model.registry.payloads import TopicAssignment
+from watchkeeper.model.trace.trace import Row
+from watchkeeper.real.access import Access
+from watchkeeper.real.faults.world import ServerTarget, targets_of
+from watchkeeper.real.proxy.proxy import Proxy
+from watchkeeper.real.proxy.tap import ServerAt
+from watchkeeper.real.world.data_plane import DataPlane, OnHosting
+from watchkeeper.real.world.embedded import EmbeddedZooKeeper
+from watchkeeper.real.world.external import ExternalZooKeeper
+from watchkeeper.real.world.hosts import Hosts
+from watchkeeper.real.world.leaders import Leaders
+
+
+class Cluster:
+    """One cluster at run time."""
+
+    def __init__(
+        self,
+        plan: ClusterPlan,
+        prefix: str,
+        folder: Path,
+        now_us: Callable[[], int],
+        write_hosting: OnHosting,
+        access: Access | None = None,
+    ) -> None:
+        """Start a ZooKeeper, or connect to the external one at `access`."""
+        self.plan = plan
+        self.prefix = prefix
+        self.service = _service(plan, f"{prefix}zookeeper", access, folder.parent)
+        self.operator = self.service.start()
+        leader = self.service.leader
+        self.leader = "" if leader is None else leader.name
+        self.proxy = Proxy(self.service.addresses, tls=self.service.tls, tap=self.service.tap)
+        self.proxy.start()
+        folder.mkdir()
+        self.data = DataPlane(plan, folder / "cluster.json", now_us, write_hosting)
+        self.leaders = Leaders(self.operator, self.service.root, self.data)
+        self.deleted: dict[str, dict[str, None]] = {}
+        """Broker -> the deleted topics that are still on its disk."""
+        self.hosts = (
+            Hosts(plan, folder, self.data.disks, self.deleted)
+            if plan.storage is not None
+            else None
+        )
+        """Where brokers store messages; None where a log is only a rate."""
+
+    # --- what the timeline may touch: watchkeeper.model.nemesis.world ------------------
+
+    @property
+    def servers(self) -> list[ServerTarget]:
+        """The servers of its ensemble, as faults affect them."""
+        return targets_of(self.service.servers)
+
+    @property
+    def disks(self) -> dict[int, dict[str, int]]:
+        """0.7: broker -> topic -> partitions it has on disk."""
+        return self.data.disks
+
+    @property
+    def homes(self) -> dict[str, TopicAssignment]:
+        """0.8: topic -> which brokers hold which partition."""
+        return self.data.homes
+
+    def serve(self, broker: str, partitions: list[Partition]) -> None:
+        """Let a broker that is up serve more partitions."""
+        self.data.add(broker, partitions)
+
+    def remove(self, broker: str, topic: str) -> None:
+        """Let a broker that is up serve nothing of a topic any more."""
+        self.data.remove(broker, topic)
+
+    # --- the run -----------------------------------------------------------------------
+
+    def events(self, begin_ns: int, group_of: Mapping[str, str]) -> Iterator[Row]:
+        """The watch events that servers have sent to members, as rows of the trace."""
+        service = self.service
+        return service.tap.rows(service.root, begin_ns, group_of, service.server_of)
+
+    def servers_at(self, begin_ns: int) -> Iterator[ServerAt]:
+        """Which server each member connected to, and when."""
+        return self.service.tap.servers_at(begin_ns, self.service.server_of)
+
+    def stop(self) -> None:
+        """Stop the proxy and the service, and remove what the run created."""
+        self.proxy.stop()
+        self.service.stop()
+
+
+def _service(
+    plan: ClusterPlan, name: str, access: Access | None, folder: Path
+) -> EmbeddedZooKeeper | ExternalZooKeeper:
+    if access is not None:
+        return ExternalZooKeeper(access, name)
+    return EmbeddedZooKeeper(plan.zookeeper.servers, plan.zookeeper.tick_us // 1000, name, folder)

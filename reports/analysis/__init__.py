@@ -1,0 +1,1 @@
+"""The page of an analysis (`html`), drawn by the scripts beside it."""

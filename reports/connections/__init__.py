@@ -1,0 +1,1 @@
+"""The picture of connections between consumers and brokers at the end of a run (`png`)."""

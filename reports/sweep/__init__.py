@@ -1,0 +1,1 @@
+"""The page of a sweep (`html`), drawn by the scripts beside it."""

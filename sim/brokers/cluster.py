@@ -1,0 +1,70 @@
+"""One cluster of a simulated world: its ensemble, its logs, and the disks of its brokers."""
+
+from __future__ import annotations
+
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.actor.events import Command
+from watchkeeper.model.broker.registration import on_disk_after
+from watchkeeper.model.nemesis.placement import disks_of, partitions_on, reassign
+from watchkeeper.model.plan.plan import ClusterPlan
+from watchkeeper.model.registry.payloads import TopicAssignment
+from watchkeeper.sim.brokers.hosts import Hosts
+from watchkeeper.sim.brokers.rate_log import Logs
+from watchkeeper.sim.faults.world import ServerTarget, servers_of
+from watchkeeper.sim.process.rpc import Calls
+from watchkeeper.sim.zookeeper.ensemble import Ensemble
+
+
+class Cluster:
+    """One cluster at run time."""
+
+    def __init__(self, calls: Calls, plan: ClusterPlan, number: int, *, is_alone: bool) -> None:
+        self.plan = plan
+        self.prefix = "" if is_alone else f"{plan.name}:"
+        self.ensemble = Ensemble(calls.kernel, calls.network, plan, self.prefix, number)
+        self.logs = Logs(calls.kernel, self.ensemble, plan.layout)
+        self.disks = disks_of(plan)
+        """0.7: broker -> topic -> partitions on its disk; outlives the processes."""
+        self.homes: dict[str, TopicAssignment] = {
+            topic.name: TopicAssignment(topic.replicas) for topic in plan.topics
+        }
+        """0.8: topic -> which brokers hold which partition."""
+        self.deleted: dict[str, dict[str, None]] = {}
+        """Broker -> the deleted topics that are still on its disk."""
+        self.hosts = (
+            Hosts(plan, calls, self.logs, self.disks, self.deleted)
+            if plan.storage is not None
+            else None
+        )
+        """The hosts of brokers that store messages; None where a log is only a rate."""
+
+    @property
+    def servers(self) -> list[ServerTarget]:
+        """The servers of its ensemble, as faults affect them."""
+        return servers_of(self.ensemble)
+
+    def serve(self, broker: str, partitions: list[Partition]) -> None:
+        """Let a broker that is up serve more partitions."""
+        self.logs.add(broker, partitions)
+        if self.hosts is not None:
+            self.hosts.grow(broker, {partition.topic for partition in partitions})
+
+    def remove(self, broker: str, topic: str) -> None:
+        """Let a broker that is up serve nothing of a topic any more."""
+        for partition in self.logs.logs:
+            if partition.topic == topic:
+                self.logs.remove(broker, partition)
+        if self.hosts is not None:
+            self.hosts.delete(broker, topic)
+
+    def change_disk(self, broker_id: int, order: Command) -> None:
+        """Change a topic on the disk of one broker (0.7)."""
+        self.disks[broker_id] = on_disk_after(self.disks.get(broker_id, {}), order)
+
+    def reassign(self, order: Command, alive: tuple[int, ...]) -> None:
+        """Change the assignment of a topic to the brokers that run (0.8)."""
+        reassign(self.homes, order, alive)
+
+    def partitions_of(self, broker_id: int) -> list[Partition]:
+        """Return the partitions that a broker has on its disk."""
+        return partitions_on(broker_id, self.plan.layout, self.disks, self.homes)

@@ -1,0 +1,19 @@
+"""`python -m watchkeeper`, and the command `watchkeeper`.
+
+The signal handler is installed before the command line is imported: Ctrl-C during that
+import ends the command with one line. Importing `watchkeeper` as a library installs nothing.
+"""
+
+from watchkeeper.console.signals import INTERRUPTS
+
+
+def main() -> None:
+    """Run the command line and leave with its exit code."""
+    INTERRUPTS.listen()
+    from watchkeeper.cli.main import main as run
+
+    run()
+
+
+if __name__ == "__main__":
+    main()

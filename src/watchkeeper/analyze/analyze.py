@@ -1,0 +1,152 @@
+"""The analysis of runs from their traces: `watchkeeper analyze` without its printed text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from watchkeeper.analyze.runs import RUN, Gathered, gathered
+from watchkeeper.api.profile import digest_of
+from watchkeeper.api.simulate import latencies_of
+from watchkeeper.console.exit import HOLDS, UNKNOWN, USAGE, VIOLATED, Stop
+from watchkeeper.console.progress import ProgressLine
+from watchkeeper.console.signals import INTERRUPTED, INTERRUPTS
+from watchkeeper.pipeline.analysis.inevitability import Inevitable, inevitable
+from watchkeeper.pipeline.analysis.run import Analysed, analyse
+from watchkeeper.pipeline.analysis.runs import Run
+from watchkeeper.pipeline.analysis.store import SCRATCH, replacing
+from watchkeeper.pipeline.errors import PipelineProblem
+from watchkeeper.pipeline.session import Wanted, session
+from watchkeeper.pipeline.sweeps.grid import Cell
+from watchkeeper.pipeline.sweeps.runner_choice import cores
+from watchkeeper.real.errors import EnvironmentProblem
+from watchkeeper.real.zookeeper.java import find_java
+from watchkeeper.run.folder import PROFILE
+from watchkeeper.run.run import read_profile
+from watchkeeper.sim.engine.latency_profile import DEFAULT, Profile
+
+LOCAL = "local[{}]"
+CANNOT = "cannot be run again up to some event"
+LARGE_BYTES = 100_000_000
+"""From this size of all traces the JVM decodes them: its warm-up pays off."""
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The runs to analyse, and the folder of the results."""
+
+    places: tuple[Path, ...]
+    out: Path
+    master: str | None = None
+    inevitable: str | None = None
+    """The failing run whose point of no return is searched."""
+    branches: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """A finished analysis."""
+
+    request: Request
+    gathered: Gathered
+    found: Analysed
+    inevitable: Inevitable | None = None
+
+    @property
+    def exit_code(self) -> int:
+        """0 if both computations agree, 1 if they differ, 2 if nothing was compared."""
+        if self.found.differences:
+            return VIOLATED
+        return HOLDS if self.found.agreed else UNKNOWN
+
+
+def analyze(request: Request, finish: Callable[[Done, Path], None]) -> Done:
+    """Analyse runs; `finish` writes the last files before the folder moves to its place.
+
+    Raises Stop, with a sentence, for everything that the user has to mend.
+    """
+    INTERRUPTS.raise_from_now_on()
+    given = gathered(request.places)
+    wanted = request.inevitable
+    failing = None if wanted is None else failing_run(given.runs, wanted)
+    cell = None if failing is None else cell_of(failing)
+    try:
+        find_java()
+        return _analyzed(request, given, failing, cell, finish)
+    except (PipelineProblem, EnvironmentProblem) as problem:
+        raise Stop(USAGE, str(problem)) from None
+    except KeyboardInterrupt:
+        raise Stop(
+            UNKNOWN, f"{INTERRUPTED}: nothing was written, and {request.out} is as it was"
+        ) from None
+
+
+def failing_run(runs: list[Run], name: str) -> Run:
+    """Return the run of this name; raise Stop unless it fails and can be simulated again."""
+    run = next((run for run in runs if run.name == name), None)
+    if run is None:
+        names = ", ".join(run.name for run in runs[:5])
+        raise Stop(USAGE, f"there is no run {name}; expected one of those given, such as {names}")
+    if not run.violated:
+        raise Stop(USAGE, f"{name} was not judged violated; name a run that fails")
+    is_own = bool(run.command) and not run.command.startswith(RUN)
+    if run.header.world != "sim" or run.plan is None or is_own:
+        why = run.why_no_plan or "only simulated runs of a variant can be run again"
+        raise Stop(USAGE, f"{name} {CANNOT}: {why}")
+    return run
+
+
+def cell_of(run: Run) -> Cell:
+    """Return the plan of a run with the latencies that it was simulated with."""
+    assert run.plan is not None, "a run without a plan was refused"
+    return Cell(0, (), run.plan, None, kept_profile(run))
+
+
+def kept_profile(run: Run) -> Profile:
+    """Return the latencies that a run was simulated with; Stop where its folder has others."""
+    if not run.header.profile:
+        return DEFAULT
+    path = Path(run.path).parent / PROFILE
+    if not path.exists():
+        raise Stop(
+            USAGE,
+            f"{run.name} {CANNOT}: it was simulated with a latency profile, and {PROFILE} is not "
+            "beside its trace",
+        )
+    found = read_profile(path)
+    if digest_of(found) != run.header.profile:
+        raise Stop(
+            USAGE,
+            f"{run.name} {CANNOT}: it was simulated with the profile {run.header.profile}, and "
+            f"{path} is the profile {digest_of(found) or 'of the default latencies'}",
+        )
+    return latencies_of(found)
+
+
+def _analyzed(
+    request: Request,
+    given: Gathered,
+    failing: Run | None,
+    cell: Cell | None,
+    finish: Callable[[Done, Path], None],
+) -> Done:
+    with replacing(request.out) as home, ProgressLine() as line:
+        size = sum(Path(run.path).stat().st_size for run in given.runs)
+        wanted = Wanted(
+            request.master or LOCAL.format(cores()),
+            "watchkeeper analyze",
+            home / SCRATCH,
+            "jvm" if size > LARGE_BYTES else "python",
+        )
+        line.say("starting Spark")
+        with session(wanted) as spark:
+            found = analyse(spark, given.runs, given.signatures, given.sweeps, home, line.say)
+            turned = None
+            if failing is not None and cell is not None:
+                turned = inevitable(
+                    spark, wanted, home, failing, cell, request.branches, line.say
+                )
+        done = Done(request, given, found, turned)
+        finish(done, home)
+    return done

@@ -1,0 +1,6 @@
+"""Every interleaving of a scenario: the commands `explore`, `replay` and `conform`.
+
+`command` is the command line. `check` searches a scenario within its bounds, `report` prints what
+the search finds, and `folder` writes the counterexample. `replay` follows a counterexample or a
+random schedule step by step, and `replay_file` reads it from a file.
+"""

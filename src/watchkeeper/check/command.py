@@ -1,0 +1,257 @@
+"""The commands `explore`, `replay` and `conform`: every interleaving, and single schedules."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from watchkeeper.console import options
+from watchkeeper.console.exit import HOLDS, USAGE, VIOLATED, Stop, print_json
+from watchkeeper.console.options import example
+from watchkeeper.console.progress import ProgressLine
+
+if TYPE_CHECKING:
+    from watchkeeper.checker.search.search import Progress, SearchOptions
+    from watchkeeper.scenarios import Scenario
+
+EVERY_S = 1.0
+BUDGET_S = 300.0
+"""The time for all searches of a scenario without bounds of its own."""
+
+
+@click.command(
+    epilog=example(
+        "watchkeeper explore consumer-crash --variant kafka_07",
+        "watchkeeper explore consumer-crash --all --budget 10m",
+    )
+)
+@click.argument("scenario")
+@options.variant
+@click.option(
+    "--all", "finds_all", is_flag=True, help="Find the nearest violation of each property."
+)
+@click.option(
+    "--budget",
+    type=options.DURATION,
+    help="The time for all searches of a scenario without `bounds:`.  [default: 5m]",
+)
+@click.option("--max-states", type=options.MANY, help="End a search after so many states.")
+@click.option(
+    "--max-seconds",
+    type=click.FloatRange(0, min_open=True),
+    help="End a search after so many seconds.",
+)
+@click.option(
+    "--max-memory",
+    type=click.FloatRange(0, min_open=True),
+    metavar="GIB",
+    help="End a search that uses so much memory.  [default: three quarters of the free]",
+)
+@click.option(
+    "--reduce/--no-reduce", "reduces", default=True, help="Use partial-order reduction."
+)
+@click.option(
+    "--jobs",
+    type=click.IntRange(1, 2),
+    default=1,
+    show_default=True,
+    help="With 2, one core expands states while another looks up new ones.",
+)
+@options.out
+@options.as_json
+def explore(
+    scenario: str,
+    variant: str | None,
+    finds_all: bool,
+    budget: float | None,
+    max_states: int | None,
+    max_seconds: float | None,
+    max_memory: float | None,
+    reduces: bool,
+    jobs: int,
+    out: Path,
+    as_json: bool,
+) -> int:
+    """Search every interleaving of SCENARIO, within its bounds.
+
+    Every order of operations, notifications and faults is tried. If a property is violated,
+    the shortest counterexample is printed. A scenario without `bounds:` gets a battery of
+    searches: each fault and each change of topics once, for groups that begin fresh or
+    settled, with and without messages.
+
+    \b
+    Exit codes: 0 holds within the bounds, but for a known limit of the scenario; 1 violated;
+    2 a limit was reached, or the search was interrupted; 4 usage or environment.
+    """
+    from watchkeeper.check.check import limits
+    from watchkeeper.checker.search.search import SearchOptions
+    from watchkeeper.run.run import planned
+
+    named, _ = planned(scenario, variant)
+    within = limits(max_states, max_seconds, max_memory)
+    searching = SearchOptions(within, finds_all, reduces, jobs)
+    if named.bounds() is None:
+        budget_s = BUDGET_S if budget is None else budget
+        return _search_battery(named, variant, budget_s, searching, out, as_json=as_json)
+    if budget is not None:
+        raise Stop(
+            USAGE,
+            f"{scenario} has `bounds:` of its own, so it is one search: --budget is the time for "
+            "the searches of a scenario without them; use --max-seconds",
+        )
+    return _search_bounds(named, variant, searching, out, as_json=as_json)
+
+
+def _search_bounds(
+    scenario: Scenario, variant: str | None, searching: SearchOptions, out: Path, *, as_json: bool
+) -> int:
+    """Search a scenario within its own bounds, and report the result."""
+    from watchkeeper.check import check, folder
+
+    with _Teller() as teller:
+        explored = check.explore_scenario(scenario, variant, searching, tell=teller.tell)
+    files = folder.write(explored, out)
+    if as_json:
+        print_json(check.to_json(explored, files))
+    else:
+        from watchkeeper.api.tables import console
+        from watchkeeper.check.report import report
+
+        report(explored, console(), files)
+    return explored.exit_code
+
+
+def _search_battery(
+    scenario: Scenario,
+    variant: str | None,
+    budget_s: float,
+    searching: SearchOptions,
+    out: Path,
+    *,
+    as_json: bool,
+) -> int:
+    """Search every cell of a scenario without bounds, and report the result."""
+    from watchkeeper.check import battery, folder
+
+    with _Teller() as teller:
+        done = battery.explore_battery(
+            scenario, variant, budget_s=budget_s, options=searching, tell=teller.tell_of_cell
+        )
+    files = folder.write_battery(done, out)
+    if as_json:
+        print_json(battery.to_json(done, files))
+    else:
+        from watchkeeper.api.tables import console
+        from watchkeeper.check.battery_report import report
+
+        report(done, console(), files)
+    return done.exit_code
+
+
+class _Teller(ProgressLine):
+    """The progress of a search on a terminal, once a second."""
+
+    def __init__(self) -> None:
+        super().__init__(after_s=EVERY_S, every_s=EVERY_S)
+
+    def tell_of_cell(self, cell: str, progress: Progress) -> None:
+        """Show the progress of one search of a battery."""
+        if self.is_due:
+            from watchkeeper.check.report import progress_line
+
+            self.say(f"{cell}: {progress_line(progress)}")
+
+    def tell(self, progress: Progress) -> None:
+        """Show the progress unless the last line is recent."""
+        if self.is_due:
+            from watchkeeper.check.report import progress_line
+
+            self.say(progress_line(progress))
+
+
+@click.command(
+    epilog=example(
+        "watchkeeper replay runs/consumer-crash-kafka_07-explore/counterexample.yaml",
+        "watchkeeper replay counterexample.yaml --world live",
+    )
+)
+@click.argument("counterexample")
+@click.option(
+    "--world",
+    default="sim",
+    show_default=True,
+    type=click.Choice(["sim", "live"]),
+    help="The simulation, or a real ZooKeeper, one operation at a time.",
+)
+@options.zookeeper
+@options.reaching
+@options.as_json
+def replay(
+    counterexample: str, world: str, zookeeper: str | None, as_json: bool, **access: Any
+) -> int:
+    """Replay COUNTEREXAMPLE, a file that `explore` has written, or the folder with it.
+
+    The simulation has to reach the same violation. Live, every answer, every event and the
+    final znodes are compared with those of the search.
+
+    \b
+    Exit codes: 0 every step conforms, and the simulation reaches the same violation;
+    1 not; 4 usage or environment.
+    """
+    from watchkeeper.check import replay_file
+
+    done = replay_file.replay_file(
+        counterexample, world, zookeeper, options.credentials_in(access)
+    )
+    if as_json:
+        print_json(replay_file.to_json(done))
+    else:
+        print(done.text)
+        for more in filter(None, (done.known_limit, done.limits)):
+            print(more)
+    return HOLDS if done.conforms and done.reached else VIOLATED
+
+
+@click.command(epilog=example("watchkeeper conform consumer-crash --schedules 20 --seed 1"))
+@click.argument("scenario")
+@options.variant
+@click.option(
+    "--schedules",
+    default=100,
+    show_default=True,
+    type=options.MANY,
+    help="The number of schedules.",
+)
+@options.seed
+@options.zookeeper
+@options.reaching
+@options.as_json
+def conform(
+    scenario: str,
+    variant: str | None,
+    schedules: int,
+    seed: int,
+    zookeeper: str | None,
+    as_json: bool,
+    **access: Any,
+) -> int:
+    """Replay random schedules of SCENARIO on a real ZooKeeper.
+
+    Each is drawn from the steps that a search could take; every answer, every event and the
+    final znodes are compared with those of the search.
+
+    \b
+    Exit codes: 0 all conform; 1 one does not; 4 usage or environment.
+    """
+    from watchkeeper.check import replay_file
+
+    done = replay_file.conform_scenario(
+        scenario, variant, schedules, seed, zookeeper, options.credentials_in(access)
+    )
+    if as_json:
+        print_json(replay_file.conformed_json(done))
+    else:
+        print(done.text)
+    return HOLDS if done.conforms else VIOLATED

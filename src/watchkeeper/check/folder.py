@@ -1,0 +1,140 @@
+"""The folder of a search: its result, and its counterexample as scenario, test and page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from watchkeeper.check import check
+from watchkeeper.check.battery import Battery, to_json
+from watchkeeper.check.check import Explored
+from watchkeeper.model.counterexample.counterexample import Counterexample, ScheduledStep
+from watchkeeper.model.plan.plan import Plan
+from watchkeeper.run import folder
+
+SCHEDULE = "counterexample.yaml"
+TEST = "test_counterexample.py"
+PAGE = "counterexample.html"
+FILES = (SCHEDULE, TEST, PAGE)
+
+TEST_TEXT = '''"""{proof}
+
+It fails as long as {violates} is violated in {scenario} by {variant}, which takes {steps} steps:
+delete it, or turn it round, when that is mended.
+"""
+
+from pathlib import Path
+
+from watchkeeper import replay
+
+
+def test_{name}() -> None:
+    replayed = replay(Path(__file__).with_name("{schedule}"))
+
+    assert not replayed.reached, replayed.text
+'''
+
+
+def write(explored: Explored, out: Path) -> list[str]:
+    """Fill the folder of a search, and return the paths of its files."""
+    home = _home_of(explored.plan, out)
+    files = _files(home, explored)
+    folder.write_verdict(home, check.to_json(explored, files))
+    return files
+
+
+def write_battery(battery: Battery, out: Path) -> list[str]:
+    """Fill the folder of a battery, with its first counterexample; return the paths."""
+    home = _home_of(battery.plan, out)
+    files = _files(home, battery.violated)
+    folder.write_verdict(home, to_json(battery, files))
+    return files
+
+
+def _home_of(plan: Plan, out: Path) -> Path:
+    home = folder.prepare(out, f"{plan.name}-{plan.variant}-explore")
+    folder.clear(home, FILES)
+    return home
+
+
+def _files(home: Path, explored: Explored | None) -> list[str]:
+    names = [folder.VERDICT]
+    if explored is not None and explored.counterexample is not None:
+        names += _write_counterexample(explored, explored.counterexample, home)
+    return [str(home / name) for name in names]
+
+
+def _write_counterexample(
+    explored: Explored, counterexample: Counterexample, home: Path
+) -> list[str]:
+    from watchkeeper.reports.counterexample.html import write_counterexample_html
+
+    text = yaml.safe_dump(
+        scenario_of(explored, counterexample), sort_keys=False, allow_unicode=True, width=100
+    )
+    folder.write_text(home / SCHEDULE, text)
+    folder.write_text(home / TEST, _test_of(counterexample))
+    write_counterexample_html(counterexample, home, explored.limit_of(counterexample.violates))
+    return list(FILES)
+
+
+def scenario_of(explored: Explored, counterexample: Counterexample) -> dict[str, Any]:
+    """Return the scenario with the bounds of the search and the steps of the counterexample."""
+    given: dict[str, Any] = yaml.safe_load(explored.scenario.text)
+    bounds = explored.bounds
+    given["variant"] = explored.plan.variant
+    expected = given.pop("expect", {})
+    if explored.limit_of(counterexample.violates):
+        given["expect"] = {explored.plan.variant: expected[explored.plan.variant]}
+    given["bounds"] = {
+        **bounds.faults,
+        **{
+            word: value
+            for word in ("together", "messages", "begin", "consumers", "partitions", "brokers")
+            if (value := getattr(bounds, word)) is not None
+        },
+    }
+    schedule = counterexample.schedule
+    given["schedule"] = {
+        "violates": schedule.violates,
+        "steps": [_step(step) for step in schedule.steps],
+    }
+    if schedule.cycle:
+        given["schedule"]["cycle"] = [_step(step) for step in schedule.cycle]
+    return given
+
+
+def _step(scheduled: ScheduledStep) -> dict[str, Any]:
+    """Return a step without its empty fields."""
+    step: dict[str, Any] = {"node": scheduled.node, "does": scheduled.does.value}
+    for word in ("then", "fault", "operation"):
+        if getattr(scheduled, word):
+            step[word] = str(getattr(scheduled, word))
+    if scheduled.answer is not None:
+        step["answer"] = _plain(scheduled.answer)
+    if scheduled.reads:
+        step["reads"] = [
+            {"operation": operation, "answer": _plain(answer)}
+            for operation, answer in scheduled.reads
+        ]
+    return step
+
+
+def _plain(answer: Any) -> Any:
+    if isinstance(answer, dict):
+        return {word: _plain(value) for word, value in answer.items()}
+    return [_plain(item) for item in answer] if isinstance(answer, list | tuple) else answer
+
+
+def _test_of(counterexample: Counterexample) -> str:
+    return TEST_TEXT.format(
+        proof=counterexample.proof[0].upper() + counterexample.proof[1:] + ".",
+        variant=counterexample.variant,
+        violates=counterexample.violates,
+        scenario=counterexample.scenario,
+        steps=len(counterexample.steps),
+        name=counterexample.violates.replace(" ", "_"),
+        schedule=SCHEDULE,
+    )

@@ -1,0 +1,163 @@
+"""The commands for a ZooKeeper and brokers in operation: audit, offsets, broker, calibrate."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from watchkeeper.console import options
+from watchkeeper.console.exit import HOLDS, print_json
+from watchkeeper.console.options import example
+
+
+@click.command(
+    epilog=example(
+        "watchkeeper calibrate zk1:2181,zk2:2181 --out cluster.yaml",
+        "watchkeeper calibrate --disk /var/lib/kafka --out disk.yaml",
+    )
+)
+@click.argument("hosts", required=False)
+@click.option(
+    "--servers",
+    default="1",
+    show_default=True,
+    type=click.Choice(["1", "3"]),
+    help="Servers of the embedded ZooKeeper.",
+)
+@click.option(
+    "--disk",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Measure the disk under DIR, and ZooKeeper only if HOSTS are given.",
+)
+@click.option(
+    "--out",
+    default="profile.yaml",
+    show_default=True,
+    type=click.Path(path_type=Path),
+    help="The profile file to write.",
+)
+@click.option("--quick", is_flag=True, help="Measure less, in about 5 s instead of 30.")
+@options.reaching
+@options.as_json
+def calibrate(hosts: str | None, as_json: bool, **given: Any) -> None:
+    """Measure a real ZooKeeper or a disk, for `run --profile`.
+
+    Without HOSTS[/chroot] an embedded ZooKeeper is started and measured. The measurement
+    writes below a znode of its own and deletes it at the end. Sections of an existing
+    profile that are not measured now stay as they are.
+    """
+    from watchkeeper.operate import calibrate as calibration
+
+    credentials = options.credentials_in(given)
+    calibration.run(hosts, credentials=credentials, as_json=as_json, **given)
+
+
+@click.command(
+    epilog=example(
+        "watchkeeper audit zk1:2181/kafka --group billing",
+        "watchkeeper audit zk1:2181 --without broker/2 --with '3 consumers'",
+    )
+)
+@click.argument("hosts")
+@click.option("--group", help="Audit this group only.")
+@click.option("--without", multiple=True, help="What if broker/ID or consumer/ID were gone.")
+@click.option("--with", "joining", multiple=True, help="What if 'N consumers' joined.")
+@click.option("--watch", type=click.FloatRange(0.1), help="Repeat every so many seconds.")
+@click.option("--assignor", default="range", show_default=True, help="The group's assignor.")
+@click.option(
+    "--session-timeout-ms",
+    type=click.IntRange(1),
+    help="The members' session timeout.  [default: 6000]",
+)
+@click.option("--retries", type=click.IntRange(1), help="Attempts of a rebalance.  [default: 4]")
+@click.option(
+    "--backoff-ms",
+    type=click.IntRange(1),
+    help="The pause after a failed attempt.  [default: 2000]",
+)
+@click.option(
+    "--lag",
+    is_flag=True,
+    help="Read the ends of the logs from the brokers of `watchkeeper broker`.",
+)
+@options.reaching
+@options.as_json
+def audit(as_json: bool, watch: float | None, **given: Any) -> int:
+    """Read the registry at HOSTS[/chroot] and report problems.
+
+    Nothing is written.
+
+    \b
+    Exit codes: 0 no findings; 1 findings; 2 not everything could be read, or the
+    registry changed during the read; 4 usage or environment.
+    """
+    from watchkeeper.operate import audit as audits
+    from watchkeeper.operate import audit_watch
+
+    request = audits.request(credentials=options.credentials_in(given), **given)
+    return audit_watch.run(request, as_json=as_json, every_s=watch)
+
+
+@click.command(
+    epilog=example(
+        "watchkeeper offsets zk1:2181 export billing.json --group billing",
+        "watchkeeper offsets zk1:2181 reset billing.json --group billing",
+    )
+)
+@click.argument("hosts")
+@click.argument("what", type=click.Choice(["export", "reset"]))
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--group", required=True, help="The group whose offsets are meant.")
+@options.reaching
+@options.as_json
+def offsets(what: str, file: Path, as_json: bool, **given: Any) -> int:
+    """Export or reset the offsets of a group at HOSTS[/chroot].
+
+    A reset is one transaction, and ZooKeeper refuses it while any member of the group is
+    registered. FILE is JSON, as
+    `export` writes it.
+    """
+    from watchkeeper.operate import audit as audits
+    from watchkeeper.operate import offsets
+
+    act = offsets.export if what == "export" else offsets.reset
+    done = act(audits.request(credentials=options.credentials_in(given), **given), file)
+    if as_json:
+        print_json(done)
+        return HOLDS
+    return offsets.show(done)
+
+
+@click.command(
+    epilog=example(
+        "watchkeeper broker --log-dir logs --zookeeper localhost:2181 --set num.partitions=4"
+    )
+)
+@click.option("--log-dir", required=True, help="The folder of the logs; created if missing.")
+@click.option("--port", default=6667, show_default=True, help="0 takes a free port.")
+@click.option("--zookeeper", metavar="HOSTS[/CHROOT]", help="Register the broker there.")
+@click.option("--id", "number", default=0, show_default=True, help="The broker id.")
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="A setting of the broker, by Kafka's name.",
+)
+def broker(
+    log_dir: str, port: int, zookeeper: str | None, number: int, settings: tuple[str, ...]
+) -> int:
+    """Run a broker of Kafka 0.7 on 127.0.0.1.
+
+    It ends on SIGTERM, Ctrl-C, or when its parent process ends.
+
+    \b
+    Exit codes: 0 it ended on request; 1 a failure of its disk or its logs ended it;
+    4 usage or environment.
+    """
+    from watchkeeper.operate import broker as brokers
+
+    return brokers.run(log_dir, port, number, settings, zookeeper)

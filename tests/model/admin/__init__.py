@@ -1,0 +1,1 @@
+"""Administrative changes, as plans."""

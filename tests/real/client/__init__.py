@@ -1,0 +1,1 @@
+"""Tests of the kazoo client, its connection and the audit."""

@@ -1,0 +1,1 @@
+"""Tests of frames and RPC between clients and brokers."""

@@ -1,0 +1,1 @@
+"""Tests of files, the loss of a host and metrics."""

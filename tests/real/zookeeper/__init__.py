@@ -1,0 +1,1 @@
+"""Tests of the embedded ZooKeeper and its calibration."""

@@ -1,0 +1,1 @@
+"""Support for live tests: a broker's process, and a TLS front for a ZooKeeper server."""

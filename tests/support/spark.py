@@ -1,0 +1,39 @@
+"""One session of Spark for all tests of a worker, and the rule when to skip them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from watchkeeper.pipeline.kafkalog.source import register
+from watchkeeper.pipeline.session import Wanted, session
+from watchkeeper.real.errors import EnvironmentProblem
+from watchkeeper.real.zookeeper.java import find_java
+
+
+@pytest.fixture(scope="session")
+def needs_java() -> None:
+    """Skip with the reason where Spark cannot run."""
+    try:
+        find_java()
+    except EnvironmentProblem as problem:
+        pytest.skip(str(problem))
+
+
+@pytest.fixture(scope="session")
+def spark(needs_java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """One session; commands that a test runs in its own process work in it, too.
+
+    It takes 10 s to start, so all modules that need one are run by one worker (`conftest.py`).
+    """
+    path = list(sys.path)
+    scratch = tmp_path_factory.mktemp("spark") / "scratch"
+    with session(Wanted("local[2]", "tests", scratch, "python", patience_s=600)) as started:
+        register(started)
+        sys.path[:] = path  # where Spark puts what it hands to workers; here the source counts
+        yield started
+    assert not scratch.exists()
+    assert sys.path == path

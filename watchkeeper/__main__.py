@@ -1,5 +1,0 @@
-"""`python -m watchkeeper` is the command line."""
-
-from watchkeeper.cli import main
-
-main()
