@@ -7,6 +7,7 @@ them in the same transaction, with a function that gets the connection.
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +25,8 @@ Write = Callable[[sqlite3.Connection, StoreResult], None]
 
 WAITS_S = 30.0
 """How long to wait for a transaction of another process."""
+RETRY_S = 0.01
+"""How long to wait between two attempts to switch the file to a write-ahead log."""
 
 TABLES = """
 CREATE TABLE IF NOT EXISTS places (
@@ -48,6 +51,24 @@ def add_rows(connection: sqlite3.Connection, effect: StoreResult) -> None:
     connection.executemany(ADD, [(*key, effect.position, body) for body in effect.results])
 
 
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Switch the file to a write-ahead log, which its first process does and all others find.
+
+    SQLite refuses at once where two processes switch at the same time: each of them holds a
+    shared lock, and both would wait for the other one. So the attempt is repeated here.
+    """
+    until = time.monotonic() + WAITS_S
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            is_busy = error.sqlite_errorcode == sqlite3.SQLITE_BUSY
+            if not is_busy or time.monotonic() >= until:
+                raise
+            time.sleep(RETRY_S)
+
+
 class SqliteResults:
     """A store of results in a file, for any number of threads and processes."""
 
@@ -58,7 +79,7 @@ class SqliteResults:
         self.connection = sqlite3.connect(
             self.path, timeout=WAITS_S, isolation_level=None, check_same_thread=False
         )
-        self.connection.execute("PRAGMA journal_mode = WAL")
+        _write_ahead(self.connection)
         self.connection.execute("PRAGMA synchronous = FULL")
         self.connection.executescript(TABLES)
 

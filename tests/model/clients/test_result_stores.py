@@ -7,7 +7,9 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Barrier
 from time import sleep
 from typing import Any
 
@@ -50,6 +52,7 @@ from watchkeeper.real.results.sqlite import SqliteResults
 ONE = CLICKS[0]
 MESSAGES, SETS = 3_000, 200
 LONGEST_S = 60
+MEMBERS = 4
 STORES = {"sqlite": sqlite, "segments": segments}
 both = pytest.mark.parametrize("open_", STORES.values(), ids=STORES)
 
@@ -441,3 +444,16 @@ def test_a_place_that_the_log_does_not_have_is_said(port: int, tmp_path: Path) -
     assert store.store(step(None, 1 << 40))
     with pytest.raises(OffsetOutOfRange, match="clicks/0-0 at 1099511627776"):
         keep_results(f"127.0.0.1:{port}", CLICKS, group=GROUP, store=store, make=result_of)
+
+
+def test_a_database_can_be_opened_by_many_at_once(tmp_path: Path) -> None:
+    """SQLite refuses at once where several connections switch a new file to its log."""
+
+    def opened(path: Path) -> None:
+        together.wait(LONGEST_S)
+        SqliteResults(path).close()
+
+    for attempt in range(30):
+        together, path = Barrier(MEMBERS), tmp_path / f"{attempt}.db"
+        with ThreadPoolExecutor(MEMBERS) as pool:
+            list(pool.map(opened, [path] * MEMBERS))

@@ -217,7 +217,7 @@ def test_a_broker_that_restarts_at_once_keeps_serving() -> None:
     again = ({"at": "3s", "crash_host": "broker/0"}, {"at": "3s", "restart": "broker/0"})
     result = lived(scenario(*again, session_s=SHORT_S))
 
-    assert result.verdict is Verdict.HOLDS, result
+    assert result.verdict is Verdict.HOLDS, str(result)
     does = [event.detail["does"] for event in served_by("broker/0", result.trace)]
     assert does == ["begins"] * 2 + ["ceases"] * 2 + ["begins"] * 2
 

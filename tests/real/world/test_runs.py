@@ -98,7 +98,7 @@ def test_hardened_has_the_same_verdicts_live_and_simulated(fault: str) -> None:
 
     result = lived(fields)
 
-    assert result.verdict is Verdict.HOLDS, result
+    assert result.verdict is Verdict.HOLDS, str(result)
     assert all(effect.is_real for effect in result.effects)
     assert simulate(fields).verdict is Verdict.HOLDS
     assert list(result.trace.of_kind(EventKind.FETCHED))
