@@ -29,14 +29,16 @@ groups:
     config: {{auto.commit.interval.ms: {commits_ms}, refresh.leader.backoff.ms: 100}}
 timeline:
 {timeline}
-settle: 12s
+settle: {settle_s}s
 """
 
 
-def run(*timeline: str, partitions: int = 1, commits_ms: int = 500) -> Trace:
+def run(*timeline: str, partitions: int = 1, commits_ms: int = 500, settle_s: int = 12) -> Trace:
     """Run a timeline; nothing is violated."""
     lines = "\n".join(f"  - {{{entry}}}" for entry in timeline)
-    text = SCENARIO.format(timeline=lines, partitions=partitions, commits_ms=commits_ms)
+    text = SCENARIO.format(
+        timeline=lines, partitions=partitions, commits_ms=commits_ms, settle_s=settle_s
+    )
     plan = from_text("topics.yaml", text).plan("hardened")
     done = simulate(plan, 1)
     findings = judge(plan, done.trace, done.effects).findings
@@ -149,7 +151,7 @@ def test_a_topic_can_be_deleted_while_it_is_read() -> None:
             "  - {at: 2s, produce: clicks, rate: 2000/s, size: 200B, for: 1500ms}\n"
             f"  - {{at: {2950 + 2 * moment}ms, delete_topic: clicks}}"
         )
-        fields = text.format(timeline=lines, partitions=1, commits_ms=500)
+        fields = text.format(timeline=lines, partitions=1, commits_ms=500, settle_s=1)
         trace = simulate(from_text("topics.yaml", fields).plan("hardened"), moment).trace
         assert not list(trace.of_kind(EventKind.BROKER_FAILED))
 
@@ -214,4 +216,5 @@ def test_a_commit_under_way_at_a_reset_is_not_the_first_one_after_it() -> None:
             "at: 6s, create_topic: clicks, partitions_per_broker: 1",
             f"at: {8000 + moment}ms, produce: clicks, rate: 300/s, size: 200B, for: 1s",
             commits_ms=2,
+            settle_s=3,
         )

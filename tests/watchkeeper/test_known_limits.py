@@ -84,7 +84,9 @@ def test_an_analysis_says_of_which_variant_a_failure_is_a_known_limit() -> None:
     run_command(["run", "gc-pause-zombie", "--no-pictures"])
     of_runs = gathered((Path("runs"),)).known_limits
     of = ["--variants", "hardened,kafka_08", "--seeds", "1"]
-    run_command(["sweep", "gc-pause-zombie", *of, "--runner", "process", "--out", "swept"])
+    run_command(
+        ["sweep", "gc-pause-zombie", *of, "--runner", "process", "--no-shrink", "--out", "swept"]
+    )
     of_sweeps = gathered((Path("swept"),)).known_limits
 
     assert [list(limits) for limits in of_runs.values()] == [["hardened"]]

@@ -15,7 +15,8 @@ import pytest
 from kazoo.exceptions import ConnectionLoss, NoNodeError
 from kazoo.handlers.threading import AsyncResult, SequentialThreadingHandler
 
-from tests.real.world.test_runs import SHORT_S, lived, scenario
+from tests.real.world.test_runs import SHORT_S, scenario
+from tests.support.live_zookeeper import lived_to_a_verdict
 from watchkeeper import simulate
 from watchkeeper.api.result import Result
 from watchkeeper.api.simulate import scenario_of
@@ -63,7 +64,7 @@ def topics_over_time(layout: str) -> dict[str, Any]:
 
 @cache
 def for_real(layout: str) -> Result:
-    return lived(topics_over_time(layout))
+    return lived_to_a_verdict(topics_over_time(layout))
 
 
 @cache
@@ -82,7 +83,7 @@ def counted(result: Result, verb: str) -> dict[str, int]:
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_the_group_comes_to_rest_after_all_of_it(layout: str) -> None:
-    assert for_real(layout).verdict is Verdict.HOLDS, for_real(layout)
+    assert for_real(layout).verdict is Verdict.HOLDS, str(for_real(layout))
     assert simulated(layout).verdict is Verdict.HOLDS
 
 
@@ -215,7 +216,7 @@ def test_a_moved_broker_leaves_its_old_port(
 def test_a_broker_that_restarts_at_once_keeps_serving() -> None:
     """The end of its first process is reported after its second has begun."""
     again = ({"at": "3s", "crash_host": "broker/0"}, {"at": "3s", "restart": "broker/0"})
-    result = lived(scenario(*again, session_s=SHORT_S))
+    result = lived_to_a_verdict(scenario(*again, session_s=SHORT_S))
 
     assert result.verdict is Verdict.HOLDS, str(result)
     does = [event.detail["does"] for event in served_by("broker/0", result.trace)]

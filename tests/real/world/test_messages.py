@@ -21,6 +21,7 @@ from tests.support.live_zookeeper import (
     descendants,
     is_there,
     lived,
+    lived_to_a_verdict,
     skip_without_zookeeper,
     until,
 )
@@ -155,7 +156,7 @@ def test_a_crash_loses_unflushed_messages_and_each_one_is_counted(
     nothing_left_behind: None,
 ) -> None:
     """Lost messages were delivered to no consumer, and the judge counts what the test counts."""
-    result = lived(crashing())
+    result = lived_to_a_verdict(crashing())
     trace = result.trace
 
     assert result.verdict is Verdict.HOLDS, plain_report(result)
@@ -311,7 +312,7 @@ def test_a_restarted_producer_uses_new_numbers() -> None:
     fields["producers"] = {"web": {"number": 2, "balanced": True, "config": queues}}
     fields["groups"]["billing"] |= {"handling": {"commits": "as configured"}}
 
-    result = lived(fields)
+    result = lived_to_a_verdict(fields)
 
     assert result.verdict is Verdict.HOLDS, plain_report(result)
     taken, stored = accepted(result.trace), in_logs(result.trace)
@@ -323,7 +324,7 @@ def test_a_restarted_producer_uses_new_numbers() -> None:
 
 def test_a_topic_that_is_deleted_and_created_begins_at_0() -> None:
     """On a broker that runs, and on one that was down; as in a simulation."""
-    result = lived("topic-recreated")
+    result = lived_to_a_verdict("topic-recreated")
 
     assert result.verdict is Verdict.HOLDS, plain_report(result)
     created_us = next(

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.live_zookeeper import lived
+from tests.support.live_zookeeper import lived, lived_to_a_verdict
 from watchkeeper import simulate
 from watchkeeper.api.simulate import scenario_of
 from watchkeeper.model.actor.program import Program
@@ -96,7 +96,7 @@ def test_hardened_has_the_same_verdicts_live_and_simulated(fault: str) -> None:
     session_s = SHORT_S if fault in FAULTS_THAT_EXPIRE else LONG_S
     fields = scenario(*FAULTS[fault], session_s=session_s)
 
-    result = lived(fields)
+    result = lived_to_a_verdict(fields)
 
     assert result.verdict is Verdict.HOLDS, str(result)
     assert all(effect.is_real for effect in result.effects)
