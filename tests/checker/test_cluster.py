@@ -79,7 +79,10 @@ def found_with_and_without_reductions(
 
 
 @pytest.mark.parametrize("faults", FAULTS[:6], ids=lambda faults: "-".join(faults) or "none")
-@pytest.mark.parametrize(("variant", "layout"), VARIANTS)
+@pytest.mark.parametrize(
+    ("variant", "layout"),
+    [*VARIANTS[:-1], pytest.param(*VARIANTS[-1], marks=pytest.mark.slow)],
+)
 def test_reductions_pass_over_nothing_that_matters(
     variant: str, layout: Any, faults: dict[str, int]
 ) -> None:

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from watchkeeper.checker.cluster.cluster import ClusterSystem
 from watchkeeper.checker.search import liveness
-from watchkeeper.checker.search.search import Limits, Search, Searched, SearchOptions
+from watchkeeper.checker.search.search import Search, Searched, SearchOptions
 from watchkeeper.model.plan.bounds import Bounds
 from watchkeeper.model.plan.plan import Plan
 from watchkeeper.scenarios import from_text
@@ -42,7 +42,6 @@ def searched(
     *,
     reduces: bool = True,
     finds_all: bool = True,
-    seconds: float = 120,
     keeps_all: int = 0,
     **bounds: Any,
 ) -> tuple[ClusterSystem, Search, Searched]:
@@ -50,9 +49,7 @@ def searched(
     system = ClusterSystem(plan, Bounds(faults or {}, **bounds), folds=reduces)
     search = Search(
         system,
-        SearchOptions(
-            Limits(seconds=seconds), finds_all=finds_all, reduces=reduces, keeps_all=keeps_all
-        ),
+        SearchOptions(finds_all=finds_all, reduces=reduces, keeps_all=keeps_all),
     )
     return system, search, search.run()
 

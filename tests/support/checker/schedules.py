@@ -6,7 +6,7 @@ from functools import cache
 
 from watchkeeper.checker.cluster.cluster import ClusterSystem
 from watchkeeper.checker.counterexample.explanation import counterexample_of
-from watchkeeper.checker.search.search import Limits, Search, SearchOptions
+from watchkeeper.checker.search.search import Search
 from watchkeeper.model.counterexample.counterexample import ScheduledStep
 from watchkeeper.model.plan.bounds import Bounds
 from watchkeeper.model.plan.plan import Plan
@@ -43,12 +43,10 @@ def nearest(variant: str) -> tuple[Plan, str, tuple[ScheduledStep, ...]]:
     return (plan, *counterexample(plan, Bounds()))
 
 
-def counterexample(
-    plan: Plan, bounds: Bounds, seconds: float = 60.0
-) -> tuple[str, tuple[ScheduledStep, ...]]:
+def counterexample(plan: Plan, bounds: Bounds) -> tuple[str, tuple[ScheduledStep, ...]]:
     """The nearest violation, and the schedule that leads there."""
     system = ClusterSystem(plan, bounds)
-    search = Search(system, SearchOptions(Limits(seconds=seconds)))
+    search = Search(system)
     searched = search.run()
     assert searched.violations, f"nothing is violated: {searched}"
     counterexample = counterexample_of(system, search, searched.violations[0])
