@@ -166,8 +166,15 @@ async def after_loss(me: ControllerSettings, state: ControllerState) -> Controll
 async def _elect(
     me: ControllerSettings, requests: Requests, state: ControllerState, topic: str
 ) -> ControllerState:
+    """Elect; where the winner has gone meanwhile, look at `/controller` once more.
+
+    The watch has fired for it, and the election has read what the watch reported.
+    """
     elected = await elect(me, requests)
-    return replace(state, recorded=elected.broker, context=elected.context)
+    after = replace(state, recorded=elected.broker, context=elected.context)
+    if elected.broker == NO_CONTROLLER:
+        return after.with_due(Due(Task.CONTROLLER_CHANGED))
+    return after
 
 
 async def _session_ended(
@@ -184,20 +191,22 @@ async def _controller_changed(
 ) -> ControllerState:
     """Note who is the controller; if it is gone, elect another one."""
     present = await controller_in_registry(requests)
-    if present != NO_CONTROLLER and not _is_overthrown(me, state, present):
+    if present != NO_CONTROLLER and _is_settled(me, state, present):
         return replace(state, recorded=present)
     if state.recorded == me.broker_id:
         state = await resigned(state, ResignReason.DELETED)
     return await _elect(me, requests, state, topic)
 
 
-def _is_overthrown(me: ControllerSettings, state: ControllerState, present: int) -> bool:
-    """Whether another broker is the controller while this one still acts.
+def _is_settled(me: ControllerSettings, state: ControllerState, present: int) -> bool:
+    """Whether this broker acts as the controller exactly if `/controller` names it.
 
-    As shipped, a controller that reads another's name there only notes it.
+    As shipped, a broker only notes whom it names. It may be named without acting: the reply to
+    its election was lost, or the znode is one of an earlier session.
     """
-    is_noticed = me.variant.epoch_raised is EpochRaised.WITH_ELECTION
-    return is_noticed and state.context is not None and present != me.broker_id
+    if me.variant.epoch_raised is EpochRaised.AFTER_ELECTION:
+        return True
+    return (state.context is not None) == (present == me.broker_id)
 
 
 async def _listen(

@@ -184,7 +184,10 @@ async def _elect_in_one_multi(me: ControllerSettings, requests: Requests) -> Ele
     while True:
         seen = await requests(Exists(paths.CONTROLLER, True, "elect"))
         if seen is not None and not seen.mine:
-            return Elected(await controller_in_registry(requests))
+            present = await controller_in_registry(requests)
+            if present == NO_CONTROLLER:
+                continue
+            return Elected(present)
         known = await _read_epoch(requests)
         if known is None:
             await _create_zero(requests)
