@@ -281,14 +281,14 @@ def _of_a_pause(patch: pytest.MonkeyPatch) -> Result:
 
 
 def _with_the_same_leader_epoch(patch: pytest.MonkeyPatch) -> Result:
-    def planted(
+    def unraised(
         partition: Partition, before: Leadership, choice: Choice, epoch: int
     ) -> StateWrite:
         write = elected(partition, before, choice, epoch)
         kept = replace(write.state, leader_epoch=before.state.leader_epoch)
         return replace(write, state=kept)
 
-    patch.setattr(partitions, "elected", planted)
+    patch.setattr(partitions, "elected", unraised)
     return simulate(cluster({"at": "3s", "crash": "broker/1"}), variant="hardened")
 
 
