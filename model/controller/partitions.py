@@ -54,8 +54,9 @@ async def _elect(reign: Reign, partition: Partition) -> None:
 
     Another write in between is no reason to give up: the state is read again.
     """
+    was_refused = False
     while True:
-        before = await reign.leadership_of(partition)
+        before = await reign.state_to_replace(partition, was_refused=was_refused)
         if before is None:
             raise TransitionFailed("it has no state")
         if before.state.controller_epoch > reign.context.epoch:
@@ -75,6 +76,7 @@ async def _elect(reign: Reign, partition: Partition) -> None:
             raise TransitionFailed(str(why)) from None
         if await reign.write(elected(partition, before, choice, reign.context.epoch)):
             return
+        was_refused = True
 
 
 TRANSITIONS: Mapping[PartitionStatus, Mapping[PartitionStatus, Action]] = {

@@ -32,7 +32,7 @@ from watchkeeper.model.actor.operations import (
 from watchkeeper.model.actor.retry import Requests, create_with_parents
 from watchkeeper.model.controller.context import Context, Leadership
 from watchkeeper.model.controller.states import PartitionStatus
-from watchkeeper.model.controller.variants import ControllerVariant
+from watchkeeper.model.controller.variants import ControllerVariant, StateBefore
 from watchkeeper.model.controller.writes import StateWrite
 from watchkeeper.model.group.variants import Reads
 from watchkeeper.model.registry import paths
@@ -113,6 +113,19 @@ class Reign:
         path = paths.partition_state(partition)
         [seen] = await self.read_all([path], watch=False)
         return leadership_in(path, seen)
+
+    async def state_to_replace(
+        self, partition: Partition, *, was_refused: bool
+    ) -> Leadership | None:
+        """Return the state of a partition before a write; None if it has none.
+
+        No other process writes it in this reign. So the known state may do, until a write is
+        refused.
+        """
+        known = self.context.leadership.get(partition)
+        if was_refused or known is None or self.me.variant.state_before is StateBefore.READ:
+            return await self.leadership_of(partition)
+        return known
 
     # --- writes ------------------------------------------------------------------------
 

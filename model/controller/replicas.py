@@ -27,8 +27,9 @@ async def _remove_from_isr(reign: Reign, replica: Replica) -> None:
     partition, me = replica.partition, reign.me
     if partition not in reign.context.leadership:
         raise TransitionFailed("its partition has no known state")
+    was_refused = False
     while True:
-        before = await reign.leadership_of(partition)
+        before = await reign.state_to_replace(partition, was_refused=was_refused)
         if before is None:
             raise TransitionFailed("its partition has no state")
         if before.state.controller_epoch > reign.context.epoch:
@@ -48,6 +49,7 @@ async def _remove_from_isr(reign: Reign, replica: Replica) -> None:
             return
         if await reign.write(write):
             return
+        was_refused = True
 
 
 TRANSITIONS: Mapping[ReplicaStatus, Mapping[ReplicaStatus, Action]] = {

@@ -27,6 +27,13 @@ class EpochRaised(StrEnum):
     WITH_ELECTION = "in one multi with the election"
 
 
+class StateBefore(StrEnum):
+    """Where a controller takes the state from that it replaces."""
+
+    READ = "is read"
+    KNOWN = "is the known one, and is read if the write is refused"
+
+
 class LiveBrokers(StrEnum):
     """Which brokers count as alive after a change."""
 
@@ -80,6 +87,7 @@ class ControllerVariant:
     epoch_raised: EpochRaised
     fenced: bool
     """Whether every write of a state is a multi with a check of `/controller_epoch`'s version."""
+    state_before: StateBefore
     live_brokers: LiveBrokers
     assignment_watch: AssignmentWatch
     dead_at_failover: DeadAtFailover
@@ -95,6 +103,7 @@ KAFKA_08 = ControllerVariant(
     reads=Reads.ONE_BY_ONE,
     epoch_raised=EpochRaised.AFTER_ELECTION,
     fenced=False,
+    state_before=StateBefore.READ,
     live_brokers=LiveBrokers.READ_AGAIN,
     assignment_watch=AssignmentWatch.AFTER_FAILOVER,
     dead_at_failover=DeadAtFailover.STAY_IN_ISR,
@@ -110,6 +119,7 @@ HARDENED = ControllerVariant(
     reads=Reads.PIPELINED,
     epoch_raised=EpochRaised.WITH_ELECTION,
     fenced=True,
+    state_before=StateBefore.KNOWN,
     live_brokers=LiveBrokers.LISTED,
     assignment_watch=AssignmentWatch.WITH_READ,
     dead_at_failover=DeadAtFailover.LEAVE_ISR,
