@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
-from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.actor.effects import Partition, emit
 from watchkeeper.model.actor.errors import NodeExists
 from watchkeeper.model.controller.reign import Reign, TransitionFailed
-from watchkeeper.model.controller.selectors import NoLeader, NotNeeded, when_offline
+from watchkeeper.model.controller.selectors import Choice, NoLeader, when_offline
 from watchkeeper.model.controller.states import PartitionStatus
 from watchkeeper.model.controller.variants import ExistingState
 from watchkeeper.model.controller.writes import elected, first_state
+from watchkeeper.model.trace.kinds import EventKind
 
 Action = Callable[[Reign, Partition], Awaitable[None]]
 
@@ -70,13 +71,23 @@ async def _elect(reign: Reign, partition: Partition) -> None:
                 reign.context.live,
                 allows_unclean=reign.me.allows_unclean,
             )
-        except NotNeeded:
-            return
         except NoLeader as why:
             raise TransitionFailed(str(why)) from None
         if await reign.write(elected(partition, before, choice, reign.context.epoch)):
+            await _note_election(partition, choice)
             return
         was_refused = True
+
+
+async def _note_election(partition: Partition, choice: Choice) -> None:
+    """Write into the trace that messages may be lost."""
+    if not choice.is_clean:
+        await emit(
+            EventKind.UNCLEAN_ELECTION,
+            topic=partition.topic,
+            partition=partition.name,
+            leader=choice.leader,
+        )
 
 
 TRANSITIONS: Mapping[PartitionStatus, Mapping[PartitionStatus, Action]] = {

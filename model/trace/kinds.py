@@ -37,6 +37,7 @@ class EventKind(StrEnum):
     FAILOVER_COMPLETED = "failover completed"
     CONTROLLER_RESIGNED = "controller resigned"
     TRANSITION_FAILED = "transition failed"
+    UNCLEAN_ELECTION = "unclean election"
 
     # connections and sessions
     CONNECTED = "connected"
@@ -122,6 +123,7 @@ MEANINGS: dict[EventKind, str] = {
     EventKind.TRANSITION_FAILED: (
         "a controller could not bring a partition or a replica into a state"
     ),
+    EventKind.UNCLEAN_ELECTION: "a controller has elected a leader that is not in the ISR",
     EventKind.CONNECTED: "a client has a connection",
     EventKind.SUSPENDED: "a client has lost its connection",
     EventKind.EXPIRED: "a client has learned that its session is dead",

@@ -127,6 +127,11 @@ def test_the_last_replica_in_sync_dies(variant: str, unclean: bool) -> None:
     fields = cluster(*timeline, unclean_leader_election=unclean)
     died = simulate(fields, variant=variant)
     assert last(died, "clicks/1")[:2] == ((1, [1]) if unclean else (-1, [2]))
+    lost = [
+        (event.topic, event.detail["partition"], event.detail["leader"])
+        for event in died.trace.of_kind(EventKind.UNCLEAN_ELECTION)
+    ]
+    assert lost == ([("clicks", "1", 1)] if unclean else [])
 
     fields["timeline"].append({"at": "12s", "restart": "broker/2"})
     back = simulate(fields, variant=variant)
