@@ -331,6 +331,15 @@ class ControlPlaneJudge:
             if cluster.name in self.judges:
                 self._trackers[cluster.name] = tracker
                 self._cluster_of.update(dict.fromkeys(tracker.concerned, cluster.name))
+        self._handlers: dict[str, Callable[[Event], None]] = {
+            EventKind.APPLIED: self._applied,
+            EventKind.SESSION_EXPIRED: self._session_ended,
+            EventKind.SESSION_CLOSED: self._session_ended,
+            EventKind.FAILOVER_COMPLETED: self._failed_over,
+            EventKind.CONTROLLER_RESIGNED: self._ceased,
+            EventKind.STARTED: self._ceased,
+            EventKind.ENDED: self._ceased,
+        }
 
     def before(self, event: Event) -> None:
         """Judge the rests that have lasted long enough, before an event changes anything."""
@@ -344,9 +353,9 @@ class ControlPlaneJudge:
         if event.kind in RestTracker.KINDS:
             for tracker in self._trackers.values():
                 tracker.look(event, self.history)
-        handler = self._HANDLERS.get(event.kind)
+        handler = self._handlers.get(event.kind)
         if handler is not None:
-            handler(self, event)
+            handler(event)
 
     def close(self, end_us: int) -> None:
         """The run is over."""
@@ -393,16 +402,6 @@ class ControlPlaneJudge:
 
     def _judge_of(self, node: str) -> ClusterJudge | None:
         return self.judges.get(self._cluster_of.get(node, ""))
-
-    _HANDLERS: dict[str, Callable[[ControlPlaneJudge, Event], None]] = {  # noqa: RUF012
-        EventKind.APPLIED: _applied,
-        EventKind.SESSION_EXPIRED: _session_ended,
-        EventKind.SESSION_CLOSED: _session_ended,
-        EventKind.FAILOVER_COMPLETED: _failed_over,
-        EventKind.CONTROLLER_RESIGNED: _ceased,
-        EventKind.STARTED: _ceased,
-        EventKind.ENDED: _ceased,
-    }
 
 
 def control_plane_judge(plan: Plan, history: History) -> ControlPlaneJudge | None:

@@ -60,6 +60,13 @@ def test_kafka_08_names_a_controller_that_does_not_act() -> None:
     assert found.violated == "acting controller"
 
 
+@pytest.mark.slow
+def test_kafka_08_writes_after_its_successor_has_read() -> None:
+    """The successor remembers another state than the registry has."""
+    found = search(KAFKA_08, {"expire": 1}, at_rest=("known state",))
+    assert found.violated == "known state"
+
+
 async def _reads_once(me: ControllerSettings, requests: Requests) -> Elected:
     """The election of `hardened` that does not look again where the winner has gone."""
     if await election.controller_in_registry(requests) != NO_CONTROLLER:
