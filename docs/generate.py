@@ -22,11 +22,13 @@ from kafkalog import kafkalog_page
 from log_formats import log_formats_page
 from pagecache import pagecache_page
 
+from watchkeeper.model.controller.variants import CONTROLLERS, ControllerVariant
 from watchkeeper.model.group.settings import SETTINGS
 from watchkeeper.model.group.variants import VARIANTS, Variant
 from watchkeeper.model.log.settings import SETTINGS as LOG_SETTINGS
 from watchkeeper.model.plan.faults import VERBS
 from watchkeeper.model.plan.roles import ROLES
+from watchkeeper.model.properties.control_plane import CONTROL_PLANE
 from watchkeeper.model.properties.judge import PROPERTIES
 from watchkeeper.model.properties.messages import MESSAGE_PROPERTIES
 from watchkeeper.model.properties.verdicts import KNOWN_LIMIT
@@ -113,14 +115,29 @@ def variants_page() -> str:
         "compares the name of a variant.",
         about,
         table(["question", *(f"`{name}`" for name in names)], rows),
+        "## The controller\n\n"
+        "In a cluster with `leaders: controller` the brokers of these variants elect a "
+        "controller. The others have none: the design pages do not describe its program.",
+        controllers_table(),
     )
+
+
+def controllers_table() -> str:
+    """The versions of the controller: a row for each question."""
+    names = list(CONTROLLERS)
+    questions = [field.name for field in fields(ControllerVariant) if field.name != "name"]
+    rows = (
+        [field.replace("_", " "), *(cell(getattr(CONTROLLERS[name], field)) for name in names)]
+        for field in questions
+    )
+    return table(["question", *(f"`{name}`" for name in names)], rows)
 
 
 def properties_page() -> str:
     """The properties."""
     rows = (
         [f"**{claim.name}**", claim.kind, claim.says, claim.exercise or "any run"]
-        for claim in (*PROPERTIES, *MESSAGE_PROPERTIES)
+        for claim in (*PROPERTIES, *MESSAGE_PROPERTIES, *CONTROL_PLANE)
     )
     return page(
         "The properties",
@@ -130,7 +147,9 @@ def properties_page() -> str:
         "it unless the storage that it writes to checks a fence.",
         "A run that never exercises a property could not have violated it: the property is "
         "then *unknown*, in simulated and live runs, in searches and in the analysis. Without "
-        + " and ".join(f"*{claim.name}*" for claim in PROPERTIES if claim.is_optional)
+        + " and ".join(
+            f"*{claim.name}*" for claim in (*PROPERTIES, *CONTROL_PLANE) if claim.is_optional
+        )
         + " a run is judged by the others.",
         table(["property", "kind", "meaning", "exercised by"], rows),
         "*At rest* means: no rebalance runs, no notification is in transit or unread, no timer "
@@ -163,8 +182,8 @@ def faults_page() -> str:
         "effect makes the run *unknown*.",
         table(["verb", "kind", "target", "effect", "options", "worlds"], rows),
         "## Roles\n\n"
-        "A server may be named by its role. The role is resolved when the action strikes; the "
-        "report and the trace name the server that had it. `restart` starts the server again "
+        "A process may be named by its role. The role is resolved when the action strikes; the "
+        "report and the trace name the process that had it. `restart` starts the process again "
         "that an action with the same role has struck last. An action that finds no target "
         "does nothing, and the report and the trace have the reason. With several clusters a "
         "role has a prefix, as in `main:zookeeper/leader`.",
@@ -184,8 +203,9 @@ def events_page() -> str:
             ([f"`{kind}`", meaning] for kind, meaning in MEANINGS.items()),
         ),
         "In the 0.8 layout an `applied` write of a partition's state says who leads from then "
-        "on. There is none when a replica that does not lead dies or comes back: its `isr` and "
-        "`leader_epoch` are those of the last change of the leader.",
+        "on. Where the administrator elects the leaders, there is none when a replica that does "
+        "not lead dies or comes back: its `isr` and `leader_epoch` are those of the last change "
+        "of the leader.",
     )
 
 

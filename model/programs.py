@@ -5,18 +5,23 @@ The program of a consumer depends on its variant: a mutant has a group member of
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from watchkeeper.model.actor.effects import close_session, new_session, next_event
 from watchkeeper.model.actor.events import LEAVE
 from watchkeeper.model.actor.operations import ZooKeeper
 from watchkeeper.model.actor.program import Ended, Program
+from watchkeeper.model.broker.administrator import Administrator, administrator
 from watchkeeper.model.broker.registration import Broker, broker
 from watchkeeper.model.clients.producer.metadata import MetadataSettings, metadata_program
+from watchkeeper.model.controller.broker import controlling_broker
+from watchkeeper.model.controller.reign import ControllerSettings
 from watchkeeper.model.group.consumer import consumer
 from watchkeeper.model.group.state import Consumer
 from watchkeeper.model.mutants.catalogue import member_of
 from watchkeeper.model.plan.plan import BrokerPlan, ClusterPlan, ConsumerPlan, ProducerPlan
+from watchkeeper.model.registry.payloads import TopicAssignment
 
 PRODUCER_TIMEOUT_MS = 6_000
 """`zk.sessiontimeout.ms` of a producer as it is shipped."""
@@ -61,7 +66,26 @@ def broker_program(cluster: ClusterPlan, plan: BrokerPlan, on_disk: dict[str, in
         has,
         cluster.session_timeout_ms,
     )
-    return broker(me)
+    if cluster.controller is None:
+        return broker(me)
+    settings = ControllerSettings(
+        plan.broker_id,
+        cluster.controller.variant,
+        cluster.controller.allows_unclean,
+        cluster.session_timeout_ms,
+    )
+    return controlling_broker(me, settings)
+
+
+def administrator_program(
+    cluster: ClusterPlan, name: str, topics: Mapping[str, TopicAssignment]
+) -> Program:
+    """Return the program of a cluster's administrator, with the topics that it has to create.
+
+    Where the brokers elect a controller, it writes assignments and no leaders.
+    """
+    has = tuple(sorted(topics.items()))
+    return administrator(Administrator(name, has, elects_leaders=cluster.controller is None))
 
 
 def producer_program(plan: ProducerPlan) -> Program:

@@ -14,7 +14,6 @@ from typing import Any
 
 from watchkeeper.model.actor.events import Command
 from watchkeeper.model.actor.program import Ended, Program
-from watchkeeper.model.broker.administrator import Administrator, administrator
 from watchkeeper.model.group.variants import FetchErrors
 from watchkeeper.model.nemesis.load import Load
 from watchkeeper.model.nemesis.nemesis import Nemesis
@@ -24,6 +23,7 @@ from watchkeeper.model.plan.faults import FaultEffect
 from watchkeeper.model.plan.plan import BrokerPlan, ConsumerPlan, GroupPlan, Plan, ProducerPlan
 from watchkeeper.model.programs import (
     PRODUCER_TIMEOUT_MS,
+    administrator_program,
     broker_program,
     consumer_program,
     producer_program,
@@ -232,8 +232,8 @@ class World:
         if cluster.plan.layout == "0.7":
             return
         name = f"{cluster.prefix}administrator"
-        me = Administrator(name, tuple(sorted(cluster.homes.items())))
-        node = self.NODE(self.kernel, name, administrator(me))
+        program = administrator_program(cluster.plan, name, cluster.homes)
+        node = self.NODE(self.kernel, name, program)
         node.connect_to(cluster.ensemble, cluster.plan.session_timeout_ms, resends_watches=False)
         self._run(node, None, {})
 

@@ -67,6 +67,11 @@ class ClusterSystem(Actors):
     def __init__(self, plan: Plan, bounds: Bounds, *, folds: bool = True) -> None:
         if len(plan.clusters) != 1:
             raise CannotExplore("a search takes one cluster; this scenario has several")
+        if plan.clusters[0].controller is not None:
+            raise CannotExplore(
+                "a search takes no cluster with `leaders: controller`; its reductions do not "
+                "know what a controller reads and writes"
+            )
         self.plan = plan
         self.bounds = bounds
         self.folds = folds

@@ -45,6 +45,11 @@ Purpose = Literal[
     "commit",
     "announce topic",
     "administer",
+    "elect",
+    "raise epoch",
+    "read cluster",
+    "create state",
+    "write state",
     "other",
 ]
 """The purposes of operations. Scenario files use these words to trigger faults."""

@@ -2,7 +2,8 @@
 
 There, topics belong to the cluster and not to a broker. Their partitions, replicas and
 leaders have to be written by a process; later versions have a controller for it. This
-program does what an administrator's commands did, and moves leaders to live brokers.
+program does what an administrator's commands did, and moves leaders to live brokers. In a
+cluster whose brokers elect a controller, it only writes the assignments of topics.
 
 The state of a partition is written when its leader changes. Its `isr` and `leader_epoch` do not
 follow the death or the return of another replica, as those of a controller would; its
@@ -47,6 +48,8 @@ class Administrator:
 
     node: str
     topics: tuple[tuple[str, TopicAssignment], ...]
+    elects_leaders: bool = True
+    """Whether it writes the states of partitions; otherwise a controller does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,7 @@ async def turn(
 ) -> AdministratorState | Ended:
     """Take one turn of an administrator's life."""
     try:
-        return await _turn(state)
+        return await _turn(me, state)
     except ConnectionLoss:
         try:
             await connected()
@@ -87,7 +90,7 @@ async def turn(
     return replace(state, is_dirty=True)
 
 
-async def _turn(state: AdministratorState) -> AdministratorState | Ended:
+async def _turn(me: Administrator, state: AdministratorState) -> AdministratorState | Ended:
     if not state.has_session:
         await new_session()
         return replace(state, has_session=True)
@@ -99,7 +102,7 @@ async def _turn(state: AdministratorState) -> AdministratorState | Ended:
         planned = await _after_command(state, first)
         return replace(planned, commands=tuple(others), is_dirty=True)
     if state.is_dirty:
-        await _bring_about(state)
+        await _bring_about(me, state)
         return replace(state, is_dirty=False, moves=(), deleted=())
     return await _take(state, await next_event())
 
@@ -161,17 +164,40 @@ async def _brokers(*, watch: bool) -> tuple[int, ...]:
     return tuple(sorted(int(name) for name in names))
 
 
-async def _bring_about(state: AdministratorState) -> None:
-    """Write topics and leaders into the registry."""
+async def _bring_about(me: Administrator, state: AdministratorState) -> None:
+    """Write topics into the registry, and leaders unless a controller does."""
     alive = await _brokers(watch=True)
     for topic in state.deleted:
         await _delete_below(paths.topic(topic))
     for topic, assignment in state.topics:
-        for index, replicas in assignment.replicas:
-            partition = Partition(topic, str(index))
-            asked = dict(state.moves).get(partition)
-            await _lead(partition, replicas, alive, asked)
+        if me.elects_leaders:
+            await _lead_all(topic, assignment, alive, dict(state.moves))
+        elif not await _can_create(topic, assignment, alive):
+            continue
         await _write(paths.topic(topic), assignment.encode())
+
+
+async def _can_create(topic: str, assignment: TopicAssignment, alive: tuple[int, ...]) -> bool:
+    """Whether a topic exists, or all of its brokers are alive.
+
+    Tools place a new topic on live brokers. A topic that is created before its brokers have
+    started begins with a smaller ISR.
+    """
+    homes = {broker for _, replicas in assignment.replicas for broker in replicas}
+    return homes <= set(alive) or (
+        await Exists(paths.topic(topic), purpose="administer") is not None
+    )
+
+
+async def _lead_all(
+    topic: str,
+    assignment: TopicAssignment,
+    alive: tuple[int, ...],
+    moves: Mapping[Partition, int],
+) -> None:
+    for index, replicas in assignment.replicas:
+        partition = Partition(topic, str(index))
+        await _lead(partition, replicas, alive, moves.get(partition))
 
 
 async def _lead(

@@ -97,38 +97,49 @@ async def turn(zk: ZooKeeper, me: Broker, state: BrokerState) -> BrokerState | E
         try:
             await connected()
         except SessionExpired:
-            return await _after_expiry(state)
+            return await after_expiry(state)
         return state
     except SessionExpired:
-        return await _after_expiry(state)
+        return await after_expiry(state)
 
 
 async def _turn(me: Broker, state: BrokerState) -> BrokerState | Ended:
     if not state.has_session:
-        await new_session()
-        started = state.started_ms if state.started_ms is not None else await now_ms()
-        return replace(state, has_session=True, started_ms=started)
+        return await open_session(state)
     if state.is_leaving:
         await close_session()
         return Ended("left")
     if state.is_blocked:
-        return await _take(state, await next_event())
+        return await take(state, await next_event())
     if not state.is_registered:
-        return await _register(me, state)
+        return await register(me, state)
     if state.announced != state.topics and me.layout == "0.7":
         return await _announce(me, state)
-    return await _take(state, await next_event())
+    return await take(state, await next_event())
 
 
-async def _after_expiry(state: BrokerState) -> BrokerState:
+async def open_session(state: BrokerState) -> BrokerState:
+    """Open the first session of a broker."""
+    await new_session()
+    started = state.started_ms if state.started_ms is not None else await now_ms()
+    return replace(state, has_session=True, started_ms=started)
+
+
+async def after_expiry(state: BrokerState) -> BrokerState:
     """The session is dead: register everything again in a new one."""
     await new_session()
+    return unregistered(state)
+
+
+def unregistered(state: BrokerState) -> BrokerState:
+    """Return the state of a broker of which nothing is registered."""
     return replace(state, is_registered=False, is_blocked=False, announced=())
 
 
-async def _take(state: BrokerState, notification: Notification | None) -> BrokerState:
+async def take(state: BrokerState, notification: Notification | None) -> BrokerState:
+    """Return the state after a notification."""
     if notification is SessionEvent.EXPIRED:
-        return await _after_expiry(state)
+        return await after_expiry(state)
     if notification == LEAVE:
         return replace(state, is_leaving=True)
     if isinstance(notification, Command):
@@ -154,7 +165,8 @@ def _info(me: Broker, state: BrokerState) -> BrokerInfo:
     return BrokerInfo(me.host, me.port, creator=f"{me.host}-{started}", timestamp=str(started))
 
 
-async def _register(me: Broker, state: BrokerState) -> BrokerState | Ended:
+async def register(me: Broker, state: BrokerState) -> BrokerState | Ended:
+    """Register the id of a broker. An id in use ends it, or lets it wait, by its variant."""
     path = paths.broker(me.broker_id)
     data = paths.encode_broker(_info(me, state), me.variant.broker_form(me.layout))
     registration = Create(path, data, ephemeral=True, purpose="register")

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from watchkeeper.model.nemesis.world import Cluster, Server, World
 from watchkeeper.model.plan.faults import Action, FaultEffect
-from watchkeeper.model.plan.roles import LEADER, Role, role_of
+from watchkeeper.model.plan.roles import CONTROLLER, LEADER, Role, role_of
 
 STARTS = frozenset({"start", "restart"})
 NEEDS_PROCESS = frozenset({"crash", "crash_host", "leave", "pause", "expire", "disconnect"})
@@ -65,10 +65,12 @@ class Targets:
         return replace(action, options=options)
 
     def _holder(self, target: str) -> str:
-        """Return the server that has a role now."""
+        """Return the process that has a role now."""
         role = role_of(target)
         assert role is not None, "only a role has a holder"
         cluster = self._cluster_of(target)
+        if role is CONTROLLER:
+            return self._controller_of(cluster)
         servers = [
             (server.name, server.role if server.is_up else "down") for server in cluster.servers
         ]
@@ -77,6 +79,15 @@ class Targets:
             if has == wanted:
                 return name
         raise NoTarget(_why_none(role, servers))
+
+    def _controller_of(self, cluster: Cluster) -> str:
+        """Return the broker that is the controller now, whether its process runs or not."""
+        broker_id = cluster.controller_id
+        if broker_id is None:
+            raise NoTarget("no broker is the controller: there is no /controller")
+        named = [each.node for each in cluster.plan.brokers if each.broker_id == broker_id]
+        running = [name for name in named if self.world.process(name) is not None]
+        return (running or named)[0]
 
     def _cluster_of(self, target: str) -> Cluster:
         prefix = target.removesuffix(target.rpartition(":")[2])

@@ -66,6 +66,10 @@ class Cluster(Protocol):
         """The servers of its ensemble."""
 
     @property
+    def controller_id(self) -> int | None:
+        """0.8: the broker id in `/controller`; None if no broker is the controller."""
+
+    @property
     def disks(self) -> dict[int, dict[str, int]]:
         """0.7: broker -> topic -> partitions it has on disk."""
 

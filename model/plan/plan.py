@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from watchkeeper.model.actor.program import Program
 from watchkeeper.model.clients.producer.settings import ProducerSettings
+from watchkeeper.model.controller.variants import ControllerVariant
 from watchkeeper.model.group.settings import ConsumerSettings
 from watchkeeper.model.group.state import configured_name
 from watchkeeper.model.group.variants import Variant
@@ -84,6 +85,15 @@ class StoragePlan:
 
 
 @dataclass(frozen=True, slots=True)
+class ControllerPlan:
+    """The controller that the brokers of a cluster elect."""
+
+    variant: ControllerVariant
+    allows_unclean: bool = True
+    """Whether a replica that is not in the ISR may lead: `unclean.leader.election.enable`."""
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterPlan:
     """Brokers and the ensemble they register with."""
 
@@ -96,6 +106,8 @@ class ClusterPlan:
     session_timeout_ms: int = 6000
     storage: StoragePlan | None = None
     """None if logs hold no messages but only grow at a rate."""
+    controller: ControllerPlan | None = None
+    """None if the administrator elects the leaders."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,13 +33,15 @@ LEADER = Role(
 )
 FOLLOWER = Role("zookeeper/follower", "server", "the first server that follows the leader")
 
-ROLES = {role.name: role for role in (LEADER, FOLLOWER)}
+CONTROLLER = Role(
+    "controller",
+    "broker",
+    "the broker that /controller names, in a cluster with `leaders: controller`",
+    (("start", "a controller runs already; name a broker, or restart the one that was struck"),),
+)
+
+ROLES = {role.name: role for role in (LEADER, FOLLOWER, CONTROLLER)}
 """Every role, by the name of its target; with several clusters `main:zookeeper/leader`."""
-NO_ROLES = {
-    "controller": "names no process: no program here is a controller, and nothing writes the "
-    "znode /controller"
-}
-"""Names that look like roles, and why there is none."""
 
 
 def roles_for(verb: Verb) -> list[Role]:

@@ -20,6 +20,7 @@ from watchkeeper.model.properties.at_quiescence import (
     COVER,
     CalmJudge,
 )
+from watchkeeper.model.properties.control_plane import ControlPlaneJudge, control_plane_judge
 from watchkeeper.model.properties.history import History
 from watchkeeper.model.properties.messages import MessageJudges, message_judges
 from watchkeeper.model.properties.ownership import (
@@ -56,7 +57,8 @@ PROPERTIES: tuple[Property, ...] = (
     PROGRESS,
     WORK,
 )
-"""Those of coordination; `watchkeeper.model.properties.messages` has those of messages."""
+"""Those of groups; `watchkeeper.model.properties.messages` has those of messages, and
+`watchkeeper.model.properties.control_plane` those of controllers."""
 
 SOMETIMES = Property("sometimes", "sometimes", "the events that the scenario is about occurred")
 NEVER_HAPPENS = Property("never", "always", "the events that the scenario excludes did not occur")
@@ -105,9 +107,12 @@ def judge(plan: Plan, trace: Trace, effects: Sequence[FaultEffect]) -> Judgement
     progress = ProgressJudge(plan, calm_us, after)
     trackers = rests_of(plan)
     messages = message_judges(plan)
-    watch = _Watch(history, ownership, calm, progress, trackers, messages)
+    control = control_plane_judge(plan, history)
+    watch = _Watch(history, ownership, calm, progress, trackers, messages, control)
     watch.all_of(trace)
     history.now_us = end_us
+    if control is not None:
+        control.close(end_us)
     if trackers:
         watch.judge_rests(end_us)
     for tracker in trackers:
@@ -120,6 +125,7 @@ def judge(plan: Plan, trace: Trace, effects: Sequence[FaultEffect]) -> Judgement
     ]
     findings = [
         *(of_groups if plan.groups else _without_groups(of_groups, plan)),
+        *(control.findings() if control is not None else ()),
         *(messages.findings(end_us) if messages is not None else ()),
         *(_never(never, trace) for never in plan.never),
         *(_sometimes(wanted, trace) for wanted in plan.sometimes),
@@ -140,7 +146,8 @@ def judge(plan: Plan, trace: Trace, effects: Sequence[FaultEffect]) -> Judgement
 def _without_groups(findings: list[Finding], plan: Plan) -> list[Finding]:
     """Findings about groups in a run without groups: unknown, and they count only if no other
     finding does."""
-    counts = not (plan.sometimes or plan.never or plan.timeline)
+    elects = any(cluster.controller is not None for cluster in plan.clusters)
+    counts = not (plan.sometimes or plan.never or plan.timeline or elects)
     message = "there is no group"
     return [
         Finding(finding.claim, Verdict.UNKNOWN, message, counts=counts) for finding in findings
@@ -187,6 +194,7 @@ class _Watch:
         progress: ProgressJudge,
         trackers: list[RestOf],
         messages: MessageJudges | None,
+        control: ControlPlaneJudge | None,
     ) -> None:
         self.history = history
         self.calm = calm
@@ -196,6 +204,8 @@ class _Watch:
         self.calls: dict[str, list[Callable[[Event], None]]] = {}
         for kind in EventKind:
             calls: list[Callable[[Event], None]] = []
+            if control is not None and kind in ControlPlaneJudge.KINDS:
+                calls.append(control.before)
             if kind in OwnershipJudge.BEFORE:
                 calls.append(lambda event: ownership.before(event, history))
             if history.handles(kind):
@@ -208,6 +218,8 @@ class _Watch:
                 calls.append(progress.handler(kind))
             if messages is not None:
                 calls.extend(messages.calls(kind))
+            if control is not None and kind in ControlPlaneJudge.KINDS:
+                calls.append(control.after)
             if calls:
                 self.calls[kind] = calls
 

@@ -13,10 +13,11 @@ after `QUIET_TICKS` without a disturbance, in every world.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from watchkeeper.model.plan.plan import GroupPlan, Plan
+from watchkeeper.model.plan.plan import ClusterPlan, GroupPlan, Plan
 from watchkeeper.model.properties.history import History, NodeState
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Event
@@ -42,8 +43,8 @@ class Rest:
 
 
 @dataclass(slots=True)
-class RestOf:
-    """The rests of one group, found while its history advances."""
+class RestTracker:
+    """The rests of some processes, found while their history advances."""
 
     KINDS: ClassVar = frozenset(
         {
@@ -67,7 +68,6 @@ class RestOf:
     )
     """The kinds of event that may start or end a rest, or change what holds in it."""
 
-    group: GroupPlan
     concerned: frozenset[str]
     """The processes that have to be quiet: members, brokers, the administrator."""
     quiet_us: int
@@ -113,6 +113,13 @@ class RestOf:
         self.due_us = NEVER
 
 
+@dataclass(slots=True)
+class RestOf(RestTracker):
+    """The rests of one group."""
+
+    group: GroupPlan = field(kw_only=True)
+
+
 def _is_restless(history: History, state: NodeState) -> bool:
     """Whether this process is active, or leaves something behind."""
     sessions = history.sessions_of.get(state.name, ())
@@ -141,10 +148,24 @@ def rests_of(plan: Plan) -> list[RestOf]:
     shared_ids = plan.shared_ids()
     for group in plan.groups:
         cluster = plan.cluster(group.cluster)
-        prefix = f"{cluster.name}:" if len(plan.clusters) > 1 else ""
-        others = {broker.node for broker in cluster.brokers} | {f"{prefix}administrator"}
         members = {member.node for member in group.consumers}
-        quiet_us = QUIET_TICKS * cluster.zookeeper.tick_us
+        concerned = _servants(plan, cluster) | members
         sharers = tuple(sorted(members.intersection(shared_ids)))
-        found.append(RestOf(group, frozenset(others | members), quiet_us, sharers))
+        found.append(RestOf(concerned, _quiet_us(cluster), sharers, group=group))
     return found
+
+
+def cluster_rests(plan: Plan) -> Iterator[tuple[ClusterPlan, RestTracker]]:
+    """Yield each cluster with a tracker of its brokers and its administrator."""
+    for cluster in plan.clusters:
+        yield cluster, RestTracker(_servants(plan, cluster), _quiet_us(cluster))
+
+
+def _servants(plan: Plan, cluster: ClusterPlan) -> frozenset[str]:
+    """The processes of a cluster that belong to no group."""
+    prefix = f"{cluster.name}:" if len(plan.clusters) > 1 else ""
+    return frozenset({f"{prefix}administrator", *(broker.node for broker in cluster.brokers)})
+
+
+def _quiet_us(cluster: ClusterPlan) -> int:
+    return QUIET_TICKS * cluster.zookeeper.tick_us

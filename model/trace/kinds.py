@@ -33,6 +33,11 @@ class EventKind(StrEnum):
     ID_IN_USE = "id in use"
     TOPIC_NOT_DELETED = "topic not deleted"
     COMMIT_REFUSED = "commit refused"
+    CONTROLLER_ELECTED = "controller elected"
+    FAILOVER_COMPLETED = "failover completed"
+    CONTROLLER_RESIGNED = "controller resigned"
+    TRANSITION_FAILED = "transition failed"
+    UNCLEAN_ELECTION = "unclean election"
 
     # connections and sessions
     CONNECTED = "connected"
@@ -110,6 +115,15 @@ MEANINGS: dict[EventKind, str] = {
     EventKind.ID_IN_USE: "a registration with this id exists already",
     EventKind.TOPIC_NOT_DELETED: "a topic could not be deleted from the registry",
     EventKind.COMMIT_REFUSED: "an offset commit failed",
+    EventKind.CONTROLLER_ELECTED: (
+        "a broker has become the controller; `raised` says whether it raised the epoch"
+    ),
+    EventKind.FAILOVER_COMPLETED: "a new controller has read the cluster and repaired it",
+    EventKind.CONTROLLER_RESIGNED: "a broker ceases to be the controller",
+    EventKind.TRANSITION_FAILED: (
+        "a controller could not bring a partition or a replica into a state"
+    ),
+    EventKind.UNCLEAN_ELECTION: "a controller has elected a leader that is not in the ISR",
     EventKind.CONNECTED: "a client has a connection",
     EventKind.SUSPENDED: "a client has lost its connection",
     EventKind.EXPIRED: "a client has learned that its session is dead",

@@ -17,7 +17,7 @@ from watchkeeper.real.world.data_plane import DataPlane, OnHosting
 from watchkeeper.real.world.embedded import EmbeddedZooKeeper
 from watchkeeper.real.world.external import ExternalZooKeeper
 from watchkeeper.real.world.hosts import Hosts
-from watchkeeper.real.world.leaders import Leaders
+from watchkeeper.real.world.leaders import ControllerPoll, Leaders
 
 
 class Cluster:
@@ -44,6 +44,7 @@ class Cluster:
         folder.mkdir()
         self.data = DataPlane(plan, folder / "cluster.json", now_us, write_hosting)
         self.leaders = Leaders(self.operator, self.service.root, self.data)
+        self.controller = ControllerPoll(self.operator, self.service.root)
         self.deleted: dict[str, dict[str, None]] = {}
         """Broker -> the deleted topics that are still on its disk."""
         self.hosts = (
@@ -59,6 +60,12 @@ class Cluster:
     def servers(self) -> list[ServerTarget]:
         """The servers of its ensemble, as faults affect them."""
         return targets_of(self.service.servers)
+
+    @property
+    def controller_id(self) -> int | None:
+        """The broker id in `/controller`, read now if ZooKeeper answers at once."""
+        self.controller.poll()
+        return self.controller.broker_id
 
     @property
     def disks(self) -> dict[int, dict[str, int]]:

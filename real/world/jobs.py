@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from watchkeeper.model.actor.program import Program
-from watchkeeper.model.broker.administrator import Administrator, administrator
 from watchkeeper.model.group.variants import FetchErrors
 from watchkeeper.model.plan.plan import (
     BrokerPlan,
@@ -18,6 +17,7 @@ from watchkeeper.model.plan.plan import (
 )
 from watchkeeper.model.programs import (
     PRODUCER_TIMEOUT_MS,
+    administrator_program,
     broker_program,
     consumer_program,
     producer_program,
@@ -105,7 +105,7 @@ class Jobs:
     def administrator(self, cluster: Cluster) -> Job:
         """The job of the administrator, which creates the topics in the 0.8 layout."""
         name = f"{cluster.prefix}administrator"
-        program = administrator(Administrator(name, tuple(sorted(cluster.data.homes.items()))))
+        program = administrator_program(cluster.plan, name, cluster.data.homes)
         return self._job(cluster, name, program, cluster.plan.session_timeout_ms)
 
     def _job(self, cluster: Cluster, node: str, program: Program, timeout_ms: int) -> Job:

@@ -1,4 +1,4 @@
-"""0.8: passes the partition leaders in the registry on to the data plane.
+"""0.8: passes the partition leaders in the registry on to the data plane; finds the controller.
 
 The world must never wait for a ZooKeeper that does not answer, because the world is what
 restarts it. So all requests are sent at once, and answers that are late are collected by a
@@ -14,8 +14,8 @@ from kazoo.exceptions import NoNodeError
 from kazoo.interfaces import IAsyncResult
 
 from watchkeeper.model.actor.effects import Partition
-from watchkeeper.model.registry.paths import BadPayload, partition_state
-from watchkeeper.model.registry.payloads import PartitionState
+from watchkeeper.model.registry.paths import CONTROLLER, BadPayload, partition_state
+from watchkeeper.model.registry.payloads import Controller, PartitionState
 from watchkeeper.real.world.data_plane import DataPlane
 
 TIMEOUT_S = 0.02
@@ -66,3 +66,35 @@ class Leaders:
                 return None
         is_gone = isinstance(answer.exception, NoNodeError)
         return None if is_gone else self.data.leaders.get(str(partition))
+
+
+class ControllerPoll:
+    """The broker that `/controller` names, as it was read last."""
+
+    def __init__(self, operator: KazooClient, root: str) -> None:
+        self.operator = operator
+        self.path = f"{root}{CONTROLLER}"
+        self.broker_id: int | None = None
+        """None if no broker is the controller, as far as is known."""
+        self._pending: IAsyncResult | None = None
+
+    def poll(self) -> None:
+        """Request the znode, and take the answer to an earlier request."""
+        if self._pending is None and self.operator.connected:
+            self._pending = self.operator.get_async(self.path)
+        if self._pending is None:
+            return
+        self._pending.wait(TIMEOUT_S)
+        if self._pending.ready():
+            answer, self._pending = self._pending, None
+            self._update(answer)
+
+    def _update(self, answer: IAsyncResult) -> None:
+        if answer.successful():
+            data, _ = answer.value
+            try:
+                self.broker_id = Controller.decode(CONTROLLER, data).broker
+            except BadPayload:
+                self.broker_id = None
+        elif isinstance(answer.exception, NoNodeError):
+            self.broker_id = None

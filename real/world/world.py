@@ -171,6 +171,8 @@ class World:
             cluster.leader = "" if leader is None else leader.name
             if cluster.plan.layout == "0.8":
                 cluster.leaders.poll()
+            if cluster.plan.controller is not None:
+                cluster.controller.poll()
 
     # --- processes ---------------------------------------------------------------------
 

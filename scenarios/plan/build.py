@@ -7,6 +7,7 @@ from watchkeeper.model.group.variants import VARIANTS
 from watchkeeper.model.mutants.catalogue import variant_named
 from watchkeeper.model.plan.faults import VERBS
 from watchkeeper.model.plan.plan import ClusterPlan, GroupPlan, Plan, Sometimes
+from watchkeeper.model.properties.control_plane import control_plane_claims
 from watchkeeper.model.properties.judge import PROPERTIES
 from watchkeeper.model.properties.messages import message_claims
 from watchkeeper.model.trace.kinds import EventKind
@@ -121,6 +122,7 @@ def _check_words(context: Context, names: Names) -> None:
         for at, entry in enumerate(getattr(context.scenario, field)):
             _check_sometimes(context, (field, at), entry, nodes)
     claims = [claim.name for claim in PROPERTIES]
+    claims += control_plane_claims(names.clusters)
     claims += message_claims(list(context.scenario.groups))
     for name, expectation in context.scenario.expect.items():
         context.variant_named(name, ("expect", name))

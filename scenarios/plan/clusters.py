@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from watchkeeper.model.controller.variants import CONTROLLERS
 from watchkeeper.model.group.variants import Variant
-from watchkeeper.model.plan.plan import BrokerPlan, ClusterPlan, TopicPlan, ZooKeeperPlan
+from watchkeeper.model.plan.plan import (
+    BrokerPlan,
+    ClusterPlan,
+    ControllerPlan,
+    TopicPlan,
+    ZooKeeperPlan,
+)
 from watchkeeper.model.registry.paths import Layout
 from watchkeeper.scenarios.plan.context import Context
 from watchkeeper.scenarios.plan.messages import storage
@@ -40,11 +47,36 @@ def cluster(context: Context, name: str) -> ClusterPlan:
         topics=topics,
         session_timeout_ms=max(model.session_timeout // 1000, 1),
         storage=storage(context, name, layout),
+        controller=_controller(context, name, variant, layout),
     )
 
 
 def _ensemble(model: ZooKeeperModel) -> ZooKeeperPlan:
     return ZooKeeperPlan(model.servers, model.tick, model.lists_ephemerals)
+
+
+def _controller(
+    context: Context, name: str, variant: Variant, layout: Layout
+) -> ControllerPlan | None:
+    """The controller of a cluster; None where the administrator elects the leaders."""
+    model = context.scenario.clusters[name]
+    unclean = model.unclean_leader_election
+    if model.leaders != "controller":
+        if unclean is not None:
+            message = "has no effect without `leaders: controller`"
+            context.problem(("clusters", name, "unclean_leader_election"), message)
+        return None
+    path: Path = ("clusters", name, "leaders")
+    if layout != "0.8":
+        message = 'needs the 0.8 layout, since 0.7 has no leaders; set `layout: "0.8"`'
+        context.problem(path, message)
+    found = CONTROLLERS.get(variant.name)
+    if found is None:
+        allowed = " or ".join(CONTROLLERS)
+        message = f"the variant {variant.name} has no controller; expected {allowed}"
+        context.problem(path, message)
+        return None
+    return ControllerPlan(found, allows_unclean=unclean is not False)
 
 
 # --- layout ----------------------------------------------------------------------------

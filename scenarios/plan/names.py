@@ -7,7 +7,7 @@ from typing import Any
 
 from watchkeeper.model.plan.faults import MEMBERS, VERBS, Target, Verb
 from watchkeeper.model.plan.plan import ClusterPlan, GroupPlan, ProducerPlan, StoragePlan
-from watchkeeper.model.plan.roles import FOLLOWER, NO_ROLES, ROLES, role_of
+from watchkeeper.model.plan.roles import CONTROLLER, FOLLOWER, ROLES, Role, role_of
 from watchkeeper.scenarios.schema.entries import verbs_of
 from watchkeeper.scenarios.text.document import Document, Path
 from watchkeeper.scenarios.text.errors import Problem, either, expected, shown
@@ -54,7 +54,7 @@ class Names:
         """Kind of target -> the roles that a process of that kind has in this scenario."""
         for cluster in clusters:
             for role in ROLES.values():
-                if role is not FOLLOWER or cluster.zookeeper.servers > 1:
+                if _has_role(cluster, role):
                     name = f"{prefixes[cluster.name]}{role.name}"
                     self.roles.setdefault(role.target, []).append(name)
         self.administrators = [f"{prefix}administrator" for prefix in prefixes.values()]
@@ -155,15 +155,25 @@ def _wrong(names: Names, verb: Verb, entry: Any) -> Iterator[tuple[tuple[str, ..
         yield from _wrong_side(names, target, entry.from_)
 
 
+def _has_role(cluster: ClusterPlan, role: Role) -> bool:
+    """Whether a process of a cluster can have a role."""
+    if role is FOLLOWER:
+        return cluster.zookeeper.servers > 1
+    return role is not CONTROLLER or cluster.controller is not None
+
+
 def _refused_role(target: str, verb: Verb, roles: list[str]) -> str:
     """Why a role cannot be the target of a verb; empty if it can, or if it names no role."""
-    if target in NO_ROLES and "server" in verb.targets:
-        return f"{shown(target)} {NO_ROLES[target]}; expected a process by its name"
     role = role_of(target)
     if role is None or role.target not in verb.targets:
         return ""
     if role is FOLLOWER and target not in roles:
         return f"{shown(target)} names no process: a single server has no follower"
+    if role is CONTROLLER and target not in roles:
+        return (
+            f"{shown(target)} names no process: no program here is a controller; expected a "
+            "process by its name, or `leaders: controller` for the cluster"
+        )
     return dict(role.refused).get(verb.name, "")
 
 
@@ -171,6 +181,10 @@ def _wrong_leader(names: Names, partition: str, to: str) -> Iterator[tuple[tuple
     cluster = names.cluster_of(partition.rpartition("/")[0])
     if cluster.layout == "0.7":
         message = "the 0.7 layout has no leaders; partitions live where their name says"
+        yield ("move_leader",), message
+        return
+    if cluster.controller is not None:
+        message = "the administrator moves no leaders where a controller elects them"
         yield ("move_leader",), message
         return
     brokers = [broker.node for broker in cluster.brokers]

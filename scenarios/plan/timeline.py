@@ -7,7 +7,7 @@ from typing import Any
 
 from watchkeeper.model.plan.faults import VERBS, Action, Trigger
 from watchkeeper.model.plan.plan import BrokerPlan, ClusterPlan, ConsumerPlan, GroupPlan
-from watchkeeper.model.plan.roles import LEADER, role_of
+from watchkeeper.model.plan.roles import CONTROLLER, LEADER, role_of
 from watchkeeper.scenarios.plan.names import Names, entry_names
 from watchkeeper.scenarios.schema.entries import entry_problems, options_of, verbs_of
 from watchkeeper.scenarios.text.document import Document, Path
@@ -97,7 +97,7 @@ def _overlaps(document: Document, timed: list[Action]) -> Iterator[Problem]:
     for action in timed:
         if not action.for_us or action.verb.kind != "fault":
             continue
-        if role_of(action.target) is LEADER:  # the next leader is another server
+        if role_of(action.target) in (LEADER, CONTROLLER):  # the next one is another process
             continue
         key = (action.verb.name, action.target)
         before = last.get(key)

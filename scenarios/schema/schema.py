@@ -121,6 +121,16 @@ class ClusterModel(Model):
         "2s", validate_default=True, description="that of its brokers"
     )
     topics: dict[Name, TopicModel] = Field(description="its topics, by name")
+    leaders: Literal["administrator", "controller"] = Field(
+        "administrator",
+        description="0.8: who elects the leaders of partitions: the administrator, or the "
+        "controller that the brokers elect",
+    )
+    unclean_leader_election: bool | None = Field(
+        None,
+        description="with `leaders: controller`: whether a replica that is not in the ISR may "
+        "lead; default: true, as in 0.8.2",
+    )
     storage: StorageModel | None = Field(
         None,
         description="how messages are stored; default: they are not, and logs only have a length",

@@ -7,7 +7,8 @@ from watchkeeper.model.actor.events import Command
 from watchkeeper.model.broker.registration import on_disk_after
 from watchkeeper.model.nemesis.placement import disks_of, partitions_on, reassign
 from watchkeeper.model.plan.plan import ClusterPlan
-from watchkeeper.model.registry.payloads import TopicAssignment
+from watchkeeper.model.registry import paths
+from watchkeeper.model.registry.payloads import Controller, TopicAssignment
 from watchkeeper.sim.brokers.hosts import Hosts
 from watchkeeper.sim.brokers.rate_log import Logs
 from watchkeeper.sim.faults.world import ServerTarget, servers_of
@@ -42,6 +43,12 @@ class Cluster:
     def servers(self) -> list[ServerTarget]:
         """The servers of its ensemble, as faults affect them."""
         return servers_of(self.ensemble)
+
+    @property
+    def controller_id(self) -> int | None:
+        """The broker id in `/controller`; None without one."""
+        znode = self.ensemble.committed.nodes.get(paths.CONTROLLER)
+        return None if znode is None else Controller.decode(paths.CONTROLLER, znode.data).broker
 
     def serve(self, broker: str, partitions: list[Partition]) -> None:
         """Let a broker that is up serve more partitions."""

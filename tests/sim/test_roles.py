@@ -14,6 +14,7 @@ from watchkeeper.reports.facts import timeline
 from watchkeeper.scenarios import ScenarioError, json_schema
 
 LEADER, FOLLOWER = "zookeeper/leader", "zookeeper/follower"
+CONTROLLER = "controller"
 
 
 def scenario(*entries: dict[str, Any], servers: int = 3) -> dict[str, Any]:
@@ -132,14 +133,15 @@ def test_an_action_without_a_target_says_why() -> None:
 def test_each_cluster_has_roles_of_its_own(name: str) -> None:
     """By the prefix of its processes."""
     fields = scenario({"at": "5s", "crash": f"east:{name}"})
-    main = fields["clusters"].pop("main")
+    main = {**fields["clusters"].pop("main"), "layout": "0.8", "leaders": "controller"}
     fields["clusters"] = {
         "east": main,
         "west": {"brokers": 1, "topics": {"views": {"partitions": 1}}},
     }
     fields["groups"]["billing"]["cluster"] = "east"
     result = simulate(fields)
-    assert effect(result).target.startswith("east:zookeeper/")
+    prefix = "east:broker/" if name == CONTROLLER else "east:zookeeper/"
+    assert effect(result).target.startswith(prefix)
 
 
 REFUSED = [

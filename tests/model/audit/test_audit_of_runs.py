@@ -7,6 +7,7 @@ import pytest
 from tests.support.registries import Nodes, snapshot
 from watchkeeper import simulate
 from watchkeeper.model.audit.audit import GroupAudit, audit
+from watchkeeper.model.audit.finding import FindingKind
 from watchkeeper.model.properties.verdicts import Verdict
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Event
@@ -89,3 +90,24 @@ def test_a_crash_shows_only_when_the_session_ends() -> None:
     [group] = audits("consumer-crash", "hardened", until_s=14.5).values()
 
     assert (group.findings, len(group.members)) == ([], 3)
+
+
+@pytest.mark.parametrize("scenario", ["controller-crash", "controller-epoch-reply-lost"])
+def test_a_control_plane_at_rest_is_sound(scenario: str) -> None:
+    """Nothing is wrong but that dead replicas have left ISRs, and that fewer brokers lead."""
+    nodes = nodes_after(list(simulate(scenario, seed=1, variant="hardened").trace))
+    found = {finding.kind for finding in audit(snapshot(nodes)).findings}
+
+    assert found <= {FindingKind.UNDER_REPLICATED, FindingKind.LEADER_IMBALANCE}
+    assert FindingKind.UNDER_REPLICATED in found
+
+
+def test_what_a_deposed_controller_leaves_is_found() -> None:
+    """A partition without a leader and with an empty ISR, although a replica is alive."""
+    for seed in range(10):
+        result = simulate("controller-paused", seed=seed, variant="kafka_08")
+        nodes = nodes_after(list(result.trace))
+        found = {finding.kind for finding in audit(snapshot(nodes)).findings}
+        has_no_leader = "live leaders" in result.judgement.violated()
+
+        assert (FindingKind.NO_LEADER in found) == has_no_leader

@@ -1,0 +1,127 @@
+"""A broker of the 0.8 layout with its controller: one program, one session.
+
+As shipped, a broker elects the controller before it registers its id, at its start and in every
+new session: the winner fails over and does not see itself among the live brokers. `hardened`
+registers first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from watchkeeper.model.actor.effects import close_session, connected, next_event
+from watchkeeper.model.actor.errors import ConnectionLoss, SessionExpired
+from watchkeeper.model.actor.events import Fired, Notification, SessionEvent
+from watchkeeper.model.actor.operations import ZooKeeper
+from watchkeeper.model.actor.program import Ended, Program
+from watchkeeper.model.broker import registration
+from watchkeeper.model.broker.registration import Broker, BrokerState
+from watchkeeper.model.controller.controller import (
+    ControllerState,
+    ResignReason,
+    after_loss,
+    resigned,
+    take_step,
+)
+from watchkeeper.model.controller.reign import ControllerSettings
+from watchkeeper.model.controller.variants import StartOrder
+
+
+@dataclass(frozen=True, slots=True)
+class ControllingBroker:
+    """The configuration of a broker that can be the controller."""
+
+    broker: Broker
+    controller: ControllerSettings
+
+
+@dataclass(frozen=True, slots=True)
+class ControllingBrokerState:
+    """What such a broker keeps from one turn to the next."""
+
+    broker: BrokerState
+    controller: ControllerState = field(default_factory=ControllerState)
+
+
+def controlling_broker(broker: Broker, controller: ControllerSettings) -> Program:
+    """The program of a broker that can be the controller."""
+    first = ControllingBrokerState(BrokerState(broker.topics))
+    return Program(turn, ControllingBroker(broker, controller), first)
+
+
+async def turn(
+    zk: ZooKeeper, me: ControllingBroker, state: ControllingBrokerState
+) -> ControllingBrokerState | Ended:
+    """Take one turn: an election, the registration, a task of the controller, or an event."""
+    try:
+        return await _turn(me, state)
+    except ConnectionLoss:
+        try:
+            await connected()
+        except SessionExpired:
+            return await _after_expiry(state)
+        return replace(state, controller=await after_loss(me.controller, state.controller))
+    except SessionExpired:
+        return await _after_expiry(state)
+
+
+async def _turn(
+    me: ControllingBroker, state: ControllingBrokerState
+) -> ControllingBrokerState | Ended:
+    broker = state.broker
+    if not broker.has_session:
+        return replace(state, broker=await registration.open_session(broker))
+    if broker.is_leaving:
+        return await _leave(state)
+    if _elects_first(me, state):
+        return await _control(me, state)
+    if not broker.is_registered and not broker.is_blocked:
+        registered = await registration.register(me.broker, broker)
+        if isinstance(registered, Ended):
+            return registered
+        return replace(state, broker=registered)
+    if state.controller.due and broker.is_registered:
+        return await _control(me, state)
+    return await _take(state, await next_event())
+
+
+def _elects_first(me: ControllingBroker, state: ControllingBrokerState) -> bool:
+    order = me.controller.variant.start_order
+    return order is StartOrder.ELECT_THEN_REGISTER and state.controller.must_elect
+
+
+async def _control(
+    me: ControllingBroker, state: ControllingBrokerState
+) -> ControllingBrokerState:
+    """Do a task of the controller; in a new session the broker has to register again."""
+    done = await take_step(me.controller, state.controller)
+    broker = state.broker
+    if done.is_session_new:
+        broker = registration.unregistered(broker)
+    return replace(state, broker=broker, controller=done.state)
+
+
+async def _after_expiry(state: ControllingBrokerState) -> ControllingBrokerState:
+    """The session is dead: go on in a new one, and begin with an election."""
+    return ControllingBrokerState(
+        await registration.after_expiry(state.broker), state.controller.after_expiry()
+    )
+
+
+async def _leave(state: ControllingBrokerState) -> Ended:
+    await resigned(state.controller, ResignReason.LEAVES)
+    await close_session()
+    return Ended("left")
+
+
+async def _take(
+    state: ControllingBrokerState, notification: Notification | None
+) -> ControllingBrokerState:
+    if notification is SessionEvent.EXPIRED:
+        return await _after_expiry(state)
+    controller = state.controller
+    if notification is SessionEvent.CONNECTED:
+        controller = controller.after_reconnection()
+    elif isinstance(notification, Fired):
+        controller = controller.after_event(notification)
+    return ControllingBrokerState(await registration.take(state.broker, notification), controller)

@@ -1,0 +1,143 @@
+"""The partition state machine: what each transition does, as one table.
+
+Kafka 0.8.2.2: PartitionStateMachine. A transition that fails leaves its partition in the state
+it is in and is written into the trace; the others go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+
+from watchkeeper.model.actor.effects import Partition, emit
+from watchkeeper.model.actor.errors import NodeExists
+from watchkeeper.model.controller.reign import Reign, TransitionFailed
+from watchkeeper.model.controller.selectors import Choice, NoLeader, when_offline
+from watchkeeper.model.controller.states import PartitionStatus
+from watchkeeper.model.controller.variants import ExistingState
+from watchkeeper.model.controller.writes import elected, first_state
+from watchkeeper.model.trace.kinds import EventKind
+
+Action = Callable[[Reign, Partition], Awaitable[None]]
+
+
+async def _nothing(reign: Reign, partition: Partition) -> None:
+    """A transition in memory alone."""
+
+
+async def _create(reign: Reign, partition: Partition) -> None:
+    """Write the first state of a partition."""
+    context = reign.context
+    write = first_state(
+        partition, context.assignment.get(partition, ()), context.live, context.epoch
+    )
+    if write is None:
+        raise TransitionFailed("none of its replicas is alive")
+    try:
+        await reign.write(write)
+    except NodeExists:
+        if reign.me.variant.existing_state is ExistingState.FAILS:
+            raise TransitionFailed("it has a state already") from None
+        await _elect_if_leader_is_dead(reign, partition)
+
+
+async def _elect_if_leader_is_dead(reign: Reign, partition: Partition) -> None:
+    """Adopt the state of a partition; elect another leader only if this one is dead."""
+    found = await reign.leadership_of(partition)
+    if found is None:
+        raise TransitionFailed("its state cannot be read")
+    reign.keep(partition, *found)
+    if found.state.leader not in reign.context.live:
+        await _elect(reign, partition)
+
+
+async def _elect(reign: Reign, partition: Partition) -> None:
+    """Elect the leader of a partition that has a state.
+
+    Another write in between is no reason to give up: the state is read again.
+    """
+    was_refused = False
+    while True:
+        before = await reign.state_to_replace(partition, was_refused=was_refused)
+        if before is None:
+            raise TransitionFailed("it has no state")
+        if before.state.controller_epoch > reign.context.epoch:
+            raise TransitionFailed(
+                f"its state was written in epoch {before.state.controller_epoch}"
+            )
+        try:
+            choice = when_offline(
+                reign.context.assignment.get(partition, ()),
+                before.state,
+                reign.context.live,
+                allows_unclean=reign.me.allows_unclean,
+            )
+        except NoLeader as why:
+            raise TransitionFailed(str(why)) from None
+        if await reign.write(elected(partition, before, choice, reign.context.epoch)):
+            await _note_election(partition, choice)
+            return
+        was_refused = True
+
+
+async def _note_election(partition: Partition, choice: Choice) -> None:
+    """Write into the trace that messages may be lost."""
+    if not choice.is_clean:
+        await emit(
+            EventKind.UNCLEAN_ELECTION,
+            topic=partition.topic,
+            partition=partition.name,
+            leader=choice.leader,
+        )
+
+
+TRANSITIONS: Mapping[PartitionStatus, Mapping[PartitionStatus, Action]] = {
+    PartitionStatus.NEW: {PartitionStatus.NON_EXISTENT: _nothing},
+    PartitionStatus.ONLINE: {
+        PartitionStatus.NEW: _create,
+        PartitionStatus.ONLINE: _elect,
+        PartitionStatus.OFFLINE: _elect,
+    },
+    PartitionStatus.OFFLINE: {
+        PartitionStatus.NEW: _nothing,
+        PartitionStatus.ONLINE: _nothing,
+        PartitionStatus.OFFLINE: _nothing,
+    },
+    PartitionStatus.NON_EXISTENT: {PartitionStatus.OFFLINE: _nothing},
+}
+"""State to reach -> state to leave -> what it takes."""
+
+
+async def move(reign: Reign, partitions: Iterable[Partition], to: PartitionStatus) -> None:
+    """Bring partitions into a state, one after the other."""
+    for partition in partitions:
+        before = reign.context.partitions.get(partition, PartitionStatus.NON_EXISTENT)
+        action = TRANSITIONS[to].get(before)
+        if action is None:
+            await reign.note_failure(partition, to.value, f"it is {before}")
+            continue
+        try:
+            await action(reign, partition)
+        except TransitionFailed as why:
+            await reign.note_failure(partition, to.value, str(why))
+        else:
+            reign.mark(partition, to)
+
+
+async def start(reign: Reign) -> None:
+    """Put each partition into the state that its leader implies, and elect where it is dead."""
+    context = reign.context
+    for partition in context.assigned():
+        known = context.leadership.get(partition)
+        if known is None:
+            reign.mark(partition, PartitionStatus.NEW)
+        elif known.state.leader in context.live:
+            reign.mark(partition, PartitionStatus.ONLINE)
+        else:
+            reign.mark(partition, PartitionStatus.OFFLINE)
+    await bring_online(reign)
+
+
+async def bring_online(reign: Reign) -> None:
+    """Elect a leader for every partition that has none."""
+    waiting = reign.context.with_status(PartitionStatus.NEW, PartitionStatus.OFFLINE)
+    await move(reign, waiting, PartitionStatus.ONLINE)

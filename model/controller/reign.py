@@ -1,0 +1,247 @@
+"""A controller at work during one turn: what it knows, its reads, and its fenced writes.
+
+A turn makes a `Reign` of the context, changes it, and keeps the context that results. A `Reign`
+never outlives a turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from watchkeeper.model.actor.effects import Partition, emit
+from watchkeeper.model.actor.errors import (
+    BadVersion,
+    Failure,
+    NodeExists,
+    NoNode,
+    TransactionFailed,
+)
+from watchkeeper.model.actor.events import ZnodeView
+from watchkeeper.model.actor.operations import (
+    Check,
+    Create,
+    Exists,
+    GetChildren,
+    GetData,
+    Multi,
+    Pipelined,
+    SetData,
+)
+from watchkeeper.model.actor.retry import Requests, create_with_parents
+from watchkeeper.model.controller.context import Context, Leadership
+from watchkeeper.model.controller.states import PartitionStatus
+from watchkeeper.model.controller.variants import ControllerVariant, StateBefore
+from watchkeeper.model.controller.writes import StateWrite
+from watchkeeper.model.group.variants import Reads
+from watchkeeper.model.registry import paths
+from watchkeeper.model.registry.paths import BadPayload
+from watchkeeper.model.registry.payloads import PartitionState, TopicAssignment
+from watchkeeper.model.trace.kinds import EventKind
+
+
+class Deposed(Exception):
+    """Another controller has raised the epoch: the reign is over."""
+
+
+class TransitionFailed(Exception):
+    """A partition or a replica stays in the state it is in; the text says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerSettings:
+    """The configuration of the controller in one broker."""
+
+    broker_id: int
+    variant: ControllerVariant
+    allows_unclean: bool = True
+    """`unclean.leader.election.enable`, true by default in 0.8.2."""
+    session_timeout_ms: int = 6000
+
+
+@dataclass(slots=True)
+class Reign:
+    """A controller at work, during one turn."""
+
+    me: ControllerSettings
+    requests: Requests
+    context: Context
+
+    # --- what it knows -----------------------------------------------------------------
+
+    def keep(self, partition: Partition, state: PartitionState, version: int) -> None:
+        """Remember the state of a partition, and the version of its znode."""
+        known = self.context.leadership.set(partition, Leadership(state, version))
+        self.context = replace(self.context, leadership=known)
+
+    def mark(self, partition: Partition, status: PartitionStatus) -> None:
+        """Put a partition into a state."""
+        marked = self.context.partitions.set(partition, status)
+        self.context = replace(self.context, partitions=marked)
+
+    async def note_failure(self, partition: Partition, wanted: str, why: str) -> None:
+        """Write into the trace that a transition failed."""
+        await emit(
+            EventKind.TRANSITION_FAILED,
+            topic=partition.topic,
+            partition=partition.name,
+            to=wanted,
+            why=why,
+        )
+
+    # --- reads -------------------------------------------------------------------------
+
+    async def read_all(self, names: Sequence[str], *, watch: bool) -> list[ZnodeView | None]:
+        """Read znodes, one by one or in one batch; None for each that does not exist."""
+        reads = [GetData(path, watch, "read cluster") for path in names]
+        if self.me.variant.reads is Reads.ONE_BY_ONE:
+            return [await self._read(read) for read in reads]
+        if not reads:
+            return []
+        found = await self.requests(Pipelined(tuple(reads)))
+        return [_found(answer) for answer in found]
+
+    async def _read(self, read: GetData) -> ZnodeView | None:
+        try:
+            return await self.requests(read)
+        except NoNode:
+            return None
+
+    async def leadership_of(self, partition: Partition) -> Leadership | None:
+        """Read the state of a partition; None if it has none that can be read."""
+        path = paths.partition_state(partition)
+        [seen] = await self.read_all([path], watch=False)
+        return leadership_in(path, seen)
+
+    async def state_to_replace(
+        self, partition: Partition, *, was_refused: bool
+    ) -> Leadership | None:
+        """Return the state of a partition before a write; None if it has none.
+
+        No other process writes it in this reign. So the known state may do, until a write is
+        refused.
+        """
+        known = self.context.leadership.get(partition)
+        if was_refused or known is None or self.me.variant.state_before is StateBefore.READ:
+            return await self.leadership_of(partition)
+        return known
+
+    # --- writes ------------------------------------------------------------------------
+
+    async def write(self, write: StateWrite) -> bool:
+        """Make a write, and remember the state; False if the znode had another version.
+
+        Raises NodeExists if a state to create exists, TransitionFailed if its topic is gone,
+        and Deposed if a fenced write is refused.
+        """
+        if write.version is None:
+            await self._create(write)
+            self.keep(write.partition, write.state, 0)
+            return True
+        path, data = paths.partition_state(write.partition), write.state.encode()
+        operation = SetData(path, data, write.version, "write state")
+        try:
+            version = await self._fenced(operation)
+        except BadVersion:
+            return await self._adopt(write)
+        except NoNode:
+            return False
+        self.keep(write.partition, write.state, version)
+        return True
+
+    async def _adopt(self, write: StateWrite) -> bool:
+        """Whether the state is what was to be written: an earlier attempt took effect."""
+        stored = await self.leadership_of(write.partition)
+        if stored is None or not _are_equal(stored.state, write.state):
+            return False
+        self.keep(write.partition, *stored)
+        return True
+
+    async def _create(self, write: StateWrite) -> None:
+        path, data = paths.partition_state(write.partition), write.state.encode()
+        creation = Create(path, data, purpose="create state")
+        if not self.me.variant.fenced:
+            await create_with_parents(self.requests, creation)
+            return
+        try:
+            await self._fenced(creation)
+        except NoNode:
+            await self._create_parents(write.partition)
+            await self._create_again(creation)
+
+    async def _create_parents(self, partition: Partition) -> None:
+        """Create the znodes between a topic and a state; never the topic itself."""
+        above = paths.partitions(partition.topic)
+        for path in (above, f"{above}/{partition.name}"):
+            try:
+                await self._fenced(Create(path, b"", purpose="create state"))
+            except NodeExists:
+                continue
+            except NoNode:
+                raise TransitionFailed("its topic was deleted") from None
+
+    async def _create_again(self, creation: Create) -> None:
+        try:
+            await self._fenced(creation)
+        except NoNode:
+            raise TransitionFailed("its topic was deleted") from None
+
+    async def _fenced(self, operation: Create | SetData) -> Any:
+        """Make one write, where the variant says so under the version of the epoch."""
+        if not self.me.variant.fenced:
+            return await self.requests(operation)
+        fence = Check(paths.CONTROLLER_EPOCH, self.context.fence, operation.purpose)
+        try:
+            answers = await self.requests(Multi((fence, operation), operation.purpose))
+        except TransactionFailed as failed:
+            if failed.index == 0:
+                raise Deposed from None
+            raise failed.cause.error() from None
+        return answers[1]
+
+
+def _found(answer: ZnodeView | Failure) -> ZnodeView | None:
+    if not isinstance(answer, Failure):
+        return answer
+    if answer.kind is NoNode:
+        return None
+    raise answer.error()
+
+
+def _are_equal(stored: PartitionState, meant: PartitionState) -> bool:
+    """Whether two states are the same, whatever the order of the ISR."""
+    return replace(stored, isr=()) == replace(meant, isr=()) and sorted(stored.isr) == sorted(
+        meant.isr
+    )
+
+
+def leadership_in(path: str, seen: ZnodeView | None) -> Leadership | None:
+    """Return what a state's znode holds; None if there is none, or no valid state in it."""
+    if seen is None:
+        return None
+    try:
+        return Leadership(PartitionState.decode(path, seen.data), seen.version)
+    except BadPayload:
+        return None
+
+
+def assignment_in(path: str, seen: ZnodeView | None) -> TopicAssignment | None:
+    """Return the assignment of a topic; None if there is none, or no valid one."""
+    if seen is None:
+        return None
+    try:
+        return TopicAssignment.decode(path, seen.data)
+    except BadPayload:
+        return None
+
+
+async def children_of(requests: Requests, path: str) -> tuple[str, ...]:
+    """List and watch the children of a znode, sorted; a missing znode is watched for."""
+    while True:
+        try:
+            names = await requests(GetChildren(path, True, "read cluster"))
+            return tuple(sorted(names))
+        except NoNode:
+            if await requests(Exists(path, True, "read cluster")) is None:
+                return ()

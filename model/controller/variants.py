@@ -1,0 +1,132 @@
+"""The versions of the controller, as one table.
+
+The design pages name the znodes of the control plane and do not describe its program. So there
+are two rows: Kafka 0.8.2.2 as shipped, with the faults that it has, and `hardened`. The code
+reads single answers and never compares a variant's name.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from watchkeeper.model.group.variants import Reads, RequestPolicy
+
+
+class StartOrder(StrEnum):
+    """What a broker does first in a new session."""
+
+    ELECT_THEN_REGISTER = "elects the controller, then registers its id"
+    REGISTER_THEN_ELECT = "registers its id, then elects the controller"
+
+
+class EpochRaised(StrEnum):
+    """How a new controller raises `/controller_epoch`."""
+
+    AFTER_ELECTION = "by a request of its own; if it fails, with the old epoch"
+    WITH_ELECTION = "in one multi with the election"
+
+
+class StateBefore(StrEnum):
+    """Where a controller takes the state from that it replaces."""
+
+    READ = "is read"
+    KNOWN = "is the known one, and is read if the write is refused"
+
+
+class LiveBrokers(StrEnum):
+    """Which brokers count as alive after a change."""
+
+    READ_AGAIN = "those of which the registration can be read after the list"
+    LISTED = "those in the list"
+
+
+class AssignmentWatch(StrEnum):
+    """When a new controller sets the watch on a topic's assignment."""
+
+    AFTER_FAILOVER = "after the failover"
+    WITH_READ = "with the read"
+
+
+class DeadAtFailover(StrEnum):
+    """What becomes of replicas that are dead when a controller takes over."""
+
+    STAY_IN_ISR = "stay in the ISR"
+    LEAVE_ISR = "leave the ISR"
+
+
+class LastInSync(StrEnum):
+    """What becomes of the last replica in the ISR when it dies."""
+
+    KEPT_IF_CLEAN = "stays, unless unclean elections are allowed"
+    KEPT = "stays"
+
+
+class ExistingState(StrEnum):
+    """What a controller does if a new partition has a state already."""
+
+    FAILS = "fails, and the partition stays new"
+    ADOPTED = "adopts it"
+
+
+class VanishedTopics(StrEnum):
+    """What a controller forgets of a topic whose znode was deleted."""
+
+    ASSIGNMENT = "its assignment"
+    ALL = "everything"
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerVariant:
+    """One version of the controller."""
+
+    name: str
+    start_order: StartOrder
+    requests: RequestPolicy
+    reads: Reads
+    epoch_raised: EpochRaised
+    fenced: bool
+    """Whether every write of a state is a multi with a check of `/controller_epoch`'s version."""
+    state_before: StateBefore
+    live_brokers: LiveBrokers
+    assignment_watch: AssignmentWatch
+    dead_at_failover: DeadAtFailover
+    last_in_sync: LastInSync
+    existing_state: ExistingState
+    vanished_topics: VanishedTopics
+
+
+KAFKA_08 = ControllerVariant(
+    name="kafka_08",
+    start_order=StartOrder.ELECT_THEN_REGISTER,
+    requests=RequestPolicy.RETRY_UNTIL_CONNECTED,
+    reads=Reads.ONE_BY_ONE,
+    epoch_raised=EpochRaised.AFTER_ELECTION,
+    fenced=False,
+    state_before=StateBefore.READ,
+    live_brokers=LiveBrokers.READ_AGAIN,
+    assignment_watch=AssignmentWatch.AFTER_FAILOVER,
+    dead_at_failover=DeadAtFailover.STAY_IN_ISR,
+    last_in_sync=LastInSync.KEPT_IF_CLEAN,
+    existing_state=ExistingState.FAILS,
+    vanished_topics=VanishedTopics.ASSIGNMENT,
+)
+
+HARDENED = ControllerVariant(
+    name="hardened",
+    start_order=StartOrder.REGISTER_THEN_ELECT,
+    requests=RequestPolicy.FAIL,
+    reads=Reads.PIPELINED,
+    epoch_raised=EpochRaised.WITH_ELECTION,
+    fenced=True,
+    state_before=StateBefore.KNOWN,
+    live_brokers=LiveBrokers.LISTED,
+    assignment_watch=AssignmentWatch.WITH_READ,
+    dead_at_failover=DeadAtFailover.LEAVE_ISR,
+    last_in_sync=LastInSync.KEPT,
+    existing_state=ExistingState.ADOPTED,
+    vanished_topics=VanishedTopics.ALL,
+)
+
+CONTROLLERS = {row.name: row for row in (KAFKA_08, HARDENED)}
+"""The versions by the name of the brokers' variant."""

@@ -1,0 +1,416 @@
+"""Judges of the control plane: controllers, their epochs, and the leaders that they elect.
+
+They follow the registry through the writes of a trace, for each cluster whose brokers elect a
+controller. Every write of a partition's state is a controller's: no leader changes its ISR yet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.plan.plan import ClusterPlan, Plan
+from watchkeeper.model.properties.history import History
+from watchkeeper.model.properties.ownership import First
+from watchkeeper.model.properties.quiescence import NEVER, RestTracker, cluster_rests
+from watchkeeper.model.properties.verdicts import Finding, Property, counted
+from watchkeeper.model.registry import paths
+from watchkeeper.model.registry.paths import BadPayload
+from watchkeeper.model.registry.payloads import ControllerEpoch, PartitionState, TopicAssignment
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.text import LONGEST_DATA
+from watchkeeper.model.trace.trace import Event
+
+NO_LEADER = -1
+
+ONE_CONTROLLER = Property(
+    "one controller an epoch",
+    "always",
+    "every state of a partition is signed with an epoch that its writer has raised itself",
+    exercise="a write of a partition's state",
+)
+EPOCHS = Property(
+    "monotone epochs",
+    "always",
+    "no epoch falls, and each write of a partition's state raises its leader epoch",
+    exercise="a write over an earlier epoch",
+)
+DEPOSED = Property(
+    "no deposed writes",
+    "always",
+    "no controller writes the state of a partition after another one has raised the epoch",
+    exercise="a write of a partition's state after a second election",
+    is_optional=True,
+)
+IN_SYNC = Property(
+    "leader in sync",
+    "always",
+    "the ISR is a part of the replicas and not empty, and the leader is in it, or there is none",
+    exercise="a write of a partition's state",
+)
+ACTING = Property(
+    "acting controller",
+    "at rest",
+    "if a broker is alive, the broker that `/controller` names acts as the controller",
+    exercise="a rest with a live broker",
+)
+LED = Property(
+    "live leaders",
+    "at rest",
+    "a partition has a live leader if a replica that may lead it is alive",
+    exercise="a rest with a live replica that may lead",
+)
+
+CONTROL_PLANE: tuple[Property, ...] = (ONE_CONTROLLER, EPOCHS, DEPOSED, IN_SYNC, ACTING, LED)
+"""The properties of clusters whose brokers elect a controller."""
+
+
+@dataclass(slots=True)
+class Evidence:
+    """The violations of each property, and how often each was exercised."""
+
+    first: dict[str, First] = field(
+        default_factory=lambda: {claim.name: First() for claim in CONTROL_PLANE}
+    )
+    exercised: dict[str, int] = field(
+        default_factory=lambda: {claim.name: 0 for claim in CONTROL_PLANE}
+    )
+
+    def exercise(self, claim: Property) -> None:
+        """Count an occasion on which a property could have been violated."""
+        self.exercised[claim.name] += 1
+
+    def violate(self, claim: Property, at_us: int, shape: str, text: str) -> None:
+        """Note a violation."""
+        self.first[claim.name].note(at_us, shape, text)
+
+
+@dataclass(slots=True)
+class Registry:
+    """The control plane's part of the registry of one cluster, as its writes have left it."""
+
+    epoch: int | None = None
+    raised_by: dict[int, str] = field(default_factory=dict)
+    """Epoch -> the broker that has raised the epoch to it."""
+    controller: str = ""
+    """The broker whose `/controller` it is; empty without one."""
+    live: dict[int, str] = field(default_factory=dict)
+    """Broker id -> the process that has registered it."""
+    states: dict[Partition, PartitionState] = field(default_factory=dict)
+    replicas: dict[Partition, tuple[int, ...]] = field(default_factory=dict)
+    acting: dict[str, int] = field(default_factory=dict)
+    """Broker -> the epoch in which it has failed over and not resigned."""
+
+
+class ClusterJudge:
+    """Judges the control plane of one cluster."""
+
+    def __init__(self, plan: ClusterPlan, evidence: Evidence) -> None:
+        assert plan.controller is not None, "only clusters with a controller are judged"
+        self.allows_unclean = plan.controller.allows_unclean
+        self.evidence = evidence
+        self.registry = Registry()
+        self._planned = {topic.name: TopicAssignment(topic.replicas) for topic in plan.topics}
+
+    # --- writes ------------------------------------------------------------------------
+
+    def written(self, path: str, writer: str, data: str | None, at_us: int) -> None:
+        """A znode was created or changed."""
+        if path == paths.CONTROLLER:
+            self.registry.controller = writer
+        elif path == paths.CONTROLLER_EPOCH:
+            self._epoch_written(path, writer, data or "", at_us)
+        elif paths.parse_state(path) is not None:
+            self._state_written(path, writer, data or "", at_us)
+        elif path.startswith(f"{paths.BROKER_IDS}/"):
+            self.registry.live[int(path.rpartition("/")[2])] = writer
+        else:
+            self._assignment_written(path, data or "")
+
+    def deleted(self, path: str) -> None:
+        """A znode was deleted."""
+        partition = paths.parse_state(path)
+        if path == paths.CONTROLLER:
+            self.registry.controller = ""
+        elif partition is not None:
+            self.registry.states.pop(partition, None)
+        elif path.startswith(f"{paths.BROKER_IDS}/"):
+            self.registry.live.pop(int(path.rpartition("/")[2]), None)
+        else:
+            self._forget_topic(path)
+
+    def _epoch_written(self, path: str, writer: str, data: str, at_us: int) -> None:
+        epoch = ControllerEpoch.decode(path, data.encode()).epoch
+        before = self.registry.epoch
+        if before is not None:
+            self.evidence.exercise(EPOCHS)
+            if epoch < before:
+                text = f"{writer} wrote the controller epoch {epoch} over {before}"
+                self.evidence.violate(EPOCHS, at_us, "the controller epoch fell", text)
+        self.registry.epoch = epoch
+        self.registry.raised_by[epoch] = writer
+
+    def _state_written(self, path: str, writer: str, data: str, at_us: int) -> None:
+        partition = paths.parse_state(path)
+        assert partition is not None, "only states come here"
+        try:
+            state = PartitionState.decode(path, data.encode())
+        except BadPayload:
+            return
+        self._judge_writer(partition, state, writer, at_us)
+        self._judge_epochs(partition, state, writer, at_us)
+        self._judge_isr(partition, state, at_us)
+        self.registry.states[partition] = state
+
+    def _judge_writer(
+        self, partition: Partition, state: PartitionState, writer: str, at_us: int
+    ) -> None:
+        signed, present = state.controller_epoch, self.registry.epoch or 0
+        raised = self.registry.raised_by.get(signed, "no broker")
+        self.evidence.exercise(ONE_CONTROLLER)
+        if raised != writer:
+            self.evidence.violate(
+                ONE_CONTROLLER,
+                at_us,
+                "a state with the epoch of another controller",
+                f"{writer} signed the state of {partition} with epoch {signed}, which {raised} "
+                "has raised",
+            )
+        if present > 1:
+            self.evidence.exercise(DEPOSED)
+        if signed < present:
+            self.evidence.violate(
+                DEPOSED,
+                at_us,
+                "a deposed controller wrote a state",
+                f"{writer} wrote the state of {partition} in epoch {signed}, when the epoch was "
+                f"{present}",
+            )
+
+    def _judge_epochs(
+        self, partition: Partition, state: PartitionState, writer: str, at_us: int
+    ) -> None:
+        before = self.registry.states.get(partition)
+        if before is None:
+            return
+        self.evidence.exercise(EPOCHS)
+        if state.controller_epoch < before.controller_epoch:
+            self.evidence.violate(
+                EPOCHS,
+                at_us,
+                "the controller epoch of a state fell",
+                f"{writer} wrote the state of {partition} with controller epoch "
+                f"{state.controller_epoch} over {before.controller_epoch}",
+            )
+        if state.leader_epoch <= before.leader_epoch:
+            self.evidence.violate(
+                EPOCHS,
+                at_us,
+                "a leader epoch was not raised",
+                f"{writer} wrote the state of {partition} with leader epoch "
+                f"{state.leader_epoch} over {before.leader_epoch}",
+            )
+
+    def _judge_isr(self, partition: Partition, state: PartitionState, at_us: int) -> None:
+        self.evidence.exercise(IN_SYNC)
+        replicas = self.registry.replicas.get(partition)
+        for shape, is_wrong in (
+            ("an empty ISR", not state.isr),
+            (
+                "a leader outside of the ISR",
+                state.leader != NO_LEADER and state.leader not in state.isr,
+            ),
+            (
+                "an ISR with brokers that are no replicas",
+                replicas is not None and not set(state.isr) <= set(replicas),
+            ),
+        ):
+            if is_wrong:
+                text = f"{partition} has the leader {state.leader} and the ISR {list(state.isr)}"
+                self.evidence.violate(IN_SYNC, at_us, shape, text)
+
+    # --- assignments -------------------------------------------------------------------
+
+    def _assignment_written(self, path: str, data: str) -> None:
+        topic = _topic_of(path)
+        if topic is None:
+            return
+        found = _assignment(path, data) or self._planned.get(topic)
+        for index, replicas in () if found is None else found.replicas:
+            self.registry.replicas[Partition(topic, str(index))] = replicas
+
+    def _forget_topic(self, path: str) -> None:
+        topic = _topic_of(path)
+        for partition in [one for one in self.registry.replicas if one.topic == topic]:
+            del self.registry.replicas[partition]
+
+    # --- processes ---------------------------------------------------------------------
+
+    def failed_over(self, node: str, epoch: int) -> None:
+        """A broker acts as the controller from now on."""
+        self.registry.acting[node] = epoch
+
+    def ceased(self, node: str) -> None:
+        """A broker does not act any more: it has resigned, has ended or is new."""
+        self.registry.acting.pop(node, None)
+
+    # --- at rest -----------------------------------------------------------------------
+
+    def judge_rest(self, history: History) -> None:
+        """Judge what has to hold when nothing is pending."""
+        registry, at_us = self.registry, history.now_us
+        if not registry.live:
+            return
+        self.evidence.exercise(ACTING)
+        if registry.controller not in registry.acting:
+            named = registry.controller or "no broker"
+            text = f"/controller names {named}, which does not act as the controller"
+            self.evidence.violate(ACTING, at_us, "no controller acts", text)
+        for partition in sorted(registry.replicas):
+            self._judge_leader(partition, at_us)
+
+    def _judge_leader(self, partition: Partition, at_us: int) -> None:
+        live = self.registry.live
+        state = self.registry.states.get(partition)
+        able = [broker for broker in self._able(partition, state) if broker in live]
+        if not able:
+            return
+        self.evidence.exercise(LED)
+        if state is None:
+            text = f"{partition} has no state, and {able} may lead it"
+            self.evidence.violate(LED, at_us, "a partition without a state", text)
+        elif state.leader not in live:
+            text = f"{partition} has the leader {state.leader}, and {able} may lead it"
+            self.evidence.violate(LED, at_us, "a partition without a live leader", text)
+
+    def _able(self, partition: Partition, state: PartitionState | None) -> tuple[int, ...]:
+        """The replicas that may lead a partition if they are alive."""
+        if state is None or self.allows_unclean:
+            return self.registry.replicas[partition]
+        return state.isr
+
+
+def _topic_of(path: str) -> str | None:
+    """The topic of the path of a topic; None for any other path."""
+    topic = path.removeprefix(f"{paths.TOPICS}/")
+    return None if topic == path or "/" in topic else topic
+
+
+def _assignment(path: str, data: str) -> TopicAssignment | None:
+    """The assignment in a trace; None if it was cut, or is none."""
+    if len(data) >= LONGEST_DATA:
+        return None
+    try:
+        return TopicAssignment.decode(path, data.encode())
+    except BadPayload:
+        return None
+
+
+class ControlPlaneJudge:
+    """Judges the control planes of all clusters of a run."""
+
+    KINDS = frozenset(
+        {
+            *RestTracker.KINDS,
+            EventKind.APPLIED,
+            EventKind.FAILOVER_COMPLETED,
+            EventKind.CONTROLLER_RESIGNED,
+        }
+    )
+
+    def __init__(self, plan: Plan, history: History) -> None:
+        self.history = history
+        self.evidence = Evidence()
+        clusters = [cluster for cluster in plan.clusters if cluster.controller is not None]
+        self.judges = {cluster.name: ClusterJudge(cluster, self.evidence) for cluster in clusters}
+        self._cluster_of: dict[str, str] = {}
+        """Process -> its cluster, of those that may write its registry."""
+        self._trackers: dict[str, RestTracker] = {}
+        for cluster, tracker in cluster_rests(plan):
+            if cluster.name in self.judges:
+                self._trackers[cluster.name] = tracker
+                self._cluster_of.update(dict.fromkeys(tracker.concerned, cluster.name))
+        self._handlers: dict[str, Callable[[Event], None]] = {
+            EventKind.APPLIED: self._applied,
+            EventKind.SESSION_EXPIRED: self._session_ended,
+            EventKind.SESSION_CLOSED: self._session_ended,
+            EventKind.FAILOVER_COMPLETED: self._failed_over,
+            EventKind.CONTROLLER_RESIGNED: self._ceased,
+            EventKind.STARTED: self._ceased,
+            EventKind.ENDED: self._ceased,
+        }
+
+    def before(self, event: Event) -> None:
+        """Judge the rests that have lasted long enough, before an event changes anything."""
+        for name, tracker in self._trackers.items():
+            if event.t_us >= tracker.due_us:
+                tracker.due_us = NEVER
+                self.judges[name].judge_rest(self.history)
+
+    def after(self, event: Event) -> None:
+        """Follow an event that the history knows already."""
+        if event.kind in RestTracker.KINDS:
+            for tracker in self._trackers.values():
+                tracker.look(event, self.history)
+        handler = self._handlers.get(event.kind)
+        if handler is not None:
+            handler(event)
+
+    def close(self, end_us: int) -> None:
+        """The run is over."""
+        for name, tracker in self._trackers.items():
+            if end_us >= tracker.due_us:
+                self.judges[name].judge_rest(self.history)
+            tracker.close(end_us)
+
+    def findings(self) -> Iterator[Finding]:
+        """The finding on each property."""
+        for claim in CONTROL_PLANE:
+            exercised = self.evidence.exercised[claim.name]
+            held = f"on {counted(exercised, 'occasion')}"
+            yield self.evidence.first[claim.name].finding(claim, held, exercised)
+
+    # --- events ------------------------------------------------------------------------
+
+    def _applied(self, event: Event) -> None:
+        writer = self.history.holders.get(event.session, "")
+        judge = self._judge_of(writer)
+        if judge is None:
+            return
+        for change in event.detail["did"]:
+            if change[0] == "deleted":
+                judge.deleted(change[1])
+            else:
+                judge.written(change[1], writer, change[3], event.t_us)
+
+    def _session_ended(self, event: Event) -> None:
+        judge = self._judge_of(self.history.holders.get(event.session, ""))
+        if judge is not None:
+            for _, path, _ in event.detail["did"]:
+                judge.deleted(path)
+
+    def _failed_over(self, event: Event) -> None:
+        judge = self._judge_of(event.node)
+        if judge is not None:
+            judge.failed_over(event.node, event.detail["epoch"])
+
+    def _ceased(self, event: Event) -> None:
+        judge = self._judge_of(event.node)
+        if judge is not None:
+            judge.ceased(event.node)
+
+    def _judge_of(self, node: str) -> ClusterJudge | None:
+        return self.judges.get(self._cluster_of.get(node, ""))
+
+
+def control_plane_judge(plan: Plan, history: History) -> ControlPlaneJudge | None:
+    """The judge of a run's control planes; None if no broker elects a controller."""
+    elects = any(cluster.controller is not None for cluster in plan.clusters)
+    return ControlPlaneJudge(plan, history) if elects else None
+
+
+def control_plane_claims(clusters: Sequence[ClusterPlan]) -> list[str]:
+    """The names of the properties that are judged in a scenario with these clusters."""
+    elects = any(cluster.controller is not None for cluster in clusters)
+    return [claim.name for claim in CONTROL_PLANE] if elects else []
