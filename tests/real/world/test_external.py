@@ -91,8 +91,8 @@ def test_the_reconstructed_writes_are_those_in_the_log(
 
     The log of this server can be read, so it confirms the result. Only a write whose reply
     reached no proxy is in the log alone: one that was under way when the network was cut, or
-    when the run and its trace ended. The sessions are short, so some may expire by themselves; that changes the verdict
-    at most.
+    when the run and its trace ended. The sessions are short, so some may expire by themselves;
+    that changes the verdict at most.
     """
     faults = (
         {"on": {"node": "group/1", "purpose": "claim"}, "lose": "reply"},
