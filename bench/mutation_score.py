@@ -1,7 +1,7 @@
 """Mutation score: how many small mutants of the protocol code runs, searches and tests kill.
 
     python bench/mutation_score.py [--only MODULES] [--all] [--sample N --seed S] [--jobs N]
-                                   [--without-tests] [--json] [--out FILE]
+                                   [--killers EXPRESSION] [--without-tests] [--json] [--out FILE]
 
 A mutant is one edit of one of the modules that consumers, brokers and the administrator run: a
 comparison turned round, a bound moved by one, a statement removed, a handler that raises. It
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     load_needed(tests=not given.without_tests)
     if not given.without_tests and (failing := tests_that_fail(modules, given.jobs)):
         parser.error(f"{'; '.join(failing)}; mend them first, or give --without-tests")
-    base = bases_of(modules, given.jobs)
+    base = bases_of(modules, given.jobs, given.killers)
     _tell(f"{len(mutants)} mutants, {len(base)} runs and searches")
     found = []
     for verdict in verdicts(mutants, Measure(given.jobs, not given.without_tests), base):
@@ -74,6 +74,7 @@ def _parser() -> ArgumentParser:
     parser.add_argument("--sample", type=int, help="so many of all mutants, drawn by the seed")
     parser.add_argument("--seed", type=int, default=0, help="of the sample (0)")
     parser.add_argument("--jobs", type=int, default=1, help="processes (1)")
+    parser.add_argument("--killers", default="", help="an expression: only these (all)")
     parser.add_argument("--without-tests", action="store_true", help="no tests judge a mutant")
     parser.add_argument("--out", type=Path, help="where the verdict on each mutant is written")
     return parser
@@ -142,9 +143,7 @@ def report_of(
     return report
 
 
-def _figures(
-    rows: Sequence[Verdict], entries: dict[str, Explained], tests: bool
-) -> list[str]:
+def _figures(rows: Sequence[Verdict], entries: dict[str, Explained], tests: bool) -> list[str]:
     equivalent = sum(_is_equivalent(one, entries) for one in rows)
     simulated = {one.mutant for one in rows if Kind.SIMULATION in one.kills}
     searched = {one.mutant for one in rows if Kind.SEARCH in one.kills}
@@ -169,8 +168,12 @@ def _in_a_line(verdict: Verdict) -> str:
         for kind, kill in verdict.kills.items()
     )
     if not kills:
-        kills = f"no kill, executed by {verdict.executed_by}, differs in {len(verdict.differs_in)}"
-    return f"{verdict.mutant} line {verdict.line}: {verdict.text} -> {verdict.replacement}: {kills}"
+        kills = (
+            f"no kill, executed by {verdict.executed_by}, differs in {len(verdict.differs_in)}"
+        )
+    return (
+        f"{verdict.mutant} line {verdict.line}: {verdict.text} -> {verdict.replacement}: {kills}"
+    )
 
 
 def _to_json(verdict: Verdict) -> dict[str, object]:

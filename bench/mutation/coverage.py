@@ -5,6 +5,7 @@ Each runs in a fork of its own, since a cache that an earlier one has filled wou
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -49,19 +50,19 @@ def _tracer(lines: set[int]) -> Callable[[FrameType, str, Any], Any]:
 
 def files_of(modules: tuple[Module, ...]) -> dict[str, str]:
     """Return the file of each imported module as its code objects name it."""
-    return {
-        str(import_module(module.imported_as).__file__): module.name for module in modules
-    }
+    return {str(import_module(module.imported_as).__file__): module.name for module in modules}
 
 
-def bases(modules: tuple[Module, ...], jobs: int) -> list[Base]:
-    """Return every killer without a mutant, the quickest first.
+def bases(modules: tuple[Module, ...], jobs: int, names: str = "") -> list[Base]:
+    """Return the killers in whose names an expression is found, the quickest first.
 
     Called in a child, which imports watchkeeper once for all of them.
     """
     files = files_of(modules)
     killers = {
-        (killer.kind, killer.name): killer for killer in import_module(KILLERS).killers()
+        (killer.kind, killer.name): killer
+        for killer in import_module(KILLERS).killers()
+        if re.search(names, killer.name)
     }
 
     def base(key: tuple[Kind, str]) -> Base:

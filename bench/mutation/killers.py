@@ -14,6 +14,12 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
+from bench.mutation.outcome import Kind, Outcome
+from bench.mutation.plant import RunsOn, within_cpu
+from bench.proved import CASES
+from bench.support.mutant_search import plan_of
+from bench.support.random_faults import Aimed
+
 from watchkeeper.check.battery import Cell, cells_of
 from watchkeeper.checker.cluster.cluster import ClusterSystem
 from watchkeeper.checker.search.liveness import judge as judge_liveness
@@ -25,12 +31,6 @@ from watchkeeper.model.plan.plan import Plan
 from watchkeeper.model.properties.judge import Judgement, judge
 from watchkeeper.scenarios import Scenario, from_text, load, shipped
 from watchkeeper.sim.world import Simulated, simulate
-
-from bench.mutation.outcome import Kind, Outcome
-from bench.mutation.plant import RunsOn, within_cpu
-from bench.proved import CASES
-from bench.support.mutant_search import plan_of
-from bench.support.random_faults import Aimed
 
 CHAOS = Path(__file__).resolve().parent.parent / "chaos.yaml"
 CHAOS_SEEDS = range(8)
@@ -211,7 +211,9 @@ def _searched(plan: Plan, bounds: Bounds, states: int) -> Outcome:
     digest = f"{found.progress.states} {found.progress.transitions} {found.terminal_states}"
     if found.is_complete:
         stuck = violation_of(judge_liveness(search))
-        violated = sorted({one.what for one in found.violations} | ({stuck.what} if stuck else set()))
+        violated = sorted(
+            {one.what for one in found.violations} | ({stuck.what} if stuck else set())
+        )
         judgement = f"violates {', '.join(violated) or 'nothing'}{_unexercised(found)}"
     else:
         judgement = "it does not end"

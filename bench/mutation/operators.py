@@ -47,8 +47,10 @@ class SourceEdit:
     ordinal: int
     """The number of the edit among those of this operator in this function, from 1."""
     line: int
+    """The first line that is edited."""
+    last_line: int
     text: str
-    """The line of the source, without indentation."""
+    """The first line, without indentation."""
     start: int
     """The first byte that is replaced."""
     end: int
@@ -58,6 +60,12 @@ class SourceEdit:
     def name(self) -> str:
         """Function, operator and ordinal."""
         return f"{self.function}:{self.operator}:{self.ordinal}"
+
+    @property
+    def is_at_import(self) -> bool:
+        """Whether it takes effect at the import: outside of functions, or in a class's body."""
+        is_class = self.function[:1].isupper() and "." not in self.function
+        return self.function == MODULE or is_class
 
     def apply(self, source: str) -> str:
         """Return the edited source."""
@@ -197,16 +205,14 @@ def orders(place: Place) -> Iterator[Edit]:
 def statements(place: Place) -> Iterator[Edit]:
     """Remove a statement that names no local variable."""
     node = place.node
-    if isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant | ast.Yield):
-        yield Edit(node, "pass")
-    elif isinstance(node, ast.Break | ast.Continue):
+    if isinstance(node, ast.Break | ast.Continue) or (
+        isinstance(node, ast.Expr) and not isinstance(node.value, ast.Constant)
+    ):
         yield Edit(node, "pass")
     elif isinstance(node, ast.Assign | ast.AugAssign):
         targets = node.targets if isinstance(node, ast.Assign) else [node.target]
         if all(isinstance(target, ast.Attribute | ast.Subscript) for target in targets):
             yield Edit(node, "pass")
-    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Yield):
-        yield Edit(node, "pass")
 
 
 def early_returns(place: Place) -> Iterator[Edit]:
@@ -398,6 +404,7 @@ class _Lines:
             operator,
             ordinal,
             node.lineno,
+            node.end_lineno,
             self.lines[node.lineno - 1].strip(),
             self.begins[node.lineno - 1] + node.col_offset,
             self.begins[node.end_lineno - 1] + node.end_col_offset,

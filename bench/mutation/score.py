@@ -16,7 +16,6 @@ from typing import Any
 
 from bench.mutation.catalogue import HOME, Module, Mutant
 from bench.mutation.coverage import KILLERS, bases
-from bench.mutation.operators import MODULE
 from bench.mutation.outcome import Base, Kill, Kind, Outcome, Verdict
 from bench.mutation.plant import RunsOn, in_children, plant, within_cpu
 
@@ -35,10 +34,13 @@ class Measure:
     kinds: tuple[Kind, ...] = (Kind.SIMULATION, Kind.SEARCH)
 
 
-def bases_of(modules: Sequence[Module], jobs: int) -> list[Base]:
-    """Return every killer without a mutant; a child imports watchkeeper for it."""
-    [(_, found)] = in_children(lambda wanted: bases(wanted, jobs), [tuple(modules)], 1)
-    assert found, "every killer runs without a mutant"
+def bases_of(modules: Sequence[Module], jobs: int, killers: str = "") -> list[Base]:
+    """Return the killers without a mutant; a child imports watchkeeper for it.
+
+    `killers` is a regular expression: those in whose names it is found.
+    """
+    [(_, found)] = in_children(lambda wanted: bases(wanted, jobs, killers), [tuple(modules)], 1)
+    assert found is not None, "every killer runs without a mutant"
     return found
 
 
@@ -59,21 +61,13 @@ def verdicts(
 
 def executing(mutant: Mutant, base: Iterable[Base]) -> list[Base]:
     """Return the killers that execute the line of a mutant."""
-    is_everywhere = mutant.edit.function == MODULE or _is_field(mutant)
-    lines = range(mutant.edit.line, mutant.edit.line + 1)
+    edit = mutant.edit
+    lines = range(edit.line, edit.last_line + 1)
     return [
         killer
         for killer in base
-        if is_everywhere or not killer.lines[mutant.module.name].isdisjoint(lines)
+        if edit.is_at_import or not killer.lines[mutant.module.name].isdisjoint(lines)
     ]
-
-
-def _is_field(mutant: Mutant) -> bool:
-    """Whether a mutant stands in a class and outside of its methods."""
-    source = mutant.module.path.read_text(encoding="utf-8").splitlines()
-    return source[mutant.edit.line - 1].startswith("    ") and "." not in mutant.edit.function and (
-        mutant.edit.function[:1].isupper()
-    )
 
 
 def _described(

@@ -8,7 +8,6 @@ from enum import StrEnum
 from pathlib import Path
 
 import yaml
-
 from bench.mutation.catalogue import Mutant
 
 FILE = Path(__file__).resolve().parent / "survivors.yaml"
