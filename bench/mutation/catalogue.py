@@ -7,8 +7,9 @@ means the same place.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
+from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 
@@ -106,11 +107,12 @@ class Mutant:
         return self.edit.apply(self.module.path.read_text(encoding="utf-8"))
 
 
-def mutants_of(module: Module) -> Iterator[Mutant]:
-    """Yield the mutants of a module, in the order of its text."""
+@cache
+def mutants_of(module: Module) -> tuple[Mutant, ...]:
+    """Return the mutants of a module, in the order of its text."""
     source = module.path.read_text(encoding="utf-8")
     edits = edits_of(source, module.operators) if module.operators else edits_of(source)
-    return (Mutant(module, edit) for edit in edits if module.has(edit.function))
+    return tuple(Mutant(module, edit) for edit in edits if module.has(edit.function))
 
 
 def all_mutants(modules: Iterable[Module] = MODULES) -> list[Mutant]:
