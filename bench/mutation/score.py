@@ -140,8 +140,15 @@ def _silence() -> None:
 def _failed_tests(module: Module) -> str:
     """Run the tests of a module; return why they failed, or nothing."""
     os.chdir(HOME)
-    pytest = import_module("pytest")
-    options = ["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:randomly"]
+    pytest, hypothesis = import_module("pytest"), import_module("hypothesis")
+    hypothesis.settings.register_profile(  # a failure is enough: no smaller example is needed
+        "mutation_score",
+        phases=(hypothesis.Phase.explicit, hypothesis.Phase.generate),
+        derandomize=True,
+        deadline=None,
+        suppress_health_check=list(hypothesis.HealthCheck),
+    )
+    options = ["-x", "-q", "-p", "no:cacheprovider", "--hypothesis-profile", "mutation_score"]
     try:
         with within_cpu(TESTS_CPU_S):
             code = pytest.main([*options, *module.tests])
