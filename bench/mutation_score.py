@@ -1,7 +1,8 @@
 """Mutation score: how many small mutants of the protocol code runs, searches and tests kill.
 
     python bench/mutation_score.py [--only MODULES] [--all] [--sample N --seed S] [--jobs N]
-                                   [--killers EXPRESSION] [--without-tests] [--json] [--out FILE]
+                                   [--by KINDS] [--killers EXPRESSION] [--out FILE] [--add FILE]
+                                   [--json]
 
 A mutant is one edit of one of the modules that consumers, brokers and the administrator run: a
 comparison turned round, a bound moved by one, a statement removed, a handler that raises. It
@@ -20,7 +21,6 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -46,24 +46,55 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     mutants = _chosen(parser, given)
     os.environ["WATCHKEEPER_SAME_EXAMPLES"] = "1"
-    modules = tuple(dict.fromkeys(mutant.module for mutant in mutants))
-    load_needed(tests=not given.without_tests)
-    if not given.without_tests and (failing := tests_that_fail(modules, given.jobs)):
-        parser.error(f"{'; '.join(failing)}; mend them first, or give --without-tests")
-    base = bases_of(modules, given.jobs, given.killers)
-    _tell(f"{len(mutants)} mutants, {len(base)} runs and searches")
-    found = []
-    for verdict in verdicts(mutants, Measure(given.jobs, not given.without_tests), base):
-        found.append(verdict)
-        _tell(f"{len(found)}: {_in_a_line(verdict)}")
+    measure = Measure(given.jobs, _kinds(parser, given.by))
+    found = _judged(parser, mutants, measure, given.killers)
+    if given.add is not None:
+        found = _with_earlier(found, mutants, given.add)
     entries = explained()
     wrong = mismatches(found, entries, mutants)
-    report = report_of(mutants, found, entries, tests=not given.without_tests)
+    report = report_of(mutants, found, entries)
     report.notes += wrong
     if given.out is not None:
-        given.out.write_text(json.dumps([_to_json(one) for one in found], indent=1) + "\n")
+        given.out.write_text(json.dumps([one.to_json() for one in found], indent=1) + "\n")
     report.show(as_json=given.json)
     return 1 if wrong or any(bar.verdict != "met" for bar in report.bars) else 0
+
+
+def _judged(
+    parser: ArgumentParser, mutants: Sequence[Mutant], measure: Measure, killers: str
+) -> list[Verdict]:
+    """Judge the mutants, and print each verdict as it comes."""
+    modules = tuple(dict.fromkeys(mutant.module for mutant in mutants))
+    load_needed(tests=Kind.TESTS in measure.kinds)
+    if Kind.TESTS in measure.kinds and (failing := tests_that_fail(modules, measure.jobs)):
+        parser.error(f"{'; '.join(failing)}; mend them first, or leave tests out of --by")
+    base = bases_of(modules, measure, killers)
+    _tell(f"{len(mutants)} mutants, {len(base)} runs and searches")
+    found = []
+    for verdict in verdicts(mutants, measure, base):
+        found.append(verdict)
+        _tell(f"{len(found)}: {_in_a_line(verdict)}")
+    return found
+
+
+def _with_earlier(
+    found: Sequence[Verdict], mutants: Sequence[Mutant], path: Path
+) -> list[Verdict]:
+    """Add the kills that an earlier run has found of the same mutants."""
+    rows = map(Verdict.from_json, json.loads(path.read_text()))
+    lines = {mutant.name: mutant.edit.text for mutant in mutants}
+    earlier = {one.mutant: one for one in rows if lines.get(one.mutant) == one.text}
+    return [
+        one.with_kills_of(earlier[one.mutant]) if one.mutant in earlier else one for one in found
+    ]
+
+
+def _kinds(parser: ArgumentParser, by: str) -> tuple[Kind, ...]:
+    known = {kind.value: kind for kind in Kind}
+    unknown = [name for name in by.split(",") if name not in known]
+    if unknown:
+        parser.error(f"--by {unknown[0]}: expected some of {', '.join(known)}")
+    return tuple(kind for name, kind in known.items() if name in by.split(","))
 
 
 def _parser() -> ArgumentParser:
@@ -75,8 +106,10 @@ def _parser() -> ArgumentParser:
     parser.add_argument("--seed", type=int, default=0, help="of the sample (0)")
     parser.add_argument("--jobs", type=int, default=1, help="processes (1)")
     parser.add_argument("--killers", default="", help="an expression: only these (all)")
-    parser.add_argument("--without-tests", action="store_true", help="no tests judge a mutant")
+    every = ",".join(kind.value for kind in Kind)
+    parser.add_argument("--by", default=every, help=f"what judges the mutants ({every})")
     parser.add_argument("--out", type=Path, help="where the verdict on each mutant is written")
+    parser.add_argument("--add", type=Path, help="such a file, whose kills are added")
     return parser
 
 
@@ -121,16 +154,14 @@ def report_of(
     mutants: Sequence[Mutant],
     found: Sequence[Verdict],
     entries: dict[str, Explained],
-    *,
-    tests: bool,
 ) -> Report:
     """Put the table together."""
     report = Report("Mutation score", COLUMNS)
     module_of = {mutant.name: mutant.module.name for mutant in mutants}
     for module in dict.fromkeys(module_of.values()):
         rows = [verdict for verdict in found if module_of[verdict.mutant] == module]
-        report.rows.append([module, *_figures(rows, entries, tests)])
-    report.rows.append(["all", *_figures(found, entries, tests)])
+        report.rows.append([module, *_figures(rows, entries)])
+    report.rows.append(["all", *_figures(found, entries)])
     counted = [one for one in found if not _is_equivalent(one, entries)]
     killed = sum(not one.survives for one in counted)
     share = 100.0 * killed / len(counted) if counted else 100.0
@@ -139,21 +170,21 @@ def report_of(
     )
     quiet = sum(one.survives and not one.differs_in for one in found)
     report.notes.append(f"survivors that change no trace and no number of states: {quiet}")
-    report.data["mutants"] = [_to_json(one) for one in found]
+    report.data["mutants"] = [one.to_json() for one in found]
     return report
 
 
-def _figures(rows: Sequence[Verdict], entries: dict[str, Explained], tests: bool) -> list[str]:
+def _figures(rows: Sequence[Verdict], entries: dict[str, Explained]) -> list[str]:
     equivalent = sum(_is_equivalent(one, entries) for one in rows)
     simulated = {one.mutant for one in rows if Kind.SIMULATION in one.kills}
     searched = {one.mutant for one in rows if Kind.SEARCH in one.kills}
     tested = sum(Kind.TESTS in one.kills for one in rows)
+    either = len(simulated | searched)
     figures = (
         *(len(rows), equivalent, len(simulated), len(searched), len(simulated & searched)),
-        len(simulated | searched),
+        *(either, tested, len(rows) - equivalent - either),
     )
-    survivors = len(rows) - equivalent - len(simulated | searched)
-    return [*map(str, figures), str(tested) if tests else "-", str(survivors)]
+    return list(map(str, figures))
 
 
 def _is_equivalent(verdict: Verdict, entries: dict[str, Explained]) -> bool:
@@ -174,12 +205,6 @@ def _in_a_line(verdict: Verdict) -> str:
     return (
         f"{verdict.mutant} line {verdict.line}: {verdict.text} -> {verdict.replacement}: {kills}"
     )
-
-
-def _to_json(verdict: Verdict) -> dict[str, object]:
-    value = asdict(verdict)
-    value["kills"] = {kind.value: asdict(kill) for kind, kill in verdict.kills.items()}
-    return value
 
 
 def _tell(sentence: str) -> None:

@@ -53,7 +53,9 @@ def files_of(modules: tuple[Module, ...]) -> dict[str, str]:
     return {str(import_module(module.imported_as).__file__): module.name for module in modules}
 
 
-def bases(modules: tuple[Module, ...], jobs: int, names: str = "") -> list[Base]:
+def bases(
+    modules: tuple[Module, ...], kinds: tuple[Kind, ...], jobs: int, names: str = ""
+) -> list[Base]:
     """Return the killers in whose names an expression is found, the quickest first.
 
     Called in a child, which imports watchkeeper once for all of them.
@@ -62,15 +64,14 @@ def bases(modules: tuple[Module, ...], jobs: int, names: str = "") -> list[Base]
     killers = {
         (killer.kind, killer.name): killer
         for killer in import_module(KILLERS).killers()
-        if re.search(names, killer.name)
+        if killer.kind in kinds and re.search(names, killer.name)
     }
 
     def base(key: tuple[Kind, str]) -> Base:
-        with lines_of(files) as found:  # first, while every cache is empty
-            killers[key].outcome()
-        plain = killers[key].outcome()
+        with lines_of(files) as found:
+            outcome = killers[key].outcome()
         lines = {module: frozenset(numbers) for module, numbers in found.items()}
-        return Base(*key, plain, lines)
+        return Base(*key, outcome, lines)
 
     found = [result for _, result in in_children(base, list(killers), jobs) if result]
     ends = [base for base in found if base.outcome.judgement != "it does not end"]

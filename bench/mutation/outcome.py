@@ -7,8 +7,9 @@ no kill; it is counted apart.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
+from typing import Any
 
 
 class Kind(StrEnum):
@@ -65,6 +66,29 @@ class Verdict:
     differs_in: tuple[str, ...] = ()
     """Runs and searches that judge it as before, and whose trace or states differ."""
     cpu_s: float = 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the value that is written to a file."""
+        kills = {kind.value: asdict(kill) for kind, kill in self.kills.items()}
+        return {**asdict(self), "kills": kills, "differs_in": list(self.differs_in)}
+
+    @classmethod
+    def from_json(cls, value: dict[str, Any]) -> Verdict:
+        """Read what `to_json` has written."""
+        kills = {Kind(kind): Kill(**kill) for kind, kill in value["kills"].items()}
+        differs_in = tuple(value["differs_in"])
+        return cls(**{**value, "kills": kills, "differs_in": differs_in})
+
+    def with_kills_of(self, other: Verdict) -> Verdict:
+        """Add the kills of an earlier verdict on the same mutant."""
+        assert self.mutant == other.mutant, "both are about one mutant"
+        return replace(
+            self,
+            kills={**other.kills, **self.kills},
+            executed_by=max(self.executed_by, other.executed_by),
+            differs_in=tuple(dict.fromkeys((*other.differs_in, *self.differs_in))),
+            cpu_s=round(self.cpu_s + other.cpu_s, 2),
+        )
 
     @property
     def survives(self) -> bool:

@@ -29,17 +29,20 @@ class Measure:
     """The options of a measure."""
 
     jobs: int = 1
-    tests: bool = True
-    """Whether the tests of a module judge its mutants, too."""
-    kinds: tuple[Kind, ...] = (Kind.SIMULATION, Kind.SEARCH)
+    kinds: tuple[Kind, ...] = tuple(Kind)
+    """What judges the mutants."""
 
 
-def bases_of(modules: Sequence[Module], jobs: int, killers: str = "") -> list[Base]:
+def bases_of(modules: Sequence[Module], measure: Measure, killers: str = "") -> list[Base]:
     """Return the killers without a mutant; a child imports watchkeeper for it.
 
     `killers` is a regular expression: those in whose names it is found.
     """
-    [(_, found)] = in_children(lambda wanted: bases(wanted, jobs, killers), [tuple(modules)], 1)
+
+    def find(wanted: tuple[Module, ...]) -> list[Base]:
+        return bases(wanted, measure.kinds, measure.jobs, killers)
+
+    [(_, found)] = in_children(find, [tuple(modules)], 1)
     assert found is not None, "every killer runs without a mutant"
     return found
 
@@ -102,6 +105,8 @@ def _verdict(mutant: Mutant, measure: Measure, base: Sequence[Base]) -> Verdict:
     kills: dict[Kind, Kill] = {}
     differs_in: list[str] = []
     try:
+        # Before pytest begins: its own import hook would take the original.
+        import_module(mutant.module.imported_as)
         run_of = _runs() if killers else {}
     except Exception as error:
         kill = Kill("the import", f"{type(error).__name__}: {error}")
@@ -117,7 +122,7 @@ def _verdict(mutant: Mutant, measure: Measure, base: Sequence[Base]) -> Verdict:
                 break
             if outcome.digest != killer.outcome.digest:
                 differs_in.append(killer.killer)
-    if measure.tests:
+    if Kind.TESTS in measure.kinds:
         failed = _failed_tests(mutant.module)
         if failed:
             kills[Kind.TESTS] = Kill(" ".join(mutant.module.tests), failed)

@@ -239,7 +239,7 @@ def measured(tmp_path: Path, names: str, killers: str, code: int) -> dict[str, d
     out = tmp_path / "verdicts.json"
     command = [sys.executable, str(BENCH), "--only", names, "--killers", killers]
     done = subprocess.run(
-        [*command, "--without-tests", "--json", "--out", str(out)],
+        [*command, "--by", "simulation,search", "--json", "--out", str(out)],
         capture_output=True,
         text=True,
         check=False,
@@ -316,7 +316,7 @@ def test_the_table_counts_what_kills() -> None:
     ]
     entry = Explained(third, "text", Explanation.EQUIVALENT, "Same.")
 
-    report = report_of(mutants, found, {third: entry}, tests=True)
+    report = report_of(mutants, found, {third: entry})
 
     assert report.rows[-1] == ["all", "4", "1", "1", "2", "1", "2", "2", "1"]
     assert report.bars[0].measured.median == pytest.approx(100 * 2 / 3)
