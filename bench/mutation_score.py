@@ -26,8 +26,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.mutation.catalogue import MODULES, SHARE, Mutant, all_mutants, drawn, sampled
+from bench.mutation.child_process import load_needed
 from bench.mutation.outcome import Kind, Verdict
-from bench.mutation.plant import load_needed
 from bench.mutation.score import Measure, bases_of, tests_that_fail, verdicts
 from bench.mutation.survivors import Explained, Explanation, explained, stale
 from bench.support.report import Bar, Report, once, parser_of

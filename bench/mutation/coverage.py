@@ -14,8 +14,8 @@ from types import FrameType
 from typing import Any
 
 from bench.mutation.catalogue import Module
+from bench.mutation.child_process import in_children
 from bench.mutation.outcome import Base, Kind
-from bench.mutation.plant import in_children
 
 KILLERS = "bench.mutation.killers"
 

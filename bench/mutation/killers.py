@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
+from bench.mutation.child_process import RunsOn, within_cpu
 from bench.mutation.outcome import Kind, Outcome
-from bench.mutation.plant import RunsOn, within_cpu
 from bench.proved import CASES
 from bench.support.mutant_search import plan_of
 from bench.support.random_faults import Aimed

@@ -15,9 +15,9 @@ from importlib import import_module
 from typing import Any
 
 from bench.mutation.catalogue import HOME, Module, Mutant
+from bench.mutation.child_process import RunsOn, import_edited, in_children, within_cpu
 from bench.mutation.coverage import KILLERS, bases
 from bench.mutation.outcome import Base, Kill, Kind, Outcome, Verdict
-from bench.mutation.plant import RunsOn, in_children, plant, within_cpu
 
 TESTS_CPU_S = 120.0
 DIED = "the process ended"
@@ -100,7 +100,7 @@ def _verdict(mutant: Mutant, measure: Measure, base: Sequence[Base]) -> Verdict:
     """Judge one mutant. Runs in a child, which imports it."""
     begun_s = time.process_time()
     _silence()
-    plant(mutant)
+    import_edited(mutant)
     killers = executing(mutant, base)
     kills: dict[Kind, Kill] = {}
     differs_in: list[str] = []

@@ -301,6 +301,14 @@ def test_mutation_score() -> None:
     assert len(judged) == 4
     assert judged["group/claims:release_lost:negation:1"] >= {"simulation", "search", "tests"}
     assert [(bar["direction"], bar["bar"]) for bar in report["bars"]] == [("at least", 90.0)]
+    [alone] = json.loads(
+        bench(
+            "mutation_score",
+            *("--only", "group/claims:release_lost:negation:1", "--by", "tests", "--json"),
+            code=1,
+        )
+    )["mutants"]
+    assert alone["kills"].keys() == {"tests"}, "the tests import the mutant, too"
 
 
 @pytest.mark.slow

@@ -8,18 +8,19 @@ import subprocess
 import sys
 from collections import Counter
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
 
 import pytest
 from bench.mutation.catalogue import MODULES, Module, all_mutants, drawn, mutants_of, sampled
+from bench.mutation.child_process import EditedModule, RunsOn, in_children, within_cpu
 from bench.mutation.coverage import lines_of
 from bench.mutation.operators import OPERATORS, edits_of
 from bench.mutation.outcome import Kill, Kind, Verdict
-from bench.mutation.plant import EditedModule, RunsOn, in_children, within_cpu
 from bench.mutation.survivors import Explained, Explanation, explained, stale
-from bench.mutation_score import LEAST_KILLED, mismatches, report_of
+from bench.mutation_score import LEAST_KILLED, _with_earlier, mismatches, report_of
 
 from tests import HOME
 
@@ -263,16 +264,19 @@ def test_a_mistake_is_killed_by_a_run_and_a_search_and_another_form_is_not(
     assert survivor["executed_by"] == 0
 
 
-def test_a_name_that_is_no_mutant_is_refused(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, str(BENCH), "--only", "group/claim"],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+@pytest.mark.parametrize(
+    ("option", "message"),
+    [
+        ("--only=group/claim", "--only group/claim: expected a mutant, or some of group/assi"),
+        ("--by=chance", "--by chance: expected some of simulation, search, tests"),
+    ],
+)
+def test_an_option_that_is_not_understood_is_refused(option: str, message: str) -> None:
+    command = [sys.executable, str(BENCH), option]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
 
     assert done.returncode == 2
-    assert "--only group/claim: expected a mutant, or some of group/assignment" in done.stderr
+    assert message in done.stderr
 
 
 def verdict(name: str, *kinds: Kind) -> Verdict:
@@ -302,6 +306,24 @@ def test_every_survivor_is_listed_unless_it_is_explained() -> None:
     ]
     assert second in sentences[0]
     assert fourth in sentences[1]
+
+
+def test_the_kills_of_an_earlier_run_are_added(tmp_path: Path) -> None:
+    """A verdict is read as it was written; a mutant whose line is another one now is not."""
+    first, second = all_mutants()[:2]
+    searched, tested = verdict(first.name, Kind.SEARCH), verdict(first.name, Kind.TESTS)
+    searched = replace(searched, text=first.edit.text, differs_in=("a search",))
+    moved = replace(verdict(second.name, Kind.SEARCH), text="another line")
+    path = tmp_path / "earlier.json"
+    path.write_text(json.dumps([searched.to_json(), moved.to_json()]))
+
+    added, alone = _with_earlier([tested, verdict(second.name)], [first, second], path)
+
+    assert Verdict.from_json(json.loads(json.dumps(searched.to_json()))) == searched
+    assert added.kills.keys() == {Kind.SEARCH, Kind.TESTS}
+    assert added.differs_in == ("a search",)
+    assert not added.survives
+    assert alone.survives
 
 
 def test_the_table_counts_what_kills() -> None:

@@ -68,12 +68,12 @@ class EditedModule(MetaPathFinder, Loader):
         exec(self.code, module.__dict__)
 
 
-def plant(mutant: Mutant) -> None:
+def import_edited(mutant: Mutant) -> None:
     """Have this process import a mutant in place of its module."""
-    plant_source(mutant.module.imported_as, mutant.module.path, mutant.source())
+    import_source(mutant.module.imported_as, mutant.module.path, mutant.source())
 
 
-def plant_source(name: str, path: Path, source: str) -> None:
+def import_source(name: str, path: Path, source: str) -> None:
     """Have this process import a module from a source; it must not be imported yet."""
     assert name not in sys.modules, f"{name} is imported already"
     sys.meta_path.insert(0, EditedModule(name, path, source))
