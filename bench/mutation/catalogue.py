@@ -16,7 +16,7 @@ from pathlib import Path
 from bench.mutation.operators import SourceEdit, edits_of
 
 HOME = Path(__file__).resolve().parent.parent.parent
-SHARE = 3
+SHARE = 5
 """A run takes one of so many mutants, unless an option says otherwise."""
 
 OF_A_RUN = ("tests/sim/test_transcripts.py", "tests/sim/test_late_and_lost.py")

@@ -33,11 +33,11 @@ from watchkeeper.scenarios import Scenario, from_text, load, shipped
 from watchkeeper.sim.world import Simulated, simulate
 
 CHAOS = Path(__file__).resolve().parent.parent / "chaos.yaml"
-CHAOS_SEEDS = range(8)
-AIMED_SEEDS = range(6)
+CHAOS_SEEDS = range(5)
+AIMED_SEEDS = range(4)
 """Seeds of each small cluster with faults at random moments."""
-MOST_STATES = 12_000
-"""A battery leaves out the searches that have more states without a mutant."""
+MOST_STATES = 2_500
+"""Searches that have more states without a mutant are left out."""
 GROWTH = 4
 """A search stops at so many times its states without the mutant, and some more."""
 SMALLEST_GROWTH = 2_000
