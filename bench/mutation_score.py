@@ -25,7 +25,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench.mutation.catalogue import MODULES, SHARE, Mutant, all_mutants, drawn, sampled
+from bench.mutation.catalogue import MODULES, SHARE, Mutant, all_mutants, drawn, mixed, sampled
 from bench.mutation.child_process import load_needed
 from bench.mutation.outcome import Kind, Verdict
 from bench.mutation.score import Measure, bases_of, tests_that_fail, verdicts
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     mutants = _chosen(parser, given)
     os.environ["WATCHKEEPER_SAME_EXAMPLES"] = "1"
     measure = Measure(given.jobs, _kinds(parser, given.by))
-    found = _judged(parser, mutants, measure, given.killers)
+    found = _judged(parser, mutants, measure, given.killers, given.out)
     if given.add is not None:
         found = _with_earlier(found, mutants, given.add)
     entries = explained()
@@ -55,15 +55,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     report = report_of(mutants, found, entries)
     report.notes += wrong
     if given.out is not None:
-        given.out.write_text(json.dumps([one.to_json() for one in found], indent=1) + "\n")
+        given.out.write_text("".join(map(_json_line, found)))
     report.show(as_json=given.json)
     return 1 if wrong or any(bar.verdict != "met" for bar in report.bars) else 0
 
 
 def _judged(
-    parser: ArgumentParser, mutants: Sequence[Mutant], measure: Measure, killers: str
+    parser: ArgumentParser,
+    mutants: Sequence[Mutant],
+    measure: Measure,
+    killers: str,
+    out: Path | None,
 ) -> list[Verdict]:
-    """Judge the mutants, and print each verdict as it comes."""
+    """Judge the mutants, and write each verdict as it comes.
+
+    A run that is ended early has judged a fair sample of them.
+    """
     modules = tuple(dict.fromkeys(mutant.module for mutant in mutants))
     load_needed(tests=Kind.TESTS in measure.kinds)
     if Kind.TESTS in measure.kinds and (failing := tests_that_fail(modules, measure.jobs)):
@@ -71,17 +78,24 @@ def _judged(
     base = bases_of(modules, measure, killers)
     _tell(f"{len(mutants)} mutants, {len(base)} runs and searches")
     found = []
-    for verdict in verdicts(mutants, measure, base):
-        found.append(verdict)
-        _tell(f"{len(found)}: {_in_a_line(verdict)}")
+    with (out or Path(os.devnull)).open("w") as file:
+        for verdict in verdicts(mixed(mutants), measure, base):
+            found.append(verdict)
+            file.write(_json_line(verdict))
+            file.flush()
+            _tell(f"{len(found)}: {_in_a_line(verdict)}")
     return found
+
+
+def _json_line(verdict: Verdict) -> str:
+    return f"{json.dumps(verdict.to_json())}\n"
 
 
 def _with_earlier(
     found: Sequence[Verdict], mutants: Sequence[Mutant], path: Path
 ) -> list[Verdict]:
     """Add the kills that an earlier run has found of the same mutants."""
-    rows = map(Verdict.from_json, json.loads(path.read_text()))
+    rows = map(Verdict.from_json, map(json.loads, path.read_text().splitlines()))
     lines = {mutant.name: mutant.edit.text for mutant in mutants}
     earlier = {one.mutant: one for one in rows if lines.get(one.mutant) == one.text}
     return [
@@ -202,9 +216,8 @@ def _in_a_line(verdict: Verdict) -> str:
         kills = (
             f"no kill, executed by {verdict.executed_by}, differs in {len(verdict.differs_in)}"
         )
-    return (
-        f"{verdict.mutant} line {verdict.line}: {verdict.text} -> {verdict.replacement}: {kills}"
-    )
+    replacement = " ".join(verdict.replacement.split())
+    return f"{verdict.mutant} line {verdict.line}: {verdict.text} -> {replacement}: {kills}"
 
 
 def _tell(sentence: str) -> None:

@@ -135,5 +135,10 @@ def sampled(mutants: Collection[Mutant], number: int, seed: int) -> list[Mutant]
     return [mutant for mutant in mutants if mutant.name in chosen]
 
 
+def mixed(mutants: Iterable[Mutant]) -> list[Mutant]:
+    """Return the mutants in the order of their hashes: each part of them is a fair sample."""
+    return sorted(mutants, key=lambda mutant: _hash(f"order/{mutant.name}"))
+
+
 def _hash(text: str) -> int:
     return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big")

@@ -1,6 +1,6 @@
 """The runs and searches that judge a mutant. Only a child process imports this module.
 
-Simulations: every shipped scenario with every variant for which it states an expectation, the
+Simulations: every shipped scenario with each variant for which it states an expectation, the
 chaos scenario with some seeds, and small clusters with faults at random moments. Searches: the
 battery of a small cluster for each variant, and the configurations of the catalogue of mutants,
 run by the variant without the mistake.
@@ -33,10 +33,10 @@ from watchkeeper.scenarios import Scenario, from_text, load, shipped
 from watchkeeper.sim.world import Simulated, simulate
 
 CHAOS = Path(__file__).resolve().parent.parent / "chaos.yaml"
-CHAOS_SEEDS = range(5)
-AIMED_SEEDS = range(4)
+CHAOS_SEEDS = range(4)
+AIMED_SEEDS = range(3)
 """Seeds of each small cluster with faults at random moments."""
-MOST_STATES = 2_500
+MOST_STATES = 5_000
 """Searches that have more states without a mutant are left out."""
 GROWTH = 4
 """A search stops at so many times its states without the mutant, and some more."""
@@ -53,13 +53,13 @@ clusters: {{main: {{zookeeper: {{servers: 1}}, brokers: 1, layout: "{layout}",
 groups: {{billing: {{consumers: 2, streams: {{clicks: 1}}}}}}
 """
 BATTERIES = (
-    ("hardened", "0.7"),
-    ("hardened", "0.8"),
-    ("kafka_08", "0.8"),
-    ("kafka_07", "0.7"),
-    ("documented", "0.7"),
+    ("hardened", "0.7", True),
+    ("hardened", "0.8", False),
+    ("kafka_08", "0.8", True),
+    ("kafka_07", "0.7", False),
+    ("documented", "0.7", False),
 )
-"""Variant and layout of each battery."""
+"""Variant and layout of each battery, and whether a group at rest has messages in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +104,8 @@ def simulations() -> Iterator[Killer]:
     """Yield the simulated runs."""
     for name in shipped():
         for variant in _scenario(name).expectations:
+            if variant == "documented_ceil":  # it differs from `documented` in one number
+                continue
             run = partial(_shipped_run, name, variant)
             yield Killer(Kind.SIMULATION, f"{name}, {variant}", run)
     for seed in CHAOS_SEEDS:
@@ -175,10 +177,12 @@ def searches() -> Iterator[Killer]:
     """Yield the searches."""
     for mutant in MUTANTS.values():
         name = f"configuration of {mutant.name}, {mutant.base.name}"
-        yield Killer(Kind.SEARCH, name, partial(_search_configuration, mutant.name))
-    for variant, layout in BATTERIES:
+        run = partial(_search_configuration, mutant.name)
+        yield Killer(Kind.SEARCH, name, run)
+    for variant, layout, with_messages in BATTERIES:
         for cell in _cells(variant, layout):
-            if not (cell.bounds.messages and cell.bounds.begin == "fresh"):
+            is_small = with_messages and cell.bounds.begin == "settled"
+            if is_small or not cell.bounds.messages:
                 name = f"{cell.name}, {variant} {layout}"
                 run = partial(_search_cell, variant, layout, cell.name)
                 yield Killer(Kind.SEARCH, name, run)

@@ -43,6 +43,15 @@ class Base:
     lines: dict[str, frozenset[int]]
     """Module -> the lines that it executes after the import."""
 
+    @property
+    def is_large(self) -> bool:
+        """Whether it takes so long that it judges only what nothing else kills."""
+        return self.outcome.states > LARGE
+
+
+LARGE = 2_500
+"""A search with more states judges only what nothing else kills."""
+
 
 @dataclass(frozen=True, slots=True)
 class Kill:

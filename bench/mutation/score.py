@@ -1,8 +1,8 @@
 """The verdict on each mutant: which simulation, which search and whether a test kills it.
 
 A mutant is given to the killers that execute its line, the quickest first, until one kills it;
-of each kind by itself. A mutant outside of functions takes effect at the import, so every
-killer judges it.
+of each kind by itself. Large searches come last, and judge only what nothing else kills. A
+mutant outside of functions takes effect at the import, so every killer judges it.
 """
 
 from __future__ import annotations
@@ -112,16 +112,14 @@ def _verdict(mutant: Mutant, measure: Measure, base: Sequence[Base]) -> Verdict:
         kill = Kill("the import", f"{type(error).__name__}: {error}")
         kills = dict.fromkeys(measure.kinds, kill)
         run_of = {}
-    for kind in measure.kinds:
-        for killer in killers if kind not in kills else ():
-            if killer.kind is not kind:
-                continue
-            outcome = run_of[kind, killer.killer](killer.outcome)
-            if outcome.judgement != killer.outcome.judgement:
-                kills[kind] = Kill(killer.killer, outcome.judgement[:200])
-                break
-            if outcome.digest != killer.outcome.digest:
-                differs_in.append(killer.killer)
+    for killer in sorted(killers, key=lambda killer: killer.is_large):
+        if killer.kind in kills or (killer.is_large and kills):
+            continue
+        outcome = run_of[killer.kind, killer.killer](killer.outcome)
+        if outcome.judgement != killer.outcome.judgement:
+            kills[killer.kind] = Kill(killer.killer, outcome.judgement[:200])
+        elif outcome.digest != killer.outcome.digest:
+            differs_in.append(killer.killer)
     if Kind.TESTS in measure.kinds:
         failed = _failed_tests(mutant.module)
         if failed:

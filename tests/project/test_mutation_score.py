@@ -247,7 +247,7 @@ def measured(tmp_path: Path, names: str, killers: str, code: int) -> dict[str, d
         cwd=tmp_path,
     )
     assert done.returncode == code, done.stderr
-    return {row["mutant"]: row for row in json.loads(out.read_text())}
+    return {row["mutant"]: row for row in map(json.loads, out.read_text().splitlines())}
 
 
 def test_a_mistake_is_killed_by_a_run_and_a_search_and_another_form_is_not(
@@ -315,7 +315,7 @@ def test_the_kills_of_an_earlier_run_are_added(tmp_path: Path) -> None:
     searched = replace(searched, text=first.edit.text, differs_in=("a search",))
     moved = replace(verdict(second.name, Kind.SEARCH), text="another line")
     path = tmp_path / "earlier.json"
-    path.write_text(json.dumps([searched.to_json(), moved.to_json()]))
+    path.write_text("".join(f"{json.dumps(one.to_json())}\n" for one in (searched, moved)))
 
     added, alone = _with_earlier([tested, verdict(second.name)], [first, second], path)
 
