@@ -29,9 +29,11 @@ from watchkeeper.model.mutants.catalogue import MUTANTS
 from watchkeeper.model.plan.bounds import Bounds, shrunk
 from watchkeeper.model.plan.plan import Plan
 from watchkeeper.model.properties.judge import Judgement, judge
+from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.scenarios import Scenario, from_text, load, shipped
 from watchkeeper.sim.world import Simulated, simulate
 
+TURN_FAILED = EventKind.TURN_FAILED
 CHAOS = Path(__file__).resolve().parent.parent / "chaos.yaml"
 CHAOS_SEEDS = range(4)
 AIMED_SEEDS = range(3)
@@ -133,6 +135,7 @@ def _run(scenario: Scenario, variant: str, seed: int) -> Outcome:
     assert wanted is not None, f"{scenario.name} expects nothing of {variant}"
     met = wanted.met_by(judgement)
     result = "as expected" if met else _not_met(judgement, met)
+    result += _failed_turns(done)
     return Outcome(result, done.trace.fingerprint, time.process_time() - begun_s)
 
 
@@ -146,6 +149,12 @@ def _not_met(judgement: Judgement, met: bool | None) -> str:
         return "unknown, not as expected"
     violated = ", ".join(judgement.violated())
     return f"violates {violated}" if violated else "violates nothing, not as expected"
+
+
+def _failed_turns(done: Simulated) -> str:
+    """Name the first error that ends a turn: an error of the program, after which it goes on."""
+    error = next((event.detail["error"] for event in done.trace.of_kind(TURN_FAILED)), None)
+    return "" if error is None else f"; a turn fails: {error}"
 
 
 @cache
@@ -164,7 +173,7 @@ def _aimed_run(name: str, seed: int, states: int) -> Outcome:
     done, judgement = _judged(Aimed(name, plan, bounds, seed).drawn(), seed)
     violated = ", ".join(judgement.violated())
     return Outcome(
-        f"violates {violated or 'nothing'}",
+        f"violates {violated or 'nothing'}{_failed_turns(done)}",
         done.trace.fingerprint,
         time.process_time() - begun_s,
     )
