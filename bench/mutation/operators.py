@@ -3,9 +3,10 @@
 Each operator is a function from a place in the syntax tree to the edits there. An edit replaces
 the text of one node, so an edited source differs from the original in that node alone.
 
-Left alone: docstrings, annotations, decorators, assertions, imports, and the arguments of
-`raise` (the texts of errors). A string is not edited either: the texts in these modules are
-paths, which reader and writer share, and names of purposes for the trace.
+Left alone: docstrings, annotations, decorators, assertions, imports, the arguments of `raise`
+(the texts of errors) and of `emit` (what only the trace shows), and `strict=True` of `zip`,
+which is an assertion. A string is not edited either: the texts in these modules are paths,
+which reader and writer share, and names of purposes for the trace.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ class Place:
     node: ast.AST
     parent: ast.AST
     function: ast.FunctionDef | ast.AsyncFunctionDef | None
+    is_left_alone: bool = False
+    """Whether edits here count for the ordinals of others, and are not made."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -348,8 +351,9 @@ def edits_of(source: str, operators: tuple[str, ...] = tuple(OPERATORS)) -> list
         for operator in operators:
             for edit in OPERATORS[operator](place):
                 found[name, operator] += 1
-                ordinal = found[name, operator]
-                edits.append(lines.edit(name, operator, ordinal, edit))
+                if not place.is_left_alone:
+                    ordinal = found[name, operator]
+                    edits.append(lines.edit(name, operator, ordinal, edit))
     return edits
 
 
@@ -366,9 +370,16 @@ def _places(tree: ast.Module) -> Iterator[tuple[str, Place]]:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             function = node
         yield name, place
+        is_left_alone = place.is_left_alone or _is_left_alone(node)
         waiting += [
-            (name, Place(child, node, function)) for child in reversed(list(_children(node)))
+            (name, Place(child, node, function, is_left_alone))
+            for child in reversed(list(_children(node)))
         ]
+
+
+def _is_left_alone(node: ast.AST) -> bool:
+    """Whether a node is a call of `emit`, or the keyword `strict`."""
+    return _calls(node, "emit") or (isinstance(node, ast.keyword) and node.arg == "strict")
 
 
 def _children(node: ast.AST) -> Iterator[ast.AST]:

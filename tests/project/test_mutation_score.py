@@ -114,6 +114,8 @@ def test_texts_assertions_and_annotations_are_left_alone() -> None:
             raise E(f"{a == 4}")
 
         assert 5 == 6, "a bug"
+        x = zip(a, b, strict=True)
+        y = emit(a, attempt=b + 1)
     ''')
 
     assert edits_of(source) == []
