@@ -41,6 +41,7 @@ COMMANDS = (
     ),
     *(
         "mutants",
+        "mutation_score",
         "mutations",
         "operations",
         "pipeline",
@@ -74,6 +75,10 @@ SMALL = {
     "load": ["--messages", "4000", "--rounds", "1"],
     "log": ["--megabytes", "0.2", "--rounds", "1"],
     "messages": ["--millions", "0.1", "--rounds", "1"],
+    "mutation_score": [
+        *("--only", "actor/retry,group/claims:release_lost:negation:1"),
+        *("--sample", "3", "--killers", "^steady-join|^no fault|^join, settled"),
+    ],
     "mutations": ["--mutations", "3000"],
     "operations": ["--operations", "60", "--rounds", "1"],
     "pipeline": ["--seconds", "1"],
@@ -285,6 +290,25 @@ def test_decode() -> None:
     }
     assert report["bars"][0]["bar"] == 800_000
     assert len(report["bars"]) == (5 if find_spec("kafka") else 1)
+
+
+@pytest.mark.slow
+def test_mutation_score() -> None:
+    """A row for each module, the verdict on each mutant, and the bar."""
+    report = figures("mutation_score", code=1)
+
+    judged = {row["mutant"]: row["kills"].keys() for row in report["mutants"]}
+    assert len(judged) == 4
+    assert judged["group/claims:release_lost:negation:1"] >= {"simulation", "search", "tests"}
+    assert [(bar["direction"], bar["bar"]) for bar in report["bars"]] == [("at least", 90.0)]
+    [alone] = json.loads(
+        bench(
+            "mutation_score",
+            *("--only", "group/claims:release_lost:negation:1", "--by", "tests", "--json"),
+            code=1,
+        )
+    )["mutants"]
+    assert alone["kills"].keys() == {"tests"}, "the tests import the mutant, too"
 
 
 @pytest.mark.slow

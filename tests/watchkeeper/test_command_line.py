@@ -236,7 +236,7 @@ def test_a_narrow_terminal_gets_a_list(width: int, is_list: bool) -> None:
         (["run", "consumer-crush"], ["consumer-crush", "did you mean 'consumer-crash'"]),
         (["run", "nowhere.yaml"], ["nowhere.yaml", "No such file"]),
         (["run", "."], ["cannot be read"]),
-        (["run", ""], ["is empty", "consumer-crash"]),
+        (["run", ""], ["is empty", "broker-crash"]),
         (["run", "/dev/zero"], ["/dev/zero", "device"]),
         (["diff", "/dev/zero", "/dev/zero"], ["/dev/zero", "regular file"]),
         (["run", "consumer-crash", "--variant", "harden"], ["--variant", "'hardened'"]),
