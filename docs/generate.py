@@ -17,6 +17,9 @@ from pathlib import Path
 from typing import Any
 
 import click
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
 from hardened import hardened_page
 from kafkalog import kafkalog_page
 from log_formats import log_formats_page
