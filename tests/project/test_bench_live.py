@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests import HOME
+from tests.support.patience import PATIENCE_S
 
 pytest.importorskip("kazoo")
 sys.path.append(str(HOME / "bench"))
@@ -173,7 +174,7 @@ def test_what_a_round_leaves_is_seen(monkeypatch: pytest.MonkeyPatch, tmp_path: 
         port = listening.getsockname()[1]
         found = soak.left_behind(before, [port])
     go.set()
-    thread.join()
+    thread.join(PATIENCE_S)
 
     assert found == [
         "left behind: 1 threads",

@@ -332,7 +332,7 @@ def test_a_command_that_is_killed_goes_on(events: list[Event], tmp_path: Path) -
     begun = elsewhere(logs, out)
     until(lambda: any(out.glob("_checkpoints/metrics/offsets/0")), PATIENCE_S)
     begun.kill()
-    assert begun.wait() == -signal.SIGKILL
+    assert begun.wait(PATIENCE_S) == -signal.SIGKILL
     append(logs, events[middle:])
     again = elsewhere(logs, out)
     printed = again.communicate(timeout=PATIENCE_S)[1]

@@ -40,7 +40,7 @@ def test_a_load_by_spark_bears_to_be_killed(tmp_path: Path) -> None:
             PATIENCE_S,
         )
         os.kill(begun.pid, signal.SIGKILL)
-        assert begun.wait() == -signal.SIGKILL
+        assert begun.wait(PATIENCE_S) == -signal.SIGKILL
         for name, rows in rows_of(out).items():
             assert set(rows) <= set(logs[name].rows)
 

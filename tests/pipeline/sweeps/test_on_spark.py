@@ -16,6 +16,7 @@ import pytest
 
 from tests.pipeline.sweeps.test_kills import group_of
 from tests.support.live_zookeeper import PS, until
+from tests.support.patience import PATIENCE_S
 from tests.support.pipeline.sweeps import elsewhere, rows, summary, sweep
 from tests.support.source_tree import modules, packages_in
 from watchkeeper.pipeline import session as sessions
@@ -198,7 +199,7 @@ def test_a_kill_leaves_nothing_behind(needs_java: None, tmp_path: Path) -> None:
     assert any("java" in line for line in commands_of(begun.pid))
 
     os.kill(begun.pid, signal.SIGKILL)
-    message = begun.communicate()
+    message = begun.communicate(timeout=PATIENCE_S)
     assert begun.returncode == -signal.SIGKILL, message
     until(lambda: not group_of(begun.pid))
     kept = {path: path.stat().st_mtime_ns for path in out.glob("runs/part-*")}

@@ -167,7 +167,7 @@ def test_clients_do_not_block_each_other(shared: BrokerProcess) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(PATIENCE_S)
     with shared.connect() as connection:
         data = fetched(connection, topic="both")
 
@@ -409,7 +409,7 @@ def test_a_broker_ends_with_its_parent(tmp_path: Path) -> None:
     pid = int(parent.stdout.readline())
     os.kill(pid, signal.SIGSTOP)
     parent.kill()
-    parent.wait()
+    parent.wait(PATIENCE_S)
     parent.stdout.close()
     until(lambda: not is_there(pid))
 

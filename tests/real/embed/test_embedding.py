@@ -242,7 +242,7 @@ def test_positions_survive_a_restart(hosts: str, app: Application, *, by_itself:
 
     def stop(partitions: tuple[Partition, ...]) -> None:
         worker.start()
-        worker.join()
+        worker.join(PATIENCE_S)
         assert first.commit({ALL[3]: 77}) is False
         app.stop(partitions)
 
@@ -498,7 +498,7 @@ def test_in_an_event_loop(hosts: str, app: Application) -> None:
 
     loops: list[asyncio.AbstractEventLoop] = []
     consumer: Any = None
-    asyncio.run(main())
+    asyncio.run(asyncio.wait_for(main(), PATIENCE_S))
     assert consumer.ended == Ended("left")
     with app.member(hosts):
         until(lambda: len(app.reads) == 4)
@@ -519,7 +519,7 @@ def test_a_cancelled_task_leaves(hosts: str, app: Application) -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    asyncio.run(main())
+    asyncio.run(asyncio.wait_for(main(), PATIENCE_S))
     assert app.reads == {}
 
 

@@ -98,7 +98,7 @@ class Started:
 
     def __exit__(self, *_: object) -> None:
         self.process.kill()
-        self.process.wait()
+        self.process.wait(PATIENCE_S)
         self._reading.join(PATIENCE_S)
         if self.process.stdout is not None:
             self.process.stdout.close()

@@ -309,7 +309,7 @@ def test_threads_share_files(storage: FileStorage) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join()
+        thread.join(PATIENCE_S)
 
     assert wrong == []
 
@@ -335,7 +335,7 @@ def test_a_view_is_sent_from_the_file_to_a_socket(
     monkeypatch.delattr(os, "pread")
     storage.run(log.send(log.view(14, 10**6), here))
     here.close()
-    receiver.join()
+    receiver.join(PATIENCE_S)
     there.close()
 
     assert bytes(received) == TEST * 4999

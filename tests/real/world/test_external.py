@@ -398,7 +398,7 @@ def test_stopped_members_end_with_a_killed_run(
         members = descendants(process.pid)
         assert members
         process.kill()
-        process.wait()
+        process.wait(PATIENCE_S)
         until(lambda: not any(map(is_there, members)))
 
     for name in operator.get_children("/"):
@@ -421,7 +421,7 @@ def started(
         yield process
     finally:
         process.kill()
-        process.wait()
+        process.wait(PATIENCE_S)
 
 
 @contextmanager
@@ -435,7 +435,7 @@ def doing(effect: Callable[[], object], *, once: Callable[[], object]) -> Iterat
     thread = threading.Thread(target=wait)
     thread.start()
     yield
-    thread.join()
+    thread.join(PATIENCE_S)
 
 
 def consumers_below(operator: KazooClient) -> bool:

@@ -322,7 +322,7 @@ def kill_parent(program: str, pid_file: Path) -> tuple[list[int], str]:
     pids = [int(pid) for pid in first.split()]
     assert all(is_there(pid) for pid in pids)
     parent.kill()
-    parent.wait()
+    parent.wait(PATIENCE_S)
     return pids, second
 
 

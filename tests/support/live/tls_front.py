@@ -7,6 +7,7 @@ import ssl
 import threading
 
 from tests import HOME
+from tests.support.patience import PATIENCE_S
 
 CERTIFICATE = HOME / "tests" / "certificates" / "localhost.pem"
 """A certificate for 127.0.0.1 with its key, made for these tests, valid for a hundred years."""
@@ -27,14 +28,14 @@ class TlsFront:
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.load_cert_chain(CERTIFICATE)
         made = asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=context)
-        server = asyncio.run_coroutine_threadsafe(made, self._loop).result()
+        server = asyncio.run_coroutine_threadsafe(made, self._loop).result(PATIENCE_S)
         self.address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
         return self
 
     def __exit__(self, *_: object) -> None:
-        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(PATIENCE_S)
         self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join()
+        self._thread.join(PATIENCE_S)
         self._loop.close()
 
     async def _end(self) -> None:
