@@ -25,7 +25,7 @@ from watchkeeper.model.counterexample.counterexample import (
     ScheduledStep,
 )
 from watchkeeper.model.counterexample.step_kind import StepKind
-from watchkeeper.model.plan.bounds import FaultKind
+from watchkeeper.model.plan.bounds import Bounds, FaultKind
 from watchkeeper.model.properties.ownership import SINGLE, STRICT
 from watchkeeper.reports.counterexample import marks
 from watchkeeper.reports.counterexample.html import (
@@ -280,7 +280,7 @@ def test_no_process_restarts_without_a_budget(
     faults: dict[str, int], strikes: list[str], reasons: list[str]
 ) -> None:
     """A killed process is disabled exactly while no restart is left."""
-    system, _, _ = searched(small(), faults, seconds=0)
+    system = ClusterSystem(small(), Bounds(faults))
     state = (*system.initial(), 0)
     for kind in strikes:
         state = after(system, state, kind)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import signal
 import threading
 from collections import Counter
@@ -483,7 +484,8 @@ def test_the_page(zookeeper: Ensemble, tmp_path: Path) -> None:
             Started(receive, hosts, tmp_path) as first,
             Started(receive, hosts, tmp_path) as second,
         ):
-            got = sorted(first.end() + second.end())
-        assert set(got) == set(clicks), got
+            got = " ".join(first.end() + second.end())
+        # two streams print at the same time: a line may hold the messages of both
+        assert set(re.findall(r"click \d", got)) == set(clicks), got
         with Started(receive, hosts, tmp_path) as third:
             assert third.end() == []

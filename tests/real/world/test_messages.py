@@ -269,6 +269,9 @@ def in_segments(folder: Path) -> Iterator[tuple[str, bytes]]:
 def test_results_are_stored_exactly_once_though_members_die() -> None:
     """The files show which messages were stored; a store that commits positions separately
     has lost some, and the judge has noticed.
+
+    The judge knows what a process wrote to the trace. One that is killed between the store and
+    the trace has stored more; so only the files show that the other groups have everything.
     """
     skip_without_zookeeper()
     scenario = scenario_of(keeping())
@@ -289,7 +292,9 @@ def test_results_are_stored_exactly_once_though_members_die() -> None:
         done: Any = live(replace(plan, groups=(*careful, careless)), inspect=look)
 
     result = judged(scenario, plan, 0, done)
-    assert result.judgement.violated() == ["delivery to careless"], plain_report(result)
+    deliveries = {f"delivery to {group.name}" for group in plan.groups}
+    violated = set(result.judgement.violated())
+    assert {"delivery to careless"} <= violated <= deliveries, plain_report(result)
     taken = accepted(result.trace)
     for item in careful:
         assert stored[item.name] == Counter(taken)
