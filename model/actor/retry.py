@@ -13,7 +13,8 @@ from typing import Protocol, TypeVar
 
 from watchkeeper.model.actor.effects import connected, new_session
 from watchkeeper.model.actor.errors import ConnectionLoss, NodeExists, NoNode, SessionExpired
-from watchkeeper.model.actor.operations import Create, Effect, Exists, Pipelined, SetData
+from watchkeeper.model.actor.events import ZnodeView
+from watchkeeper.model.actor.operations import Create, Effect, Exists, GetData, Pipelined, SetData
 
 T = TypeVar("T")
 
@@ -82,6 +83,14 @@ class UntilConnected:
         await new_session()
         self.renewed = True
         self.claims_are_gone = True
+
+
+async def read_or_none(requests: Requests, read: GetData) -> ZnodeView | None:
+    """Read a znode; None if it does not exist."""
+    try:
+        return await requests(read)
+    except NoNode:
+        return None
 
 
 async def create_with_parents(requests: Requests, operation: Create) -> str:

@@ -15,6 +15,7 @@ from watchkeeper.model.audit.snapshot import Snapshot
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.paths import BadPayload
 from watchkeeper.model.registry.payloads import (
+    NO_LEADER,
     Controller,
     ControllerEpoch,
     PartitionState,
@@ -26,8 +27,6 @@ from watchkeeper.model.registry.payloads import (
 )
 
 Payload = TypeVar("Payload")
-NO_LEADER = -1
-"""The leader in the state of a partition without one."""
 
 
 @dataclass(frozen=True, slots=True)

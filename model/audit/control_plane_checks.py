@@ -8,15 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from watchkeeper.model.audit.control_plane import (
-    NO_LEADER,
-    ControlPlane,
-    PartitionView,
-    TopicView,
-)
+from watchkeeper.model.audit.control_plane import ControlPlane, PartitionView, TopicView
 from watchkeeper.model.audit.finding import Finding, FindingKind
 from watchkeeper.model.properties.verdicts import counted
 from watchkeeper.model.registry import paths
+from watchkeeper.model.registry.payloads import NO_LEADER
 
 LIMIT_PERCENT = 10
 """More than this share not led by the preferred replica, and a controller rebalances leaders."""

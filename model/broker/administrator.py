@@ -37,9 +37,7 @@ from watchkeeper.model.actor.program import Ended, Program
 from watchkeeper.model.actor.retry import Direct, create_with_parents
 from watchkeeper.model.broker.registration import CHANGES
 from watchkeeper.model.registry import paths
-from watchkeeper.model.registry.payloads import PartitionState, TopicAssignment
-
-NO_LEADER = -1
+from watchkeeper.model.registry.payloads import NO_LEADER, PartitionState, TopicAssignment
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,6 @@ from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.controller.states import PartitionStatus, ReplicaStatus
 from watchkeeper.model.registry.payloads import PartitionState, TopicAssignment
 
-NO_LEADER = -1
-
 
 class Replica(NamedTuple):
     """A replica of a partition."""

@@ -21,7 +21,7 @@ from watchkeeper.model.actor.operations import (
     PartOfMulti,
     SetData,
 )
-from watchkeeper.model.actor.retry import Requests
+from watchkeeper.model.actor.retry import Requests, read_or_none
 from watchkeeper.model.controller.context import Context
 from watchkeeper.model.controller.failover import fail_over
 from watchkeeper.model.controller.reign import ControllerSettings, Reign
@@ -32,6 +32,8 @@ from watchkeeper.model.registry.payloads import Controller, ControllerEpoch
 from watchkeeper.model.trace.kinds import EventKind
 
 NO_CONTROLLER = -1
+READ_CONTROLLER = GetData(paths.CONTROLLER, True, "elect")
+READ_EPOCH = GetData(paths.CONTROLLER_EPOCH, False, "elect")
 
 
 class Elected(NamedTuple):
@@ -56,11 +58,9 @@ async def elect(me: ControllerSettings, requests: Requests) -> Elected:
 async def controller_in_registry(requests: Requests) -> int:
     """Read and watch `/controller`: the broker that it names, NO_CONTROLLER without one."""
     while await requests(Exists(paths.CONTROLLER, True, "elect")) is not None:
-        try:
-            seen = await requests(GetData(paths.CONTROLLER, True, "elect"))
-        except NoNode:
-            continue
-        return _broker_in(seen)
+        seen = await read_or_none(requests, READ_CONTROLLER)
+        if seen is not None:
+            return _broker_in(seen)
     return NO_CONTROLLER
 
 
@@ -112,7 +112,7 @@ async def _create_controller(me: ControllerSettings, requests: Requests) -> None
             await requests(Create(paths.CONTROLLER, data, ephemeral=True, purpose="elect"))
             return
         except NodeExists:
-            there = await _read_controller(requests)
+            there = await read_or_none(requests, READ_CONTROLLER)
         if there is None:
             continue
         if there.data == data:
@@ -120,13 +120,6 @@ async def _create_controller(me: ControllerSettings, requests: Requests) -> None
         if _broker_in(there) != me.broker_id:
             raise NodeExists(paths.CONTROLLER)
         await sleep(me.session_timeout_ms)
-
-
-async def _read_controller(requests: Requests) -> ZnodeView | None:
-    try:
-        return await requests(GetData(paths.CONTROLLER, True, "elect"))
-    except NoNode:
-        return None
 
 
 async def _delete_controller(requests: Requests) -> None:
@@ -142,7 +135,7 @@ async def _raise_epoch(requests: Requests) -> tuple[int, int, bool]:
 
     As shipped, a controller whose write is refused goes on with the epoch that it has read.
     """
-    seen = await _read_epoch(requests)
+    seen = await read_or_none(requests, READ_EPOCH)
     if seen is None:
         return await _create_epoch(requests)
     epoch = ControllerEpoch.decode(paths.CONTROLLER_EPOCH, seen.data).epoch
@@ -154,13 +147,6 @@ async def _raise_epoch(requests: Requests) -> tuple[int, int, bool]:
         return epoch, seen.version, False
     except NoNode:
         return await _create_epoch(requests)
-
-
-async def _read_epoch(requests: Requests) -> ZnodeView | None:
-    try:
-        return await requests(GetData(paths.CONTROLLER_EPOCH, False, "elect"))
-    except NoNode:
-        return None
 
 
 async def _create_epoch(requests: Requests) -> tuple[int, int, bool]:
@@ -188,7 +174,7 @@ async def _elect_in_one_multi(me: ControllerSettings, requests: Requests) -> Ele
             if present == NO_CONTROLLER:
                 continue
             return Elected(present)
-        known = await _read_epoch(requests)
+        known = await read_or_none(requests, READ_EPOCH)
         if known is None:
             await _create_zero(requests)
             continue

@@ -29,7 +29,7 @@ from watchkeeper.model.actor.operations import (
     Pipelined,
     SetData,
 )
-from watchkeeper.model.actor.retry import Requests, create_with_parents
+from watchkeeper.model.actor.retry import Requests, create_with_parents, read_or_none
 from watchkeeper.model.controller.context import Context, Leadership
 from watchkeeper.model.controller.states import PartitionStatus
 from watchkeeper.model.controller.variants import ControllerVariant, StateBefore
@@ -96,17 +96,11 @@ class Reign:
         """Read znodes, one by one or in one batch; None for each that does not exist."""
         reads = [GetData(path, watch, "read cluster") for path in names]
         if self.me.variant.reads is Reads.ONE_BY_ONE:
-            return [await self._read(read) for read in reads]
+            return [await read_or_none(self.requests, read) for read in reads]
         if not reads:
             return []
         found = await self.requests(Pipelined(tuple(reads)))
         return [_found(answer) for answer in found]
-
-    async def _read(self, read: GetData) -> ZnodeView | None:
-        try:
-            return await self.requests(read)
-        except NoNode:
-            return None
 
     async def leadership_of(self, partition: Partition) -> Leadership | None:
         """Read the state of a partition; None if it has none that can be read."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from watchkeeper.model.actor.effects import Partition
-from watchkeeper.model.controller.context import NO_LEADER, Leadership
+from watchkeeper.model.controller.context import Leadership
 from watchkeeper.model.controller.selectors import Choice
 from watchkeeper.model.controller.variants import LastInSync
-from watchkeeper.model.registry.payloads import PartitionState
+from watchkeeper.model.registry.payloads import NO_LEADER, PartitionState
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,12 @@ from watchkeeper.model.actor.operations import (
     Pipelined,
     SetData,
 )
-from watchkeeper.model.actor.retry import Requests, create_with_parents, ensure_parents
+from watchkeeper.model.actor.retry import (
+    Requests,
+    create_with_parents,
+    ensure_parents,
+    read_or_none,
+)
 from watchkeeper.model.group.state import Consumer, ConsumerState, id_path
 from watchkeeper.model.group.variants import OffsetMeaning, Reads
 from watchkeeper.model.registry import paths as registry
@@ -38,10 +43,11 @@ async def read_offsets(
     znode holds no number.
     """
     paths = [registry.offset(me.group, partition) for partition in partitions]
+    reads = tuple(GetData(path, False, "read offsets") for path in paths)
     if me.variant.reads is Reads.ONE_BY_ONE:
-        data = [await _read_one(requests, path) for path in paths]
-    elif paths:
-        reads = tuple(GetData(path, False, "read offsets") for path in paths)
+        seen = [await read_or_none(requests, read) for read in reads]
+        data = [None if view is None else view.data for view in seen]
+    elif reads:
         answers = await requests(Pipelined(reads))
         data = [None if type(answer) is Failure else answer.data for answer in answers]
     else:
@@ -50,13 +56,6 @@ async def read_offsets(
         (partition, _start(me, path, value))
         for partition, path, value in zip(partitions, paths, data, strict=True)
     )
-
-
-async def _read_one(requests: Requests, path: str) -> bytes | None:
-    try:
-        return (await requests(GetData(path, False, "read offsets"))).data
-    except NoNode:
-        return None
 
 
 def _start(me: Consumer, path: str, data: bytes | None) -> int:

@@ -17,12 +17,15 @@ from watchkeeper.model.properties.quiescence import NEVER, RestTracker, cluster_
 from watchkeeper.model.properties.verdicts import Finding, Property, counted
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.paths import BadPayload
-from watchkeeper.model.registry.payloads import ControllerEpoch, PartitionState, TopicAssignment
+from watchkeeper.model.registry.payloads import (
+    NO_LEADER,
+    ControllerEpoch,
+    PartitionState,
+    TopicAssignment,
+)
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.text import LONGEST_DATA
 from watchkeeper.model.trace.trace import Event
-
-NO_LEADER = -1
 
 ONE_CONTROLLER = Property(
     "one controller an epoch",

@@ -52,12 +52,17 @@ def _is_index(text: str) -> bool:
     return re.fullmatch("0|[1-9][0-9]{0,8}", text) is not None
 
 
+NO_LEADER = -1
+"""The leader in the state of a partition without one."""
+
+
 @dataclass(frozen=True, slots=True)
 class PartitionState:
     """/brokers/topics/[topic]/partitions/[n]/state: who leads a partition.
 
-    The administrator writes it when the leader changes, and not when another replica dies or
-    comes back: `isr` are the replicas that were alive when this leader was chosen.
+    A controller writes it. Without one the administrator writes it when the leader changes, and
+    not when another replica dies or comes back: then `isr` are the replicas that were alive
+    when this leader was chosen.
     """
 
     leader: int

@@ -448,11 +448,14 @@ def test_a_place_that_the_log_does_not_have_is_said(port: int, tmp_path: Path) -
 def test_a_database_can_be_opened_by_many_at_once(tmp_path: Path) -> None:
     """SQLite refuses at once where several connections switch a new file to its log."""
 
-    def opened(path: Path) -> None:
+    def opened(path: Path) -> str:
         together.wait(LONGEST_S)
-        SqliteResults(path).close()
+        store = SqliteResults(path)
+        [mode] = store.connection.execute("PRAGMA journal_mode").fetchone()
+        store.close()
+        return str(mode)
 
     for attempt in range(30):
         together, path = Barrier(MEMBERS), tmp_path / f"{attempt}.db"
         with ThreadPoolExecutor(MEMBERS) as pool:
-            list(pool.map(opened, [path] * MEMBERS))
+            assert list(pool.map(opened, [path] * MEMBERS)) == ["wal"] * MEMBERS
