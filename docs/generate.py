@@ -24,6 +24,7 @@ from hardened import hardened_page
 from kafkalog import kafkalog_page
 from log_formats import log_formats_page
 from pagecache import pagecache_page
+from truncation_rules import truncation_rules_page
 
 from watchkeeper.model.controller.variants import CONTROLLERS, ControllerVariant
 from watchkeeper.model.group.settings import SETTINGS
@@ -382,6 +383,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/kafkalog.md": lambda: kafkalog_page(page, table),
     "explanation/what-hardened-holds.md": lambda: hardened_page(page, table),
     "explanation/the-pagecache.md": lambda: pagecache_page(page, table),
+    "explanation/truncation-rules.md": lambda: truncation_rules_page(page, table),
 }
 
 

@@ -1,0 +1,206 @@
+"""The search of a replicated partition: the nearest violation of each property under a rule.
+
+The partition is one actor of a `System` without faults of its own: delay, loss and repetition
+of requests are steps of the partition, and so are brokers that stand still.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+
+from watchkeeper.checker.replication.partition import (
+    NO_LEADER,
+    Bounds,
+    Partition,
+    Step,
+    Steps,
+    believes_to_lead,
+    initial,
+)
+from watchkeeper.checker.search.search import Limits, Search, Searched, SearchOptions
+from watchkeeper.checker.state_space.intern import Interner
+from watchkeeper.checker.state_space.system import Budget, Move
+from watchkeeper.model.replication.truncation import TruncationRule
+
+Holds = Callable[[Partition], bool]
+UNLIMITED = Limits()
+
+
+def _agree_below_high_watermark(
+    state: Partition, members_of: Callable[[Partition, int], Iterable[int]]
+) -> bool:
+    """Whether members have what each presumed leader has below its high watermark."""
+    for number, leader in enumerate(state.replicas):
+        committed = leader.log[: leader.high_watermark]
+        if believes_to_lead(state, number) and any(
+            state.replicas[member].log[: len(committed)] != committed
+            for member in members_of(state, number)
+        ):
+            return False
+    return True
+
+
+def _strong_isr(state: Partition) -> bool:
+    return _agree_below_high_watermark(state, lambda state, number: state.cell.isr)
+
+
+def _weak_isr(state: Partition) -> bool:
+    return _agree_below_high_watermark(
+        state, lambda state, number: state.replicas[number].believes.isr
+    )
+
+
+def _leader_in_isr(state: Partition) -> bool:
+    return state.cell.leader in state.cell.isr | {NO_LEADER}
+
+
+PROPERTIES: dict[str, Holds] = {
+    "strong ISR": _strong_isr,
+    "weak ISR": _weak_isr,
+    "leader in ISR": _leader_in_isr,
+}
+"""Name -> property. *Strong ISR*: each member of the ISR in ZooKeeper has all that any presumed
+leader has below its high watermark; *weak ISR*: the same for the ISR that the leader knows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """The result of a search."""
+
+    rule: TruncationRule
+    bounds: Bounds
+    states: int
+    transitions: int
+    depth: int
+    stopped: str
+    """Why the search is not complete; empty where it is."""
+    counterexamples: dict[str, tuple[str, ...]]
+    """Violated property -> the sentences of a shortest path to its violation."""
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every state was seen."""
+        return not self.stopped
+
+
+class ReplicationSystem:
+    """A partition as a system to search: one actor, whose local value is the whole state."""
+
+    actors = ("partition",)
+    exercised_by_moves: tuple[str, ...] = ()
+
+    def __init__(self, steps: Steps, properties: Iterable[str]) -> None:
+        self.steps = steps
+        self.properties = {name: PROPERTIES[name] for name in properties}
+        self.budget = Budget({})
+        self.states: Interner[Partition] = Interner()
+
+    def initial(self) -> tuple[int, ...]:
+        """Return the number of the shared value and of the first state."""
+        return (0, self.states.of(initial(self.steps.bounds.replicas)))
+
+    def moves(self, actor: int, shared: int, local: int) -> list[Move]:
+        """Return a move for each step."""
+        return [
+            Move(step.text, 0, self.states.of(step.after))
+            for step in self.steps.of(self.states[local])
+        ]
+
+    def pair_violation(self, actor: int, shared: int, local: int) -> str:
+        """Return the first property that a state violates."""
+        state = self.states[local]
+        return next((name for name, holds in self.properties.items() if not holds(state)), "")
+
+    def receive(self, actor: int, local: int, broadcast: int) -> int:
+        """Nothing is broadcast: there is no other actor."""
+        return local
+
+    def exclusive(self, actor: int, local: int) -> int:
+        """Nothing is exclusive between actors: there is no other one."""
+        return 0
+
+    def exclusion_violation(self, state: tuple[int, ...]) -> str:
+        """No two actors hold the same."""
+        return ""
+
+    def reads_from(self, actor: int, local: int) -> int:
+        """No move only reads."""
+        return 0
+
+    def may_write(self, actor: int, local: int) -> int:
+        """All is written by the one actor."""
+        return 0
+
+    def leftover_writes(self, actor: int, local: int) -> int:
+        """There are no leftovers."""
+        return 0
+
+    def is_private(self, actor: int, local: int) -> int:
+        """Every move is visible to properties."""
+        return 0
+
+    def canonical(self, actor: int, local: int) -> int:
+        """Each state stands for itself."""
+        return local
+
+    def written_regions(self, broadcast: int) -> int:
+        """Nothing is broadcast."""
+        return 0
+
+    def terminal_violation(self, state: tuple[int, ...]) -> str:
+        """A state without a step is no violation: the bounds are used up."""
+        return ""
+
+    def is_exercised_at_rest(self, state: tuple[int, ...]) -> bool:
+        """No property is judged at rest."""
+        return False
+
+
+def search(
+    rule: TruncationRule,
+    bounds: Bounds,
+    *,
+    properties: Iterable[str] = tuple(PROPERTIES),
+    limits: Limits = UNLIMITED,
+) -> Result:
+    """Search every state of a partition; find the nearest violation of each property.
+
+    Each property has a search of its own, which ends at its first violation. The numbers are
+    those of the largest of them.
+    """
+    counterexamples: dict[str, tuple[str, ...]] = {}
+    largest: Searched | None = None
+    for name in properties:
+        system = ReplicationSystem(Steps(rule, bounds), (name,))
+        options = SearchOptions(limits=limits, reduces=False, keeps_edges=False)
+        done = Search(system, options)
+        searched = done.run()
+        for violation in searched.violations:
+            path = [done.state(number)[1] for number in done.path(violation.state)]
+            counterexamples[name] = _sentences(system, [system.states[at] for at in path])
+        if largest is None or searched.progress.states > largest.progress.states:
+            largest = searched
+    assert largest is not None, "a search without a property shows nothing"
+    progress = largest.progress
+    return Result(
+        rule,
+        bounds,
+        progress.states,
+        progress.transitions,
+        progress.depth,
+        largest.stopped,
+        counterexamples,
+    )
+
+
+def _sentences(system: ReplicationSystem, path: list[Partition]) -> tuple[str, ...]:
+    """Return the sentence of each step along a path."""
+    return tuple(
+        _step_between(system.steps, before, after).text for before, after in pairwise(path)
+    )
+
+
+def _step_between(steps: Steps, before: Partition, after: Partition) -> Step:
+    return next(step for step in steps.of(before) if step.after == after)

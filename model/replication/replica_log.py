@@ -1,0 +1,48 @@
+"""The log of a replica: records, each with the epoch of the leader that appended it.
+
+A batch that a leader appends gets that leader's epoch. Kafka stores the epoch with each
+message since 0.11 (KIP-101); before, a replica knows offsets alone. The epochs of a log never
+fall from one record to the next, so the last record of an epoch is found from the end.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+NO_EPOCH = -1
+"""The epoch of a log without records, and of a replica that has heard of no leader."""
+
+
+class Record(NamedTuple):
+    """A message in a replica's log."""
+
+    epoch: int
+    """The epoch of the leader that appended it."""
+    number: int
+    """Its identity: no two messages of producers have the same number."""
+
+
+ReplicaLog = tuple[Record, ...]
+"""The records of a replica; the offset of a record is its place, from 0."""
+
+
+def last_epoch(log: ReplicaLog) -> int:
+    """Return the epoch of the last record; NO_EPOCH where there is none."""
+    return log[-1].epoch if log else NO_EPOCH
+
+
+def end_of_epoch(log: ReplicaLog, epoch: int) -> int | None:
+    """Return the offset at which an epoch ends in a log, as a leader answers it since KIP-101.
+
+    That is the end of the log for its last epoch, else the first offset of a greater epoch.
+    None where the log is empty or every record has a smaller epoch.
+    """
+    if log and last_epoch(log) == epoch:
+        return len(log)
+    return next((offset for offset, record in enumerate(log) if record.epoch > epoch), None)
+
+
+def common_end(log: ReplicaLog, other: ReplicaLog) -> int:
+    """Return the offset after the last record that both logs have at the same offset."""
+    shared = range(min(len(log), len(other)))
+    return next((at + 1 for at in reversed(shared) if log[at] == other[at]), 0)
