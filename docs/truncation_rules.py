@@ -17,24 +17,26 @@ BOUNDS = (
 )
 
 INTRODUCTION = """\
-A broker that becomes a follower may hold records that its new leader does not have. It has to cut its
-log to what both have. If it cuts less, the logs differ; if it cuts more and is elected next, what was
-committed is lost. Kafka has changed the rule three times. This page searches each rule, and the draft of
-the last one, for the nearest violation. Brokers of 0.8 cut at their own high watermark.
+A broker that becomes a follower may hold records that its new leader does not have. It has to
+cut its log to what both have. If it cuts less, the logs differ; if it cuts more and is elected
+next, what was committed is lost. Kafka has changed the rule three times. This page searches
+each rule, and the draft of the last one, for the nearest violation. Brokers of 0.8 cut at their
+own high watermark.
 
 ## What is searched
 
-One partition, whose replicas are all in sync at first. The controller elects members of the ISR and takes
-replicas for dead, in any order and as often as there are epochs. Every LeaderAndIsr request that was sent
-can be taken by its replica at any later time, or never, as long as its epoch is greater than the one that
-the replica is in. A leader appends, commits, drops followers and admits them whenever its rule allows it;
-only the leader that ZooKeeper names may change the ISR there. This is the state space of J. Gustafson's
-TLA+ specification of Kafka's replication (2018). There is one difference: the controller never empties the
-ISR, as Kafka does not since 0.8.0.
+One partition, whose replicas are all in sync at first. The controller elects members of the ISR
+and takes replicas for dead, in any order and as often as there are epochs. Every LeaderAndIsr
+request that was sent can be taken by its replica at any later time, or never, as long as its
+epoch is greater than the one that the replica is in. A leader appends, commits, drops followers
+and admits them whenever its rule allows it; only the leader that ZooKeeper names may change the
+ISR there. This is the state space of J. Gustafson's TLA+ specification of Kafka's replication
+(2018). There is one difference: the controller never empties the ISR, as Kafka does not since
+0.8.0.
 
 | property | says |
 | --- | --- |
-| strong ISR | each member of the ISR in ZooKeeper has all that any presumed leader has below its high watermark |
+| strong ISR | each member of the ISR in ZooKeeper has what any presumed leader has committed |
 | weak ISR | the same for the ISR that the leader knows |
 | leader in ISR | the leader in ZooKeeper is a member of the ISR there, or there is none |
 
@@ -71,16 +73,16 @@ def _rules(table: Table) -> str:
     return table(
         ["rule", "since", "cuts at", "a follower's records count if", "waits for its epoch"], rows
     ) + (
-        "\n\n*Waits for its epoch*: a leader admits followers to the ISR only once its high watermark has "
-        "reached\nthe first record of its own epoch, or the end of its log."
+        "\n\n*Waits for its epoch*: a leader admits followers to the ISR only once its high\n"
+        "watermark has reached the first record of its own epoch, or the end of its log."
     )
 
 
 def _found(table: Table, results: list[list[Result]]) -> str:
     rows = ([each[0].rule.name, *(_cell(result) for result in each)] for each in results)
     return (
-        "Each cell has the violated properties with the steps of the nearest violation, and the number "
-        "of states.\n\n" + table(["rule", *map(str, BOUNDS)], rows)
+        "Each cell has the violated properties with the steps of the nearest violation, and the\n"
+        "number of states.\n\n" + table(["rule", *map(str, BOUNDS)], rows)
     )
 
 

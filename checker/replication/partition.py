@@ -16,10 +16,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from watchkeeper.model.registry.payloads import NO_LEADER
 from watchkeeper.model.replication.replica_log import NO_EPOCH, Record, ReplicaLog
 from watchkeeper.model.replication.truncation import Agreement, TruncationRule
-
-NO_LEADER = -1
 
 
 class LeaderAndIsr(NamedTuple):
@@ -65,8 +64,9 @@ class Bounds(NamedTuple):
     """The number of changes of leader or ISR by the controller."""
 
     def __str__(self) -> str:
+        records = "record" if self.records == 1 else "records"
         return (
-            f"{self.replicas} replicas, {self.records} records, logs of {self.log}, "
+            f"{self.replicas} replicas, {self.records} {records}, logs of {self.log}, "
             f"{self.epochs} epochs"
         )
 

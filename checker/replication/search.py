@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from watchkeeper.checker.replication.partition import (
-    NO_LEADER,
     Bounds,
     Partition,
     Step,
@@ -22,6 +21,7 @@ from watchkeeper.checker.replication.partition import (
 from watchkeeper.checker.search.search import Limits, Search, Searched, SearchOptions
 from watchkeeper.checker.state_space.intern import Interner
 from watchkeeper.checker.state_space.system import Budget, Move
+from watchkeeper.model.registry.payloads import NO_LEADER
 from watchkeeper.model.replication.truncation import TruncationRule
 
 Holds = Callable[[Partition], bool]

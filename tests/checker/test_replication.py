@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from watchkeeper.checker.replication.partition import (
-    NO_LEADER,
     Bounds,
     LeaderAndIsr,
     Partition,
@@ -15,6 +14,7 @@ from watchkeeper.checker.replication.partition import (
 )
 from watchkeeper.checker.replication.search import PROPERTIES, Result, search
 from watchkeeper.checker.search.search import Limits
+from watchkeeper.model.registry.payloads import NO_LEADER
 from watchkeeper.model.replication.replica_log import Record
 from watchkeeper.model.replication.truncation import (
     FETCH_EPOCHS,
