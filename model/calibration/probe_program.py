@@ -9,12 +9,13 @@ are measured alike.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
 from watchkeeper.model.actor.effects import close_session, emit, new_session, next_event, sleep
 from watchkeeper.model.actor.errors import ZooKeeperError
-from watchkeeper.model.actor.events import Fired, WatchEventType
+from watchkeeper.model.actor.events import Fired, SessionEvent, WatchEventType
 from watchkeeper.model.actor.operations import Operation, ZooKeeper
 from watchkeeper.model.actor.program import Ended
 
@@ -184,12 +185,22 @@ class Procedure:
             await next_event()
 
     async def _observe(self, zk: ZooKeeper) -> None:
-        for number in range(self.sizes.sessions):
-            await zk.exists(f"{ASLEEP}-{number}", watch=True)
-        left = self.sizes.sessions
+        left = [f"{ASLEEP}-{number}" for number in range(self.sizes.sessions)]
+        created: set[str] = set()
+        for path in left:
+            await zk.exists(path, watch=True)
         while left:
             notification = await next_event()
+            again: Iterable[str] = ()
             if isinstance(notification, Fired) and notification.what is WatchEventType.DELETED:
-                left -= 1
+                left.remove(notification.path)
             elif isinstance(notification, Fired):
-                await zk.exists(notification.path, watch=True)
+                created.add(notification.path)
+                again = (notification.path,)
+            elif notification is SessionEvent.CONNECTED:
+                again = tuple(left)
+            for path in again:
+                is_there = await zk.exists(path, watch=True) is not None
+                # deleted while no watch was set: no sample, and nothing to wait for
+                if path in created and not is_there:
+                    left.remove(path)

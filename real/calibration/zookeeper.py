@@ -253,11 +253,12 @@ class _Run:
         self.progress(f"{sizes.sessions} sessions fall silent")
         procedure = Procedure(sizes)
         rows: list[Row] = []
-        watching = self._idle_session(f"{OBSERVER}/0", procedure, rows)
+        watching = self._idle_session(f"{OBSERVER}/0", procedure, rows, TIMEOUT_MS)
         watching.thread.start()
         self._until(rows, OBSERVER, "exists", sizes.sessions)
         silent = [
-            self._idle_session(f"{SLEEPER}/{at}", procedure, rows) for at in range(sizes.sessions)
+            self._idle_session(f"{SLEEPER}/{at}", procedure, rows, SHORT_MS)
+            for at in range(sizes.sessions)
         ]
         apart_s = (self.target.tick_ms or 2000) / 1000 / sizes.sessions
         for idle_session in silent:
@@ -273,12 +274,14 @@ class _Run:
             raise NoMeasurement(f"not all sessions have expired within {TIMEOUT_S:g} s")
         return Samples(rows)
 
-    def _idle_session(self, node: str, procedure: Procedure, rows: list[Row]) -> IdleSession:
+    def _idle_session(
+        self, node: str, procedure: Procedure, rows: list[Row], timeout_ms: int
+    ) -> IdleSession:
         program = Program(procedure.turn, ProgramIdentity(node), None)
 
         def connect(on_event: OnEvent) -> Client:
             hosts = ",".join(self.target.addresses)
-            return Client(hosts, self.chroot, SHORT_MS, on_event, self.target.options)
+            return Client(hosts, self.chroot, timeout_ms, on_event, self.target.options)
 
         idle_session = IdleSession(
             program, RowWriter(node, "", self.begin_ns, rows.append), connect
