@@ -40,8 +40,8 @@ ON_SPARK = frozenset(
 
 WHOLE = frozenset(
     {
+        "tests/checker/test_battery.py",
         "tests/checker/test_lasso.py",
-        "tests/pipeline/sweeps/test_kills.py",
         "tests/pipeline/sweeps/test_sweep.py",
         "tests/project/test_packaging.py",
         "tests/real/broker/test_live_broker.py",

@@ -28,9 +28,10 @@ PAGES = pages()
 WRITTEN = [name for name in PAGES if GENERATED not in (HOME / name).read_text()]
 """The pages that a person has written."""
 
-ON_SPARK = ("docs/how-to/activity.md", "docs/how-to/load-logs.md")
+LONG = ("docs/how-to/activity.md", "docs/how-to/load-logs.md", "docs/how-to/sweep.md")
+"""Pages whose commands take half a minute and more."""
 SHOWING = [
-    pytest.param(name, marks=pytest.mark.slow) if name in ON_SPARK else name for name in WRITTEN
+    pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in WRITTEN
 ]
 
 KINDS = ("tutorial.md", "how-to/", "reference/", "explanation/")

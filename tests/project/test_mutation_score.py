@@ -7,6 +7,7 @@ import json
 import subprocess
 import sys
 from collections import Counter
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +15,15 @@ from textwrap import dedent
 from typing import Any
 
 import pytest
-from bench.mutation.catalogue import MODULES, Module, all_mutants, drawn, mutants_of, sampled
+from bench.mutation.catalogue import (
+    MODULES,
+    Module,
+    Mutant,
+    all_mutants,
+    drawn,
+    mutants_of,
+    sampled,
+)
 from bench.mutation.child_process import EditedModule, RunsOn, in_children, within_cpu
 from bench.mutation.coverage import lines_of
 from bench.mutation.operators import OPERATORS, edits_of
@@ -128,14 +137,17 @@ def test_bytes_and_not_characters_are_counted() -> None:
     ]
 
 
+@pytest.mark.parametrize("of", [drawn, pytest.param(list, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.name)
-def test_every_mutant_is_another_program(module: Module) -> None:
+def test_every_mutant_is_another_program(
+    module: Module, of: Callable[[Iterable[Mutant]], list[Mutant]]
+) -> None:
     """It can be compiled, and differs from the original in its syntax tree."""
     original = ast.dump(ast.parse(module.path.read_text()))
     mutants = list(mutants_of(module))
 
     assert mutants
-    for mutant in mutants:
+    for mutant in of(mutants):
         source = mutant.source()
         compile(source, mutant.name, "exec")
         assert ast.dump(ast.parse(source)) != original, mutant.name

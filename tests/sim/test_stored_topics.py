@@ -140,13 +140,16 @@ def test_a_topic_can_be_deleted_at_any_moment(moment: int) -> None:
     assert not list(trace.of_kind(EventKind.BROKER_FAILED))
 
 
-def test_a_topic_can_be_deleted_while_it_is_read() -> None:
+@pytest.mark.parametrize(
+    "moments", [range(0, 100, 4), pytest.param(range(100), marks=pytest.mark.slow)], ids=len
+)
+def test_a_topic_can_be_deleted_while_it_is_read(moments: range) -> None:
     """A fetch that comes while its log is being deleted loses its connection; no broker fails.
 
     That takes a message that was just stored, and a consumer that asks every other millisecond.
     """
     text = SCENARIO.replace("backoff.ms: 100", "backoff.ms: 2")
-    for moment in range(100):
+    for moment in moments:
         lines = (
             "  - {at: 2s, produce: clicks, rate: 2000/s, size: 200B, for: 1500ms}\n"
             f"  - {{at: {2950 + 2 * moment}ms, delete_topic: clicks}}"
@@ -207,9 +210,12 @@ def test_a_trace_says_that_a_log_was_deleted() -> None:
     assert logs_opened(trace) == [0, 0]
 
 
-def test_a_commit_under_way_at_a_reset_is_not_the_first_one_after_it() -> None:
+@pytest.mark.parametrize(
+    "moments", [range(0, 30, 3), pytest.param(range(30), marks=pytest.mark.slow)], ids=len
+)
+def test_a_commit_under_way_at_a_reset_is_not_the_first_one_after_it(moments: range) -> None:
     """Then the next one, of a lower offset, is no step back."""
-    for moment in range(30):
+    for moment in moments:
         run(
             "at: 2s, produce: clicks, rate: 200/s, size: 200B, for: 1833ms",
             "at: 5s, delete_topic: clicks",

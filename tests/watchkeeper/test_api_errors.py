@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 import pytest
-from hypothesis import find
+from hypothesis import find, settings
 
 from watchkeeper import Program, simulate
 from watchkeeper.api import strategies
@@ -229,7 +229,7 @@ def test_scenarios_are_drawn_on_layouts_that_the_variant_allows(variant: str) ->
         return scenario["clusters"]["main"]["layout"] not in allowed
 
     with pytest.raises(Exception, match="is_refused"):
-        find(drawn, is_refused)
+        find(drawn, is_refused, settings=settings(max_examples=300, deadline=None))
 
 
 @pytest.mark.parametrize(

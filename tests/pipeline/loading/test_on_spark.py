@@ -22,6 +22,7 @@ PATIENCE_S = 400
 pytestmark = pytest.mark.usefixtures("needs_java")
 
 
+@pytest.mark.slow
 def test_a_load_by_spark_bears_to_be_killed(tmp_path: Path) -> None:
     """By its id, and begun again at once, while the tasks of the one before may still run."""
     logs = {f"{at}/clicks-{at}": in_turn("0.7", 60, Codec(at % 3)) for at in range(6)}

@@ -17,7 +17,7 @@ from tests.support.live_zookeeper import PS, until
 from tests.support.patience import PATIENCE_S
 from tests.support.pipeline.sweeps import elsewhere, rows, summary, sweep
 
-SWEEP = ("sweep", "consumer-crash", "--variants", "hardened,documented", "--seeds", "40")
+SWEEP = ("sweep", "consumer-crash", "--variants", "hardened,documented")
 SMALL = ("--chunk", "0.04", "--traces", "12")
 """Many small chunks, so that there is something to kill."""
 POOLED = 4
@@ -49,22 +49,18 @@ def killed(begun: subprocess.Popen[Any], is_time: Callable[[], bool]) -> bool:
     return begun.returncode == -signal.SIGKILL
 
 
-@pytest.fixture(scope="module")
-def unbroken(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The same sweep, not killed."""
-    out = tmp_path_factory.mktemp("unbroken") / "out"
-    assert sweep(out, *SMALL, "--runner", "process", of=SWEEP) == 0
-    return out
-
-
-@pytest.mark.parametrize("kills", [4, pytest.param(20, marks=pytest.mark.slow)])
-def test_kills_change_nothing(kills: int, unbroken: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("kills", "seeds"), [(4, 12), pytest.param(20, 40, marks=pytest.mark.slow)]
+)
+def test_kills_change_nothing(kills: int, seeds: int, tmp_path: Path) -> None:
     """Killed several times at moments that chance has drawn, it comes to what it had come to.
 
     Some kills come while modules are loaded, most while so many more results are being
     written. What is finished is never written again, and no process outlives its sweep.
     """
-    out = tmp_path / "out"
+    command = (*SWEEP, "--seeds", f"{seeds}")
+    unbroken, out = tmp_path / "unbroken", tmp_path / "out"
+    assert sweep(unbroken, *SMALL, "--runner", "process", of=command) == 0
     chance = random.Random(2011)
     moments = [(chance.randrange(1, 3), chance.random() * 0.03) for _ in range(kills)]
     pooled = set(chance.sample(range(kills), max(kills // POOLED, 1)))
@@ -75,7 +71,7 @@ def test_kills_change_nothing(kills: int, unbroken: Path, tmp_path: Path) -> Non
             ("--runner", "pool", "--jobs", "2") if kill in pooled else ("--runner", "process")
         )
         before = files_in(out)
-        begun = elsewhere(out, *SMALL, *runner, of=SWEEP)
+        begun = elsewhere(out, *SMALL, *runner, of=command)
         if kill in early:
             ends = time.monotonic() + delay_s * 20
             struck += killed(begun, lambda ends=ends: time.monotonic() > ends)
@@ -89,7 +85,7 @@ def test_kills_change_nothing(kills: int, unbroken: Path, tmp_path: Path) -> Non
 
     assert struck  # a busy machine may let a sweep end before it is looked at again
     before = files_in(out)
-    assert sweep(out, *SMALL, "--runner", "process", of=SWEEP) == 0
+    assert sweep(out, *SMALL, "--runner", "process", of=command) == 0
     after = files_in(out)
     assert {name: after[name] for name in before} == before
     assert rows(out) == rows(unbroken)

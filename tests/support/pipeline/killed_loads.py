@@ -27,7 +27,7 @@ from watchkeeper.pipeline.loading.load_task import load
 from watchkeeper.pipeline.loading.table import LOADING, QUARANTINE
 
 SEEN = {"open", "os.mkdir", "os.rename", "os.remove", "os.rmdir"}
-CHAINS, KILLS = 2, 12
+CHAINS, KILLS = 1, 12
 """How many tables are killed again and again, and how often."""
 
 
