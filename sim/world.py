@@ -352,8 +352,23 @@ class World:
         return None if node is None else NodeTarget(self, node)
 
     def order(self, name: str, order: Command) -> bool:
-        """Put an order into the inbox of a process."""
+        """Put an order into the inbox of a process; False if its program is over."""
         self.nodes[name].deliver(order)
+        return self.nodes[name].runs_program
+
+    def abandon(self, name: str) -> bool:
+        """End the program of a process that runs; its client keeps the session alive."""
+        node = self.nodes[name]
+        if not node.runs_program:
+            return False
+        assert node.client is not None, "every process has a client"
+        node.abandon()
+        self.kernel.write(
+            node.name, EventKind.ABANDONED, session=node.client.session, group=node.group
+        )
+        fetcher = self.fetchers.get(name)
+        if fetcher is not None and fetcher.node is node:
+            fetcher.stop()
         return True
 
     def when_ended(self, name: str, call: Callable[[], object]) -> None:

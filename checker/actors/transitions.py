@@ -8,6 +8,8 @@ times, and no liveness property depends on them.
 
   fault          effect
   crash          the process ends; its session expires later, maybe after the next life began
+  abandon        the program ends, and its process keeps the session: it ends only by a crash of
+                 that process, or by expire
   restart        a process that has ended starts again under the same id
   join           a process that was absent starts
   leave          the process receives the order to leave
@@ -55,6 +57,8 @@ from watchkeeper.model.plan.bounds import FaultKind
 
 DISCONNECTS = (FaultKind.DISCONNECT, FaultKind.LATE_REQUEST)
 """The faults that break a connection whether a request is under way or not."""
+ENDS_PROGRAM = (FaultKind.CRASH, FaultKind.ABANDON)
+"""The faults after which the program has forgotten everything."""
 
 
 class Step(NamedTuple):
@@ -119,13 +123,13 @@ class Transitions:
 
         The answers of these reads are the same in every order, so the states between them
         are left out of the search. A fault between two of them is not: the process loses
-        its connection with fewer answers. A crash is left out, as it forgets the answers
-        anyway, and the search has the crash before the first of them.
+        its connection with fewer answers. The end of the program is left out, as it forgets
+        the answers anyway, and the search has that end before the first of them.
         """
         while self._reads_what_is_constant(step.state):
             effect = self.process.effect_of(step.state)
             for fault in self._faults(step.tree, step.state):
-                if fault.fault is not FaultKind.CRASH:
+                if fault.fault not in ENDS_PROGRAM:
                     yield _with_fault(step, fault)
             read = self._reply(step.tree, step.state, effect)
             step = step._replace(
@@ -155,6 +159,9 @@ class Transitions:
         elif state.phase == "running":
             yield from self._running(tree, state)
             yield from self._faults(tree, state)
+        elif state.phase == "abandoned":
+            yield from self._crash(tree, state)
+            yield from self._expiry(tree, state)
 
     def _leftovers(self, tree: int, state: ActorState) -> Iterator[Step]:
         """Yield the ends of orphaned sessions, and the execution of the oldest late request."""
@@ -326,15 +333,9 @@ class Transitions:
 
     def _faults(self, tree: int, state: ActorState) -> Iterator[Step]:
         faults = self.faults
-        if FaultKind.CRASH in faults:
-            gone = ActorState(
-                "gone",
-                state.life,
-                orphans=state.sessions,
-                late_requests=state.late_requests,
-                orders=state.orders,
-            )
-            yield Step(StepKind.CRASH, tree, gone, fault=FaultKind.CRASH)
+        yield from self._crash(tree, state)
+        if FaultKind.ABANDON in faults and state.is_alive:
+            yield Step(StepKind.ABANDON, tree, _abandoned(state), fault=FaultKind.ABANDON)
         if FaultKind.LEAVE in faults and LEAVE not in state.inbox:
             informed = replace(state, inbox=(*state.inbox, LEAVE), has_leave_command=True)
             yield Step(
@@ -343,7 +344,23 @@ class Transitions:
         for kind, order in self.topic_changes.items():
             if order not in state.orders:
                 yield self._topic_change(tree, state, kind, order)
-        if FaultKind.EXPIRE in faults and state.is_alive:
+        yield from self._expiry(tree, state)
+        if state.link == "up" and state.is_alive:
+            yield from self._disconnects(tree, state)
+
+    def _crash(self, tree: int, state: ActorState) -> Iterator[Step]:
+        if FaultKind.CRASH in self.faults:
+            gone = ActorState(
+                "gone",
+                state.life,
+                orphans=state.sessions,
+                late_requests=state.late_requests,
+                orders=state.orders,
+            )
+            yield Step(StepKind.CRASH, tree, gone, fault=FaultKind.CRASH)
+
+    def _expiry(self, tree: int, state: ActorState) -> Iterator[Step]:
+        if FaultKind.EXPIRE in self.faults and state.is_alive:
             done = self.service.end(tree, state.session)
             late_requests = tuple(
                 request for request in state.late_requests if request[0] != state.session
@@ -353,8 +370,6 @@ class Transitions:
             yield Step(
                 StepKind.SESSION_EXPIRED, done.tree, dead, done.broadcast, fault=FaultKind.EXPIRE
             )
-        if state.link == "up" and state.is_alive:
-            yield from self._disconnects(tree, state)
 
     def _topic_change(
         self, tree: int, state: ActorState, kind: FaultKind, order: Command
@@ -405,6 +420,23 @@ class Transitions:
             yield _step_of(StepKind.LOST_REPLY, done, disconnected, operation)._replace(
                 fault=fault
             )
+
+
+def _abandoned(state: ActorState) -> ActorState:
+    """Return the process whose program is over and whose client keeps the session alive.
+
+    The client reads what ZooKeeper sends, and no program hears of it: no watch counts.
+    """
+    return ActorState(
+        "abandoned",
+        state.life,
+        link="up",
+        session=state.session,
+        is_alive=True,
+        orphans=state.orphans,
+        late_requests=state.late_requests,
+        orders=state.orders,
+    )
 
 
 def _with_fault(step: Step, fault: Step) -> Step:

@@ -94,7 +94,11 @@ class TerminalJudge:
         group_of = self.plan.group_of()
         for name, actor_state in processes.items():
             node = history.node(name)
-            node.is_alive = actor_state.phase == "running"
+            node.is_alive = actor_state.phase in ("running", "abandoned")
+            node.is_abandoned = actor_state.phase == "abandoned"
+            if node.is_abandoned and actor_state.is_alive:
+                history.holders[actor_state.session] = name
+                history.sessions_of[name] = {actor_state.session}
             node.has_leave_command = actor_state.has_leave_command
             path = _registration(history, name, actor_state, nodes)
             if path:
@@ -104,6 +108,10 @@ class TerminalJudge:
             node.fetching = {fetch.partition: fetch.stream for fetch in actor_state.fetching}
             for partition in node.fetching:
                 history.fetchers.setdefault((group_of[name], partition), {})[name] = None
+        for path, znode in nodes.items() if history.holders else ():
+            claim = paths.parse_owner(path)
+            if claim is not None:
+                history.claims[claim] = znode.owner
         for broker in self.plan.clusters[0].brokers:
             process = processes[broker.node]
             if process.phase == "running":

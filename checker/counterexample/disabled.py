@@ -32,6 +32,9 @@ def _sentences(system: Actors, state: State) -> Iterator[str]:
             yield f"{member.name} {_waiting(effect, steps)}"
         elif actor_state.phase == "over":
             yield f"{member.name} has come to the end of its program"
+        elif actor_state.phase == "abandoned":
+            session = "keeps its session" if actor_state.is_alive else "has no session any more"
+            yield f"{member.name} runs no program, and its process {session}"
         elif not _may_start(system, actor, steps, state[-1]):
             yield f"{member.name} {_not_running(actor_state, steps)}"
 

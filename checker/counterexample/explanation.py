@@ -47,6 +47,7 @@ def counterexample_of(
     if live is not None and violation.what == PROGRESS.name:
         is_stuck = live.stuck is not None
         proof = _no_convergence(len(taken), steps[begins:], is_stuck=is_stuck)
+        proof += _outlived(system, search.state(violation.state))
     else:
         proof = _proof(system, taken, search.state(violation.state), violation)
     return Counterexample(
@@ -185,6 +186,16 @@ def _no_convergence(since: int, lasso: Sequence[CounterexampleStep], *, is_stuck
         f"{then} {who} may go round for ever, {steps}, and no converged state is reached, though "
         "no process is passed over and nothing else goes wrong"
     )
+
+
+def _outlived(system: ClusterSystem, state: State) -> str:
+    """The sessions that outlive their programs in a state; empty without any."""
+    names = [
+        name
+        for name, actor_state in system.values(state).items()
+        if actor_state.phase == "abandoned" and actor_state.is_alive
+    ]
+    return "".join(f"; the session of {name} outlives its program" for name in names)
 
 
 def _without_time(evidence: str) -> str:

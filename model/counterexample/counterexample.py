@@ -11,7 +11,7 @@ from typing import Any, Literal
 from watchkeeper.model.counterexample.step_kind import StepKind, text_of
 from watchkeeper.model.plan.bounds import FaultKind
 
-Phase = Literal["absent", "running", "gone", "over"]
+Phase = Literal["absent", "running", "abandoned", "gone", "over"]
 """The process has not started yet, runs, was killed, or its program has ended."""
 
 

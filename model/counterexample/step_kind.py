@@ -15,6 +15,8 @@ class StepKind(StrEnum):
 
     START = "start"
     CRASH = "crash"
+    ABANDON = "abandon"
+    """The program ends without closing its session, which its process keeps alive."""
     LEAVE = "leave"
     REPLY = "reply"
     """A request is executed and its reply arrives."""
@@ -54,6 +56,7 @@ class StepKind(StrEnum):
 _TEXT = {
     StepKind.START: "starts",
     StepKind.CRASH: "is killed",
+    StepKind.ABANDON: "ends and leaves its session open",
     StepKind.LEAVE: "receives the order to leave",
     StepKind.REPLY: "is answered",
     StepKind.LOST_REQUEST: "loses a request",

@@ -66,6 +66,17 @@ def pause(world: World, action: Action, effect: FaultEffect) -> None:
         world.later(effect, action.for_us, resume)
 
 
+def abandon(world: World, action: Action, effect: FaultEffect) -> None:
+    """End a program but not its process, which keeps the session alive; kill that one later."""
+    if not world.abandon(action.target):
+        return
+    effect.add("sessions left open")
+    if action.for_us:
+        process = world.process(action.target)
+        assert process is not None, "the process of a program that was abandoned goes on"
+        world.later(effect, action.for_us, partial(process.kill, effect))
+
+
 def _target_of(world: World, name: str) -> Target | None:
     return server_of(world, name) or world.process(name)
 
@@ -171,6 +182,7 @@ HANDLERS: Mapping[str, Handler[Any]] = {
     "move": move,
     "crash": crash,
     "pause": pause,
+    "abandon": abandon,
     "rolling_restart": rolling_restart,
     "quorum_loss": quorum_loss,
     **dict.fromkeys(CHANGES, change_topic),

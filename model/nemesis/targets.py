@@ -14,7 +14,9 @@ from watchkeeper.model.plan.faults import Action, FaultEffect
 from watchkeeper.model.plan.roles import CONTROLLER, LEADER, Role, role_of
 
 STARTS = frozenset({"start", "restart"})
-NEEDS_PROCESS = frozenset({"crash", "crash_host", "leave", "pause", "expire", "disconnect"})
+NEEDS_PROCESS = frozenset(
+    {"crash", "crash_host", "leave", "pause", "abandon", "expire", "disconnect"}
+)
 """Verbs that do nothing to a process that does not run."""
 
 

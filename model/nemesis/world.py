@@ -122,6 +122,9 @@ class World(Protocol):
     def order(self, name: str, order: Command) -> bool:
         """Put an order into the inbox of a process; False if it could not take it."""
 
+    def abandon(self, name: str) -> bool:
+        """End the program of a process that runs, and nothing else; False if it is over."""
+
     def when_ended(self, name: str, call: Callable[[], object]) -> None:
         """Call this once a process that runs now has ended by itself."""
 

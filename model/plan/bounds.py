@@ -21,6 +21,7 @@ class FaultKind(StrEnum):
     """The faults that a search may inject into a process."""
 
     CRASH = "crash"
+    ABANDON = "abandon"
     RESTART = "restart"
     JOIN = "join"
     LEAVE = "leave"
@@ -105,6 +106,7 @@ class FromTimeline:
 KIND_OF_VERB = {
     "crash": FaultKind.CRASH,
     "crash_host": FaultKind.CRASH,
+    "abandon": FaultKind.ABANDON,
     "restart": FaultKind.RESTART,
     "start": FaultKind.JOIN,
     "leave": FaultKind.LEAVE,
@@ -163,6 +165,10 @@ def late_brokers(cluster: ClusterPlan) -> list[str]:
 
 
 def _kind(action: Action) -> FaultKind | None:
+    if action.verb.name == "abandon" and action.for_us:
+        # The process ends after all, and then the session: a search has no clock, so that is
+        # a crash whose session expires late.
+        return FaultKind.CRASH
     if action.verb.name != "lose":
         return KIND_OF_VERB.get(action.verb.name)
     if action.target == "reply":

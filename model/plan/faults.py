@@ -81,6 +81,14 @@ VERBS = {
             ("as",),
         ),
         Verb("pause", "fault", _PROCESS, "a process is paused (GC, SIGSTOP)", ("for",), ("for",)),
+        Verb(
+            "abandon",
+            "fault",
+            ("consumer",),
+            "a program ends without closing its session, and its process keeps the session "
+            "alive; with `for`, the process ends so much later",
+            ("for",),
+        ),
         # sessions and connections
         Verb(
             "expire",

@@ -90,17 +90,27 @@ class CalmJudge:
         wrong = []
         without = False
         for partition in partitions:
-            fetchers = sorted(history.fetchers.get((group.name, partition), {}))
+            claim = (group.name, partition)
+            fetchers = sorted(history.fetchers.get(claim, {}))
             if len(fetchers) != 1:
-                wrong.append(f"{partition} ({' and '.join(fetchers) or 'no member'})")
+                owner = "" if fetchers else history.outlived_owner(claim)
+                held = f"; the session of {owner} claims it" if owner else ""
+                wrong.append(f"{partition} ({' and '.join(fetchers) or 'no member'}{held})")
                 without = without or not fetchers
         if wrong:
+            outlived = [
+                member.node for member in group.consumers if history.is_outlived(member.node)
+            ]
             which = "no member" if without else "several members"
+            shape = f"{which} of a group at rest fetch{'es' if without else ''} a partition"
             self.cover.note(
                 history.now_us,
-                f"{which} of a group at rest fetch{'es' if without else ''} a partition",
+                f"{shape}, and the session of a member outlives its program"
+                if without and outlived
+                else shape,
                 f"at rest at {seconds(history.now_us)}, {len(wrong)} of {len(partitions)} "
-                f"partitions were not fetched by exactly one member: {_some(wrong)}",
+                f"partitions were not fetched by exactly one member: {_some(wrong)}"
+                f"{_outlived(outlived) if without else ''}",
             )
         return not wrong
 
@@ -254,6 +264,16 @@ def _stream_counts(
 
 def _stream(stream: Stream) -> str:
     return f"{stream[0]}-{stream[1]}"
+
+
+def _outlived(names: list[str]) -> str:
+    """Why no program fetches for some registered members."""
+    if not names:
+        return ""
+    program, session = (
+        ("program", "its session") if len(names) == 1 else ("programs", "their sessions")
+    )
+    return f"; the {program} of {_and(names)} ended without closing {session}"
 
 
 def _some(items: list[str]) -> str:

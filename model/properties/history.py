@@ -36,6 +36,8 @@ class NodeState:
     is_busy: bool = False
     is_connected: bool = False
     is_paused: bool = False
+    is_abandoned: bool = False
+    """Whether its program is over and its process goes on, and may keep the session alive."""
     session: int = 0
     notes_under_way: int = 0
     plans: dict[str, tuple[str, str]] = field(default_factory=dict)
@@ -76,6 +78,7 @@ class History:
         self._handlers: dict[str, Callable[[Event], None]] = {
             EventKind.STARTED: self._starts,
             EventKind.ENDED: self._ends,
+            EventKind.ABANDONED: self._abandons,
             EventKind.WAITING: self._waits,
             EventKind.WOKEN: self._wakes,
             EventKind.WATCH_FIRED: self._fires,
@@ -117,16 +120,33 @@ class History:
         """Whether this node is a live member: it is registered, or has no command to leave.
 
         A process may go on after its member has left in good order. A process whose id is
-        registered by another one is no member before that registration is gone.
+        registered by another one is no member before that registration is gone. A registration
+        that outlives its program is no member: no program fetches for it.
         """
+        state = self.node(name)
+        if state.is_abandoned:
+            return False
         if self.registered.get(name):
             return True
-        state = self.node(name)
         return state.is_alive and not state.has_leave_command and not self.lacks_its_id(name)
 
     def lacks_its_id(self, name: str) -> bool:
         """Whether another node is registered under the id of this one."""
         return self._registrars.get(self.shared_ids.get(name, ""), name) != name
+
+    def is_outlived(self, name: str) -> bool:
+        """Whether the program of this node is over and its session is alive."""
+        return self.node(name).is_abandoned and bool(self.sessions_of.get(name))
+
+    def outlived_claims(self, name: str) -> int:
+        """The number of claims of a session that outlives the program of this node."""
+        sessions = self.sessions_of.get(name, ())
+        return sum(owner in sessions for owner in self.claims.values())
+
+    def outlived_owner(self, claim: Claim) -> str:
+        """The node whose session holds a claim although its program is over; empty for none."""
+        name = self.holders.get(self.claims.get(claim, 0), "")
+        return name if name and self.is_outlived(name) else ""
 
     def has_left(self, name: str) -> bool:
         """Whether this node has a command to leave and holds no session any more."""
@@ -143,6 +163,12 @@ class History:
         state.is_alive = False
         state.is_paused = False
 
+    def _abandons(self, event: Event) -> None:
+        state = self.node(event.node)
+        state.is_abandoned = True
+        state.is_busy = False
+        state.notes_under_way = 0
+
     def _waits(self, event: Event) -> None:
         self.node(event.node).is_busy = False
 
@@ -151,9 +177,8 @@ class History:
 
     def _fires(self, event: Event) -> None:
         state = self.node(event.node)
-        if (
-            event.session == state.session
-        ):  # otherwise it is addressed to a process that no longer exists
+        # Otherwise it is addressed to a process, or to a program, that no longer exists.
+        if event.session == state.session and not state.is_abandoned:
             state.notes_under_way += 1
 
     def _hears(self, event: Event) -> None:

@@ -7,7 +7,14 @@ from dataclasses import dataclass, field
 
 from watchkeeper.model.plan.plan import GroupPlan, Plan
 from watchkeeper.model.properties.quiescence import Rest, RestOf
-from watchkeeper.model.properties.verdicts import Finding, Property, Verdict, duration, seconds
+from watchkeeper.model.properties.verdicts import (
+    Finding,
+    Property,
+    Verdict,
+    counted,
+    duration,
+    seconds,
+)
 from watchkeeper.model.registry import paths
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Event
@@ -235,7 +242,7 @@ class ProgressJudge:
                     PROGRESS,
                     Verdict.VIOLATED,
                     f"{name} came to rest {duration(took)} after {self.after}; the bound is "
-                    f"{duration(bound)}",
+                    f"{duration(bound)}{_outlived(tracker)}",
                     rest.begins_us,
                     shape="a group comes to rest later than the bound",
                 )
@@ -244,6 +251,7 @@ class ProgressJudge:
                 slowest = (
                     f"{name} was at rest {duration(took)} after {self.after}, at "
                     f"{seconds(self.calm_us)}; the bound is {duration(bound)}"
+                    f"{_outlived(tracker)}"
                 )
         return Finding(PROGRESS, Verdict.HOLDS, slowest)
 
@@ -264,7 +272,8 @@ class ProgressJudge:
                 PROGRESS,
                 Verdict.UNKNOWN,
                 f"{name} was not at rest when the run ended, {duration(waited)} after "
-                f"{self.after}; it may take {duration(bound)}, so settle for longer",
+                f"{self.after}; it may take {duration(bound)}, so settle for longer"
+                f"{_outlived(tracker)}",
                 shape="a group was not at rest when the run ended, within the bound",
             )
         return Finding(
@@ -354,5 +363,14 @@ def _first_lasting(rests: list[Rest], calm_us: int, end_us: int) -> Rest | None:
 def _restless(tracker: RestOf) -> str:
     names = sorted(tracker.restless)
     if not names:
-        return "something had only just ended"
-    return f"{', '.join(names[:3])}{' and others' if len(names) > 3 else ''} had not come to rest"
+        return f"something had only just ended{_outlived(tracker)}"
+    which = f"{', '.join(names[:3])}{' and others' if len(names) > 3 else ''}"
+    return f"{which} had not come to rest{_outlived(tracker)}"
+
+
+def _outlived(tracker: RestOf) -> str:
+    """The sessions that outlive their programs, and what they claim; empty without any."""
+    return "".join(
+        f"; the program of {name} is over, and its session claims {counted(claims, 'partition')}"
+        for name, claims in sorted(tracker.outlived.items())
+    )

@@ -3,7 +3,9 @@
 At rest: no rebalance runs, no notification is pending or unread, no retry timer runs, no
 process is paused, every process is connected with a live session, and no session of a dead
 process remains. A process whose member has left in good order may go on without a session. A
-process whose id another one has registered may go on trying to register it.
+process whose id another one has registered may go on trying to register it. A process whose
+program is over may go on with its session: that is no transition, it lasts until the process
+ends or the session expires.
 Heartbeats, commits and fetches do not count. No group is at rest while a fault of the timeline
 is in force.
 
@@ -50,6 +52,7 @@ class RestTracker:
         {
             EventKind.STARTED,
             EventKind.ENDED,
+            EventKind.ABANDONED,
             EventKind.WAITING,
             EventKind.WOKEN,
             EventKind.WATCH_FIRED,
@@ -79,6 +82,8 @@ class RestTracker:
     due_us: int = NEVER
     """When it will have lasted long enough to be judged."""
     restless: dict[str, None] = field(default_factory=dict)
+    outlived: dict[str, int] = field(default_factory=dict)
+    """Member whose program is over while its session is alive -> the claims of that session."""
 
     def look(self, event: Event, history: History) -> None:
         """Update the rest after an event."""
@@ -86,7 +91,7 @@ class RestTracker:
             self._look_at(history, event.node)
         elif event.kind in SESSION_ENDS:
             self._look_at(history, history.holders[event.session])
-        for name in self.sharers:
+        for name in (*self.sharers, *self.outlived):
             self._look_at(history, name)
         resting = not self.restless and not history.faults_in_force
         if self.since_us is None:
@@ -104,6 +109,10 @@ class RestTracker:
                 self.restless[name] = None
             else:
                 self.restless.pop(name, None)
+            if history.is_outlived(name):
+                self.outlived[name] = history.outlived_claims(name)
+            else:
+                self.outlived.pop(name, None)
 
     def close(self, now_us: int) -> None:
         """The rest is over, or the run is."""
@@ -126,6 +135,8 @@ def _is_restless(history: History, state: NodeState) -> bool:
     if not state.is_alive:
         return bool(sessions)
     if history.has_left(state.name) or _waits_for_its_id(history, state):
+        return False
+    if state.is_abandoned and not sessions:
         return False
     return (
         state.is_busy

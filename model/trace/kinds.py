@@ -14,6 +14,7 @@ class EventKind(StrEnum):
     # programs
     STARTED = "started"
     ENDED = "ended"
+    ABANDONED = "session abandoned"
     REQUEST = "request"
     RESPONSE = "response"
     TURN_FAILED = "turn failed"
@@ -92,6 +93,10 @@ class EventKind(StrEnum):
 MEANINGS: dict[EventKind, str] = {
     EventKind.STARTED: "a process starts",
     EventKind.ENDED: "a program is over: it left, it failed, or its process was killed",
+    EventKind.ABANDONED: (
+        "a program is over, and its process keeps its session alive: no program acts on its "
+        "registration and its claims"
+    ),
     EventKind.REQUEST: "a program sends an operation to ZooKeeper",
     EventKind.RESPONSE: "the result of an operation arrives, or the error in its place",
     EventKind.TURN_FAILED: "an error ended a turn; the program's state is what it was before",

@@ -25,6 +25,10 @@ ROLE_OF: dict[Role | None, ServerRole] = {
 class Member(Protocol):
     """The process of a member, as the world that started it sees it."""
 
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process exists."""
+
     def pause(self) -> None:
         """Stop it with SIGSTOP."""
 
@@ -60,7 +64,9 @@ class MemberTarget:
         self.member = member
 
     def kill(self, effect: FaultEffect) -> None:
-        """Kill it with SIGKILL."""
+        """Kill it with SIGKILL, unless it is gone."""
+        if not self.member.is_alive:
+            return
         self.world.kill_process(self.name)
         effect.add("processes killed")
 

@@ -123,6 +123,7 @@ class MemberContext:
         def skew(message: dict[str, Any]) -> None:
             driver.skew_ms = message["skew_ms"]
 
+        self.channel.on("abandon", lambda message: driver.abandon())
         self.channel.on("order", order)
         self.channel.on("skew_ms", skew)
         Thread(target=self.channel.listen, daemon=True).start()

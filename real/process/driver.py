@@ -15,7 +15,7 @@ import time
 from collections import deque
 from collections.abc import Callable
 from queue import Empty, SimpleQueue
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 from uuid import uuid4
 
 from watchkeeper.model.actor.effects import (
@@ -80,6 +80,14 @@ class FetchingStopped:
     """Every fetcher that had to stop has stopped."""
 
 
+class Abandonment:
+    """The program is to end without another step; wakes up its thread."""
+
+
+class Abandoned(Exception):
+    """Ends the turn of a program that is abandoned."""
+
+
 class Driver:
     """Runs one program."""
 
@@ -95,7 +103,7 @@ class Driver:
         self.program = program
         self.writer = writer
         self.queue: SimpleQueue[Any] = SimpleQueue()
-        """Events in order: ClientEvent, Command, FetchingStopped."""
+        """Events in order: ClientEvent, Command, FetchingStopped, Abandonment."""
         self.client = connect(self.queue.put)
         self.fetching = fetching
         self.steps = steps
@@ -105,6 +113,7 @@ class Driver:
         """The session that the program knows of, counted from 1; 0 before the first."""
         self._replies: dict[int, Reply] = {}
         self._is_idle = False
+        self._is_abandoned = False
         self._has_fetching_stopped = True
         self._handlers: dict[type[Any], Callable[[Any], Any]] = {
             Now: lambda effect: time.time_ns() // 1_000_000 + self.skew_ms,
@@ -121,7 +130,10 @@ class Driver:
         }
 
     def run(self) -> Ended:
-        """Take turn after turn until the program ends; return how it ended."""
+        """Take turn after turn until the program ends; return how it ended.
+
+        A program that is abandoned does not return: its process goes on with the client.
+        """
         program = self.program
         state = program.initial_state
         self.client.start()
@@ -132,6 +144,9 @@ class Driver:
             except ZooKeeperError as error:
                 self._turn_failed(error)
                 continue
+            except Abandoned:
+                coroutine.close()
+                self._keep_session()
             if isinstance(outcome, Ended):
                 self._end(outcome)
                 return outcome
@@ -140,6 +155,8 @@ class Driver:
     def _turn(self, coroutine: Any) -> Any:
         answer: Any = None
         while True:
+            if self._is_abandoned:
+                raise Abandoned
             try:
                 effect = self._next_effect(coroutine, answer)
             except StopIteration as done:
@@ -154,11 +171,33 @@ class Driver:
         self._write(EventKind.TURN_FAILED, {"error": str(error)})
 
     def _end(self, ended: Ended) -> None:
-        if self.fetching is not None:
-            self.fetching.stop()
+        self._stop_fetching()
         self._write(EventKind.ENDED, {"why": ended.reason, "failed": ended.failed})
         if self.client.state != "closed":
             self.client.close()
+
+    # --- a session that outlives the program ---------------------------------------------
+
+    def abandon(self) -> None:
+        """End the program, from any thread; the client keeps the session."""
+        self._is_abandoned = True
+        self.queue.put(Abandonment())
+
+    def _keep_session(self) -> NoReturn:
+        """Keep the client, and write what becomes of its session; no program reads the rest."""
+        self._stop_fetching()
+        self._write(EventKind.ABANDONED)
+        while True:
+            event = self.queue.get()
+            if isinstance(event, ClientEvent) and event.content in SESSION_EVENTS:
+                self._note_state(event)
+                # kazoo opens the next session by itself, and no program wants one.
+                if event.content == "expired":
+                    self.client.close()
+
+    def _stop_fetching(self) -> None:
+        if self.fetching is not None:
+            self.fetching.stop()
 
     # --- events --------------------------------------------------------------------------
 
@@ -176,6 +215,8 @@ class Driver:
             self._deliver(event, {"what": event.kind.value, "topic": event.topic})
         elif isinstance(event, FetchingStopped):
             self._has_fetching_stopped = True
+        elif isinstance(event, Abandonment):
+            raise Abandoned
         elif isinstance(event.content, Reply):
             self._replies[event.content.ticket] = event.content
         elif isinstance(event.content, Fired):
@@ -191,12 +232,16 @@ class Driver:
         while not self.queue.empty():
             self._receive(0)
 
-    def _state_changed(self, event: ClientEvent) -> None:
-        # A new session is no notification: the program learns of it by requesting one.
+    def _note_state(self, event: ClientEvent) -> bool:
+        """Write a change of the connection; return whether it began a session."""
         is_new = event.content == "connected" and event.generation != self.generation
         detail = {"new": is_new} if event.content == "connected" else {}
         self._write(event.content, detail, event.at_ns)
-        if not is_new:
+        return is_new
+
+    def _state_changed(self, event: ClientEvent) -> None:
+        # A new session is no notification: the program learns of it by requesting one.
+        if not self._note_state(event):
             self._deliver(SESSION_EVENTS[event.content], {"what": event.content}, event.at_ns)
 
     def _deliver(

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from watchkeeper.model.actor.effects import Emit
 from watchkeeper.model.actor.errors import Failure
@@ -76,6 +76,7 @@ class TaskDriver(Driver):
         self.loop = Loop(f"{writer.node} tasks")
         """The loop of the tasks."""
         self._sent: list[_Sent] = []
+        self._have_tasks_ended = False
 
     # --- from outside the loop ---------------------------------------------------------
 
@@ -92,9 +93,16 @@ class TaskDriver(Driver):
         self.loop.begin(self.tasks.run(body, body)).result()
 
     def end_tasks(self) -> None:
-        """Cancel every task."""
-        self.loop.begin(self.tasks.end()).result()
-        self.loop.close()
+        """Cancel every task, unless they have ended."""
+        if not self._have_tasks_ended:
+            self._have_tasks_ended = True
+            self.loop.begin(self.tasks.end()).result()
+            self.loop.close()
+
+    def _keep_session(self) -> NoReturn:
+        self._stop_fetching()
+        self.end_tasks()
+        super()._keep_session()
 
     # --- in the program's thread -------------------------------------------------------
 

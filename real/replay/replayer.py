@@ -259,6 +259,7 @@ ACTIONS: dict[StepKind, Callable[[Replayer, ReplayStep], str]] = {
     StepKind.DISCONNECT: Replayer._disconnect,
     StepKind.RECONNECT: Replayer._set_watches_again,
     StepKind.CRASH: Replayer._disconnect,
+    StepKind.ABANDON: Replayer._disconnect,
     StepKind.SESSION_EXPIRED: Replayer._expire,
     StepKind.OLD_SESSION_EXPIRED: Replayer._end,
     StepKind.CLOSE_SESSION: Replayer._end,

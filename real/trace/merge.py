@@ -104,7 +104,7 @@ def _latest(places: list[tuple[int, str]], at_us: int) -> str:
 
 
 def _unwritten(rows: list[Row]) -> list[Row]:
-    """The end of fetching, which a killed process could not write itself."""
+    """The end of fetching that a process did not write itself: it was killed, or abandoned."""
     fetching: dict[str, dict[tuple[str, str], Row]] = {}
     unwritten: list[Row] = []
     for row in sorted(rows, key=lambda row: row[0]):
@@ -113,7 +113,7 @@ def _unwritten(rows: list[Row]) -> list[Row]:
             fetching.setdefault(node, {})[topic, partition] = row
         elif kind == EventKind.FETCHING:
             fetching.get(node, {}).pop((topic, partition), None)
-        elif kind == EventKind.ENDED:
+        elif kind in (EventKind.ENDED, EventKind.ABANDONED):
             for begun in fetching.pop(node, {}).values():
                 ceases = {**begun[8], "does": "ceases", "stream": 0}
                 unwritten.append((at_us, *begun[1:8], ceases))

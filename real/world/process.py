@@ -35,6 +35,8 @@ class MemberProcess:
         self.is_alive = True
         self.is_paused = False
         self.was_killed = False
+        self.is_abandoned = False
+        """Whether its program is over, and the process goes on with its client."""
         self._lock = Lock()
         path = [str(HOME), *(place or os.getcwd() for place in sys.path)]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
@@ -98,10 +100,17 @@ class MemberProcess:
         return self._write_line(msgspec.json.encode(message) + b"\n")
 
     def deliver(self, order: Command) -> bool:
-        """Put an order into the program's inbox."""
-        return self.send(
+        """Put an order into the program's inbox; False if no program reads it any more."""
+        return not self.is_abandoned and self.send(
             order=order.kind.value, topic=order.topic, number=order.number, broker=order.broker
         )
+
+    def abandon(self) -> bool:
+        """End the program but not the process; return whether there was one."""
+        if self.is_abandoned:
+            return False
+        self.is_abandoned = True
+        return self.send(abandon=True)
 
     def go(self) -> None:
         """Permit the step that the process has reported."""

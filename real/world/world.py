@@ -319,8 +319,12 @@ class World:
         self.kill(self.members[name])
 
     def order(self, name: str, order: Command) -> bool:
-        """Put an order into the inbox of a process; False if it is gone."""
+        """Put an order into the inbox of a process; False if it, or its program, is gone."""
         return self.members[name].deliver(order)
+
+    def abandon(self, name: str) -> bool:
+        """End the program of a process that runs; its client keeps the session alive."""
+        return self.members[name].abandon()
 
     def when_ended(self, name: str, call: Callable[[], object]) -> None:
         """Call this once a process that runs now has ended by itself."""

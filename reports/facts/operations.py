@@ -23,6 +23,7 @@ Outcome = Literal["ok", "error", "lost"]
 KINDS = (
     EventKind.STARTED,
     EventKind.ENDED,
+    EventKind.ABANDONED,
     EventKind.CONNECTED,
     EventKind.SUSPENDED,
     EventKind.EXPIRED,
@@ -83,6 +84,8 @@ def operations(trace: Trace) -> list[Asked]:
             _answer(waiting.get(event.node, []), event)
         elif event.kind == EventKind.CONNECTED:
             connected_to[event.node] = str(event.detail.get("at", ""))
+        elif event.kind == EventKind.ABANDONED:
+            waiting.pop(event.node, None)
         else:
             connected_to.pop(event.node, None)
             if event.kind in (EventKind.STARTED, EventKind.ENDED):

@@ -20,12 +20,14 @@ ZOMBIE = "session dead, process runs"
 PAUSED = "paused"
 PAUSED_DEAD = "paused, session dead"
 NO_SESSION = "no session"
+OUTLIVED = "program over, session lives on"
 LEFT_BEHIND = "process gone, session lives on"
 NOT_RUNNING = "not running"
 
 KINDS = (
     EventKind.STARTED,
     EventKind.ENDED,
+    EventKind.ABANDONED,
     EventKind.CONNECTED,
     EventKind.SUSPENDED,
     EventKind.EXPIRED,
@@ -52,12 +54,16 @@ class Process:
     session: int = 0
     """The session it believes to have."""
     has_dead_session: bool = False
+    is_abandoned: bool = False
+    """Whether its program is over; the process goes on with its client."""
 
     @property
     def state(self) -> str:
         """Its state, as one word."""
         if not self.runs:
             return LEFT_BEHIND if self.session and not self.has_dead_session else NOT_RUNNING
+        if self.is_abandoned:
+            return OUTLIVED if self.session and not self.has_dead_session else NO_SESSION
         if self.paused_by is not None:
             return PAUSED_DEAD if self.has_dead_session else PAUSED
         if self.has_dead_session:
@@ -99,6 +105,8 @@ class Processes:
     def _change(self, process: Process, event: Event) -> None:
         if event.kind == EventKind.ENDED:
             process.runs = False
+        elif event.kind == EventKind.ABANDONED:
+            process.is_abandoned = True
         elif event.kind == EventKind.CONNECTED:
             process.is_connected = True
             process.session = event.session

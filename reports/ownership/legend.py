@@ -43,6 +43,7 @@ STATES = (
     sessions.PAUSED_DEAD,
     sessions.ZOMBIE,
     sessions.NO_SESSION,
+    sessions.OUTLIVED,
     sessions.LEFT_BEHIND,
     sessions.NOT_RUNNING,
 )
@@ -184,9 +185,11 @@ def state(sheet: Sheet, box: Box, word: str, colour: str, stripes: int = 0) -> N
         if word == sessions.PAUSED_DEAD:
             line = [((x, y + tall / 2), (x + wide, y + tall / 2))]
             sheet.lines(line, palette.ZOMBIE, linewidths=1.2, capstyle="butt", zorder=2)
-    elif word in (sessions.NOT_RUNNING, sessions.LEFT_BEHIND):
+    elif word in (sessions.NOT_RUNNING, sessions.LEFT_BEHIND, sessions.OUTLIVED):
         line = [((x, y + tall / 2), (x + wide, y + tall / 2))]
-        if word == sessions.LEFT_BEHIND:
+        if word == sessions.OUTLIVED:
+            sheet.lines(line, colour, linewidths=3.2, capstyle="butt", zorder=1)
+        elif word == sessions.LEFT_BEHIND:
             sheet.lines(line, colour, linewidths=1.4, capstyle="butt", zorder=1)
         else:
             sheet.lines(line, palette.GAP, linestyles=[(0, (1, 2.5))], zorder=1)

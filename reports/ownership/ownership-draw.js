@@ -200,6 +200,7 @@ const STATES = {
   "paused, session dead": { share: 0.6, look: (colour) => ({ fill: colour, "fill-opacity": PALE }), line: 0.1 },
   "session dead, process runs": { share: 0.6, look: () => ({ fill: "#1f2328" }), thinnest: THINNEST_BREACH },
   "no session": { share: 0.6, look: (colour) => ({ fill: "#fff", stroke: colour }) },
+  "program over, session lives on": { share: 0.3, look: (colour) => ({ fill: colour }) },
   "process gone, session lives on": { share: 0.14, look: (colour) => ({ fill: colour }) },
   "not running": { share: 0.07, look: () => ({ fill: "#d0d7de" }) },
 };

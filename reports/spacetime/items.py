@@ -48,6 +48,7 @@ NOUNS = {
 CATEGORIES: dict[str, str] = {
     EventKind.STARTED: PROCESSES,
     EventKind.ENDED: PROCESSES,
+    EventKind.ABANDONED: PROCESSES,
     EventKind.TURN_FAILED: PROCESSES,
     EventKind.SLEEPING: PROCESSES,
     EventKind.CONNECTED: SESSIONS,
@@ -204,6 +205,7 @@ ENDS_OF_REBALANCES = (
     EventKind.REBALANCE_ABANDONED,
     EventKind.STARTED,
     EventKind.ENDED,
+    EventKind.ABANDONED,
 )
 
 

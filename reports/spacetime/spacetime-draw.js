@@ -26,6 +26,7 @@ const STATES = {
   "paused, session dead": { "stroke-width": 7, "stroke-opacity": 0.25, stroke: "#1f2328" },
   "session dead, process runs": { "stroke-width": 5, stroke: "#1f2328" },
   "no session": { "stroke-width": 2, "stroke-opacity": 0.35 },
+  "program over, session lives on": { "stroke-width": 2, "stroke-dasharray": "1 4" },
   "process gone, session lives on": { "stroke-width": 1, "stroke-dasharray": "1 4" },
   "not running": null,
   "up": { "stroke-width": 2, stroke: "#8c959f" },

@@ -58,8 +58,12 @@ def _action(names: Names, at: int, entry: Any) -> Action:
 # --- contradictions --------------------------------------------------------------------
 
 NEEDS_RUNNING = frozenset(
-    {"crash", "crash_host", "leave", "pause", "expire", "disconnect", "skew", "move", "lag"}
+    {
+        *("crash", "crash_host", "leave", "pause", "abandon"),
+        *("expire", "disconnect", "skew", "move", "lag"),
+    }
 )
+NEEDS_PROGRAM = frozenset({"leave", "abandon"})
 ENDS_PROCESS = frozenset({"crash", "crash_host", "leave"})
 STARTS_PROCESS = frozenset({"start", "restart"})
 
@@ -111,15 +115,22 @@ def _overlaps(document: Document, timed: list[Action]) -> Iterator[Problem]:
         last[key] = action
 
 
+def _end_us(action: Action) -> int:
+    return (action.at_us or 0) + action.for_us
+
+
 def _lives(document: Document, own: list[Action], starts_us: int) -> Iterator[Problem]:
     """Follow one process through its actions: a process that is down cannot crash, nor a running
     one start."""
     runs_from = starts_us
     ended: Action | None = None
     paused_until = 0
+    abandoned: Action | None = None
     for action in own:
         at = action.at_us or 0
         name = action.verb.name
+        if abandoned is not None and abandoned.for_us and at >= _end_us(abandoned):
+            ended, abandoned = abandoned, None
         runs = ended is None and at >= runs_from
         path: Path = ("timeline", action.number)
         if name in NEEDS_RUNNING and not runs:
@@ -131,11 +142,16 @@ def _lives(document: Document, own: list[Action], starts_us: int) -> Iterator[Pr
             yield document.problem(path, f"{action.target} does not run at that time: {why}")
         elif name in STARTS_PROCESS and runs:
             yield document.problem(path, f"{action.target} runs already at that time")
-        elif name in ("disconnect", "expire", "leave") and at < paused_until:
+        elif name in NEEDS_PROGRAM and abandoned is not None:
+            message = f"the program of {action.target} ended by timeline[{abandoned.number}]"
+            yield document.problem(path, f"{message}; only its process and its session go on")
+        elif name in ("disconnect", "expire", "leave", "abandon") and at < paused_until:
             message = f"{action.target} is paused until {duration_text(paused_until)}"
             yield document.problem(path, message)
         if name in ENDS_PROCESS:
-            ended = action
+            ended, abandoned = action, None
+        elif name == "abandon":
+            abandoned = action
         elif name in STARTS_PROCESS:
             ended = None
             runs_from = min(runs_from, at)

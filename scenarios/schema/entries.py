@@ -49,6 +49,10 @@ def _own_problems(document: Document, path: Path, entry: Any, verb: Verb) -> Ite
         )
         if message:
             yield document.problem(path, message)
+    if verb.name == "abandon" and entry.for_ == 0:
+        written = shown(document.data["timeline"][path[-1]]["for"])
+        message = f"{written} is no time at all; leave it out, or `crash` the process instead"
+        yield document.problem((*path, "for"), message)
     if verb.name == "create_topic" and not is_name(entry.create_topic):
         message = f"{shown(entry.create_topic)} {NOT_A_NAME}"
         yield document.problem((*path, verb.name), message)

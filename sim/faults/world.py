@@ -53,7 +53,9 @@ class NodeTarget:
         self.node = node
 
     def kill(self, effect: FaultEffect, lost: FaultEffect | None = None) -> None:
-        """Kill it; its session and its ephemerals are left to expire."""
+        """Kill it, unless it is gone; its session and its ephemerals are left to expire."""
+        if not self.node.is_alive:
+            return
         effect.add("processes killed")
         client = self.node.client
         assert client is not None, "every process has a client"

@@ -153,13 +153,13 @@ class Driver:
                 for purpose in _purposes(effect):
                     self.before(purpose)
                 yield from self._stand_still()
-                if not node.is_alive:
+                if not node.runs_program:
                     return KILLED
             event = later[kind](effect) if kind in later else self._operate(effect)
             answer = None if event is None else (yield event)
-            if node.is_paused or not node.is_alive:
+            if node.is_paused or not node.runs_program:
                 yield from self._stand_still()
-                if not node.is_alive:
+                if not node.runs_program:
                     return KILLED
             if kind is NextEvent:
                 # Taken only now: a pause may have lain between the wake-up and this point,
@@ -178,7 +178,7 @@ class Driver:
 
     def _stand_still(self) -> Steps:
         """Wait while the process is paused."""
-        while self.node.is_paused and self.node.is_alive:
+        while self.node.is_paused and self.node.runs_program:
             yield self.node.until_resumed()
 
     # --- ZooKeeper ---------------------------------------------------------------------
@@ -223,7 +223,7 @@ class Driver:
         self, effect: Operation[Any] | Pipelined, word: str, answer: Any, zxid: int
     ) -> None:
         node = self.node
-        if not node.is_alive:
+        if not node.runs_program:
             return
         self.kernel.operations += len(effect.operations) if type(effect) is Pipelined else 1
         client = node.client
@@ -355,7 +355,8 @@ def _purposes(effect: Operation[Any] | Pipelined) -> tuple[str, ...]:
 
 
 class _Killed:
-    """The outcome of a turn whose process was killed in the middle of it."""
+    """The outcome of a turn that a fault ended in the middle: it killed the process, or ended
+    the program."""
 
 
 KILLED = _Killed()

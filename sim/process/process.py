@@ -32,6 +32,9 @@ class Node:
         self.is_deaf = False
         """Paused, or just awake and not yet aware of what has arrived meanwhile."""
         self.is_alive = False
+        self.is_abandoned = False
+        """Whether the program is over and the process goes on: its client stays connected, and
+        no program reads the inbox."""
         self.skew_us = 0
         self._skewed: FaultEffect | None = None
         self.inbox: deque[Notification] = deque()
@@ -48,10 +51,20 @@ class Node:
         self.client = Client(self, ensemble, timeout_us, resends_watches=resends_watches)
         return self.client
 
+    @property
+    def runs_program(self) -> bool:
+        """Whether the program runs, or will when a pause is over."""
+        return self.is_alive and not self.is_abandoned
+
     # --- the inbox ---------------------------------------------------------------------
 
     def deliver(self, notification: Notification) -> None:
-        """Put a notification into the inbox and wake the program if it waits for one."""
+        """Put a notification into the inbox and wake the program if it waits for one.
+
+        What arrives for a program that is over is dropped.
+        """
+        if self.is_abandoned:
+            return
         self.inbox.append(notification)
         if isinstance(notification, Fired):
             detail = {"what": notification.what.value, "path": notification.path}
@@ -131,6 +144,12 @@ class Node:
         """From now on the clock is wrong by so much."""
         self.skew_us = by_us
         self._skewed = effect
+
+    def abandon(self) -> None:
+        """The program is over; its process keeps the client, and so the session."""
+        self.is_abandoned = True
+        self.inbox.clear()
+        self._waiter = None
 
     def kill(self) -> None:
         """The process is gone."""

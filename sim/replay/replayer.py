@@ -100,7 +100,7 @@ class Replayer:
         waiting = tuple(
             driver.node.name
             for driver in self.world.stepped_drivers
-            if driver.node.is_alive and driver.awaits
+            if driver.node.runs_program and driver.awaits
         )
         return ReplayOutcome(trace, judge(self.plan, trace, ()), difference, waiting)
 
@@ -146,7 +146,7 @@ class Replayer:
             if driver.node.is_alive:
                 driver.stepped_client.release()
         for driver in self.world.stepped_drivers:
-            if driver.node.is_alive:
+            if driver.node.runs_program:
                 driver.release()
         timeout_us = self.plan.clusters[0].session_timeout_ms * 1000
         self.kernel.run_until(self.kernel.now_us + timeout_us)
@@ -204,6 +204,10 @@ class Replayer:
 
     def _kill(self, action: ReplayStep) -> None:
         self.world.kill(self._driver(action).node)
+
+    def _abandon(self, action: ReplayStep) -> None:
+        self._driver(action)
+        self.world.abandon(action.node)
 
     def _order_to_leave(self, action: ReplayStep) -> None:
         self._driver(action).node.deliver(LEAVE)
@@ -361,6 +365,7 @@ class Replayer:
 ACTIONS: dict[StepKind, Callable[[Replayer, ReplayStep], None]] = {
     StepKind.START: Replayer._start,
     StepKind.CRASH: Replayer._kill,
+    StepKind.ABANDON: Replayer._abandon,
     StepKind.LEAVE: Replayer._order_to_leave,
     StepKind.CHANGE_TOPIC: Replayer._change_topic,
     StepKind.STOP_FETCHING: Replayer._stop_fetching,

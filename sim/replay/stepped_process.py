@@ -106,8 +106,8 @@ class SteppedDriver(Driver):
 
     @property
     def is_blocked(self) -> bool:
-        """Whether the process needs a replay step to go on, or has ended."""
-        return self.pending is not None or not self.node.is_alive
+        """Whether the process needs a replay step to go on, or its program has ended."""
+        return self.pending is not None or not self.node.runs_program
 
     def _block(self, effect: Any) -> Event:
         self.pending = effect

@@ -55,6 +55,8 @@ RUNS = (
     ("consumer-crash", "hardened", 0),
     ("consumer-crash", "documented", 0),
     ("session-expiry", "kafka_07", 0),
+    ("session-outlives-member", "hardened", 0),
+    ("session-outlives-member", "documented", 1),
     ("gc-pause-zombie", "kafka_08", 0),
     ("consumer-restart-same-id", "kafka_07", 1),
     ("documented-floor-orphans", "documented", 0),

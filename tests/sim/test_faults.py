@@ -117,6 +117,14 @@ CASES: dict[str, tuple[list[dict[str, Any]], Seen]] = {
             and after(trace, 6, EventKind.ENDED, "group/1")
         ),
     ),
+    "abandon": (
+        [{"at": "6s", "abandon": "group/1", "for": "5s"}],
+        lambda trace: (
+            after(trace, 6, EventKind.ABANDONED, "group/1")
+            and after(trace, 11, EventKind.ENDED, "group/1")
+            and after(trace, 12.5, EventKind.SESSION_EXPIRED)
+        ),
+    ),
     "pause": (
         [{"at": "6s", "pause": "group/1", "for": "5s"}],
         lambda trace: (
@@ -325,6 +333,7 @@ def test_is_not_seen_without_it(verb: str) -> None:
         {"at": "6s", "crash": "group/1"},
         {"at": "6s", "crash_host": "group/1"},
         {"at": "6s", "pause": "group/1", "for": "1s"},
+        {"at": "6s", "abandon": "group/1"},
         {"at": "6s", "expire": "group/1"},
         {"at": "6s", "disconnect": "group/1"},
         {"at": "6s", "partition": "group/1", "for": "1s"},

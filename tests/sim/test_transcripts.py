@@ -1,4 +1,4 @@
-"""Golden transcripts: every operation and answer of one join, one crash and one expiry.
+"""Golden transcripts: every operation and answer of a join, a crash, an expiry, an abandonment.
 
 Rewrite them with `pytest --rewrite-golden` and review the difference.
 """
@@ -23,6 +23,7 @@ CASES: dict[str, tuple[list[dict[str, Any]], float]] = {
     "join": ([{"at": "4s", "start": "group/1"}], 4),
     "crash": ([{"at": "4s", "crash": "group/1"}], 5),
     "expiry": ([{"at": "4s", "expire": "group/1"}], 4),
+    "abandonment": ([{"at": "4s", "abandon": "group/1", "for": "1s"}], 5),
 }
 """Name -> what happens, and for how many seconds the transcript listens."""
 

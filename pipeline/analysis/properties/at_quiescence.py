@@ -62,11 +62,33 @@ def _served(events: DataFrame, looks: DataFrame, terms: Terms) -> DataFrame:
 def _takers(facts: Facts, looks: DataFrame, terms: Terms) -> DataFrame:
     """Every live member at a look, with the topics of which it takes streams.
 
-    It is registered, or its process runs without a command to leave.
+    It is registered, or its process runs without a command to leave; and its program is not
+    over while its process goes on.
     """
     wanted = looks.join(terms.streams, ["run", "group"])
     there = _lives(facts.events).unionByName(_registrations(facts))
-    return holding_at(wanted, there, ["run", "node"]).distinct()
+    outlived = holding_at(wanted, _abandonments(facts.events), ["run", "node"])
+    at_look = [*LOOK, "node"]
+    return (
+        holding_at(wanted, there, ["run", "node"])
+        .distinct()
+        .join(outlived.select(*at_look).distinct(), at_look, "left_anti")
+    )
+
+
+def _abandonments(events: DataFrame) -> DataFrame:
+    """A row an interval from the end of a program whose process goes on to the next start."""
+    following = sql.lead("seq").over(Window.partitionBy("run", "node").orderBy("seq"))
+    return (
+        events.where(sql.col("kind").isin(EventKind.STARTED, EventKind.ABANDONED))
+        .select(
+            *("run", "node", "kind"),
+            sql.col("seq").cast("long").alias("begins"),
+            sql.coalesce(following.cast("long"), sql.lit(NEVER)).alias("ends"),
+        )
+        .where(f"kind = '{EventKind.ABANDONED}'")
+        .drop("kind")
+    )
 
 
 def _registrations(facts: Facts) -> DataFrame:

@@ -2,7 +2,8 @@
 
 A process is *restless* while it is busy, paused or not connected, while a notification is
 pending, and while its session is dead or it has several. After its end, or when it has closed its
-session on the command to leave, it is restless while a session of it is left. A group is at rest
+session on the command to leave, it is restless while a session of it is left. A process whose
+program is over is quiet without a session, and as quiet as any other with one. A group is at rest
 while none of its processes is restless and no fault is in force. A rest counts after so many
 ticks without a disturbance, and is judged then, and again after anything in it that changed who
 fetches or serves what.
@@ -26,6 +27,7 @@ OWN = (
     *(
         EventKind.STARTED,
         EventKind.ENDED,
+        EventKind.ABANDONED,
         EventKind.WAITING,
         EventKind.WOKEN,
         EventKind.WATCH_FIRED,
@@ -95,7 +97,10 @@ def restlessness(facts: Facts) -> DataFrame:
         "node",
         "seq",
         "t_us",
-        sql.when(sql.col("has_leave_command") & (sql.col("open") == 0), sql.lit(False))
+        sql.when(
+            (sql.col("has_leave_command") | sql.col("abandoned")) & (sql.col("open") == 0),
+            sql.lit(False),
+        )
         .when(sql.col("alive"), running)
         .otherwise(sql.col("open") > 0)
         .cast("int")
@@ -148,7 +153,8 @@ def _states(points: DataFrame) -> DataFrame:
     )
     opened = sql.when(kind == EventKind.SESSION_OPENED, 1).when(kind.isin(*OF_SESSIONS[1:]), -1)
     anew = kind.isin(
-        EventKind.STARTED, EventKind.CONNECTED, EventKind.SUSPENDED, EventKind.EXPIRED
+        *(EventKind.STARTED, EventKind.ABANDONED),
+        *(EventKind.CONNECTED, EventKind.SUSPENDED, EventKind.EXPIRED),
     )
     return points.withColumns(
         {
@@ -159,7 +165,10 @@ def _states(points: DataFrame) -> DataFrame:
                     | ((kind == EventKind.NOTIFIED) & ~is_order),
                     True,
                 ),
-                (kind == EventKind.WAITING, False),
+                (kind.isin(EventKind.WAITING, EventKind.ABANDONED), False),
+            ),
+            "abandoned": _latest_of(
+                (kind == EventKind.ABANDONED, True), (kind == EventKind.STARTED, False)
             ),
             "connected": _latest(connected=True, suspended=False, expired=False, started=False),
             "paused": _latest_of(
@@ -179,11 +188,15 @@ def _states(points: DataFrame) -> DataFrame:
 
 
 def _note_counts(states: DataFrame) -> DataFrame:
-    """The number of pending notifications; a lost or new connection has none."""
+    """The number of pending notifications.
+
+    A lost or new connection has none, and a program that is over receives none.
+    """
     kind = sql.col("kind")
-    step = sql.when(
-        (kind == EventKind.WATCH_FIRED) & (sql.col("session") == sql.col("bound")), 1
-    ).when((kind == EventKind.NOTIFIED) & sql.col("has_path"), -1)
+    is_its_own = (sql.col("session") == sql.col("bound")) & ~sql.col("abandoned")
+    step = sql.when((kind == EventKind.WATCH_FIRED) & is_its_own, 1).when(
+        (kind == EventKind.NOTIFIED) & sql.col("has_path"), -1
+    )
     so_far = Window.partitionBy("run", "node", "epoch").orderBy("seq")
     return states.withColumn("notes", sql.sum(sql.coalesce(step, sql.lit(0))).over(so_far))
 

@@ -52,6 +52,7 @@ FAULTS = (
     "late request",
     "pause amid join",
     "lost twice",
+    "abandon",
 )
 """Kinds of fault that `faults` draws by default."""
 
@@ -176,7 +177,7 @@ def _fault(
         return [
             {"at": moment, "pause": member, "for": LONG_PAUSE} for moment in (f"{at_s}s", again)
         ]
-    if kind in ("pause", "partition"):
+    if kind in ("pause", "partition", "abandon"):
         return [{**entry, kind: member, "for": lasts}]
     if kind == "delay":
         return [{**entry, kind: member, "by": "50ms", "for": lasts}]

@@ -75,6 +75,7 @@ def scenario(*timeline: Fields, session_s: int = LONG_S, **more: Any) -> dict[st
 FAULTS_THAT_EXPIRE: dict[str, tuple[Fields, ...]] = {
     "a consumer is killed": ({"at": "3s", "crash": "group/0"},),
     "a consumer stands still": ({"at": "3s", "pause": "group/0", "for": "6s"},),
+    "a program ends, and its process later": ({"at": "3s", "abandon": "group/0", "for": "2s"},),
 }
 FAULTS: dict[str, tuple[Fields, ...]] = {
     **FAULTS_THAT_EXPIRE,

@@ -125,6 +125,11 @@ crash
     timeline[1].by: '0s' is no time at all; expected more
 {at: 5s, pause: billing/1, for: 0s}
     timeline[1].for: '0s' is no time at all; expected more
+{at: 5s, abandon: billing/1, for: 0s}
+    timeline[1].for: '0s' is no time at all; leave it out, or `crash` the process instead
+{at: 5s, abandon: broker/1}
+    timeline[1].abandon: 'broker/1' is not a consumer; expected one of: billing/0, billing/1,
+    billing/2
 {at: 5s, move: broker/1, to: "spare example"}
     timeline[1].to: 'spare example' is not an address; expected a host, or host:port
 {at: 5s, move: broker/1, to: "spare.example:0"}
