@@ -249,6 +249,9 @@ def test_bounds_follow_from_the_timeline(entry: str, kinds: dict[str, Any]) -> N
     assert of_timeline(from_text("a.yaml", text).plan("hardened")).bounds.faults == kinds
 
 
+OVER = "the program of billing/0 ended by timeline[1]; only its process and its session go on"
+
+
 # --- the timeline ----------------------------------------------------------------------
 
 
@@ -257,11 +260,11 @@ def test_bounds_follow_from_the_timeline(entry: str, kinds: dict[str, Any]) -> N
     [
         (
             ("{at: 6s, abandon: billing/0}", "{at: 8s, leave: billing/0}"),
-            "the program of billing/0 ended by timeline[1]; only its process and its session go on",
+            OVER,
         ),
         (
             ("{at: 6s, abandon: billing/0}", "{at: 8s, abandon: billing/0}"),
-            "the program of billing/0 ended by timeline[1]; only its process and its session go on",
+            OVER,
         ),
         (
             ("{at: 6s, abandon: billing/0}", "{at: 8s, restart: billing/0}"),

@@ -66,6 +66,8 @@ SHORT_PAUSE = "1s"
 """Shorter than the session timeout of `groups`."""
 LONG_PAUSE = "4s"
 """Longer than it: the partitions of the member go to others, and come back afterwards."""
+AFTER_EXIT_S = 5
+"""A process whose program ended has ended, too, by then."""
 LOST_AGAIN_S = 6
 """Both pauses are over before the next fault."""
 
@@ -177,7 +179,10 @@ def _fault(
         return [
             {"at": moment, "pause": member, "for": LONG_PAUSE} for moment in (f"{at_s}s", again)
         ]
-    if kind in ("pause", "partition", "abandon"):
+    if kind == "abandon":
+        again = f"{at_s + AFTER_EXIT_S}s"
+        return [{**entry, kind: member, "for": lasts}, {"at": again, "restart": member}]
+    if kind in ("pause", "partition"):
         return [{**entry, kind: member, "for": lasts}]
     if kind == "delay":
         return [{**entry, kind: member, "by": "50ms", "for": lasts}]
