@@ -117,12 +117,12 @@ class World:
             self.start_administrator(cluster)
         for node, (_, plan) in self.brokers.items():
             if plan.starts_us is not None:
-                self.kernel.after(plan.starts_us, self.start, node)
+                self.kernel.after(plan.starts_us, self._start, node)
         for node in self.producers.plans:
-            self.kernel.after(0, self.start, node)
+            self.kernel.after(0, self._start, node)
         for node, (_, member) in self.consumers.items():
             if member.starts_us is not None:
-                self.kernel.after(member.starts_us, self.start, node)
+                self.kernel.after(member.starts_us, self._start, node)
         self.nemesis.schedule()
         while self.nemesis.ends_us + self.plan.settle_us > self.kernel.now_us:
             self._run_until(self.nemesis.ends_us + self.plan.settle_us, tell)
@@ -139,8 +139,13 @@ class World:
 
     # --- processes ---------------------------------------------------------------------
 
-    def start(self, name: str, *, new_id: bool = False) -> Node | None:
-        """Start the process of a consumer, a broker or a producer, unless it runs already."""
+    def start(self, name: str, *, new_id: bool = False) -> list[Node]:
+        """Start a process, with each of its members that does not run already."""
+        started = (self._start(member, new_id=new_id) for member in self.plan.members_of(name))
+        return [node for node in started if node is not None]
+
+    def _start(self, name: str, *, new_id: bool = False) -> Node | None:
+        """Start a consumer, a broker or a producer, unless it runs already."""
         running = self.nodes.get(name)
         if running is not None and running.is_alive:
             return None
@@ -157,9 +162,10 @@ class World:
 
     def skew(self, name: str, by_us: int, effect: FaultEffect) -> None:
         """The clock of a machine is wrong from now on, whatever runs there."""
-        self.skews[name] = (by_us, effect)
-        if name in self.nodes:
-            self.nodes[name].skewed_by(by_us, effect)
+        for member in self.plan.members_of(name):
+            self.skews[member] = (by_us, effect)
+            if member in self.nodes:
+                self.nodes[member].skewed_by(by_us, effect)
 
     def _start_consumer(self, group: GroupPlan, plan: ConsumerPlan, *, new_id: bool) -> Node:
         cluster = self.clusters[group.cluster]
@@ -261,7 +267,9 @@ class World:
         self.nodes[node.name] = node
         self.drivers[node.name] = driver
         node.is_alive = True
-        self.kernel.write(node.name, EventKind.STARTED, dict(about), group=node.group)
+        process = self.plan.process_of(node.name)
+        detail = {**about, "process": process} if process != node.name else dict(about)
+        self.kernel.write(node.name, EventKind.STARTED, detail, group=node.group)
         self._aim_faults_at(driver)
         return driver
 
@@ -309,7 +317,17 @@ class World:
         node.kill()
 
     def kill(self, node: Node, why: str = "killed", lost: FaultEffect | None = None) -> None:
-        """Kill a process; `lost` is the fault that takes its machine along."""
+        """Kill a process, with all members in it; `lost` is the fault that takes its machine
+        along."""
+        for member in self.with_mates(node):
+            self._kill(member, why, lost)
+
+    def with_mates(self, node: Node) -> list[Node]:
+        """Return the running members of the process in which a member runs."""
+        names = self.plan.members_of(self.plan.process_of(node.name))
+        return [mate for mate in map(self.running, names) if mate is not None] or [node]
+
+    def _kill(self, node: Node, why: str, lost: FaultEffect | None) -> None:
         assert node.client is not None, "every process has a client"
         self.kernel.write(
             node.name,
@@ -347,9 +365,9 @@ class World:
         return node if node is not None and node.is_alive else None
 
     def process(self, name: str) -> NodeTarget | None:
-        """Return the process of a member, as faults affect it."""
-        node = self.running(name)
-        return None if node is None else NodeTarget(self, node)
+        """Return a process, or that of a member, as faults affect it; None if it does not run."""
+        nodes = [node for node in map(self.running, self.plan.members_of(name)) if node]
+        return NodeTarget(self, nodes[0]) if nodes else None
 
     def order(self, name: str, order: Command) -> bool:
         """Put an order into the inbox of a process; False if its program is over."""

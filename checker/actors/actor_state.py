@@ -19,7 +19,24 @@ Link = Literal["none", "up", "down", "expired"]
 Kind = Literal["data", "exist", "child"]
 """What set a watch: a read of data, `exists` on a missing znode, or a list of children."""
 Watch = tuple[Kind, str]
-Broadcast = tuple[Change, ...]
+
+
+class ProcessChange(Struct, frozen=True):
+    """The end or the start of a process in which several members run."""
+
+    name: str
+    what: Literal["crash", "restart"]
+    members: tuple[str, ...]
+    strikes: str
+    """The member whose step it is; the others receive it as a broadcast."""
+
+    def __str__(self) -> str:
+        others = [member for member in self.members if member != self.strikes]
+        return f"with the process {self.name}, also of {' and '.join(others)}"
+
+
+Broadcast = tuple[Change | ProcessChange, ...]
+"""What other processes receive of a step. A change of a process comes alone."""
 
 
 class Fetching(Struct, frozen=True):
@@ -84,6 +101,17 @@ class ActorState(Struct, frozen=True):
 NOWHERE = ActorState()
 
 
+def crashed(state: ActorState) -> ActorState:
+    """Return the member after its process was killed: its sessions are left to expire."""
+    return ActorState(
+        "gone",
+        state.life,
+        orphans=state.sessions,
+        late_requests=state.late_requests,
+        orders=state.orders,
+    )
+
+
 def without_connection(state: ActorState, *, resends: bool) -> ActorState:
     """Return the process after its connection broke: events under way and watches are lost.
 
@@ -129,6 +157,8 @@ def notified(state: ActorState, broadcast: Broadcast) -> ActorState:
     fired: list[Fired] = []
     touched: list[Watch] = []
     for change in broadcast:
+        if isinstance(change, ProcessChange):
+            continue
         path = change.path
         used = [(kind, path) for kind in ONCE[change.what] if (kind, path) in watches]
         if used:

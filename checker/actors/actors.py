@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from watchkeeper.checker.actors.actor_state import ActorState, Broadcast, notified
+from watchkeeper.checker.actors.actor_state import ActorState, Broadcast, ProcessChange, notified
 from watchkeeper.checker.actors.transitions import Step, Transitions
 from watchkeeper.checker.state_space.intern import Interner
 from watchkeeper.checker.state_space.system import FREE, Budget, Move
@@ -93,9 +93,10 @@ class Actors:
     def receive(self, actor: int, actor_state: int, broadcast: int) -> int:
         """Return the local state of an actor after a broadcast."""
         member = self.members[actor]
-        return member.local_states.of(
-            notified(member.local_states[actor_state], self._broadcasts[broadcast])
-        )
+        before, received = member.local_states[actor_state], self._broadcasts[broadcast]
+        if received and isinstance(received[0], ProcessChange):
+            return member.local_states.of(member.moves.with_process(before, received[0]))
+        return member.local_states.of(notified(before, received))
 
     def values(self, state: State) -> dict[str, ActorState]:
         """Return the processes of a state by name."""

@@ -7,7 +7,8 @@ sleep, a timer that expires and a message that is read are idle: they may come a
 times, and no liveness property depends on them.
 
   fault          effect
-  crash          the process ends; its session expires later, maybe after the next life began
+  crash          the process ends, with all members in it; its session expires later, maybe
+                 after the next life began
   abandon        the program ends, and its process keeps the session: it ends only by a crash of
                  that process, or by expire
   restart        a process that has ended starts again under the same id
@@ -25,7 +26,7 @@ times, and no liveness property depends on them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from msgspec.structs import replace
 
@@ -35,6 +36,8 @@ from watchkeeper.checker.actors.actor_state import (
     Broadcast,
     Fetching,
     Kind,
+    ProcessChange,
+    crashed,
     missed,
     notified,
     without_connection,
@@ -54,6 +57,7 @@ from watchkeeper.model.actor.operations import (
 )
 from watchkeeper.model.counterexample.step_kind import StepKind
 from watchkeeper.model.plan.bounds import FaultKind
+from watchkeeper.model.plan.plan import ProcessPlan
 
 DISCONNECTS = (FaultKind.DISCONNECT, FaultKind.LATE_REQUEST)
 """The faults that break a connection whether a request is under way or not."""
@@ -95,6 +99,7 @@ class Transitions:
         messages: int = 0,
         is_constant: Callable[[str], bool] | None = None,
         topic_changes: Mapping[FaultKind, Command] | None = None,
+        shared: ProcessPlan | None = None,
     ) -> None:
         self.process = process
         self.service = service
@@ -109,6 +114,18 @@ class Transitions:
 
         self.topic_changes = topic_changes or {}
         """The orders to change a topic that this process may receive."""
+        self.shared = shared
+        """The process in which this member runs with others; None where it runs alone."""
+
+    def with_process(self, state: ActorState, change: ProcessChange) -> ActorState:
+        """Return the member after another one of its process was killed or started with it."""
+        if self.process.name not in change.members:
+            return state
+        if change.what == "crash" and state.phase not in ("absent", "gone"):
+            return crashed(state)
+        if change.what == "restart" and state.phase == "gone":
+            return self.process.started(state, state.life + 1)
+        return state
 
     def all(self, tree: int, state: ActorState) -> Iterator[Step]:
         """Yield every step; reads of constant paths are folded into the step before them."""
@@ -190,7 +207,8 @@ class Transitions:
     def _start(self, tree: int, state: ActorState, fault: FaultKind) -> Iterator[Step]:
         if fault in self.faults:
             life = state.life + (fault is FaultKind.RESTART)
-            yield Step(StepKind.START, tree, self.process.started(state, life), fault=fault)
+            step = Step(StepKind.START, tree, self.process.started(state, life), fault=fault)
+            yield self._of_process(step, "restart") if fault is FaultKind.RESTART else step
 
     # --- the effect that the program waits for -----------------------------------------
 
@@ -350,14 +368,15 @@ class Transitions:
 
     def _crash(self, tree: int, state: ActorState) -> Iterator[Step]:
         if FaultKind.CRASH in self.faults:
-            gone = ActorState(
-                "gone",
-                state.life,
-                orphans=state.sessions,
-                late_requests=state.late_requests,
-                orders=state.orders,
-            )
-            yield Step(StepKind.CRASH, tree, gone, fault=FaultKind.CRASH)
+            step = Step(StepKind.CRASH, tree, crashed(state), fault=FaultKind.CRASH)
+            yield self._of_process(step, "crash")
+
+    def _of_process(self, step: Step, what: Literal["crash", "restart"]) -> Step:
+        """Return a step of this member as one of its process, if others run in that too."""
+        if self.shared is None:
+            return step
+        change = ProcessChange(self.shared.name, what, self.shared.members, self.process.name)
+        return step._replace(broadcast=(change,), about=change)
 
     def _expiry(self, tree: int, state: ActorState) -> Iterator[Step]:
         if FaultKind.EXPIRE in self.faults and state.is_alive:

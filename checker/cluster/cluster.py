@@ -15,7 +15,7 @@ from typing import Any
 from immutables import Map
 
 from watchkeeper.checker.actors.actor import Actor
-from watchkeeper.checker.actors.actor_state import ActorState
+from watchkeeper.checker.actors.actor_state import ActorState, ProcessChange
 from watchkeeper.checker.actors.actors import Actors, Member
 from watchkeeper.checker.actors.compile import CompiledProgram
 from watchkeeper.checker.actors.transitions import Step, Transitions
@@ -24,7 +24,11 @@ from watchkeeper.checker.cluster.initial import CannotExplore, InitialStep, init
 from watchkeeper.checker.cluster.terminal import ANSWERED, RestJudgement, TerminalJudge
 from watchkeeper.checker.cluster.topic_changes import topic_changes
 from watchkeeper.checker.reduction.abstraction import canonical
-from watchkeeper.checker.reduction.footprints import Footprints, is_about_to_learn_expiry
+from watchkeeper.checker.reduction.footprints import (
+    EVERYWHERE,
+    Footprints,
+    is_about_to_learn_expiry,
+)
 from watchkeeper.checker.state_space.system import FREE, IDLE, Budget, Move
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.actor.events import Command
@@ -48,6 +52,7 @@ from watchkeeper.model.programs import broker_program, consumer_program
 from watchkeeper.model.properties.ownership import MONOTONE, OWN_NODES, SINGLE, STRICT, TRUTHFUL
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.payloads import TopicAssignment
+from watchkeeper.model.zookeeper.tree import Change
 from watchkeeper.model.zookeeper.znode import Znode
 
 MOST_BITS = 64
@@ -78,6 +83,8 @@ class ClusterSystem(Actors):
         self._brokers_stay = not (bounds.of_process(is_broker=True) or bounds.changes_topics)
         self.cluster = plan.clusters[0]
         self.topic_changes = topic_changes(plan, self.cluster, bounds.faults)
+        self._shared = {name: process for process in plan.processes for name in process.members}
+        """Member -> the process in which it runs with others."""
         self.shared_ids = plan.shared_ids()
         """Consumer -> its registration, where another consumer has the same id."""
         self.regions = Footprints(
@@ -203,6 +210,7 @@ class ClusterSystem(Actors):
             messages=messages,
             is_constant=self._is_constant if self.folds else None,
             topic_changes=changes,
+            shared=self._shared.get(name),
         )
         return Member(name, moves, None, True)
 
@@ -278,7 +286,7 @@ class ClusterSystem(Actors):
 
     def step_violation(self, actor_state: ActorState, tree: int, step: Step) -> str:
         """Return the property that a step itself violates; empty for none."""
-        if step.about is None or not step.broadcast:
+        if not isinstance(step.about, Operation) or not step.broadcast:
             return ""
         if any(owner and owner not in _own(actor_state) for _, owner in step.deleted):
             return OWN_NODES.name
@@ -289,7 +297,7 @@ class ClusterSystem(Actors):
         """Return which of `exercised_by_moves` a step exercises, a bit each."""
         if step.does is StepKind.READ_MESSAGE:
             return int(step.state.awaits > 0) << 2
-        if step.about is None or not step.broadcast:
+        if not isinstance(step.about, Operation) or not step.broadcast:
             return 0
         deletes = any(owner for _, owner in step.deleted)
         commits = next(self._commits_over(tree, step), None) is not None
@@ -298,7 +306,8 @@ class ClusterSystem(Actors):
     def _commits_over(self, tree: int, step: Step) -> Iterator[tuple[int, int]]:
         """Yield the offset before and after each commit of a step over an earlier offset."""
         before, after = self.service.trees[tree].nodes, self.service.trees[step.tree].nodes
-        for path in (change.path for change in step.broadcast if _is_offset(change.path)):
+        written = (change.path for change in step.broadcast if isinstance(change, Change))
+        for path in filter(_is_offset, written):
             if path in before and path in after:
                 yield _number(before[path]), _number(after[path])
 
@@ -360,7 +369,8 @@ class ClusterSystem(Actors):
     def is_private(self, actor: int, actor_state: int) -> int:
         """Whether a process is about to learn that its session is dead."""
         member = self.members[actor]
-        if self.plan.strict_ownership:
+        # The end of a process that it shares concerns the others too, whatever it has learned.
+        if self.plan.strict_ownership or member.name in self._shared:
             return 0
         return int(
             is_about_to_learn_expiry(member.moves.process, member.local_states[actor_state])
@@ -375,7 +385,10 @@ class ClusterSystem(Actors):
 
     def written_regions(self, broadcast: int) -> int:
         """Return the regions of a broadcast."""
-        return self.regions.of_changes(self._broadcasts[broadcast])
+        changes = self._broadcasts[broadcast]
+        if any(isinstance(change, ProcessChange) for change in changes):
+            return EVERYWHERE
+        return self.regions.of_changes(changes)
 
     def exclusion_violation(self, state: tuple[int, ...]) -> str:
         """Return which exclusion is violated: with live sessions only, or with a zombie's too."""

@@ -13,7 +13,13 @@ from dataclasses import astuple
 from typing import Any
 
 from watchkeeper.checker.actors.actor import COMMIT
-from watchkeeper.checker.actors.actor_state import ActorState, Broadcast, missed, notified
+from watchkeeper.checker.actors.actor_state import (
+    ActorState,
+    Broadcast,
+    ProcessChange,
+    missed,
+    notified,
+)
 from watchkeeper.checker.actors.actors import State
 from watchkeeper.checker.actors.transitions import Step
 from watchkeeper.checker.cluster.cluster import ClusterSystem
@@ -108,6 +114,17 @@ def replay_steps_of(system: ClusterSystem, path: Iterable[Taken]) -> Iterator[Re
             _actor_states(system, taken.after)[taken.actor],
             taken.before[0],
         )
+        yield from _started_with_it(system, number, taken)
+
+
+def _started_with_it(system: ClusterSystem, number: int, taken: Taken) -> Iterator[ReplayStep]:
+    """Yield the starts of the other members of a process that starts again."""
+    if taken.step.does is not StepKind.START or not taken.step.broadcast:
+        return
+    before, after = (_actor_states(system, state) for state in (taken.before, taken.after))
+    for at, name in enumerate(system.actors):
+        if at != taken.actor and before[at].phase == "gone" and after[at].phase == "running":
+            yield ReplayStep(number, name, StepKind.START, session_after=after[at].session)
 
 
 def _actor_states(system: ClusterSystem, state: State) -> list[ActorState]:
@@ -200,6 +217,8 @@ def _events_sent(
     """Return the events that a step sends, by session."""
     events: dict[int, tuple[Fired, ...]] = {}
     if not step.broadcast and step.does != StepKind.RECONNECT:
+        return events
+    if isinstance(step.about, ProcessChange):
         return events
     is_notified = step.does in TAKES_PART and step.then in (None, StepKind.LEAVE)
     for at, actor_state in enumerate(before):

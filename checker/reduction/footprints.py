@@ -34,6 +34,7 @@ from watchkeeper.model.actor.operations import (
 )
 from watchkeeper.model.group.state import ConsumerState, id_path
 from watchkeeper.model.registry import paths
+from watchkeeper.model.zookeeper.tree import Change
 
 OWN, BROKERS, IDS, OFFSETS, REST, FIRST_ID = 1, 2, 4, 8, 16, 32
 """OWN is what no other process can write; REST is the registry without the other regions."""
@@ -80,6 +81,7 @@ class Footprints:
         """Return the regions of some changes; a child that comes or goes changes its parent."""
         found = 0
         for change in broadcast:
+            assert isinstance(change, Change), "the end of a process is not a change of a znode"
             found |= self._of_change(
                 change.path, is_listed=change.what is not WatchEventType.CHANGED
             )

@@ -12,7 +12,8 @@ from watchkeeper.model.counterexample.step_kind import StepKind, text_of
 from watchkeeper.model.plan.bounds import FaultKind
 
 Phase = Literal["absent", "running", "abandoned", "gone", "over"]
-"""The process has not started yet, runs, was killed, or its program has ended."""
+"""The process has not started yet, runs, goes on without its program, was killed, or its program
+has ended."""
 
 
 UNKNOWN_OWNER = "no process"

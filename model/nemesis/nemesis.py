@@ -32,6 +32,7 @@ class Nemesis(Generic[W]):
 
     def __init__(self, world: W, plan: Plan, handlers: Mapping[str, Handler[W]]) -> None:
         self.world = world
+        self._plan = plan
         self.handlers = handlers
         self.effects = [FaultEffect(action) for action in plan.timeline]
         self._targets = Targets(world)
@@ -61,6 +62,9 @@ class Nemesis(Generic[W]):
             "for_us": action.for_us,
             "lasts": action.lasts,
         }
+        members = self._plan.members_of(action.target)
+        if members != (action.target,):
+            detail["members"] = list(members)
         if effect.target:
             detail["role"] = effect.action.target
         if action.option("from") != effect.action.option("from"):
@@ -80,12 +84,16 @@ class Nemesis(Generic[W]):
     def later(self, effect: FaultEffect, delay_us: int, undo: Undo) -> None:
         """Undo an action after a delay, and write its end into the trace."""
 
+        name = effect.target or effect.action.target
+        several = self._plan.members_of(name)
+        members = {} if several == (name,) else {"members": list(several)}
+
         def end() -> None:
             undo()
             self.world.write(
-                effect.target or effect.action.target,
+                name,
                 EventKind.FAULT_ENDED if effect.action.is_fault else EventKind.LOAD_ENDED,
-                {"verb": effect.action.verb.name, "number": effect.action.number},
+                {"verb": effect.action.verb.name, "number": effect.action.number, **members},
             )
 
         self._is_undone_later = True

@@ -7,13 +7,13 @@ each fault.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Literal
 
 from watchkeeper.model.plan.faults import Action
-from watchkeeper.model.plan.plan import ClusterPlan, GroupPlan, Plan, TopicPlan
+from watchkeeper.model.plan.plan import ClusterPlan, GroupPlan, Plan, ProcessPlan, TopicPlan
 from watchkeeper.model.trace.trace import mix_in_words
 
 
@@ -128,7 +128,7 @@ def of_timeline(plan: Plan) -> FromTimeline:
     consumers = {member.node for _, member in plan.consumers()}
     faults: dict[str, int] = {}
     left_out = []
-    for action in plan.timeline:
+    for action in _by_member(plan):
         fault = _kind(action)
         kind = "" if fault is None else fault.value
         if kind and action.target in brokers:
@@ -151,6 +151,18 @@ def of_timeline(plan: Plan) -> FromTimeline:
         partitions=SMALL_PARTITIONS,
     )
     return FromTimeline(bounds, tuple(left_out))
+
+
+def _by_member(plan: Plan) -> Iterator[Action]:
+    """The actions of a timeline, with a member in place of each process that members share.
+
+    A crash and a start concern the whole process in a search, too. A pause may cost the session
+    of each of its members.
+    """
+    for action in plan.timeline:
+        members = plan.members_of(action.target)
+        for member in members if action.verb.name == "pause" else members[:1]:
+            yield replace(action, target=member)
 
 
 def late_brokers(cluster: ClusterPlan) -> list[str]:
@@ -184,7 +196,18 @@ def shrunk(plan: Plan, bounds: Bounds) -> Plan:
         _fewer_partitions(_fewer_brokers(cluster, bounds.brokers), bounds.partitions)
         for cluster in plan.clusters
     )
-    return replace(plan, groups=groups, clusters=clusters)
+    small = replace(plan, groups=groups, clusters=clusters)
+    return replace(small, processes=tuple(_processes_left(small)))
+
+
+def _processes_left(plan: Plan) -> Iterator[ProcessPlan]:
+    """The processes of a smaller plan in which several members are left."""
+    left = {member.node for _, member in plan.consumers()}
+    left |= {broker.node for cluster in plan.clusters for broker in cluster.brokers}
+    for process in plan.processes:
+        members = tuple(member for member in process.members if member in left)
+        if len(members) > 1:
+            yield replace(process, members=members)
 
 
 def _fewer_consumers(group: GroupPlan, most: int | None) -> GroupPlan:

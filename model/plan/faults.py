@@ -17,7 +17,15 @@ from watchkeeper.model.actor.operations import Purpose
 
 Kind = Literal["fault", "change", "load"]
 Target = Literal[
-    "consumer", "broker", "producer", "server", "ensemble", "topic", "partition", "request"
+    "consumer",
+    "broker",
+    "producer",
+    "process",
+    "server",
+    "ensemble",
+    "topic",
+    "partition",
+    "request",
 ]
 Option = Literal[
     "for",
@@ -56,31 +64,43 @@ class Verb:
 SIM_ALONE = ("sim",)
 
 MEMBERS: tuple[Target, ...] = ("consumer", "broker", "producer")
-_PROCESS: tuple[Target, ...] = ("consumer", "broker", "producer", "server")
+PROCESSES: tuple[Target, ...] = (*MEMBERS, "process")
+"""What a verb of a whole process names: a member that runs alone, or a process of several."""
+_CONNECTED: tuple[Target, ...] = (*MEMBERS, "server")
 
 VERBS = {
     verb.name: verb
     for verb in (
         # members come and go
-        Verb("start", "change", MEMBERS, "a process starts", ("as",)),
+        Verb("start", "change", PROCESSES, "a process starts", ("as",)),
         Verb("leave", "change", MEMBERS, "a member leaves in good order"),
         Verb(
-            "crash", "fault", _PROCESS, "a process is killed; its kernel closes its connections"
+            "crash",
+            "fault",
+            (*PROCESSES, "server"),
+            "a process is killed; its kernel closes its connections",
         ),
         Verb(
             "crash_host",
             "fault",
-            MEMBERS,
+            PROCESSES,
             "a machine is lost; its connections end without a close",
         ),
         Verb(
             "restart",
             "change",
-            _PROCESS,
+            (*PROCESSES, "server"),
             "a process that was killed starts again, under the same id or a new one",
             ("as",),
         ),
-        Verb("pause", "fault", _PROCESS, "a process is paused (GC, SIGSTOP)", ("for",), ("for",)),
+        Verb(
+            "pause",
+            "fault",
+            (*PROCESSES, "server"),
+            "a process is paused (GC, SIGSTOP)",
+            ("for",),
+            ("for",),
+        ),
         Verb(
             "abandon",
             "fault",
@@ -115,13 +135,13 @@ VERBS = {
         Verb(
             "partition",
             "fault",
-            _PROCESS,
+            _CONNECTED,
             "no message passes between two sides, in both directions or in one",
             ("for", "from", "direction"),
             ("for",),
         ),
         Verb("delay", "fault", MEMBERS, "messages take longer", ("by", "for"), ("by", "for")),
-        Verb("skew", "fault", MEMBERS, "a clock is wrong", ("by",), ("by",)),
+        Verb("skew", "fault", PROCESSES, "a clock is wrong", ("by",), ("by",)),
         # the ensemble
         Verb(
             "lag",

@@ -168,6 +168,14 @@ class ProducerPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class ProcessPlan:
+    """A process in which several members run, each with a session of its own."""
+
+    name: str
+    members: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Forwarding:
     """Where the consumers of a mirror send the messages they receive."""
 
@@ -244,6 +252,8 @@ class Plan:
     timeline: tuple[Action, ...]
     settle_us: int
     producers: tuple[ProducerPlan, ...] = ()
+    processes: tuple[ProcessPlan, ...] = ()
+    """The processes of several members; every other member has a process of its own."""
     sometimes: tuple[Sometimes, ...] = ()
     """Events that must happen; without them the run shows nothing."""
     never: tuple[Sometimes, ...] = ()
@@ -266,6 +276,20 @@ class Plan:
     def group_of(self) -> Mapping[str, str]:
         """Node -> group, for every consumer."""
         return {consumer.node: group.name for group, consumer in self.consumers()}
+
+    def members_of(self, name: str) -> tuple[str, ...]:
+        """The members that run in a process; for the name of a member, that member."""
+        for process in self.processes:
+            if process.name == name:
+                return process.members
+        return (name,)
+
+    def process_of(self, node: str) -> str:
+        """The process in which a member runs with others; its own name if it runs alone."""
+        for process in self.processes:
+            if node in process.members:
+                return process.name
+        return node
 
     def shared_ids(self) -> Mapping[str, str]:
         """Node -> the path of its registration, for consumers whose id another one has too."""

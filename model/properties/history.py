@@ -20,7 +20,7 @@ from watchkeeper.model.actor.events import CommandKind
 from watchkeeper.model.plan.plan import Plan
 from watchkeeper.model.registry import paths
 from watchkeeper.model.trace.kinds import EventKind
-from watchkeeper.model.trace.trace import Event
+from watchkeeper.model.trace.trace import Event, struck_by
 
 Claim = tuple[str, Partition]
 """A group and a partition."""
@@ -205,13 +205,18 @@ class History:
     def _fault(self, event: Event) -> None:
         if event.detail["lasts"]:
             self.faults_in_force[event.detail["number"]] = event.detail["verb"]
-        if event.detail["verb"] == "pause" and event.node in self.nodes:
-            self.node(event.node).is_paused = True
+        self._pause(event, is_paused=True)
 
     def _fault_ends(self, event: Event) -> None:
         self.faults_in_force.pop(event.detail["number"], None)
-        if event.detail["verb"] == "pause" and event.node in self.nodes:
-            self.node(event.node).is_paused = False
+        self._pause(event, is_paused=False)
+
+    def _pause(self, event: Event, *, is_paused: bool) -> None:
+        """Note a pause of a process for each member that runs in it."""
+        if event.detail["verb"] == "pause":
+            for name in struck_by(event):
+                if name in self.nodes:
+                    self.node(name).is_paused = is_paused
 
     # --- sessions and claims -----------------------------------------------------------
 

@@ -212,3 +212,9 @@ def _header(value: Any) -> Header:
 def _row(value: Any) -> Row:
     _, _, t_us, _, node, kind, session, group, topic, partition, zxid, detail = value
     return (t_us, node, kind, session, group, topic, partition, zxid, detail)
+
+
+def struck_by(event: Event) -> tuple[str, ...]:
+    """The members that an entry of the timeline strikes: its node, or all those in a process."""
+    members: list[str] | None = event.detail.get("members")
+    return (event.node,) if members is None else tuple(members)

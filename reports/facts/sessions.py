@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from watchkeeper.model.trace.kinds import EventKind
-from watchkeeper.model.trace.trace import Event, Trace
+from watchkeeper.model.trace.trace import Event, Trace, struck_by
 from watchkeeper.reports.facts.intervals import last_event
 from watchkeeper.reports.facts.spans import Span, SpanMaker
 
@@ -81,16 +81,17 @@ class Processes:
         self._dead: set[tuple[str, int]] = set()
         """Sessions that the ensemble has ended, each with its node: numbers are per ensemble."""
 
-    def take(self, event: Event) -> str:
-        """Process an event; return the node whose state it may have changed."""
+    def take(self, event: Event) -> tuple[str, ...]:
+        """Process an event; return the nodes whose state it may have changed."""
         if event.kind in (EventKind.SESSION_EXPIRED, EventKind.SESSION_CLOSED):
-            return self._session_ends(event)
+            return (self._session_ends(event),)
         if event.kind == EventKind.STARTED:
             self.by_name[event.node] = Process(runs=True)
-        process = self.by_name.get(event.node)
-        if process is not None:
-            self._change(process, event)
-        return event.node
+        for name in struck_by(event):
+            process = self.by_name.get(name)
+            if process is not None:
+                self._change(process, event)
+        return struck_by(event)
 
     def _session_ends(self, event: Event) -> str:
         node = str(event.detail.get("by", ""))
@@ -132,9 +133,9 @@ def process_states(trace: Trace) -> dict[str, list[Span]]:
     processes = Processes()
     making: SpanMaker[str] = SpanMaker()
     for event in trace.of_kind(*KINDS):
-        name = processes.take(event)
-        if name in processes.by_name:
-            making.change(name, processes.by_name[name].state, event)
+        for name in processes.take(event):
+            if name in processes.by_name:
+                making.change(name, processes.by_name[name].state, event)
     return making.end_all(last_event(trace))
 
 
@@ -145,14 +146,14 @@ def paused(trace: Trace) -> dict[str, list[Span]]:
     for event in trace.of_kind(
         EventKind.STARTED, EventKind.ENDED, EventKind.FAULT, EventKind.FAULT_ENDED
     ):
-        name = processes.take(event)
-        process = processes.by_name.get(name)
-        if process is None:
-            continue
-        if process.runs and process.paused_by is not None:
-            making.begin(name, PAUSED, event)
-        else:
-            making.end(name, event)
+        for name in processes.take(event):
+            process = processes.by_name.get(name)
+            if process is None:
+                continue
+            if process.runs and process.paused_by is not None:
+                making.begin(name, PAUSED, event)
+            else:
+                making.end(name, event)
     return making.end_all(last_event(trace))
 
 

@@ -17,6 +17,7 @@ from watchkeeper.scenarios.plan.groups import MOST_CONSUMERS, group
 from watchkeeper.scenarios.plan.messages import producers
 from watchkeeper.scenarios.plan.mirrors import expand
 from watchkeeper.scenarios.plan.names import Names
+from watchkeeper.scenarios.plan.processes import on_one_host, processes
 from watchkeeper.scenarios.plan.timeline import actions
 from watchkeeper.scenarios.schema.schema import MOST_PARTITIONS, ScenarioModel, SometimesModel
 from watchkeeper.scenarios.text.document import Document, Path
@@ -42,7 +43,9 @@ def build(
     context.addresses = {cluster.name: _addresses(cluster) for cluster in clusters}
     groups = tuple(group(context, name, program) for name in context.scenario.groups)
     senders = producers(context)
-    names = Names(clusters, groups, senders, scenario.timeline)
+    shared = processes(context, clusters, groups, senders)
+    groups = on_one_host(context, clusters, groups, shared)
+    names = Names(clusters, groups, senders, shared, scenario.timeline)
     _check_sizes(context, names, groups)
     _check_names(context, clusters, groups)
     _check_words(context, names)
@@ -56,6 +59,7 @@ def build(
         timeline=actions(document, names, clusters, groups),
         settle_us=scenario.settle,
         producers=senders,
+        processes=shared,
         sometimes=tuple(map(_sometimes, scenario.sometimes)),
         never=tuple(map(_sometimes, scenario.never)),
         strict_ownership=scenario.strict,
@@ -109,6 +113,8 @@ def _check_names(
             seen.add(broker.node)
     for name in RESERVED.intersection(member.name for member in groups):
         context.problem(("groups", name), "is a reserved word; choose another name")
+    for name in RESERVED.intersection(context.scenario.processes):
+        context.problem(("processes", name), "is a reserved word; choose another name")
     for name in {
         member.name: None for member in groups if member.name in context.scenario.producers
     }:

@@ -6,13 +6,20 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from watchkeeper.model.plan.faults import MEMBERS, VERBS, Target, Verb
-from watchkeeper.model.plan.plan import ClusterPlan, GroupPlan, ProducerPlan, StoragePlan
+from watchkeeper.model.plan.plan import (
+    ClusterPlan,
+    GroupPlan,
+    ProcessPlan,
+    ProducerPlan,
+    StoragePlan,
+)
 from watchkeeper.model.plan.roles import CONTROLLER, FOLLOWER, ROLES, Role, role_of
 from watchkeeper.scenarios.schema.entries import verbs_of
 from watchkeeper.scenarios.text.document import Document, Path
 from watchkeeper.scenarios.text.errors import Problem, either, expected, shown
 
 NEED_DISKS = frozenset({"disk_slow", "disk_full"})
+NOT_IN_ALL: tuple[Target, ...] = ("producer", "process")
 MOST_CREATED = 5_000
 """Partitions of a topic that the timeline creates."""
 
@@ -25,10 +32,12 @@ class Names:
         clusters: tuple[ClusterPlan, ...],
         groups: tuple[GroupPlan, ...],
         producers: tuple[ProducerPlan, ...],
+        processes: tuple[ProcessPlan, ...],
         entries: Sequence[Any],
     ) -> None:
         self.clusters = clusters
         self.entries = entries
+        self.processes = processes
         prefixes = {
             cluster.name: f"{cluster.name}:" if len(clusters) > 1 else "" for cluster in clusters
         }
@@ -38,6 +47,7 @@ class Names:
             "consumer": [consumer.node for group in groups for consumer in group.consumers],
             "broker": [broker.node for cluster in clusters for broker in cluster.brokers],
             "producer": [producer.node for producer in producers],
+            "process": [process.name for process in processes],
             "server": [
                 f"{prefixes[cluster.name]}zookeeper/{number + 1}"
                 for cluster in clusters
@@ -64,8 +74,13 @@ class Names:
         self.layouts = {cluster.layout for cluster in clusters}
 
     def kinds_of(self, targets: Sequence[Target]) -> list[Target]:
-        """Those of some kinds of target that a scenario may have: producers are not in all."""
-        return [kind for kind in targets if kind != "producer" or self.known[kind]]
+        """Those of some kinds of target that a scenario has: some kinds are not in all."""
+        return [kind for kind in targets if kind not in NOT_IN_ALL or self.known[kind]]
+
+    def process_of(self, node: str) -> str:
+        """The process that a member shares with others; empty if it runs alone."""
+        sharing = (process.name for process in self.processes if node in process.members)
+        return next(sharing, "")
 
     def storage_of(self, broker: str) -> StoragePlan | None:
         """The storage of a broker's cluster."""
@@ -136,6 +151,13 @@ def _wrong(names: Names, verb: Verb, entry: Any) -> Iterator[tuple[tuple[str, ..
         yield (verb.name,), refused
     elif target not in allowed + roles and verb.name != "create_topic":
         yield (verb.name,), expected(target, f"a {' or '.join(kinds)}", allowed + roles)
+    elif "process" in verb.targets and names.process_of(target):
+        name = names.process_of(target)
+        yield (
+            (verb.name,),
+            f"{target} runs in the process {name}, with others; expected {name}: "
+            f"`{verb.name}` affects a whole process",
+        )
     elif verb.name in NEED_DISKS and names.storage_of(target) is None:
         message = "has no disk: its cluster has no `storage`"
         yield (verb.name,), f"{target} {message}"

@@ -10,7 +10,7 @@ from watchkeeper.model.plan.plan import BrokerPlan, ClusterPlan, ConsumerPlan, G
 from watchkeeper.model.plan.roles import CONTROLLER, LEADER, role_of
 from watchkeeper.scenarios.plan.names import Names, entry_names
 from watchkeeper.scenarios.schema.entries import entry_problems, options_of, verbs_of
-from watchkeeper.scenarios.text.document import Document, Path
+from watchkeeper.scenarios.text.document import Document
 from watchkeeper.scenarios.text.errors import Problem, ScenarioError
 from watchkeeper.scenarios.text.units import duration_text
 
@@ -37,7 +37,7 @@ def actions(
     if problems:
         raise ScenarioError(document.name, problems)
     found = tuple(_action(names, at, entry) for at, entry in enumerate(entries))
-    problems.extend(_contradictions(document, found, clusters, groups))
+    problems.extend(_contradictions(document, names, found, clusters, groups))
     if problems:
         raise ScenarioError(document.name, problems)
     return found
@@ -70,6 +70,7 @@ STARTS_PROCESS = frozenset({"start", "restart"})
 
 def _contradictions(
     document: Document,
+    names: Names,
     timeline: tuple[Action, ...],
     clusters: tuple[ClusterPlan, ...],
     groups: tuple[GroupPlan, ...],
@@ -82,6 +83,8 @@ def _contradictions(
     ]
     for member in members:
         starts[member.node] = FOREVER if member.starts_us is None else member.starts_us
+    for process in names.processes:
+        starts[process.name] = max(starts.get(member, 0) for member in process.members)
     timed = sorted(
         (action for action in timeline if action.at_us is not None),
         key=lambda action: (action.at_us or 0, action.number),
@@ -91,9 +94,12 @@ def _contradictions(
     uncertain |= {action.trigger.node for action in timeline if action.trigger is not None}
     yield from _overlaps(document, timed)
     for node in dict.fromkeys(action.target for action in timed):
-        if node not in uncertain and role_of(node) is None:
-            own = [action for action in timed if action.target == node]
-            yield from _lives(document, own, starts.get(node, 0))
+        shared = names.process_of(node)
+        if uncertain.isdisjoint((node, shared)) and role_of(node) is None:
+            own = [action for action in timed if action.target in (node, shared)]
+            for action, message in _lives(own, starts.get(node, 0)):
+                if action.target == node:
+                    yield document.problem(("timeline", action.number), message)
 
 
 def _overlaps(document: Document, timed: list[Action]) -> Iterator[Problem]:
@@ -119,9 +125,9 @@ def _end_us(action: Action) -> int:
     return (action.at_us or 0) + action.for_us
 
 
-def _lives(document: Document, own: list[Action], starts_us: int) -> Iterator[Problem]:
+def _lives(own: list[Action], starts_us: int) -> Iterator[tuple[Action, str]]:
     """Follow one process through its actions: a process that is down cannot crash, nor a running
-    one start."""
+    one start. Yield each action that makes no sense, and why."""
     runs_from = starts_us
     ended: Action | None = None
     paused_until = 0
@@ -132,22 +138,21 @@ def _lives(document: Document, own: list[Action], starts_us: int) -> Iterator[Pr
         if abandoned is not None and abandoned.for_us and at >= _end_us(abandoned):
             ended, abandoned = abandoned, None
         runs = ended is None and at >= runs_from
-        path: Path = ("timeline", action.number)
         if name in NEEDS_RUNNING and not runs:
             why = (
                 f"it ended by timeline[{ended.number}]"
                 if ended is not None
                 else "it has not started by then"
             )
-            yield document.problem(path, f"{action.target} does not run at that time: {why}")
+            yield action, f"{action.target} does not run at that time: {why}"
         elif name in STARTS_PROCESS and runs:
-            yield document.problem(path, f"{action.target} runs already at that time")
+            yield action, f"{action.target} runs already at that time"
         elif name in NEEDS_PROGRAM and abandoned is not None:
             message = f"the program of {action.target} ended by timeline[{abandoned.number}]"
-            yield document.problem(path, f"{message}; only its process and its session go on")
+            yield action, f"{message}; only its process and its session go on"
         elif name in ("disconnect", "expire", "leave", "abandon") and at < paused_until:
             message = f"{action.target} is paused until {duration_text(paused_until)}"
-            yield document.problem(path, message)
+            yield action, message
         if name in ENDS_PROCESS:
             ended, abandoned = action, None
         elif name == "abandon":

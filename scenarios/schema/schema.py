@@ -353,6 +353,11 @@ class ScenarioModel(Model):
         default_factory=dict,
         description="the mirrors, by name; each reads clusters and sends to another",
     )
+    processes: dict[Name, Annotated[list[Word], Field(max_length=50)]] = Field(
+        default_factory=dict,
+        description="by name: members that run in one process, each with a session of its own; "
+        "default: each member has its own process",
+    )
     timeline: list[Entry] = Field(  # type: ignore[valid-type]
         default_factory=list, description="the entries, in any order"
     )

@@ -22,17 +22,18 @@ from watchkeeper.sim.zookeeper.ensemble import Ensemble
 
 def crash_host(world: World, action: Action, effect: FaultEffect) -> None:
     """Lose a machine: no packet ends its connections at the other hosts."""
-    node = world.running(action.target)
-    if node is None:
+    target = world.process(action.target)
+    if not isinstance(target, NodeTarget):
         return
-    assert node.client is not None, "every process has a client"
-    if node.client.connection is not None:
-        # The client forgets the connection without hanging up, so that the server keeps it
-        # open until the session expires.
-        effect.add("connections left open")
-        node.client.pulse.end()
-        node.client.connection = None
-    NodeTarget(world, node).kill(effect, lost=effect)
+    for node in target.nodes:
+        assert node.client is not None, "every process has a client"
+        if node.client.connection is not None:
+            # The client forgets the connection without hanging up, so that the server keeps it
+            # open until the session expires.
+            effect.add("connections left open")
+            node.client.pulse.end()
+            node.client.connection = None
+    target.kill(effect, lost=effect)
 
 
 def skew(world: World, action: Action, effect: FaultEffect) -> None:

@@ -32,6 +32,9 @@ class World(AnyWorld, Protocol):
     def kill(self, node: Node, why: str = ..., lost: FaultEffect | None = None) -> None:
         """Kill a process; `lost` is the fault that takes its machine along."""
 
+    def with_mates(self, node: Node) -> list[Node]:
+        """The running members of the process in which a member runs."""
+
     def ensemble_of(self, name: str) -> Ensemble:
         """The ensemble that a member uses, or that a server belongs to."""
 
@@ -46,30 +49,38 @@ class World(AnyWorld, Protocol):
 
 
 class NodeTarget:
-    """The process of a member, as faults affect it."""
+    """The process of a member, with all members in it, as faults affect it."""
 
     def __init__(self, world: World, node: Node) -> None:
         self.world = world
         self.node = node
+        self.nodes = world.with_mates(node)
 
     def kill(self, effect: FaultEffect, lost: FaultEffect | None = None) -> None:
         """Kill it, unless it is gone; its session and its ephemerals are left to expire."""
-        if not self.node.is_alive:
+        running = [node for node in self.nodes if node.is_alive]
+        if not running:
             return
         effect.add("processes killed")
-        client = self.node.client
-        assert client is not None, "every process has a client"
-        left_behind = client.ensemble.committed.ephemerals.get(client.session)
-        effect.add("ephemerals left behind", len(left_behind) if left_behind is not None else 0)
-        self.world.kill(self.node, lost=lost)
+        for node in running:
+            client = node.client
+            assert client is not None, "every process has a client"
+            left = client.ensemble.committed.ephemerals.get(client.session)
+            effect.add("ephemerals left behind", len(left) if left is not None else 0)
+        self.world.kill(running[0], lost=lost)
 
     def pause(self, effect: FaultEffect, for_us: int) -> Undo | None:
         """Pause it, unless it is paused already."""
         if self.node.is_paused:
             return None
         effect.add("paused ms", for_us // 1000)
-        self.node.pause()
-        return self.node.resume
+        for node in self.nodes:
+            node.pause()
+        return self._resume
+
+    def _resume(self) -> None:
+        for node in self.nodes:
+            node.resume()
 
 
 class ServerTarget:
