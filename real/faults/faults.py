@@ -24,13 +24,16 @@ if TYPE_CHECKING:
 
 def crash_host(world: World, action: Action, effect: FaultEffect) -> None:
     """Lose a machine: kill its process, keep its connections open, and cut its files back."""
-    name = action.target
-    process = world.process(name)
-    if process is not None:
+    process = world.process(action.target)
+    if process is None:
+        return
+    members = world.members_of(action.target)
+    for name in members:
         # Before the kill: the kernel of this machine closes the connections of a process
         # that dies, and the server must not see that.
         world.proxy_of(name).strand(name, effect.add)
-        process.kill(effect)
+    process.kill(effect)
+    for name in members:
         _cut_back(world, name, effect)
 
 

@@ -48,6 +48,9 @@ class World(AnyWorld, Protocol):
     def access_of(self, name: str) -> Access:
         """How to reach the ZooKeeper of a member without the proxy."""
 
+    def members_of(self, name: str) -> tuple[str, ...]:
+        """The members that run in a process; for the name of a member, that member."""
+
     def cut_back(self, name: str) -> tuple[Cut, ...] | None:
         """Cut the files of a broker back to the last fsync; None if it stores none."""
 

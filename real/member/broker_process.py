@@ -26,7 +26,7 @@ from watchkeeper.model.registry.paths import partition_07
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.real.broker.server import Broker, Journal
 from watchkeeper.real.broker.settings import BrokerSettings
-from watchkeeper.real.member.context import MemberContext, report
+from watchkeeper.real.member.context import MemberContext
 from watchkeeper.real.member.job import BrokerRole
 from watchkeeper.real.member.unreported_appends import reported_in, trace_files_of, unreported_in
 from watchkeeper.real.process.driver import Driver
@@ -43,7 +43,7 @@ def run(context: MemberContext) -> Ended:
     host = _Host(context, driver)
     loop = Loop(f"{job.node} requests")
     loop.begin(host.open()).result()
-    report(serves=True, without=host.role.deleted)
+    context.report(serves=True, without=host.role.deleted)
     context.listen(driver, lambda command: loop.begin(host.change(command)))
     loop.begin(host.watch())
     loop.begin(host.report_metrics())
@@ -103,7 +103,7 @@ class _Host:
         elif command.kind is CommandKind.DELETE_TOPIC:
             with suppress(LogError):
                 await self.broker.delete_topic(command.topic)
-                report(deleted=command.topic)
+                self.context.report(deleted=command.topic)
 
     async def close(self) -> None:
         assert self.broker is not None, "what is closed was open"
@@ -117,12 +117,12 @@ class _Host:
         """A topic was created: the program registers it, and the world is informed."""
         self.driver.queue.put(notification)
         if isinstance(notification, Command):
-            report(topic=notification.topic, partitions=notification.number)
+            self.context.report(topic=notification.topic, partitions=notification.number)
 
     def _fail(self, why: str) -> NoReturn:
         """End the process: after a failed disk operation the contents of the disk are unknown."""
         self.context.writer.write(EventKind.BROKER_FAILED, {"why": why})
-        report(fails=why)
+        self.context.report(fails=why)
         os._exit(1)
 
 

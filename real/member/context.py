@@ -1,7 +1,7 @@
-"""What a member's process has: its job, its trace writer, its client, and a channel to the world.
+"""What a member has: its job, its trace writer, its client, and a channel to the world.
 
-Orders are JSON lines on standard input; reports are JSON lines on standard output. The process
-ends when its standard input is closed.
+Orders are JSON lines on the standard input of its process, and reports are JSON lines on the
+standard output; each names the member, since several may run in one process.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from threading import Event, Thread
+from threading import Event, Lock
 from typing import Any
 
 import msgspec
@@ -28,18 +28,25 @@ from watchkeeper.real.trace.writer import TraceWriter
 OrderHandler = Callable[[dict[str, Any]], object]
 
 
+_WRITING = Lock()
+
+
 def report(**message: Any) -> None:
     """Send a report to the process that runs the world."""
-    sys.stdout.buffer.write(msgspec.json.encode(message) + b"\n")
-    sys.stdout.buffer.flush()
+    with _WRITING:
+        sys.stdout.buffer.write(msgspec.json.encode(message) + b"\n")
+        sys.stdout.buffer.flush()
 
 
 class Channel:
-    """The channel to the process that runs the world."""
+    """The channel of a member to the process that runs the world."""
 
-    def __init__(self, armed: tuple[tuple[str, str], ...]) -> None:
+    def __init__(self, node: str, armed: tuple[tuple[str, str], ...]) -> None:
+        self.node = node
         self.armed = frozenset(armed)
         self.may_go = Event()
+        self.is_ready = Event()
+        """Whether there is a handler for every order."""
         self._handlers: dict[str, OrderHandler] = {"go": lambda message: self.may_go.set()}
 
     def before(self, purpose: str) -> None:
@@ -53,35 +60,37 @@ class Channel:
     def _step(self, when: str, purpose: str) -> None:
         if (when, purpose) in self.armed:
             self.may_go.clear()
-            report(step=when, purpose=purpose)
+            report(node=self.node, step=when, purpose=purpose)
             self.may_go.wait()
 
     def on(self, word: str, call: OrderHandler) -> None:
         """Call this for every order that has this key."""
         self._handlers[word] = call
 
-    def listen(self) -> None:
-        """Handle orders until standard input is closed; then end the process immediately."""
-        for line in sys.stdin.buffer:
-            message = msgspec.json.decode(line)
-            self._handlers[next(word for word in self._handlers if word in message)](message)
-        os._exit(0)
+    def handle(self, message: dict[str, Any]) -> None:
+        """Handle an order, as soon as the member is ready for it."""
+        self.is_ready.wait()
+        self._handlers[next(word for word in self._handlers if word in message)](message)
 
 
 class MemberContext:
-    """The resources of one member's process."""
+    """The resources of one member."""
 
     def __init__(self, job: Job) -> None:
         self.job = job
         self.writer = TraceWriter(Path(job.trace_file), job.node, job.group, job.begin_ns)
         self.cluster = DataPlaneFile(Path(job.cluster))
-        self.channel = Channel(job.armed)
+        self.channel = Channel(job.node, job.armed)
         self.client: Client | None = None
 
     @property
     def session(self) -> int:
         """The current session or the last one; 0 before the first."""
         return 0 if self.client is None else self.client.session
+
+    def report(self, **message: Any) -> None:
+        """Send a report of this member to the process that runs the world."""
+        report(node=self.job.node, **message)
 
     def connect(self, on_event: Callable[[ClientEvent], None]) -> Client:
         """Create the client of this process."""
@@ -126,4 +135,4 @@ class MemberContext:
         self.channel.on("abandon", lambda message: driver.abandon())
         self.channel.on("order", order)
         self.channel.on("skew_ms", skew)
-        Thread(target=self.channel.listen, daemon=True).start()
+        self.channel.is_ready.set()

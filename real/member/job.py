@@ -88,6 +88,8 @@ class Job:
     """kazoo's options for access to ZooKeeper."""
     role: BrokerRole | ConsumerRole | ProducerRole | None = None
     """The role; None in runs without messages."""
+    shares_process: bool = False
+    """Whether other members may run in the process, which then goes on without this one."""
 
 
 def encoded(job: Job) -> bytes:
@@ -95,7 +97,7 @@ def encoded(job: Job) -> bytes:
     return base64.b64encode(pickle.dumps(job)) + b"\n"
 
 
-def decoded(line: bytes) -> Job:
+def decoded(line: bytes | str) -> Job:
     """Decode a job from one line."""
     job: Job = pickle.loads(base64.b64decode(line))
     return job

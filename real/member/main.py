@@ -1,22 +1,27 @@
-"""The entry point of a member of a live run: one process, one program.
+"""The entry point of a process of a live run: one member, or several with a session each.
 
     python -m watchkeeper.real.member.main
 
-The job is the first line of its standard input. The process ends when its program ends, on
-command, or when its parent is gone, which closes its standard input.
+The job of the first member is the first line of its standard input; an order `job` brings
+another one. The process ends when its only program ends, on command, or when its parent is gone,
+which closes its standard input.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import traceback
 from collections.abc import Callable
+from threading import Thread
 from typing import Any
+
+import msgspec
 
 from watchkeeper.model.actor.program import Ended
 from watchkeeper.real.member import broker_process, consumer_process, producer_process
 from watchkeeper.real.member.context import MemberContext, report
-from watchkeeper.real.member.job import BrokerRole, ConsumerRole, ProducerRole, decoded
+from watchkeeper.real.member.job import BrokerRole, ConsumerRole, Job, ProducerRole, decoded
 from watchkeeper.real.member.rate_fetcher import RateFetcher
 from watchkeeper.real.member.rate_server import RateServer
 from watchkeeper.real.process.driver import Driver
@@ -24,15 +29,38 @@ from watchkeeper.real.supervise.child_process import end_with_parent
 
 
 def main() -> None:
-    """Report that the imports are done, read the job, and run it."""
+    """Report that the imports are done, run the job, and pass orders on to the members."""
     end_with_parent()
     report(ready=os.getpid())
-    context = MemberContext(decoded(sys.stdin.buffer.readline()))
-    ended = ROLES[type(context.job.role)](context)
-    assert context.client is not None, "a program that is over has had a client"
-    slowest_us = context.client.slowest_ns // 1000
-    report(ended=ended.reason, failed=ended.failed, slowest_us=slowest_us)
+    members: dict[str, MemberContext] = {}
+    begin(members, decoded(sys.stdin.buffer.readline()))
+    for line in sys.stdin.buffer:
+        message = msgspec.json.decode(line)
+        if "job" in message:
+            begin(members, decoded(message["job"]))
+        else:
+            members[message.pop("node")].channel.handle(message)
     os._exit(0)
+
+
+def begin(members: dict[str, MemberContext], job: Job) -> None:
+    """Run a member in a thread of its own."""
+    context = members[job.node] = MemberContext(job)
+    Thread(target=run, args=[context], name=job.node, daemon=True).start()
+
+
+def run(context: MemberContext) -> None:
+    """Run a member until its program ends; an error ends the process, with all members in it."""
+    try:
+        ended = ROLES[type(context.job.role)](context)
+        assert context.client is not None, "a program that is over has had a client"
+        slowest_us = context.client.slowest_ns // 1000
+        context.report(ended=ended.reason, failed=ended.failed, slowest_us=slowest_us)
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+    if not context.job.shares_process:
+        os._exit(0)
 
 
 def run_without_messages(context: MemberContext) -> Ended:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -9,7 +10,7 @@ from watchkeeper.model.actor.program import Ended
 from watchkeeper.model.clients.compositions.kafka_07 import clients_of
 from watchkeeper.model.clients.compositions.load_generator import LoadGenerator
 from watchkeeper.model.delivery.message_id import payload_of
-from watchkeeper.real.member.context import MemberContext, report
+from watchkeeper.real.member.context import MemberContext
 from watchkeeper.real.member.job import ProducerRole
 from watchkeeper.real.process.task_driver import TaskDriver
 
@@ -24,7 +25,7 @@ def run(context: MemberContext) -> Ended:
     role = context.job.role
     assert isinstance(role, ProducerRole), "the job of a producer has its role"
     driver = context.task_driver(context.job.program, role.balancer)
-    sender = _Sender(role, driver)
+    sender = _Sender(role, driver, context.report)
     context.channel.on("produce", sender.begin)
     context.channel.on("cease", sender.cease)
     context.listen(driver)
@@ -34,7 +35,10 @@ def run(context: MemberContext) -> Ended:
 
 
 class _Sender:
-    def __init__(self, role: ProducerRole, driver: TaskDriver) -> None:
+    def __init__(
+        self, role: ProducerRole, driver: TaskDriver, report: Callable[..., None]
+    ) -> None:
+        self.report = report
         self.plan = role.plan
         self.driver = driver
         clients = clients_of(role.plan.variant)
@@ -64,7 +68,7 @@ class _Sender:
     def _numbers(self, of_load: int, count: int) -> int:
         if of_load not in self.flowing:
             self.flowing.add(of_load)
-            report(flows=of_load)
+            self.report(flows=of_load)
         first, self.next = self.next, self.next + count
         return first
 

@@ -189,11 +189,13 @@ class World:
         member = self.members.get(name)
         return member if member is not None and member.is_alive else None
 
-    def _start(self, name: str) -> None:
-        self.start(name)
-
     def start(self, name: str, *, new_id: bool = False) -> bool:
-        """Start the process of a member; return False if it runs already."""
+        """Start a process, with each of its members that does not run already; False without."""
+        members = self.plan.members_of(name)
+        started = [self._start(member, new_id=new_id) for member in members]
+        return any(started)
+
+    def _start(self, name: str, *, new_id: bool = False) -> bool:
         if self.running(name) is not None:
             return False
         self.lives[name] = self.lives.get(name, 0) + 1
@@ -210,11 +212,22 @@ class World:
         self.clusters[cluster].data.open(plan, f"{HOST}:{self.ports[name]}")
 
     def _run(self, job: Job) -> None:
-        process = self._idle.pop() if self._idle else self._make_process()
+        shared = self.plan.process_of(job.node)
+        process = self._process_for(shared)
         self.members[job.node] = process
         # From here on the run is not quiescent, although the process needs time to start.
-        self.write(job.node, EventKind.STARTED, job.about, group=job.group)
-        process.begin(job)
+        is_alone = shared == job.node
+        about = job.about if is_alone else {**job.about, "process": shared}
+        self.write(job.node, EventKind.STARTED, about, group=job.group)
+        process.begin(job if is_alone else replace(job, shares_process=True))
+
+    def _process_for(self, shared: str) -> MemberProcess:
+        """A process that waits for its job, or the one in which another member runs already."""
+        for name in self.plan.members_of(shared):
+            member = self.members.get(name)
+            if member is not None and any(mate.is_alive for mate in member.family):
+                return MemberProcess(self.folder / "errors", self._enqueue, member.host)
+        return self._idle.pop() if self._idle else self._make_process()
 
     def _make_process(self) -> MemberProcess:
         return MemberProcess(self.folder / "errors", self._enqueue)
@@ -278,13 +291,15 @@ class World:
         return lines.rpartition("\n")[2] or "(none)"
 
     def kill(self, member: MemberProcess, why: str = "killed") -> None:
-        """Kill a process and write its end into the trace."""
+        """Kill a process, with all members in it, and write their ends into the trace."""
+        killed = [mate for mate in member.family if mate.is_alive]
         member.kill()
-        self._write_last_metrics(member.node)
-        detail = {"why": why, "failed": True}
-        self.write(member.node, EventKind.ENDED, detail, group=member.group)
-        self._on_end.pop(member, None)
-        self._close_data_plane(member)
+        for mate in killed:
+            self._write_last_metrics(mate.node)
+            detail = {"why": why, "failed": True}
+            self.write(mate.node, EventKind.ENDED, detail, group=mate.group)
+            self._on_end.pop(mate, None)
+            self._close_data_plane(mate)
 
     def _write_last_metrics(self, name: str) -> None:
         """Write the last metrics of a killed broker into the trace."""
@@ -310,9 +325,16 @@ class World:
         self.nemesis.later(effect, delay_us, undo)
 
     def process(self, name: str) -> MemberTarget | None:
-        """Return the process of a member, as faults affect it."""
-        member = self.running(name)
-        return None if member is None else MemberTarget(self, name, member)
+        """Return a process, or that of a member, as faults affect it; None if it does not run."""
+        for each in self.plan.members_of(name):
+            member = self.running(each)
+            if member is not None:
+                return MemberTarget(self, each, member)
+        return None
+
+    def members_of(self, name: str) -> tuple[str, ...]:
+        """Return the members that run in a process; for the name of a member, that member."""
+        return self.plan.members_of(name)
 
     def kill_process(self, name: str) -> None:
         """Kill the process of a member that runs."""
@@ -364,9 +386,12 @@ class World:
 
     def skew(self, name: str, by_ms: int) -> bool:
         """Let a clock be wrong from now on; whether a process runs that reads it."""
-        self.skews[name] = by_ms
-        member = self.running(name)
-        return member is not None and member.send(skew_ms=by_ms)
+        sent = []
+        for each in self.plan.members_of(name):
+            self.skews[each] = by_ms
+            member = self.running(each)
+            sent.append(member is not None and member.send(skew_ms=by_ms))
+        return any(sent)
 
     # --- the trace ---------------------------------------------------------------------
 

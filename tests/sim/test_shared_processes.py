@@ -26,8 +26,10 @@ about: members in one process
 clusters: {{main: {{zookeeper: {{servers: 1}}, brokers: 2,
                   topics: {{clicks: {{partitions_per_broker: 1}}}}}}}}
 groups:
-  billing: {{consumers: 2, streams: {{clicks: 1}}, config: {{zookeeper.session.timeout.ms: 2000}}}}
-  audit: {{consumers: {audits}, streams: {{clicks: 1}}, config: {{zookeeper.session.timeout.ms: 2000}}}}
+  billing: {{consumers: 2, streams: {{clicks: 1}},
+            config: {{zookeeper.session.timeout.ms: 2000}}}}
+  audit: {{consumers: {audits}, streams: {{clicks: 1}},
+          config: {{zookeeper.session.timeout.ms: 2000}}}}
 processes: {processes}
 timeline:
   - {{at: 0s, produce: clicks, rate: 100/s}}
