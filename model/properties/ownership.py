@@ -17,7 +17,7 @@ from watchkeeper.model.properties.verdicts import (
 )
 from watchkeeper.model.registry import paths
 from watchkeeper.model.trace.kinds import EventKind
-from watchkeeper.model.trace.trace import Event
+from watchkeeper.model.trace.trace import Event, struck_by
 
 SINGLE = Property(
     "single ownership",
@@ -204,8 +204,10 @@ class OwnershipJudge:
         elif event.kind.startswith("session"):
             name = history.holders[event.session]
             self._look_at_node(event.t_us, history, name)
-        elif event.node in history.nodes:
-            self._look_at_node(event.t_us, history, event.node)
+        else:
+            for name in struck_by(event):
+                if name in history.nodes:
+                    self._look_at_node(event.t_us, history, name)
 
     def _look_at_node(self, now_us: int, history: History, name: str) -> None:
         state = history.node(name)

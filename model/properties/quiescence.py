@@ -22,7 +22,7 @@ from typing import ClassVar
 from watchkeeper.model.plan.plan import ClusterPlan, GroupPlan, Plan
 from watchkeeper.model.properties.history import History, NodeState
 from watchkeeper.model.trace.kinds import EventKind
-from watchkeeper.model.trace.trace import Event
+from watchkeeper.model.trace.trace import Event, struck_by
 
 QUIET_TICKS = 2
 
@@ -87,10 +87,11 @@ class RestTracker:
 
     def look(self, event: Event, history: History) -> None:
         """Update the rest after an event."""
-        if event.node in self.concerned:
-            self._look_at(history, event.node)
-        elif event.kind in SESSION_ENDS:
+        if event.kind in SESSION_ENDS:
             self._look_at(history, history.holders[event.session])
+        else:
+            for name in struck_by(event):
+                self._look_at(history, name)
         for name in (*self.sharers, *self.outlived):
             self._look_at(history, name)
         resting = not self.restless and not history.faults_in_force

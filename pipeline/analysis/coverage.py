@@ -9,7 +9,7 @@ from pyspark.sql import functions as sql
 
 from watchkeeper.model.actor.operations import Purpose
 from watchkeeper.model.trace.kinds import EventKind
-from watchkeeper.pipeline.analysis.facts.intervals import detail_field
+from watchkeeper.pipeline.analysis.facts.intervals import detail_field, struck
 
 IDLE = {
     EventKind.WAITING: "waiting",
@@ -53,10 +53,11 @@ def _steps(events: DataFrame) -> DataFrame:
     ).when(kind == EventKind.RESPONSE, sql.concat(sql.lit(f"{MOMENTS[1]} "), purpose))
     for name, words in IDLE.items():
         step = step.when(kind == name, words)
-    step = step.when(kind == EventKind.ENDED, "")
-    return events.where(
-        kind.isin(EventKind.REQUEST, EventKind.RESPONSE, EventKind.ENDED, *IDLE)
-    ).select("run", "node", "seq", step.alias("step"))
+    over = (EventKind.ENDED, EventKind.ABANDONED)
+    step = step.when(kind.isin(*over), "")
+    return events.where(kind.isin(EventKind.REQUEST, EventKind.RESPONSE, *over, *IDLE)).select(
+        "run", "node", "seq", step.alias("step")
+    )
 
 
 def _struck(events: DataFrame) -> DataFrame:
@@ -64,7 +65,7 @@ def _struck(events: DataFrame) -> DataFrame:
     started = events.where(f"kind = '{EventKind.STARTED}'")
     processes = started.select("run", "node").distinct()
     members = started.where("group <> ''").select("run", "node").distinct()
-    faults = events.where(f"kind = '{EventKind.FAULT}'").select(
+    faults = struck(events.where(f"kind = '{EventKind.FAULT}'")).select(
         "run", "node", "seq", detail_field("verb").alias("fault")
     )
     of_one = faults.join(processes, ["run", "node"], "left_semi")

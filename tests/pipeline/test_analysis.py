@@ -57,6 +57,7 @@ RUNS = (
     ("session-expiry", "kafka_07", 0),
     ("session-outlives-member", "hardened", 0),
     ("session-outlives-member", "documented", 1),
+    ("two-sessions-in-a-process", "kafka_07", 0),
     ("gc-pause-zombie", "kafka_08", 0),
     ("consumer-restart-same-id", "kafka_07", 1),
     ("documented-floor-orphans", "documented", 0),

@@ -308,3 +308,15 @@ def test_the_shipped_scenario_holds_progress_after_one_process() -> None:
         if finding.claim is PROGRESS
     )
     assert finding.verdict is Verdict.HOLDS
+
+
+def test_the_judges_look_at_every_member_when_a_pause_ends() -> None:
+    """A zombie may fetch beside the new owner for a moment, in both groups."""
+    result = run("{at: 6s, pause: app, for: 5s}")
+
+    strict = next(
+        finding
+        for finding in result.findings
+        if finding.claim.name == "strict single ownership"
+    )
+    assert strict.verdict is Verdict.VIOLATED

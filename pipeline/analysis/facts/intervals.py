@@ -124,11 +124,18 @@ def connections(events: DataFrame) -> DataFrame:
     )
 
 
+def struck(events: DataFrame) -> DataFrame:
+    """The events, with a row for each member of the process that a fault strikes."""
+    members = sql.from_json(detail_field("members"), ArrayType(StringType()))
+    return events.withColumn("node", sql.explode(sql.coalesce(members, sql.array("node"))))
+
+
 def pauses(events: DataFrame) -> DataFrame:
     """A row an interval in which a process is paused."""
     is_pause = detail_field("verb") == "pause"
     return (
-        events.where(
+        struck(events)
+        .where(
             sql.col("kind").isin(
                 EventKind.FAULT, EventKind.FAULT_ENDED, EventKind.STARTED, EventKind.ENDED
             )

@@ -19,7 +19,7 @@ from pyspark.sql.window import WindowSpec
 
 from watchkeeper.model.actor.events import CommandKind
 from watchkeeper.model.trace.kinds import EventKind
-from watchkeeper.pipeline.analysis.facts.intervals import Facts, detail_field
+from watchkeeper.pipeline.analysis.facts.intervals import Facts, detail_field, struck
 from watchkeeper.pipeline.analysis.facts.plan_facts import Terms
 from watchkeeper.pipeline.analysis.facts.tables import Tables
 
@@ -112,7 +112,7 @@ def restlessness(facts: Facts) -> DataFrame:
 def _points(events: DataFrame, known: DataFrame) -> DataFrame:
     """The events that concern each process; a session concerns the one it was given to."""
     columns = ("run", "node", "seq", "t_us", "kind", "session", "has_path", "verb", "what")
-    own = events.where(sql.col("kind").isin(*OWN)).withColumns(
+    own = struck(events.where(sql.col("kind").isin(*OWN))).withColumns(
         {
             "has_path": detail_field("path").isNotNull(),
             "verb": detail_field("verb"),
