@@ -91,7 +91,9 @@ class EventKind(StrEnum):
 
 
 MEANINGS: dict[EventKind, str] = {
-    EventKind.STARTED: "a process starts",
+    EventKind.STARTED: (
+        "a process starts, or a member in the process that it shares, which `process` names"
+    ),
     EventKind.ENDED: "a program is over: it left, it failed, or its process was killed",
     EventKind.ABANDONED: (
         "a program is over, and its process keeps its session alive: no program acts on its "
@@ -180,7 +182,8 @@ MEANINGS: dict[EventKind, str] = {
     EventKind.OFFSET_RESET: "a member continues at the start or the end of a log",
     EventKind.FAULT: (
         "a fault of the timeline takes place; `role` is the role by which it names its target, "
-        "`missed` the reason why it found none and did nothing"
+        "`members` are those of the process that it strikes, `missed` the reason why it found "
+        "no target and did nothing"
     ),
     EventKind.FAULT_ENDED: "the effect of a fault is undone",
     EventKind.CHANGE: "an ordinary change of the timeline takes place",

@@ -7,6 +7,7 @@ paused process is paused whatever else it is, since it does nothing; a running p
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from watchkeeper.model.trace.kinds import EventKind
@@ -205,3 +206,17 @@ def _server_state(event: Event, before: str) -> str:
         return UP if before == LEADING else before
     state = str(event.detail.get("state", UP))
     return UP if state == "resumed" else state
+
+
+def shared_processes(trace: Trace) -> dict[str, str]:
+    """Member -> the process in which it runs with others; without members that run alone."""
+    return {
+        event.node: str(event.detail["process"])
+        for event in trace.of_kind(EventKind.STARTED)
+        if "process" in event.detail
+    }
+
+
+def with_process(name: str, processes: Mapping[str, str]) -> str:
+    """The name of a member, with the process that it shares: billing/0 (app)."""
+    return f"{name} ({processes[name]})" if name in processes else name

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from watchkeeper.model.trace.kinds import EventKind
-from watchkeeper.model.trace.trace import Event, Trace
+from watchkeeper.model.trace.trace import Event, Trace, struck_by
 from watchkeeper.reports.facts.intervals import last_event
+from watchkeeper.reports.facts.names import listed
 from watchkeeper.reports.facts.spans import Span, SpanMaker
 
 BEGINNINGS = (EventKind.FAULT, EventKind.CHANGE, EventKind.LOAD)
@@ -23,11 +24,15 @@ class Entry(NamedTuple):
     lasts: bool
     span: Span
     found_target: bool = True
+    members: tuple[str, ...] = ()
+    """The members of a process that several share."""
 
     @property
     def label(self) -> str:
         """The entry in a few words."""
         label = f"{self.verb} {self.target}".replace("_", " ")
+        if self.members:
+            label = f"{label} ({listed(self.members)})"
         return label if self.found_target else f"{label}: no target"
 
 
@@ -52,6 +57,13 @@ def entries(trace: Trace) -> list[Entry]:
 def _entry(event: Event, span: Span) -> Entry:
     verb = str(event.detail.get("verb", event.kind))
     found_target = "missed" not in event.detail
+    members = struck_by(event)
     return Entry(
-        event.kind, verb, event.node, bool(event.detail.get("lasts")), span, found_target
+        event.kind,
+        verb,
+        event.node,
+        bool(event.detail.get("lasts")),
+        span,
+        found_target,
+        members if members != (event.node,) else (),
     )

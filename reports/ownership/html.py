@@ -52,7 +52,11 @@ def board_data(shown: Board) -> dict[str, Any]:
         ],
         "rows": [_row(row, number) for row in shown.rows],
         "strips": [
-            [number[name], [_span(span, span.what) for span in spans]]
+            [
+                number[name],
+                [_span(span, span.what) for span in spans],
+                shown.label_of(name),
+            ]
             for name, spans in shown.strips.items()
         ],
         "entries": [_entry(entry) for entry in shown.entries if entry.kind != EventKind.LOAD],

@@ -94,7 +94,8 @@ def lay_out(
     The caller measures the width of labels and words, and chooses the words: the legend explains
     only what is visible.
     """
-    names = {row.place.partition for row in board.rows} | set(board.strips) | {UNIT}
+    names = {row.place.partition for row in board.rows} | {UNIT}
+    names |= set(map(board.label_of, board.strips))
     left = MARGIN + 0.12 + max(width_of(shortened(name, LONGEST_NAME)) for name in names)
     panels, without_label = labelled(_entries(board), _panels(board, left, width_of), width_of)
     top = 0.6 + 0.2 * heading_lines + highest(panels)

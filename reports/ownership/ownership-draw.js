@@ -57,7 +57,7 @@ function partitionLines() {
 
 function stripLines() {
   const title = { title: "sessions of the consumers", height: TITLE };
-  return [title, ...data.strips.map(([number, states]) => ({ number, states, height: STRIP }))];
+  return [title, ...data.strips.map(([number, states, label]) => ({ number, states, label, height: STRIP }))];
 }
 
 function placed(lines) {
@@ -183,7 +183,7 @@ function isSplit([, , , , members, zombies]) {
 
 function drawStrip(parent, line) {
   const [name, colour] = data.members[line.number];
-  draw(parent, "text", { x: LEFT - 10, y: line.top + line.height / 2 + 4, "text-anchor": "end" }, name);
+  draw(parent, "text", { x: LEFT - 10, y: line.top + line.height / 2 + 4, "text-anchor": "end" }, line.label);
   // A state that is drawn wider than it lasted is drawn last: otherwise the next one would hide it.
   const later = (span) => (STATES[span[4]].thinnest ? 1 : 0);
   for (const span of [...line.states].sort((one, other) => later(one) - later(other))) {

@@ -29,7 +29,13 @@ from watchkeeper.reports.facts.intervals import (
 )
 from watchkeeper.reports.facts.names import natural
 from watchkeeper.reports.facts.selection import Weight, choose_rows
-from watchkeeper.reports.facts.sessions import paused, process_states, without_session
+from watchkeeper.reports.facts.sessions import (
+    paused,
+    process_states,
+    shared_processes,
+    with_process,
+    without_session,
+)
 from watchkeeper.reports.facts.spans import Span
 from watchkeeper.reports.facts.timeline import Entry, entries
 from watchkeeper.reports.figure.palette import consumer_colours, consumer_stripes
@@ -71,12 +77,18 @@ class Board:
     entries: tuple[Entry, ...]
     colours: Mapping[str, str]
     stripes: Mapping[str, int]
+    processes: Mapping[str, str]
+    """Consumer -> the process in which it runs with others."""
     closer: Part | None
     """The inset, if there is one."""
     summary: str
     """A summary of all partitions, in one or two sentences."""
     banner: str = ""
     """The sentence on what is not drawn; empty if everything is."""
+
+    def label_of(self, name: str) -> str:
+        """The name of a consumer, with the process that it shares."""
+        return with_process(name, self.processes)
 
 
 def board(trace: Trace) -> Board:
@@ -93,6 +105,7 @@ def board(trace: Trace) -> Board:
         entries=tuple(entries(trace)),
         colours=consumer_colours(names),
         stripes=consumer_stripes(names),
+        processes=shared_processes(trace),
         closer=_closer(rows, strips.values(), trace.end_us),
         summary=summarised(rows),
     )

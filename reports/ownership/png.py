@@ -54,7 +54,7 @@ def draw(shown: Board) -> Sheet:
     )
     sheet = Sheet(layout.height)
     sheet.heading(shown.header, lines)
-    _names(sheet, layout)
+    _names(sheet, layout, shown)
     for panel in layout.panels:
         draw_panel(sheet, layout, panel, shown)
     _closer(sheet, layout)
@@ -63,10 +63,10 @@ def draw(shown: Board) -> Sheet:
     return sheet
 
 
-def _names(sheet: Sheet, layout: Layout) -> None:
+def _names(sheet: Sheet, layout: Layout, shown: Board) -> None:
     """Draw the name of each row, and the unit of time."""
     named = [(y, row.place.partition, layout.row_height) for y, row in layout.rows]
-    named += [(y, name, layout.strip_height) for y, name in layout.strips]
+    named += [(y, shown.label_of(name), layout.strip_height) for y, name in layout.strips]
     for y, name, high in named:
         size = text_size(high)
         if size >= SMALLEST_TEXT:

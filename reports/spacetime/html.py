@@ -7,7 +7,7 @@ stretched.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,7 @@ from watchkeeper.model.properties.verdicts import counted, seconds
 from watchkeeper.model.trace.trace import Event, Trace
 from watchkeeper.reports.facts.operations import TOGETHER_US
 from watchkeeper.reports.facts.selection import first_items
+from watchkeeper.reports.facts.sessions import shared_processes, with_process
 from watchkeeper.reports.figure import title
 from watchkeeper.reports.figure.files import write
 from watchkeeper.reports.figure.page import page
@@ -68,12 +69,13 @@ def diagram_data(trace: Trace, shown: Sequence[Item]) -> dict[str, Any]:
     """A diagram as the page's script reads it; lanes, events and details by their numbers."""
     colours = consumer_colours(consumers(trace))
     drawn = lanes(trace)
+    processes = shared_processes(trace)
     number = {lane.name: at for at, lane in enumerate(drawn)}
     table = Table()
     return {
         "end": trace.end_us,
         "together": TOGETHER_US,
-        "lanes": [_lane(lane, colours.get(lane.name, "")) for lane in drawn],
+        "lanes": [_lane(lane, colours.get(lane.name, ""), processes) for lane in drawn],
         "items": [_item(item, number, table) for item in shown],
         "events": table.events,
         "details": list(table.details),
@@ -97,9 +99,15 @@ class Table:
         return event.seq
 
 
-def _lane(lane: Lane, colour: str) -> dict[str, Any]:
+def _lane(lane: Lane, colour: str, processes: Mapping[str, str]) -> dict[str, Any]:
     states = [[state.start_us, state.end_us, state.what] for state in lane.states]
-    return {"name": lane.name, "kind": lane.kind, "colour": colour, "states": states}
+    return {
+        "name": with_process(lane.name, processes),
+        "kind": lane.kind,
+        "process": processes.get(lane.name, ""),
+        "colour": colour,
+        "states": states,
+    }
 
 
 def _item(item: Item, number: dict[str, int], table: Table) -> dict[str, Any]:

@@ -8,7 +8,7 @@ function drawHead() {
   for (const lane of lanes) {
     const x = xOf(lane.at);
     const group = draw(svg, "g", { "data-tip": "" });
-    describe(group, () => [lane.name, lane.kind === "server" ? "a ZooKeeper server" : "a process", "click to see only its items, and again to see all"]);
+    describe(group, () => [lane.name, lane.kind === "server" ? "a ZooKeeper server" : lane.process ? "a session of the process " + lane.process : "a process", "click to see only its items, and again to see all"]);
     if (lane.colour) draw(group, "rect", { x: x - 36, y: 34, width: 72, height: 5, fill: lane.colour });
     const name = draw(group, "text", { x, y: 24, "text-anchor": "middle", class: "title" }, lane.name);
     const most = apart - 8;

@@ -315,8 +315,6 @@ def test_the_judges_look_at_every_member_when_a_pause_ends() -> None:
     result = run("{at: 6s, pause: app, for: 5s}")
 
     strict = next(
-        finding
-        for finding in result.findings
-        if finding.claim.name == "strict single ownership"
+        finding for finding in result.findings if finding.claim.name == "strict single ownership"
     )
     assert strict.verdict is Verdict.VIOLATED
