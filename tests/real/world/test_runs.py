@@ -91,6 +91,27 @@ FAULTS: dict[str, tuple[Fields, ...]] = {
 }
 
 
+def test_a_live_process_of_several_members_ends_and_starts_as_a_whole() -> None:
+    """A consumer beside a broker: one process, and a session for each of the two."""
+    fields = scenario(
+        {"at": "3s", "pause": "app", "for": "500ms"},
+        {"at": "5s", "crash": "app"},
+        {"at": "7s", "restart": "app"},
+        session_s=SHORT_S,
+        processes={"app": ["broker/1", "group/0"]},
+    )
+
+    result = lived(fields)
+
+    assert result.verdict is Verdict.HOLDS, result
+    both = ["broker/1", "group/0"]
+    for kind in (EventKind.ENDED, EventKind.SESSION_EXPIRED):
+        found = (str(event.detail.get("by", event.node)) for event in result.trace.of_kind(kind))
+        assert sorted(found) == both
+    starts = Counter(event.node for event in result.trace.of_kind(EventKind.STARTED))
+    assert (starts["broker/1"], starts["group/0"], starts["group/1"]) == (2, 2, 1)
+
+
 @pytest.mark.parametrize("fault", FAULTS)
 def test_hardened_has_the_same_verdicts_live_and_simulated(fault: str) -> None:
     """Every fault is injected, the group converges, and ownership stays unique."""
