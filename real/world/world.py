@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -254,7 +254,7 @@ class World:
         elif "flows" in message:
             self.producers.flows(message["flows"])
         elif "fails" in message and not member.was_killed:
-            self.kill(member, message["fails"])
+            self._fail(member, message["fails"])
         elif member.is_alive:
             self._handle_broker(member, message)
 
@@ -290,11 +290,19 @@ class World:
         lines = errors.read_text(errors="replace").strip() if errors.exists() else ""
         return lines.rpartition("\n")[2] or "(none)"
 
-    def kill(self, member: MemberProcess, why: str = "killed") -> None:
+    def kill(self, member: MemberProcess) -> None:
         """Kill a process, with all members in it, and write their ends into the trace."""
-        killed = [mate for mate in member.family if mate.is_alive]
+        self._end(member, [mate for mate in member.family if mate.is_alive], "killed")
+
+    def _fail(self, member: MemberProcess, why: str) -> None:
+        """End the process of a member that has reported a failure; it may have ended before."""
+        mates = [mate for mate in member.family if mate.is_alive and mate is not member]
+        self._end(member, [member, *mates], why)
+
+    def _end(self, member: MemberProcess, ended: Iterable[MemberProcess], why: str) -> None:
+        """Kill the process of a member, and write the ends of these members into the trace."""
         member.kill()
-        for mate in killed:
+        for mate in ended:
             self._write_last_metrics(mate.node)
             detail = {"why": why, "failed": True}
             self.write(mate.node, EventKind.ENDED, detail, group=mate.group)

@@ -221,6 +221,11 @@ class Failing(Gone):
 
     is_alive = False
 
+    @property
+    def family(self) -> list[Failing]:
+        """The members of its process."""
+        return [self]
+
     def kill(self) -> bool:
         """It had ended already."""
         self.was_killed = True
