@@ -55,6 +55,7 @@ SESSIONS: dict[str, Timeline] = {
     "a session expires and its client learns of it later": _once(
         "expire", "group/1", unknown="4s"
     ),
+    "a session outlives its program": _once("abandon", "group/1", for_="4s"),
     "a connection breaks": _once("disconnect", "group/1", for_="300ms"),
     "a broker's session expires": _once("expire", "broker/1"),
     "a broker's connection breaks": _once("disconnect", "broker/1", for_="300ms"),

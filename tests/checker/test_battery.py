@@ -44,8 +44,9 @@ def of_kafka_07() -> Battery:
 
 
 def test_every_kind_of_fault_and_every_change_of_topics_has_a_row() -> None:
+    kinds = {kind.value for kind in (*KINDS, *TOPIC_CHANGES)}
     assert {kind for faults in FAULTS.values() for kind in faults} == {
-        *(kind.value for kind in (*KINDS, *TOPIC_CHANGES)),
+        *kinds - {"abandon"},  # no client avoids what it violates
         "broker_crash",
         "broker_restart",
     }
@@ -163,7 +164,7 @@ def test_the_table_says_what_each_fault_violates(
     scenario: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A row that violates a property had a number of states, as one that holds."""
-    arguments = ["--variant", "kafka_07", "--all", "--budget", "60m", "--max-states", "2000"]
+    arguments = ["--variant", "kafka_07", "--all", "--budget", "60m", "--max-states", "800"]
     code = run_command(["explore", str(scenario), *arguments])
 
     [row] = [

@@ -62,6 +62,22 @@ def test_what_holds_holds_within_its_bound(
     assert json.loads(Path(report["files"][0]).read_text()) == report
 
 
+def test_the_command_that_repeats_a_search_has_its_options(
+    scenario: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of one search and of a battery; a limit that the scenario itself brings is none of them."""
+    options = ["--all", "--max-states", "40", "--no-reduce"]
+    search = f"watchkeeper explore {scenario} --variant hardened"
+    _, report = said_by(capsys, "explore", str(scenario), *options)
+    assert report["command"] == " ".join([search, *options])
+    _, again = said_by(capsys, *report["command"].split()[1:])
+    assert again["states"] == report["states"]
+
+    scenario.write_text(TEXT)
+    _, report = said_by(capsys, "explore", str(scenario), "--max-states", "40", "--budget", "9m")
+    assert report["command"] == f"{search} --budget 540s --max-states 40"
+
+
 def test_what_is_violated_is_reported_with_its_shortest_way(
     scenario: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

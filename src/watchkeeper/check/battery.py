@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from watchkeeper.check.check import Explored, exit_code_of, explore_within
+from watchkeeper.check.check import Explored, arguments_of, exit_code_of, explore_within
 from watchkeeper.checker.search.search import DEFAULT_OPTIONS, Progress, SearchOptions
 from watchkeeper.console.exit import HOLDS
 from watchkeeper.model.audit.retry_budget import warnings_of
@@ -44,7 +44,10 @@ FAULTS: Mapping[str, Mapping[str, int]] = {
     "topic deleted": {"delete_topic": 1},
     "broker crash, restart": {"broker_crash": 1, "broker_restart": 1},
 }
-"""Row -> what the search may try once. `restart` needs a crash before it."""
+"""Row -> what the search may try once. `restart` needs a crash before it.
+
+`abandon` has no row: no client holds *full cover* while a session outlives its program.
+"""
 OF_THREE = ("no fault", "crash", "join", "leave", "expiry")
 """The rows that are searched with three members, too."""
 COLUMNS: tuple[tuple[Begin, int], ...] = (
@@ -146,6 +149,8 @@ class Battery:
     seconds: float
     left_out: int = 0
     """How many searches did not begin because another one found a violation."""
+    options: SearchOptions = DEFAULT_OPTIONS
+    """The options of each cell."""
 
     @property
     def verdict(self) -> Verdict:
@@ -188,7 +193,7 @@ class Battery:
         """The command that repeats the battery."""
         name = self.scenario.source or self.scenario.name
         command = f"watchkeeper explore {name} --variant {self.plan.variant}"
-        return f"{command} --budget {self.budget_s:g}s"
+        return " ".join([command, f"--budget {self.budget_s:g}s", *arguments_of(self.options)])
 
 
 # --- the cells -------------------------------------------------------------------------
@@ -289,6 +294,7 @@ def explore_battery(
         tuple(remarks),
         clock.passed_s,
         len(cells) - len(done),
+        options,
     )
 
 
@@ -305,11 +311,10 @@ def search_cell(
         return Searched(cell, None)
     limits = options.limits
     seconds = min(within_s, math.inf if limits.seconds is None else limits.seconds)
-    options = replace(options, limits=replace(limits, seconds=seconds))
+    within = replace(options, limits=replace(limits, seconds=seconds))
     told = None if tell is None else lambda progress: tell(cell.name, progress)
-    return Searched(
-        cell, explore_within(scenario, cell.plan, cell.bounds, (), options, tell=told)
-    )
+    explored = explore_within(scenario, cell.plan, cell.bounds, (), within, tell=told)
+    return Searched(cell, replace(explored, options=options))
 
 
 # --- all cells together ----------------------------------------------------------------

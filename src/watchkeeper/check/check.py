@@ -60,6 +60,8 @@ class Explored:
     """The nearest counterexample."""
     others: tuple[Counterexample, ...] = ()
     """The nearest one of each other property, where the search went on."""
+    options: SearchOptions = DEFAULT_OPTIONS
+    """The options that the search was given."""
 
     @property
     def counterexamples(self) -> tuple[Counterexample, ...]:
@@ -113,7 +115,22 @@ class Explored:
     def command(self) -> str:
         """Return the command that repeats the search."""
         name = self.scenario.source or self.scenario.name
-        return f"watchkeeper explore {name} --variant {self.plan.variant}"
+        command = f"watchkeeper explore {name} --variant {self.plan.variant}"
+        return " ".join([command, *arguments_of(self.options)])
+
+
+def arguments_of(options: SearchOptions) -> list[str]:
+    """Return the arguments of the command that give a search these options.
+
+    The limit of memory is left out, since it has a value on each machine.
+    """
+    states, seconds = options.limits.states, options.limits.seconds
+    return [
+        *(["--all"] if options.finds_all else []),
+        *([f"--max-states {states}"] if states is not None else []),
+        *([f"--max-seconds {seconds:g}"] if seconds is not None else []),
+        *([] if options.reduces else ["--no-reduce"]),
+    ]
 
 
 def exit_code_of(verdict: Verdict) -> int:
@@ -155,11 +172,12 @@ def explore_within(
     plan = shrunk(whole, bounds)
     remarks = [*about, *_lost_variants(whole, plan), *map(str, warnings_of(plan))]
     wanted = scenario.expected_of(whole.variant)
+    given = options
     if wanted is not None and wanted.limit:  # then the other properties have to be judged
         options = replace(options, finds_all=True)
     try:
         try:
-            return _explored(scenario, plan, bounds, remarks, options, tell)
+            found = _explored(scenario, plan, bounds, remarks, options, tell)
         except NeverSettles as never:
             remarks.append(
                 "the group does not come to rest by itself, as `begin: settled` expects; the "
@@ -167,7 +185,8 @@ def explore_within(
             )
             options = replace(options, finds_all=True)
             found = _explored(scenario, plan, _without_faults(bounds), remarks, options, tell)
-            return _restless(found, never)
+            found = _restless(found, never)
+        return replace(found, options=given)
     except (CannotExplore, BrokenContract) as error:
         raise Stop(USAGE, str(error)) from None
 
