@@ -17,6 +17,9 @@ from watchkeeper.sim.faults.world import NodeTarget, World
 from watchkeeper.sim.zookeeper.client import Loss
 from watchkeeper.sim.zookeeper.ensemble import Ensemble
 
+NOT_CONNECTED = "its client has no connection then"
+"""Why a fault of a connection has no effect."""
+
 # --- processes -------------------------------------------------------------------------
 
 
@@ -71,6 +74,7 @@ def disconnect(world: World, action: Action, effect: FaultEffect) -> None:
     client.blocked_until_us = world.kernel.now_us + action.for_us
     connection = client.connection
     if connection is None or client.state != "connected":
+        effect.missed = NOT_CONNECTED
         return
     effect.add("connections broken")
     connection.loses_requests = world.kernel.streams("faults").chance(50)
@@ -86,6 +90,7 @@ def lose(world: World, action: Action, effect: FaultEffect) -> None:
     node = world.running(trigger.node)
     client = None if node is None else node.client
     if client is None or client.connection is None or client.state != "connected":
+        effect.missed = NOT_CONNECTED
         return
     message: Literal["request", "reply"] = "reply" if action.target == "reply" else "request"
     lands_after_us = action.option("lands_after")

@@ -13,6 +13,18 @@ from watchkeeper.pipeline.session import Wanted, session
 from watchkeeper.real.errors import EnvironmentProblem
 from watchkeeper.real.zookeeper.java import find_java
 
+FEW_ROWS = {
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.adaptive.enabled": "false",
+}
+"""For a few rows Spark takes longer to generate code than to do the work."""
+
+
+def runs_slow_tests(config: pytest.Config) -> bool:
+    """Whether slow tests run, too."""
+    return bool(config.getoption("--slow")) or "slow" in config.getoption("-m")
+
 
 @pytest.fixture(scope="session")
 def needs_java() -> None:
@@ -24,15 +36,21 @@ def needs_java() -> None:
 
 
 @pytest.fixture(scope="session")
-def spark(needs_java: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def spark(
+    needs_java: None, tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+) -> Iterator[Any]:
     """One session; commands that a test runs in its own process work in it, too.
 
     It takes 10 s to start, so all modules that need one are run by one worker (`conftest.py`).
+    Slow tests run with Spark's own settings.
     """
     path = list(sys.path)
     scratch = tmp_path_factory.mktemp("spark") / "scratch"
     with session(Wanted("local[2]", "tests", scratch, "python", patience_s=600)) as started:
         register(started)
+        if not runs_slow_tests(pytestconfig):
+            for key, value in FEW_ROWS.items():
+                started.conf.set(key, value)
         sys.path[:] = path  # where Spark puts what it hands to workers; here the source counts
         yield started
     assert not scratch.exists()

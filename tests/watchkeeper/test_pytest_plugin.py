@@ -88,5 +88,5 @@ def test_nothing_is_said_when_all_is_well(pytester: pytest.Pytester) -> None:
 
 def test_it_stands_in_the_list_of_fixtures(pytester: pytest.Pytester) -> None:
     """With a sentence of what it does."""
-    result = pytester.runpytest_subprocess("--fixtures")
+    result = pytester.runpytest_inprocess("--fixtures")
     result.stdout.fnmatch_lines(["run_scenario*", "*Run a scenario like*"])

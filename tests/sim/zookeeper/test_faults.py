@@ -251,6 +251,24 @@ def test_requests_of_a_client_without_a_connection_fail_at_once() -> None:
     assert not {"/x", "/y"} & set(run.tree.nodes)
 
 
+def test_a_connection_that_is_down_cannot_break() -> None:
+    """A fault that comes while it is down says why it has no effect."""
+
+    async def asks_while_down(zk: ZooKeeper) -> None:
+        await new_session()
+        await sleep(5000)
+        await say("asked", outcome=await outcome_of(zk.get("/")))
+
+    down = {"partition": "clients/0", "from": "zookeeper", "at": "500ms", "for": "9s"}
+    breaks = {"disconnect": "clients/0", "at": "4s", "for": "100ms"}
+    lost = {"lose": "request", "on": {"node": "clients/0", "purpose": "other", "nth": 1}}
+    run = play(asks_while_down, timeline=[down, breaks, lost])
+
+    first, *others = run.world.nemesis.effects
+    assert first.missed == ""
+    assert [effect.missed for effect in others] == ["its client has no connection then"] * 2
+
+
 def test_nothing_is_done_that_was_sent_after_the_server_had_closed() -> None:
     """A write over a connection whose server died seconds before takes no effect, ever."""
 
