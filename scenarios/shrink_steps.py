@@ -7,7 +7,7 @@ tries them. The steps that remove most come first.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -35,9 +35,8 @@ def bare(fields: Fields) -> Fields:
 
 def smaller(fields: Fields) -> Iterator[Fields]:
     """Scenarios that are a step smaller."""
-    for steps in (_fewer_entries, _fewer_groups, _fewer_members, _fewer_brokers, _fewer_parts):
+    for steps in STEPS:
         yield from steps(fields)
-    yield from _shorter(fields)
 
 
 # --- fewer entries ---------------------------------------------------------------------
@@ -88,6 +87,25 @@ def _entry_renamed(entry: Fields, rename: Rename) -> Fields | None:
     return None if gone else entry
 
 
+def _members_renamed(fields: Fields, rename: Rename) -> Fields:
+    """The same scenario with other members, in its entries and in its processes."""
+    made = _renamed(fields, rename)
+    for process, members in fields.get("processes", {}).items():
+        names = [rename(member) for member in members]
+        made = _with_members(made, process, [name for name in names if name is not None])
+    return made
+
+
+def _with_members(fields: Fields, process: str, members: Sequence[str]) -> Fields:
+    """With other members in a process. The entries of a process of one name its member."""
+    if len(members) > ONE:
+        return _with(fields, ("processes", process), list(members))
+    alone = members[0] if members else None
+    made = _renamed(fields, lambda name: alone if name == process else name)
+    del made["processes"][process]
+    return made
+
+
 # --- fewer groups and members ----------------------------------------------------------
 
 
@@ -96,18 +114,20 @@ def _fewer_groups(fields: Fields) -> Iterator[Fields]:
     groups, clusters = fields.get("groups", {}), fields["clusters"]
     for name in groups if len(groups) > ONE else ():
         left = {key: value for key, value in groups.items() if key != name}
-        yield _renamed({**fields, "groups": left}, _without(f"{name}/"))
+        yield _members_renamed({**fields, "groups": left}, _without(f"{name}/"))
     for name in clusters if len(clusters) > ONE else ():
         kept = {key: value for key, value in clusters.items() if key != name}
         left = {key: value for key, value in groups.items() if value.get("cluster") != name}
-        made = _renamed({**fields, "clusters": kept, "groups": left}, _without(f"{name}:"))
+        gone = (f"{name}:", *(f"{group}/" for group in groups.keys() - left.keys()))
+        made = {**fields, "clusters": kept, "groups": left}
+        made = _members_renamed(made, _without(*gone))
         if len(kept) == ONE:
-            made = _renamed(made, _without_prefix(f"{next(iter(kept))}:"))
+            made = _members_renamed(made, _without_prefix(f"{next(iter(kept))}:"))
         yield made
 
 
-def _without(prefix: str) -> Rename:
-    return lambda name: None if name.startswith(prefix) else name
+def _without(*prefixes: str) -> Rename:
+    return lambda name: None if name.startswith(prefixes) else name
 
 
 def _without_any(gone: set[str]) -> Rename:
@@ -124,7 +144,7 @@ def _fewer_members(fields: Fields) -> Iterator[Fields]:
         consumers = group["consumers"]
         number = consumers if isinstance(consumers, int) else len(consumers)
         for first, size in _parts(number):
-            made = _renamed(fields, _counted_down(f"{name}/", first, size))
+            made = _members_renamed(fields, _counted_down(f"{name}/", first, size))
             made["groups"][name]["consumers"] = _taken(consumers, first, size)
             yield made
 
@@ -158,6 +178,13 @@ def _counted_down(prefix: str, first: int, size: int) -> Rename:
     return rename
 
 
+def _fewer_shared(fields: Fields) -> Iterator[Fields]:
+    """With a member fewer in a process; that member runs alone."""
+    for process, members in fields.get("processes", {}).items():
+        for alone in members:
+            yield _with_members(fields, process, [name for name in members if name != alone])
+
+
 # --- fewer brokers, partitions, servers ------------------------------------------------
 
 
@@ -169,12 +196,12 @@ def _fewer_brokers(fields: Fields) -> Iterator[Fields]:
         number = brokers if isinstance(brokers, int) else len(brokers)
         for first, size in _parts(number):
             if isinstance(brokers, int):
-                made = _renamed(fields, _counted_down(f"{prefix}broker/", first, size))
+                made = _members_renamed(fields, _counted_down(f"{prefix}broker/", first, size))
             else:
                 gone = {
                     f"{prefix}broker/{_name(broker)}" for broker in brokers[first : first + size]
                 }
-                made = _renamed(fields, _without_any(gone))
+                made = _members_renamed(fields, _without_any(gone))
             made["clusters"][name]["brokers"] = _taken(brokers, first, size)
             yield made
         servers = cluster.get("zookeeper", {}).get("servers", 3)
@@ -265,3 +292,15 @@ def _sooner(fields: Fields, from_us: int, by_us: int) -> Fields:
         if at_us >= from_us > 0:
             entry["at"] = duration_text(at_us - by_us)
     return made
+
+
+STEPS: tuple[Callable[[Fields], Iterator[Fields]], ...] = (
+    _fewer_entries,
+    _fewer_groups,
+    _fewer_members,
+    _fewer_shared,
+    _fewer_brokers,
+    _fewer_parts,
+    _shorter,
+)
+"""What makes a scenario smaller, in the order in which it is tried."""
