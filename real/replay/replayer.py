@@ -8,8 +8,9 @@ Theory of operation
 
   A session opens with its first request. A lost reply is one that the schedule gives to no
   program, and a lost request is not sent. With both, the connection really breaks and the
-  watches are gone, as when a process is killed. Only sessions end when the schedule says so,
-  and not after a timeout.
+  watches are gone, as when a process is killed. A session that outlives its program keeps its
+  connection, and its events are read and not compared. Only sessions end when the schedule
+  says so, and not after a timeout.
 """
 
 from __future__ import annotations
@@ -62,6 +63,8 @@ class SteppedSession:
     def __init__(self, access: Access, root: str) -> None:
         self.queue: SimpleQueue[ClientEvent] = SimpleQueue()
         self.events: list[Fired] = []
+        self.has_program = True
+        """Whether a program hears of its events; the session may outlive it."""
         self.seen_zxid = 0
         """The number of the last write whose reply its program has received."""
         self._states: list[str] = []
@@ -109,11 +112,11 @@ class SteppedSession:
         return reply
 
     def take_events(self) -> tuple[Fired, ...]:
-        """Return the events received since the last call."""
+        """Return the events received since the last call, if a program hears of them."""
         # A read without effect: its reply comes after every event that was sent before it.
         self._reply_to(self.client.submit((Exists("/"),), 1))
         events, self.events = tuple(self.events), []
-        return events
+        return events if self.has_program else ()
 
     def disconnect(self) -> None:
         """Break the connection and open another; all watches and events on their way are lost."""
@@ -196,6 +199,12 @@ class Replayer:
             self.stepped[action.session].disconnect()
         return ""
 
+    def _abandon(self, action: ReplayStep) -> str:
+        # Its process keeps the connection, so that the server keeps the session and its watches.
+        if action.session in self.stepped:
+            self.stepped[action.session].has_program = False
+        return ""
+
     def _set_watches_again(self, action: ReplayStep) -> str:
         if action.about and action.session in self.stepped:
             self.stepped[action.session].set_watches_again(action.about)
@@ -259,7 +268,7 @@ ACTIONS: dict[StepKind, Callable[[Replayer, ReplayStep], str]] = {
     StepKind.DISCONNECT: Replayer._disconnect,
     StepKind.RECONNECT: Replayer._set_watches_again,
     StepKind.CRASH: Replayer._disconnect,
-    StepKind.ABANDON: Replayer._disconnect,
+    StepKind.ABANDON: Replayer._abandon,
     StepKind.SESSION_EXPIRED: Replayer._expire,
     StepKind.OLD_SESSION_EXPIRED: Replayer._end,
     StepKind.CLOSE_SESSION: Replayer._end,

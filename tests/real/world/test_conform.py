@@ -58,6 +58,27 @@ def test_schedules_in_which_brokers_come_and_go_conform(zookeeper: Ensemble) -> 
     assert done.conforms, done.text
 
 
+def test_schedules_in_which_sessions_outlive_their_programs_conform(
+    zookeeper: Ensemble,
+) -> None:
+    """Such a session keeps its znodes, until its process ends or the session expires."""
+    bounds = Bounds({"abandon": 1, "crash": 1, "expire": 1, "restart": 1}, begin="settled")
+    plan, seed, number = two_topics("hardened"), 5, 6
+    system = ClusterSystem(plan, bounds)
+    ways = [walk(system, Random(f"{seed}/{each}")) for each in range(number)]
+    kinds = [[step.step.does for step in way] for way in ways]
+    assert sum(StepKind.ABANDON in way for way in kinds) >= number - 1
+    assert any(
+        StepKind.OLD_SESSION_EXPIRED in way[way.index(StepKind.ABANDON) :]
+        for way in kinds
+        if StepKind.ABANDON in way
+    )
+
+    done = conform(plan, bounds, number, seed, Access(zookeeper.hosts))
+
+    assert done.conforms, done.text
+
+
 def test_a_counterexample_conforms_live(zookeeper: Ensemble) -> None:
     plan, found, steps = nearest("documented")
 
