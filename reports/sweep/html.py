@@ -18,6 +18,7 @@ from watchkeeper.reports.figure.page import page
 NAME = "sweep.html"
 MOST_CELLS = 2_000
 MOST_FAILURES = 200
+MOST_WARNINGS = 5
 WORDS = {
     "holds": "hold",
     "violated": "are violated",
@@ -32,7 +33,7 @@ def write_sweep_html(summary: Mapping[str, Any], folder: Path) -> str:
         summary["scenario"],
         f"{', '.join(_variants(summary))} · {counted(summary['runs'], 'run')}",
         "a sweep",
-        lines=[_headline(summary), summary["about"]],
+        lines=[_headline(summary), summary["about"], *_warnings(summary)],
         banner=_banner(summary),
         styles=("sweep/sweep.css",),
         scripts=("sweep/sweep-draw.js", "sweep/sweep.js"),
@@ -81,6 +82,17 @@ def _headline(summary: Mapping[str, Any]) -> str:
     counts = summary["verdicts"].items()
     said = [f"{number:,} {WORDS.get(word, word)}" for word, number in counts if number]
     return f"{cells}, each with the seeds {first} to {end - 1}: {', '.join(said)}."
+
+
+def _warnings(summary: Mapping[str, Any]) -> list[str]:
+    """The first warnings on the settings of cells, and how many more the summary has."""
+    found = summary["warnings"]
+    lines = [
+        f"Warning: {warning['name']}, {warning['group']}: {warning['message']}."
+        for warning in found[:MOST_WARNINGS]
+    ]
+    left = len(found) - MOST_WARNINGS
+    return [*lines, f"{counted(left, 'more warning')} in summary.json."] if left > 0 else lines
 
 
 def _banner(summary: Mapping[str, Any]) -> str:

@@ -355,7 +355,8 @@ class ScenarioModel(Model):
     )
     processes: dict[Name, Annotated[list[Word], Field(max_length=50)]] = Field(
         default_factory=dict,
-        description="by name: members that run in one process, each with a session of its own; "
+        description="by name: members that run in one process, each with a session of its own "
+        "(`partition` and `delay` affect the messages of one member, not of its process); "
         "default: each member has its own process",
     )
     timeline: list[Entry] = Field(  # type: ignore[valid-type]

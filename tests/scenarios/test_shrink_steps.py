@@ -44,6 +44,15 @@ def steps(fields: Fields, **left: Any) -> list[Fields]:
     ]
 
 
+def refusal(fields: Fields) -> str:
+    """Why a scenario is not valid; empty if it is."""
+    try:
+        from_text("smaller.yaml", text_of(fields)).plan("hardened")
+    except ScenarioError as error:
+        return str(error)
+    return ""
+
+
 def test_a_member_of_a_process_is_renamed_with_the_members_before_it() -> None:
     without_last, *_ = steps(SHARED, billing=2, audit=1)
     without_second, without_first = steps(SHARED, billing=2, audit=1)[1:3]
@@ -59,7 +68,7 @@ def test_the_entries_of_a_process_of_which_a_member_is_left_name_that_member() -
     made, *_ = steps(SHARED, billing=2, audit=1)
 
     assert made["timeline"][CRASH]["crash"] == "audit/0"
-    from_text("smaller.yaml", text_of(made)).plan("hardened")
+    assert refusal(made) == ""
 
 
 def test_the_members_of_a_removed_group_leave_their_processes() -> None:
@@ -118,9 +127,6 @@ def test_no_step_leaves_a_process_with_members_that_do_not_exist(name: str) -> N
     fields = bare(dict(load(name).document.data))
     before = copy.deepcopy(fields)
 
-    for made in smaller(fields):
-        try:
-            from_text("smaller.yaml", text_of(made)).plan("hardened")
-        except ScenarioError as refused:
-            assert "processes" not in str(refused), text_of(made)
+    refused = [why for made in smaller(fields) if "processes" in (why := refusal(made))]
+    assert refused == []
     assert fields == before

@@ -755,7 +755,7 @@ def test_a_run_warns_of_short_patience(capsys: pytest.CaptureFixture[str]) -> No
 def test_a_sweep_warns_of_short_patience(
     capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    """In the words of a run, each warning once, for the cells that give up."""
+    """In the words of a run, each warning once, for the cells that give up; on the page too."""
     ran = ("run", "retries-against-timeout", "--variant", "kafka_08", "--no-pictures", "--json")
     wanted = CommandOutput(capsys, *ran).json["warnings"]
     timeout = "groups.billing.config.zookeeper.session.timeout.ms=6000"
@@ -766,4 +766,6 @@ def test_a_sweep_warns_of_short_patience(
     swept = (*of, "--variants", "kafka_08,hardened", "--no-shrink", "--runner", "process")
 
     assert CommandOutput(capsys, *swept, "--json").json["warnings"] == wanted
-    assert f"short patience, billing: {wanted[0]['message']}" in CommandOutput(capsys, *swept).out
+    warning = f"short patience, billing: {wanted[0]['message']}"
+    assert warning in CommandOutput(capsys, *swept).out
+    assert f"<p>Warning: {warning}.</p>" in (tmp_path / "s" / "sweep.html").read_text()
