@@ -70,7 +70,7 @@ def test_each_variant_has_a_search_for_each_fault_in_each_column(
         ("documented_ceil", "0.7", "crash", "settled, messages"),
         ("kafka_07", "0.7", "expiry", "settled"),
         ("kafka_07", "0.7", "join", "settled, messages"),
-        ("kafka_08", "0.8", "no fault", "fresh"),
+        ("kafka_08", "0.8", "lost reply", "fresh"),
         ("kafka_08", "0.8", "partitions added", "settled, messages"),
         ("hardened", "0.7", "late request", "settled, messages"),
         ("hardened", "0.8", "leave", "fresh"),
