@@ -13,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 from tests import HOME
 
@@ -133,6 +134,20 @@ class WholeModules(LoadScopeScheduling):
         if path in ON_SPARK:
             return "spark"
         return path if path in WHOLE else nodeid
+
+    def remove_node(self, node: WorkerController) -> str | None:
+        """Give the tests of a worker that has died to others, but for the one that it ran.
+
+        pytest-xdist would run that test again, and hand out units of which nothing is left;
+        then the run waits for ever.
+        """
+        units = self.assigned_work.pop(node)
+        left = [name for unit in units.values() for name, is_done in unit.items() if not is_done]
+        for name in left[1:]:
+            self.workqueue.setdefault(self._split_scope(name), {})[name] = False
+        for other in self.assigned_work:
+            self._reschedule(other)
+        return left[0] if left else None
 
 
 @pytest.hookimpl(optionalhook=True)
