@@ -99,18 +99,20 @@ class CalmJudge:
                 without = without or not fetchers
         if wrong:
             outlived = [
-                member.node for member in group.consumers if history.is_outlived(member.node)
+                member.node
+                for member in (group.consumers if without else ())
+                if history.is_outlived(member.node)
             ]
             which = "no member" if without else "several members"
             shape = f"{which} of a group at rest fetch{'es' if without else ''} a partition"
             self.cover.note(
                 history.now_us,
                 f"{shape}, and the session of a member outlives its program"
-                if without and outlived
+                if outlived
                 else shape,
                 f"at rest at {seconds(history.now_us)}, {len(wrong)} of {len(partitions)} "
                 f"partitions were not fetched by exactly one member: {_some(wrong)}"
-                f"{_outlived(outlived) if without else ''}",
+                f"{_outlived(outlived)}",
             )
         return not wrong
 

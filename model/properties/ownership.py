@@ -204,6 +204,8 @@ class OwnershipJudge:
         elif event.kind.startswith("session"):
             name = history.holders[event.session]
             self._look_at_node(event.t_us, history, name)
+        elif event.node in history.nodes:
+            self._look_at_node(event.t_us, history, event.node)
         else:
             for name in struck_by(event):
                 if name in history.nodes:

@@ -87,12 +87,14 @@ class RestTracker:
 
     def look(self, event: Event, history: History) -> None:
         """Update the rest after an event."""
-        if event.kind in SESSION_ENDS:
+        if event.node in self.concerned:
+            self._look_at(history, event.node)
+        elif event.kind in SESSION_ENDS:
             self._look_at(history, history.holders[event.session])
         else:
             for name in struck_by(event):
                 self._look_at(history, name)
-        for name in (*self.sharers, *self.outlived):
+        for name in (*self.sharers, *self.outlived) if self.outlived else self.sharers:
             self._look_at(history, name)
         resting = not self.restless and not history.faults_in_force
         if self.since_us is None:

@@ -126,7 +126,8 @@ def connections(events: DataFrame) -> DataFrame:
 
 def struck(events: DataFrame) -> DataFrame:
     """The events, with a row for each member of the process that a fault strikes."""
-    members = sql.from_json(detail_field("members"), ArrayType(StringType()))
+    is_fault = sql.col("kind").isin(EventKind.FAULT, EventKind.FAULT_ENDED)
+    members = sql.when(is_fault, sql.from_json(detail_field("members"), ArrayType(StringType())))
     return events.withColumn("node", sql.explode(sql.coalesce(members, sql.array("node"))))
 
 
