@@ -36,6 +36,10 @@ class Replica(NamedTuple):
     high_watermark: int
     believes: LeaderAndIsr
 
+    def cut(self, at: int) -> Replica:
+        """Return the replica without its records from an offset on."""
+        return self._replace(log=self.log[:at], high_watermark=min(at, self.high_watermark))
+
 
 class Partition(NamedTuple):
     """The state of a partition: its replicas, ZooKeeper's cell, and the requests sent."""
@@ -151,11 +155,8 @@ class Steps:
         if self.rule.agreement is Agreement.EPOCH and leader.believes[:2] != request[:2]:
             return  # a leader in another epoch refuses to say where its epochs end
         cut = self.rule.cut_at(replica.log, leader.log, replica.high_watermark)
-        after = Replica(replica.log[:cut], min(cut, replica.high_watermark), request)
-        lost = len(replica.log) - cut
-        yield _step(
-            state, number, after, f"{text}, and cuts {lost} of {len(replica.log)} records"
-        )
+        after = replica.cut(cut)._replace(believes=request)
+        yield _step(state, number, after, f"{text}, and {_cut(replica.log, cut)}")
 
     # --- a leader ----------------------------------------------------------------------
 
@@ -200,11 +201,8 @@ class Steps:
         end = len(follower.log)
         if self.rule.cuts_before_fetch and _differs(follower.log, leader.log):
             cut = self.rule.cut_at(follower.log, leader.log, follower.high_watermark)
-            after = follower._replace(
-                log=follower.log[:cut], high_watermark=min(cut, follower.high_watermark)
-            )
             text = f"finds that its log differs from {number}'s, and {_cut(follower.log, cut)}"
-            yield _step(state, member, after, text)
+            yield _step(state, member, follower.cut(cut), text)
         if end < len(leader.log) and self._agrees(state, number, member, end):
             log = (*follower.log, leader.log[end])
             mark = min(leader.high_watermark, len(log))

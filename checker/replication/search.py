@@ -20,7 +20,7 @@ from watchkeeper.checker.replication.partition import (
 )
 from watchkeeper.checker.search.search import Limits, Search, Searched, SearchOptions
 from watchkeeper.checker.state_space.intern import Interner
-from watchkeeper.checker.state_space.system import Budget, Move
+from watchkeeper.checker.state_space.system import Budget, Move, UnreducedSystem
 from watchkeeper.model.registry.payloads import NO_LEADER
 from watchkeeper.model.replication.truncation import TruncationRule
 
@@ -85,7 +85,7 @@ class Result:
         return not self.stopped
 
 
-class ReplicationSystem:
+class ReplicationSystem(UnreducedSystem):
     """A partition as a system to search: one actor, whose local value is the whole state."""
 
     actors = ("partition",)
@@ -116,38 +116,6 @@ class ReplicationSystem:
     def receive(self, actor: int, local: int, broadcast: int) -> int:
         """Nothing is broadcast: there is no other actor."""
         return local
-
-    def exclusive(self, actor: int, local: int) -> int:
-        """Nothing is exclusive between actors: there is no other one."""
-        return 0
-
-    def exclusion_violation(self, state: tuple[int, ...]) -> str:
-        """No two actors hold the same."""
-        return ""
-
-    def reads_from(self, actor: int, local: int) -> int:
-        """No move only reads."""
-        return 0
-
-    def may_write(self, actor: int, local: int) -> int:
-        """All is written by the one actor."""
-        return 0
-
-    def leftover_writes(self, actor: int, local: int) -> int:
-        """There are no leftovers."""
-        return 0
-
-    def is_private(self, actor: int, local: int) -> int:
-        """Every move is visible to properties."""
-        return 0
-
-    def canonical(self, actor: int, local: int) -> int:
-        """Each state stands for itself."""
-        return local
-
-    def written_regions(self, broadcast: int) -> int:
-        """Nothing is broadcast."""
-        return 0
 
     def terminal_violation(self, state: tuple[int, ...]) -> str:
         """A state without a step is no violation: the bounds are used up."""

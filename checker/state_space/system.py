@@ -114,6 +114,42 @@ class System(Protocol):
         ...
 
 
+class UnreducedSystem:
+    """What a system answers of which no reduction and no exclusion is wanted."""
+
+    def exclusive(self, actor: int, local: int) -> int:
+        """No bits: properties are about whole states."""
+        return 0
+
+    def exclusion_violation(self, state: tuple[int, ...]) -> str:
+        """No actor holds exclusive bits here."""
+        raise AssertionError("nothing is exclusive here")
+
+    def reads_from(self, actor: int, local: int) -> int:
+        """No region: a property may see every step."""
+        return 0
+
+    def may_write(self, actor: int, local: int) -> int:
+        """No region, since no reduction uses one."""
+        return 0
+
+    def leftover_writes(self, actor: int, local: int) -> int:
+        """No region, since no reduction uses one."""
+        return 0
+
+    def is_private(self, actor: int, local: int) -> int:
+        """Return 0: a property may see every step."""
+        return 0
+
+    def canonical(self, actor: int, local: int) -> int:
+        """Itself."""
+        return local
+
+    def written_regions(self, broadcast: int) -> int:
+        """No region, since no reduction uses one."""
+        return 0
+
+
 class Budget:
     """How many faults of each kind there may be: a number for each state of the account."""
 

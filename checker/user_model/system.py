@@ -18,7 +18,7 @@ from watchkeeper.checker.actors.compile import CompiledProgram
 from watchkeeper.checker.actors.transitions import Step, Transitions
 from watchkeeper.checker.actors.znode_store import ZnodeStore
 from watchkeeper.checker.state_space.intern import Interner
-from watchkeeper.checker.state_space.system import Budget
+from watchkeeper.checker.state_space.system import Budget, UnreducedSystem
 from watchkeeper.checker.user_model.view import (
     ProgramView,
     State,
@@ -62,7 +62,7 @@ class UserTransitions(Transitions):
             yield Step(StepKind.NEW_SESSION, tree, after)
 
 
-class UserSystem(Actors):
+class UserSystem(UnreducedSystem, Actors):
     """Some programs around one tree of znodes."""
 
     def __init__(
@@ -129,38 +129,6 @@ class UserSystem(Actors):
     def pair_violation(self, actor: int, shared: int, actor_state: int) -> str:
         """Nothing: claims are about whole states."""
         return ""
-
-    def exclusive(self, actor: int, actor_state: int) -> int:
-        """Nothing: claims are about whole states."""
-        return 0
-
-    def exclusion_violation(self, state: tuple[int, ...]) -> str:
-        """No actor holds exclusive bits here."""
-        raise AssertionError("nothing is exclusive here")
-
-    def reads_from(self, actor: int, actor_state: int) -> int:
-        """Return no region: a claim may see every step."""
-        return 0
-
-    def may_write(self, actor: int, actor_state: int) -> int:
-        """No region, since no reduction uses one."""
-        return 0
-
-    def leftover_writes(self, actor: int, actor_state: int) -> int:
-        """No region, since no reduction uses one."""
-        return 0
-
-    def is_private(self, actor: int, actor_state: int) -> int:
-        """Return 0: a claim may see every step."""
-        return 0
-
-    def canonical(self, actor: int, actor_state: int) -> int:
-        """Itself."""
-        return actor_state
-
-    def written_regions(self, broadcast: int) -> int:
-        """No region, since no reduction uses one."""
-        return 0
 
     # --- violations --------------------------------------------------------------------
 

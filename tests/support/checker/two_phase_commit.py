@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from watchkeeper.checker.state_space.intern import Interner
-from watchkeeper.checker.state_space.system import Budget, Move
+from watchkeeper.checker.state_space.system import Budget, Move, UnreducedSystem
 
 Shared = tuple[str, frozenset[str]]
 """What the manager has decided, and the messages that were sent; none is ever taken back."""
 
 
-class TwoPhaseCommit:
+class TwoPhaseCommit(UnreducedSystem):
     """Resource managers, and one manager of transactions who counts who is prepared."""
 
     def __init__(self, managers: int) -> None:
@@ -61,27 +61,8 @@ class TwoPhaseCommit:
     def pair_violation(self, actor: int, shared: int, local: int) -> str:
         return ""
 
-    def exclusive(self, actor: int, local: int) -> int:
-        return 0
-
-    def exclusion_violation(self, state: tuple[int, ...]) -> str:
-        """No process has bits here."""
-        raise AssertionError("nothing is exclusive here")
-
-    def reads_from(self, actor: int, local: int) -> int:
-        return 0
-
     def may_write(self, actor: int, local: int) -> int:
         return 1
-
-    def leftover_writes(self, actor: int, local: int) -> int:
-        return 0
-
-    def is_private(self, actor: int, local: int) -> int:
-        return 0
-
-    def canonical(self, actor: int, local: int) -> int:
-        return local
 
     def written_regions(self, broadcast: int) -> int:
         raise AssertionError("nothing is cast here")
