@@ -12,6 +12,8 @@ from watchkeeper.model.trace.trace import mix_in_words
 Z = 1.959963984540054
 """Of the interval that holds the true share in 95 of 100 sweeps."""
 PER = 1000
+MOST_WARNINGS = 5
+"""The most warnings that are shown; `summary.json` has all of them."""
 AS_EXPECTED = "as expected"
 NOT_AS_EXPECTED, OPEN = "not as expected", "open"
 ANSWERS = (AS_EXPECTED, KNOWN_LIMIT, NOT_AS_EXPECTED, OPEN)

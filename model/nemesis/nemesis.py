@@ -62,9 +62,7 @@ class Nemesis(Generic[W]):
             "for_us": action.for_us,
             "lasts": action.lasts,
         }
-        members = self._plan.members_of(action.target)
-        if members != (action.target,):
-            detail["members"] = list(members)
+        detail |= self._members_of(action.target)
         if effect.target:
             detail["role"] = effect.action.target
         if action.option("from") != effect.action.option("from"):
@@ -81,12 +79,16 @@ class Nemesis(Generic[W]):
             # the end of the action, since readers pair beginnings with ends.
             self.later(effect, action.for_us, lambda: None)
 
+    def _members_of(self, name: str) -> dict[str, list[str]]:
+        """The detail on the members of a process that several share; empty for any other."""
+        members = self._plan.members_of(name)
+        return {} if members == (name,) else {"members": list(members)}
+
     def later(self, effect: FaultEffect, delay_us: int, undo: Undo) -> None:
         """Undo an action after a delay, and write its end into the trace."""
 
         name = effect.target or effect.action.target
-        several = self._plan.members_of(name)
-        members = {} if several == (name,) else {"members": list(several)}
+        members = self._members_of(name)
 
         def end() -> None:
             undo()

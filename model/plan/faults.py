@@ -302,7 +302,7 @@ class FaultEffect:
     target: str = ""
     """The process that its role meant; empty for an action that names no role."""
     missed: str = ""
-    """Why it found no target; empty if it found one."""
+    """Why it did nothing: it found no target, or no connection; empty otherwise."""
     counts: dict[str, int] = field(default_factory=dict)
 
     def add(self, what: str, number: int = 1) -> None:

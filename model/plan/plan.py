@@ -7,7 +7,7 @@ microseconds from the start of the run.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
@@ -175,6 +175,11 @@ class ProcessPlan:
     members: tuple[str, ...]
 
 
+def process_of(processes: Iterable[ProcessPlan], node: str) -> str:
+    """The process in which a member runs with others; its own name if it runs alone."""
+    return next((process.name for process in processes if node in process.members), node)
+
+
 @dataclass(frozen=True, slots=True)
 class Forwarding:
     """Where the consumers of a mirror send the messages they receive."""
@@ -286,10 +291,7 @@ class Plan:
 
     def process_of(self, node: str) -> str:
         """The process in which a member runs with others; its own name if it runs alone."""
-        for process in self.processes:
-            if node in process.members:
-                return process.name
-        return node
+        return process_of(self.processes, node)
 
     def shared_ids(self) -> Mapping[str, str]:
         """Node -> the path of its registration, for consumers whose id another one has too."""

@@ -185,7 +185,7 @@ class Driver:
 
     def _keep_session(self) -> NoReturn:
         """Keep the client, and write what becomes of its session; no program reads the rest."""
-        self._stop_fetching()
+        self._stop_work()
         self._write(EventKind.ABANDONED)
         while True:
             event = self.queue.get()
@@ -194,6 +194,10 @@ class Driver:
                 # kazoo opens the next session by itself, and no program wants one.
                 if event.content == "expired":
                     self.client.close()
+
+    def _stop_work(self) -> None:
+        """Stop what works for the program beside it."""
+        self._stop_fetching()
 
     def _stop_fetching(self) -> None:
         if self.fetching is not None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Coroutine
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple
 
 from watchkeeper.model.actor.effects import Emit
 from watchkeeper.model.actor.errors import Failure
@@ -99,10 +99,9 @@ class TaskDriver(Driver):
             self.loop.begin(self.tasks.end()).result()
             self.loop.close()
 
-    def _keep_session(self) -> NoReturn:
-        self._stop_fetching()
+    def _stop_work(self) -> None:
+        super()._stop_work()
         self.end_tasks()
-        super()._keep_session()
 
     # --- in the program's thread -------------------------------------------------------
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from watchkeeper.model.properties.verdicts import KNOWN_LIMIT, counted
-from watchkeeper.model.sweep_summary import short_name
+from watchkeeper.model.sweep_summary import MOST_WARNINGS, short_name
 from watchkeeper.model.trace.trace import mix_in_words
 from watchkeeper.reports.figure.files import write
 from watchkeeper.reports.figure.page import page
@@ -18,7 +18,6 @@ from watchkeeper.reports.figure.page import page
 NAME = "sweep.html"
 MOST_CELLS = 2_000
 MOST_FAILURES = 200
-MOST_WARNINGS = 5
 WORDS = {
     "holds": "hold",
     "violated": "are violated",

@@ -12,6 +12,7 @@ from watchkeeper.model.plan.plan import (
     ProcessPlan,
     ProducerPlan,
     StoragePlan,
+    process_of,
 )
 from watchkeeper.model.plan.roles import CONTROLLER, FOLLOWER, ROLES, Role, role_of
 from watchkeeper.scenarios.schema.entries import verbs_of
@@ -76,11 +77,6 @@ class Names:
     def kinds_of(self, targets: Sequence[Target]) -> list[Target]:
         """Those of some kinds of target that a scenario has: some kinds are not in all."""
         return [kind for kind in targets if kind not in NOT_IN_ALL or self.known[kind]]
-
-    def process_of(self, node: str) -> str:
-        """The process that a member shares with others; empty if it runs alone."""
-        sharing = (process.name for process in self.processes if node in process.members)
-        return next(sharing, "")
 
     def storage_of(self, broker: str) -> StoragePlan | None:
         """The storage of a broker's cluster."""
@@ -151,8 +147,7 @@ def _wrong(names: Names, verb: Verb, entry: Any) -> Iterator[tuple[tuple[str, ..
         yield (verb.name,), refused
     elif target not in allowed + roles and verb.name != "create_topic":
         yield (verb.name,), expected(target, f"a {' or '.join(kinds)}", allowed + roles)
-    elif "process" in verb.targets and names.process_of(target):
-        name = names.process_of(target)
+    elif "process" in verb.targets and (name := process_of(names.processes, target)) != target:
         yield (
             (verb.name,),
             f"{target} runs in the process {name}, with others; expected {name}: "

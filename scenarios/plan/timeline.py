@@ -6,7 +6,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from watchkeeper.model.plan.faults import VERBS, Action, Trigger
-from watchkeeper.model.plan.plan import BrokerPlan, ClusterPlan, ConsumerPlan, GroupPlan
+from watchkeeper.model.plan.plan import (
+    BrokerPlan,
+    ClusterPlan,
+    ConsumerPlan,
+    GroupPlan,
+    process_of,
+)
 from watchkeeper.model.plan.roles import CONTROLLER, LEADER, role_of
 from watchkeeper.scenarios.plan.names import Names, entry_names
 from watchkeeper.scenarios.schema.entries import entry_problems, options_of, verbs_of
@@ -94,7 +100,7 @@ def _contradictions(
     uncertain |= {action.trigger.node for action in timeline if action.trigger is not None}
     yield from _overlaps(document, timed)
     for node in dict.fromkeys(action.target for action in timed):
-        shared = names.process_of(node)
+        shared = process_of(names.processes, node)
         if uncertain.isdisjoint((node, shared)) and role_of(node) is None:
             own = [action for action in timed if action.target in (node, shared)]
             for action, message in _lives(own, starts.get(node, 0)):

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from watchkeeper.check.check import Explored, arguments_of, exit_code_of, explore_within
+from watchkeeper.check.check import Explored, command_of, exit_code_of, explore_within
 from watchkeeper.checker.search.search import DEFAULT_OPTIONS, Progress, SearchOptions
 from watchkeeper.console.exit import HOLDS
 from watchkeeper.model.audit.retry_budget import warnings_of
@@ -191,9 +191,7 @@ class Battery:
     @property
     def command(self) -> str:
         """The command that repeats the battery."""
-        name = self.scenario.source or self.scenario.name
-        command = f"watchkeeper explore {name} --variant {self.plan.variant}"
-        return " ".join([command, f"--budget {self.budget_s:g}s", *arguments_of(self.options)])
+        return command_of(self.scenario, self.plan, self.options, budget_s=self.budget_s)
 
 
 # --- the cells -------------------------------------------------------------------------
@@ -311,10 +309,11 @@ def search_cell(
         return Searched(cell, None)
     limits = options.limits
     seconds = min(within_s, math.inf if limits.seconds is None else limits.seconds)
-    within = replace(options, limits=replace(limits, seconds=seconds))
+    options = replace(options, limits=replace(limits, seconds=seconds))
     told = None if tell is None else lambda progress: tell(cell.name, progress)
-    explored = explore_within(scenario, cell.plan, cell.bounds, (), within, tell=told)
-    return Searched(cell, replace(explored, options=options))
+    return Searched(
+        cell, explore_within(scenario, cell.plan, cell.bounds, (), options, tell=told)
+    )
 
 
 # --- all cells together ----------------------------------------------------------------

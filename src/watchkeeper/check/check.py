@@ -114,23 +114,26 @@ class Explored:
     @property
     def command(self) -> str:
         """Return the command that repeats the search."""
-        name = self.scenario.source or self.scenario.name
-        command = f"watchkeeper explore {name} --variant {self.plan.variant}"
-        return " ".join([command, *arguments_of(self.options)])
+        return command_of(self.scenario, self.plan, self.options)
 
 
-def arguments_of(options: SearchOptions) -> list[str]:
-    """Return the arguments of the command that give a search these options.
+def command_of(
+    scenario: Scenario, plan: Plan, options: SearchOptions, *, budget_s: float | None = None
+) -> str:
+    """Return the command that searches a scenario with these options.
 
     The limit of memory is left out, since it has a value on each machine.
     """
     states, seconds = options.limits.states, options.limits.seconds
-    return [
+    words = [
+        f"watchkeeper explore {scenario.source or scenario.name} --variant {plan.variant}",
+        *([f"--budget {budget_s:g}s"] if budget_s is not None else []),
         *(["--all"] if options.finds_all else []),
         *([f"--max-states {states}"] if states is not None else []),
         *([f"--max-seconds {seconds:g}"] if seconds is not None else []),
         *([] if options.reduces else ["--no-reduce"]),
     ]
+    return " ".join(words)
 
 
 def exit_code_of(verdict: Verdict) -> int:

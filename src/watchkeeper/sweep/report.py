@@ -16,6 +16,7 @@ from watchkeeper.model.properties.verdicts import KNOWN_LIMIT, Verdict, counted,
 from watchkeeper.model.sweep_summary import (
     ANSWERS,
     AS_EXPECTED,
+    MOST_WARNINGS,
     NOT_AS_EXPECTED,
     CellSummary,
     Example,
@@ -36,7 +37,6 @@ WORDS = (HOLDS, VIOLATED, KNOWN_LIMIT, UNKNOWN, FAILED)
 MOST_ROWS = 8
 """Of a table with a row a cell; more cells are printed as a map."""
 MOST_DIFFERING = 5
-MOST_WARNINGS = 5
 LABEL = 12
 """The width of the labels before commands and files."""
 DETERMINISM = "determinism"
