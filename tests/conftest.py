@@ -16,6 +16,7 @@ from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
 from tests import HOME
+from tests.support.slow_tests import SLOW, runs_slow_tests
 
 pytest_plugins = [
     "pytester",
@@ -72,7 +73,6 @@ settings.register_profile(
 settings.load_profile("watchkeeper")
 
 
-SLOW = "slow"
 WORKERS_A_CORE = 2
 """Tests of live runs mostly wait, so more of them than there are cores run at once."""
 MOST_WORKERS = 16
@@ -94,7 +94,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out what is slow, unless it is requested or named; begin with what takes long."""
     is_named = any("::" in argument for argument in config.args)
-    if not (is_named or config.getoption("--slow") or SLOW in config.getoption("-m")):
+    if not (is_named or runs_slow_tests(config)):
         slow = [item for item in items if item.get_closest_marker(SLOW)]
         config.hook.pytest_deselected(items=slow)
         items[:] = [item for item in items if not item.get_closest_marker(SLOW)]

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.slow_tests import runs_slow_tests
 from watchkeeper.pipeline.kafkalog.source import register
 from watchkeeper.pipeline.session import Wanted, session
 from watchkeeper.real.errors import EnvironmentProblem
@@ -19,11 +20,6 @@ FEW_ROWS = {
     "spark.sql.adaptive.enabled": "false",
 }
 """For a few rows Spark takes longer to generate code than to do the work."""
-
-
-def runs_slow_tests(config: pytest.Config) -> bool:
-    """Whether slow tests run, too."""
-    return bool(config.getoption("--slow")) or "slow" in config.getoption("-m")
 
 
 @pytest.fixture(scope="session")
