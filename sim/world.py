@@ -96,6 +96,7 @@ class World:
             for cluster in self.clusters.values()
             for broker in cluster.plan.brokers
         }
+        self.administrators = {each.administrator: each for each in self.clusters.values()}
         self.producers = Producers(plan.producers)
         self.lives: dict[str, int] = {}
         """How many processes there have been of each name."""
@@ -114,7 +115,8 @@ class World:
         """
         for cluster in self.clusters.values():
             cluster.ensemble.election.begin()
-            self.start_administrator(cluster)
+            if cluster.administrator:
+                self._start(cluster.administrator)
         for node, (_, plan) in self.brokers.items():
             if plan.starts_us is not None:
                 self.kernel.after(plan.starts_us, self._start, node)
@@ -145,7 +147,7 @@ class World:
         return [node for node in started if node is not None]
 
     def _start(self, name: str, *, new_id: bool = False) -> Node | None:
-        """Start a consumer, a broker or a producer, unless it runs already."""
+        """Start a consumer, a broker, a producer or an administrator, unless it runs already."""
         running = self.nodes.get(name)
         if running is not None and running.is_alive:
             return None
@@ -154,6 +156,8 @@ class World:
             node = self._start_consumer(*self.consumers[name], new_id=new_id)
         elif name in self.producers.plans:
             node = self._start_producer(self.producers.plans[name])
+        elif name in self.administrators:
+            node = self._start_administrator(self.administrators[name])
         else:
             node = self._start_broker(*self.brokers[name])
         if name in self.skews:
@@ -233,15 +237,11 @@ class World:
         self.producers.start(plan, tasks)
         return node
 
-    def start_administrator(self, cluster: Cluster) -> None:
-        """Start what creates the topics, in the layout that needs it."""
-        if cluster.plan.layout == "0.7":
-            return
-        name = f"{cluster.prefix}administrator"
-        program = administrator_program(cluster.plan, name, cluster.homes)
-        node = self.NODE(self.kernel, name, program)
+    def _start_administrator(self, cluster: Cluster) -> Node:
+        program = administrator_program(cluster.plan, cluster.administrator, cluster.homes)
+        node = self.NODE(self.kernel, cluster.administrator, program)
         node.connect_to(cluster.ensemble, cluster.plan.session_timeout_ms, resends_watches=False)
-        self._run(node, None, {})
+        return self._run(node, None, {})
 
     def _run(self, node: Node, fetcher: Fetching | None, about: Mapping[str, str]) -> Node:
         self.kernel.process(self._place(node, fetcher, about).run())
@@ -410,7 +410,7 @@ class World:
     def ensemble_of(self, name: str) -> Ensemble:
         """Return the ensemble that a member uses, or that a server belongs to."""
         for cluster in self.clusters.values():
-            if any(server.name == name for server in cluster.ensemble.servers):
+            if name in (cluster.administrator, *(each.name for each in cluster.ensemble.servers)):
                 return cluster.ensemble
         if name in self.consumers:
             return self.clusters[self.consumers[name][0].cluster].ensemble

@@ -131,7 +131,12 @@ class ClusterTopics:
         self.deleted = cluster.deleted
         self.serve = cluster.serve
         self.remove = cluster.remove
-        self._administrator = f"{cluster.prefix}administrator"
+        self._administrator = cluster.administrator
+
+    @property
+    def can_change(self) -> bool:
+        """Whether a process runs that carries out orders: in the 0.8 layout the administrator."""
+        return not self._administrator or self.world.process(self._administrator) is not None
 
     def is_up(self, broker: str) -> bool:
         """Whether the process of a broker runs."""
@@ -149,6 +154,9 @@ class ClusterTopics:
 def change_topic(world: World, action: Action, effect: FaultEffect) -> None:
     """Create, grow or delete a topic, or move the leader of a partition."""
     topics = ClusterTopics(world, _cluster_of_topic(world, action))
+    if not topics.can_change:
+        effect.missed = "its administrator does not run"
+        return
     CHANGES[action.verb.name](topics, action, effect)
 
 

@@ -62,6 +62,10 @@ class Cluster(Protocol):
         """What the names of its processes begin with; empty where it is the only one."""
 
     @property
+    def administrator(self) -> str:
+        """The name of its administrator; empty in the 0.7 layout, which has none."""
+
+    @property
     def servers(self) -> Sequence[Server]:
         """The servers of its ensemble."""
 

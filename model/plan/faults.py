@@ -20,6 +20,7 @@ Target = Literal[
     "consumer",
     "broker",
     "producer",
+    "administrator",
     "process",
     "server",
     "ensemble",
@@ -63,10 +64,13 @@ class Verb:
 
 SIM_ALONE = ("sim",)
 
-MEMBERS: tuple[Target, ...] = ("consumer", "broker", "producer")
+MEMBERS: tuple[Target, ...] = ("consumer", "broker", "producer", "administrator")
+"""The programs with a session of their own."""
 PROCESSES: tuple[Target, ...] = (*MEMBERS, "process")
 """What a verb of a whole process names: a member that runs alone, or a process of several."""
 _CONNECTED: tuple[Target, ...] = (*MEMBERS, "server")
+_WITH_CLOCK: tuple[Target, ...] = ("consumer", "broker", "producer", "process")
+"""The administrator reads no clock."""
 
 VERBS = {
     verb.name: verb
@@ -141,7 +145,7 @@ VERBS = {
             ("for",),
         ),
         Verb("delay", "fault", MEMBERS, "messages take longer", ("by", "for"), ("by", "for")),
-        Verb("skew", "fault", PROCESSES, "a clock is wrong", ("by",), ("by",)),
+        Verb("skew", "fault", _WITH_CLOCK, "a clock is wrong", ("by",), ("by",)),
         # the ensemble
         Verb(
             "lag",

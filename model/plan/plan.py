@@ -109,6 +109,13 @@ class ClusterPlan:
     controller: ControllerPlan | None = None
     """None if the administrator elects the leaders."""
 
+    def administrator(self, prefix: str) -> str:
+        """The name of its administrator; empty in the 0.7 layout, which has none.
+
+        `prefix` begins the names of its processes.
+        """
+        return "" if self.layout == "0.7" else f"{prefix}administrator"
+
 
 @dataclass(frozen=True, slots=True)
 class ConsumerPlan:

@@ -35,6 +35,7 @@ class Cluster:
         """Start a ZooKeeper, or connect to the external one at `access`."""
         self.plan = plan
         self.prefix = prefix
+        self.administrator = plan.administrator(prefix)
         self.service = _service(plan, f"{prefix}zookeeper", access, folder.parent)
         self.operator = self.service.start()
         leader = self.service.leader

@@ -40,12 +40,14 @@ class Jobs:
         self.folder = folder
 
     def of(self, name: str, *, new_id: bool) -> Job:
-        """The job of a consumer, a broker or a producer."""
+        """The job of a consumer, a broker, a producer or an administrator."""
         world = self.world
         if name in world.consumers:
             return self._consumer(*world.consumers[name], new_id=new_id)
         if name in world.producers.plans:
             return self._producer(world.producers.plans[name])
+        if name in world.administrators:
+            return self._administrator(world.administrators[name])
         return self._broker(*world.brokers[name])
 
     def _consumer(self, group: GroupPlan, plan: ConsumerPlan, *, new_id: bool) -> Job:
@@ -102,9 +104,8 @@ class Jobs:
             role=None if cluster.hosts is None else cluster.hosts.role(plan),
         )
 
-    def administrator(self, cluster: Cluster) -> Job:
-        """The job of the administrator, which creates the topics in the 0.8 layout."""
-        name = f"{cluster.prefix}administrator"
+    def _administrator(self, cluster: Cluster) -> Job:
+        name = cluster.administrator
         program = administrator_program(cluster.plan, name, cluster.data.homes)
         return self._job(cluster, name, program, cluster.plan.session_timeout_ms)
 

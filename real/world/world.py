@@ -80,6 +80,7 @@ class World:
         self.lives: dict[str, int] = {}
         self.skews: dict[str, int] = {}
         self.clusters: dict[str, Cluster] = {}
+        self.administrators: dict[str, Cluster] = {}
         self._calendar: list[tuple[int, int, Callable[[], object]]] = []
         self._entries = 0
         self._idle: list[MemberProcess] = []
@@ -113,6 +114,8 @@ class World:
                 self.write_hosting,
                 self.access,
             )
+            if cluster.administrator:
+                self.administrators[cluster.administrator] = cluster
             ports = free_ports(len(plan.brokers))
             for broker, port in zip(plan.brokers, ports, strict=True):
                 self.brokers[broker.node] = (plan.name, broker)
@@ -129,9 +132,8 @@ class World:
         self.write("", EventKind.RUN_ENDED)
 
     def _schedule(self) -> None:
-        for cluster in self.clusters.values():
-            if cluster.plan.layout == "0.8":
-                self._run(self.jobs.administrator(cluster))
+        for name in self.administrators:
+            self._start(name)
         for node, (_, plan) in self.brokers.items():
             if plan.starts_us is not None:
                 self.at(plan.starts_us, lambda node=node: self._start(node))  # type: ignore[misc]
@@ -182,6 +184,8 @@ class World:
             return self.clusters[self.consumers[name][0].cluster]
         if name in self.producers.plans:
             return self.clusters[self.producers.plans[name].cluster]
+        if name in self.administrators:
+            return self.administrators[name]
         return self.clusters[self.brokers[name][0]]
 
     def running(self, name: str) -> MemberProcess | None:
@@ -235,9 +239,8 @@ class World:
     def _make_processes(self) -> None:
         """Start every process that will be needed, and wait until they are ready."""
         again = sum(action.verb.name in STARTING for action in self.plan.timeline)
-        administrators = sum(cluster.plan.layout == "0.8" for cluster in self.clusters.values())
         members = len(self.consumers) + len(self.brokers) + len(self.producers.plans)
-        number = members + administrators + again
+        number = members + len(self.administrators) + again
         self._idle = [self._make_process() for _ in range(number)]
         for process in self._idle:
             process.is_ready.wait(TIMEOUT_S)

@@ -20,7 +20,7 @@ from watchkeeper.scenarios.text.document import Document, Path
 from watchkeeper.scenarios.text.errors import Problem, either, expected, shown
 
 NEED_DISKS = frozenset({"disk_slow", "disk_full"})
-NOT_IN_ALL: tuple[Target, ...] = ("producer", "process")
+NOT_IN_ALL: tuple[Target, ...] = ("producer", "administrator", "process")
 MOST_CREATED = 5_000
 """Partitions of a topic that the timeline creates."""
 
@@ -48,6 +48,11 @@ class Names:
             "consumer": [consumer.node for group in groups for consumer in group.consumers],
             "broker": [broker.node for cluster in clusters for broker in cluster.brokers],
             "producer": [producer.node for producer in producers],
+            "administrator": [
+                cluster.administrator(prefixes[cluster.name])
+                for cluster in clusters
+                if cluster.administrator("")
+            ],
             "process": [process.name for process in processes],
             "server": [
                 f"{prefixes[cluster.name]}zookeeper/{number + 1}"
@@ -68,7 +73,6 @@ class Names:
                 if _has_role(cluster, role):
                     name = f"{prefixes[cluster.name]}{role.name}"
                     self.roles.setdefault(role.target, []).append(name)
-        self.administrators = [f"{prefix}administrator" for prefix in prefixes.values()]
         self.broker_ids = {
             broker.node: broker.broker_id for cluster in clusters for broker in cluster.brokers
         }
@@ -90,8 +94,7 @@ class Names:
     @property
     def nodes(self) -> list[str]:
         """Every name that may stand in the `node` column of a trace."""
-        known = [name for names in self.known.values() for name in names]
-        return [*known, *self.administrators]
+        return [name for names in self.known.values() for name in names]
 
     def cluster_of(self, topic: str) -> ClusterPlan:
         """The cluster that has a topic; the first cluster for a topic that is new."""

@@ -22,6 +22,7 @@ class Cluster:
     def __init__(self, calls: Calls, plan: ClusterPlan, number: int, *, is_alone: bool) -> None:
         self.plan = plan
         self.prefix = "" if is_alone else f"{plan.name}:"
+        self.administrator = plan.administrator(self.prefix)
         self.ensemble = Ensemble(calls.kernel, calls.network, plan, self.prefix, number)
         self.logs = Logs(calls.kernel, self.ensemble, plan.layout)
         self.disks = disks_of(plan)

@@ -194,10 +194,7 @@ class Replayer:
     # --- processes ---------------------------------------------------------------------
 
     def _start(self, action: ReplayStep) -> None:
-        if action.node in self.world.consumers or action.node in self.world.brokers:
-            self.world.start(action.node)
-        else:
-            self.world.start_administrator(self.cluster)
+        self.world.start(action.node)
         driver = self._driver(action)
         driver.values = self.values
         driver.life = self.world.lives.get(action.node, 1) - 1

@@ -326,7 +326,13 @@ def test_a_whole_part_of_the_wrong_type_is_said(part: str, line: int, what: str)
 @pytest.mark.parametrize("node", ["broker/0", "zookeeper/3", "zookeeper", "administrator"])
 def test_whatever_an_event_is_about_can_be_looked_for(node: str) -> None:
     """Members, brokers, servers, the ensemble, the administrator."""
-    assert refusal(f"{BASE}sometimes: [{{event: ended, node: {node}}}]\n") == ""
+    base = BASE.replace("brokers: 3", 'brokers: 3, layout: "0.8"')
+    assert refusal(f"{base}sometimes: [{{event: ended, node: {node}}}]\n") == ""
+
+
+def test_no_event_is_about_the_administrator_of_the_07_layout() -> None:
+    found = refusal(f"{BASE}sometimes: [{{event: ended, node: administrator}}]\n")
+    assert "sometimes[0].node: 'administrator' is not a node of this scenario" in found
 
 
 def test_a_setting_of_a_consumer_stands_in_for_that_of_its_group() -> None:

@@ -78,8 +78,8 @@ ENTRIES = r"""
 {on: {node: billing/1, purpose: claim, nth: two}, lose: reply}
     timeline[1].on.nth: 'two' is not a whole number
 {at: 5s, crash: }
-    timeline[1].crash: is empty; expected the name of a consumer, broker, producer, process
-    or server
+    timeline[1].crash: is empty; expected the name of a consumer, broker, producer, administrator,
+    process or server
 {at: 5s, crash: billing/1, leave: billing/1}
     timeline[1]: has 2 verbs, leave and crash; make an entry of each
 {crash: billing/1}
