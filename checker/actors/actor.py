@@ -65,6 +65,7 @@ class Actor:
         state_after: Callable[[Any, Command], Any] = lambda state, order: state,
         commits_by_hand: bool = False,
         starts_later: bool = False,
+        keeps_failures: bool = False,
     ) -> None:
         self.name = name
         self.compiled = compiled
@@ -76,6 +77,8 @@ class Actor:
         """What an order of an earlier life leaves on the disk: the first state after it."""
         self.commits_by_hand = commits_by_hand
         """Whether it has an application, one task, that commits after each message it reads."""
+        self.keeps_failures = keeps_failures
+        """Whether its state shows that an error has ended a turn."""
         self.begins_ms = EPOCH_MS + (LATER_MS if starts_later else 0)
         """The time on its clock in its first life."""
 
@@ -109,7 +112,11 @@ class Actor:
         return self.advanced(self._with_answer(state, answer))
 
     def _with_answer(self, state: ActorState, answer: Any) -> ActorState:
-        return replace(state, node=self.compiled.after(state.node, answer), batch=(), known=0)
+        node = self.compiled.after(state.node, answer)
+        failed = state.failed
+        if self.keeps_failures and not failed:
+            failed = self.compiled.failure_after(state.node, answer)
+        return replace(state, node=node, batch=(), known=0, failed=failed)
 
     def ordered_to_commit(self, state: ActorState) -> ActorState:
         """Return the process after its application has ordered a commit and awaits the result."""

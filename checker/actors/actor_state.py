@@ -86,6 +86,8 @@ class ActorState(Struct, frozen=True):
     """The changes of topics that the process was ordered to make, in all of its lives."""
     awaits: int = 0
     """The ticket of the order whose result the application waits for; 0 for none."""
+    failed: str = ""
+    """The first error that ended a turn in this life; empty for none."""
 
     @property
     def fetching(self) -> tuple[Fetching, ...]:

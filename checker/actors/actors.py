@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from watchkeeper.checker.actors.actor_state import ActorState, Broadcast, ProcessChange, notified
 from watchkeeper.checker.actors.transitions import Step, Transitions
@@ -97,6 +101,21 @@ class Actors:
         if received and isinstance(received[0], ProcessChange):
             return member.local_states.of(member.moves.with_process(before, received[0]))
         return member.local_states.of(notified(before, received))
+
+    def failed_turns(self, rows: NDArray[Any]) -> dict[str, str]:
+        """Return for each member an error that ended a turn; none where no turn has failed.
+
+        `rows` holds a state a row: the tree, the local states, the fault account.
+        """
+        found = {}
+        for place, member in enumerate(self.members, start=1):
+            states = enumerate(member.local_states.values)
+            failed = {number: state.failed for number, state in states if state.failed}
+            if failed:
+                seen = np.intersect1d(list(failed), rows[:, place])
+                if seen.size:
+                    found[member.name] = failed[int(seen[0])]
+        return found
 
     def values(self, state: State) -> dict[str, ActorState]:
         """Return the processes of a state by name."""

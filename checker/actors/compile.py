@@ -55,8 +55,6 @@ class Node(Struct, frozen=True):
     answers: tuple[Any, ...]
     effect: Any
     """The effect it waits for, or Ended."""
-    failed: str = ""
-    """The error that ended the turn before this one, if one did."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +86,13 @@ class CompiledProgram:
         self._lookalikes: dict[Any, Any] = {}
         """State -> one that equals it and looks different."""
         self._after: dict[tuple[int, Any], int] = {}
+        self._failures: dict[tuple[int, Any], str] = {}
+        """Node and answer -> the error with which that answer ends the turn."""
         self._snapshots: dict[int, Snapshot] = {}
         self._before: list[int] = []
         """Node -> the node one answer earlier in the same turn; -1 for the first."""
 
-    def root(self, state: Any, failed: str = "") -> int:
+    def root(self, state: Any) -> int:
         """Return the node at which a turn begins in a state; empty turns are skipped."""
         for _ in range(MOST_SILENT_TURNS):
             try:
@@ -104,10 +104,10 @@ class CompiledProgram:
                 return number
             outcome = self._run_twice(state, ())
             if not outcome.is_over:
-                return self._keep(Node(state, (), outcome.effect, failed))
+                return self._keep(Node(state, (), outcome.effect))
             if isinstance(outcome.state, Ended):
                 return self._keep(Node(state, (), outcome.state))
-            state, failed = outcome.state, outcome.failed
+            state = outcome.state
         raise NeverWaits(self.name, f"in turns without an effect, with {state!r},")
 
     def after(self, number: int, answer: Any) -> int:
@@ -120,12 +120,21 @@ class CompiledProgram:
             self._after[key] = after
         return after
 
+    def failure_after(self, number: int, answer: Any) -> str:
+        """Return the error with which an answer ends the turn; empty for none.
+
+        `after` has been called with both.
+        """
+        return self._failures.get((number, answer), "")
+
     def _next_node(self, state: Any, answers: tuple[Any, ...], before: int) -> int:
         outcome = self._run_twice(state, answers)
         if outcome.is_over:
             if isinstance(outcome.state, Ended):
                 return self._keep(Node(state, answers, outcome.state))
-            return self.root(outcome.state, outcome.failed)
+            if outcome.failed:
+                self._failures[before, answers[-1]] = outcome.failed
+            return self.root(outcome.state)
         node = Node(state, answers, outcome.effect)
         same = self._loop_head(node, before)
         return same if same >= 0 else self._keep(node, before)
@@ -243,7 +252,7 @@ class CompiledProgram:
     def _compare(self, state: Any, answers: tuple[Any, ...], number: int) -> None:
         outcome = self._run(state, answers)
         if outcome.is_over and not isinstance(outcome.state, Ended):
-            is_same = self.root(outcome.state, outcome.failed) == number
+            is_same = self.root(outcome.state) == number
         else:
             is_same = self.nodes[number].effect == (
                 outcome.state if outcome.is_over else outcome.effect

@@ -201,6 +201,7 @@ class ClusterSystem(Actors):
             state_after=_with_order,
             commits_by_hand=commits_by_hand,
             starts_later=starts_later,
+            keeps_failures=True,
         )
         moves = Transitions(
             process,

@@ -240,6 +240,11 @@ class Search:
         self.parents.extend(parents[fresh])
         return numbers
 
+    @property
+    def rows(self) -> Array:
+        """Every state that was seen: the shared value, the local states, the fault account."""
+        return self.visited.rows.view(np.uint32)
+
     # --- paths -------------------------------------------------------------------------
 
     def state(self, number: int) -> tuple[int, ...]:

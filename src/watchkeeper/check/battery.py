@@ -18,7 +18,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from watchkeeper.check.check import Explored, command_of, exit_code_of, explore_within
+from watchkeeper.check.check import (
+    Explored,
+    command_of,
+    exit_code_of,
+    explore_within,
+    failed_in_words,
+)
 from watchkeeper.checker.search.search import DEFAULT_OPTIONS, Progress, SearchOptions
 from watchkeeper.console.exit import HOLDS
 from watchkeeper.model.audit.retry_budget import warnings_of
@@ -289,7 +295,7 @@ def explore_battery(
         budget_s,
         tuple(done),
         tuple(_findings(done)),
-        tuple(remarks),
+        (*remarks, *failed_in_words(_failed_turns(done))),
         clock.passed_s,
         len(cells) - len(done),
         options,
@@ -317,6 +323,15 @@ def search_cell(
 
 
 # --- all cells together ----------------------------------------------------------------
+
+
+def _failed_turns(cells: Sequence[Searched]) -> dict[str, str]:
+    """Return for each process the first error that ended a turn of it, over all cells."""
+    found: dict[str, str] = {}
+    for searched in cells:
+        failed = searched.explored.failed_turns if searched.explored is not None else {}
+        found = {**failed, **found}
+    return found
 
 
 def _findings(cells: Sequence[Searched]) -> Iterator[Finding]:

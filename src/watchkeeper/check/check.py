@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -62,6 +62,8 @@ class Explored:
     """The nearest one of each other property, where the search went on."""
     options: SearchOptions = DEFAULT_OPTIONS
     """The options that the search was given."""
+    failed_turns: Mapping[str, str] = field(default_factory=dict)
+    """Process -> the first error that ended a turn of its program."""
 
     @property
     def counterexamples(self) -> tuple[Counterexample, ...]:
@@ -209,6 +211,7 @@ def _explored(
     stuck = violation_of(live)
     found = [*searched.violations, *([stuck] if stuck is not None else [])]
     about = _about(live) if live is not None else []
+    failed = system.failed_turns(search.rows)
     counterexamples = [
         counterexample_of(system, search, violation, live)
         for violation in sorted(found, key=lambda violation: violation.state)
@@ -221,12 +224,19 @@ def _explored(
         scenario,
         plan,
         bounds,
-        (*remarks, *about),
+        (*remarks, *about, *failed_in_words(failed)),
         _findings(plan, searched, counterexamples),
         searched,
         counterexamples[0] if counterexamples else None,
         tuple(counterexamples[1:]),
+        failed_turns=failed,
     )
+
+
+def failed_in_words(failed: Mapping[str, str]) -> Iterator[str]:
+    """Yield a sentence for each process with a turn that an error ended."""
+    for name, error in failed.items():
+        yield f"a turn of {name} ends with an error that its program does not handle: {error}"
 
 
 def _without_faults(bounds: Bounds) -> Bounds:
@@ -417,6 +427,7 @@ def to_json(explored: Explored, files: list[str]) -> dict[str, Any]:
         "bytes_per_state": progress.nbytes // max(progress.states, 1),
         "properties": [finding.to_json() for finding in explored.findings],
         "remarks": list(explored.remarks),
+        "failed_turns": dict(explored.failed_turns),
         "steps": len(explored.counterexample.steps)
         if explored.counterexample is not None
         else None,
