@@ -1,7 +1,8 @@
 """The runs and searches that judge a mutant. Only a child process imports this module.
 
 Simulations: every shipped scenario with each variant for which it states an expectation, the
-chaos scenario with some seeds, and small clusters with faults at random moments. Searches: the
+chaos scenario with some seeds, and small clusters with faults at random moments; an audit of the
+registry at the end is a part of the judgement. Searches: the
 battery of a small cluster for each variant, and the configurations of the catalogue of mutants,
 run by the variant without the mistake.
 """
@@ -25,9 +26,12 @@ from watchkeeper.checker.cluster.cluster import ClusterSystem
 from watchkeeper.checker.search.liveness import judge as judge_liveness
 from watchkeeper.checker.search.liveness import violation_of
 from watchkeeper.checker.search.search import Limits, Search, Searched, SearchOptions
+from watchkeeper.model.audit.audit import audit
+from watchkeeper.model.audit.snapshot import snapshot_after
+from watchkeeper.model.group.assignment import Assignor
 from watchkeeper.model.mutants.catalogue import MUTANTS
 from watchkeeper.model.plan.bounds import Bounds, shrunk
-from watchkeeper.model.plan.plan import Plan
+from watchkeeper.model.plan.plan import GroupPlan, Plan
 from watchkeeper.model.properties.judge import Judgement, judge
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.scenarios import Scenario, from_text, load, shipped
@@ -43,6 +47,11 @@ MOST_STATES = 5_000
 GROWTH = 4
 """A search stops at so many times its states without the mutant, and some more."""
 SMALLEST_GROWTH = 2_000
+ROUND_ROBIN: dict[str, Assignor] = {
+    "roundrobin": "roundrobin",
+    "roundrobin_11": "roundrobin_11",
+}
+"""Strategy by its setting; any other value means range, as in Kafka 0.8.2."""
 LONGEST = 20.0
 """A killer may take so many times its CPU time without the mutant, and some seconds more."""
 SLACK_S = 5.0
@@ -135,7 +144,7 @@ def _run(scenario: Scenario, variant: str, seed: int) -> Outcome:
     assert wanted is not None, f"{scenario.name} expects nothing of {variant}"
     met = wanted.met_by(judgement)
     result = "as expected" if met else _not_met(judgement, met)
-    result += _failed_turns(done)
+    result += _failed_turns(done) + _audited(plan, done)
     return Outcome(result, done.trace.fingerprint, time.process_time() - begun_s)
 
 
@@ -157,6 +166,32 @@ def _failed_turns(done: Simulated) -> str:
     return "" if error is None else f"; a turn fails: {error}"
 
 
+def _audited(plan: Plan, done: Simulated) -> str:
+    """Name the kinds of findings of an audit of each registry at the end of the run."""
+    found = set()
+    for cluster in plan.clusters:
+        prefix = f"{cluster.name}:" if len(plan.clusters) > 1 else ""
+        registry = snapshot_after(
+            event for event in done.trace if event.node.startswith(f"{prefix}zookeeper")
+        )
+        found |= {finding.kind for finding in audit(registry).findings}
+        assigned = {g.name: _assignor_of(g) for g in plan.groups if g.cluster == cluster.name}
+        for name, assignor in assigned.items():
+            groups = audit(registry, assignor=assignor).groups
+            found |= {
+                one.kind for group in groups if group.name == name for one in group.findings
+            }
+    return f"; the audit finds: {', '.join(sorted(found))}" if found else ""
+
+
+def _assignor_of(group: GroupPlan) -> Assignor:
+    """Return the strategy that the group is set to, found without the code of its members."""
+    member = group.consumers[0]
+    if member.variant.assignor is not None:
+        return member.variant.assignor
+    return ROUND_ROBIN.get(member.settings.assignor, "range")
+
+
 @cache
 def _case(name: str) -> tuple[Plan, Bounds]:
     [case] = [case for case in CASES if case.name == name]
@@ -173,7 +208,7 @@ def _aimed_run(name: str, seed: int, states: int) -> Outcome:
     done, judgement = _judged(Aimed(name, plan, bounds, seed).drawn(), seed)
     violated = ", ".join(judgement.violated())
     return Outcome(
-        f"violates {violated or 'nothing'}{_failed_turns(done)}",
+        f"violates {violated or 'nothing'}{_failed_turns(done)}{_audited(plan, done)}",
         done.trace.fingerprint,
         time.process_time() - begun_s,
     )
@@ -230,6 +265,8 @@ def _searched(plan: Plan, bounds: Bounds, states: int) -> Outcome:
         judgement = f"violates {', '.join(violated) or 'nothing'}{_unexercised(found)}"
     else:
         judgement = "it does not end"
+    errors = system.failed_turns(search.rows).values()
+    judgement += "".join(f"; a turn fails: {error}" for error in list(errors)[:1])
     cpu_s = time.process_time() - begun_s
     return Outcome(judgement, digest, cpu_s, found.progress.states)
 

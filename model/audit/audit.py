@@ -16,6 +16,7 @@ from watchkeeper.model.audit.checks import findings_of, notes_of
 from watchkeeper.model.audit.control_plane import ControlPlane, read_control_plane
 from watchkeeper.model.audit.control_plane_checks import control_findings, control_notes
 from watchkeeper.model.audit.finding import Finding, FindingKind
+from watchkeeper.model.audit.payload_versions import version_findings
 from watchkeeper.model.audit.registry_view import Group, RegistryView, take
 from watchkeeper.model.audit.retry_budget import RetryBudget
 from watchkeeper.model.audit.snapshot import Snapshot
@@ -143,6 +144,7 @@ def audit(
                     path=path,
                 )
             )
+    done.findings += version_findings(snapshot)
     done.findings += control_findings(done.control)
     done.notes += control_notes(done.control)
     if patience is not None:

@@ -51,7 +51,9 @@ KINDS = {
     FindingKind.UNSETTLED: "owners are not those that a rebalance would make",
     FindingKind.NO_PLAN: "the assignor refuses the subscriptions as they are",
     FindingKind.NO_BROKER: "the broker of a partition is not registered",
-    FindingKind.BAD_PAYLOAD: "a znode holds what its place does not ask for",
+    FindingKind.BAD_PAYLOAD: (
+        "a znode holds what its place does not ask for, or fields that contradict its version"
+    ),
     FindingKind.PERMANENT: "a registration that does not go with its session",
     FindingKind.SHORT_PATIENCE: "the attempts of a rebalance are over before a session ends",
     FindingKind.NO_CONTROLLER: "no broker is the controller, or one that is not registered",

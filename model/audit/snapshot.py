@@ -13,6 +13,8 @@ from functools import cached_property
 
 from watchkeeper.model.actor.events import Stat
 from watchkeeper.model.registry import paths
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import Event
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,3 +105,19 @@ def snapshot_of(nodes: Iterable[tuple[str, bytes | None, int]]) -> Snapshot:
             for path, data, session in nodes
         }
     )
+
+
+def snapshot_after(events: Iterable[Event]) -> Snapshot:
+    """The registry after the writes of one ensemble, as its trace shows them from the start."""
+    nodes: dict[str, tuple[bytes, int]] = {}
+    for event in events:
+        if event.kind in (EventKind.SESSION_EXPIRED, EventKind.SESSION_CLOSED):
+            nodes = {path: node for path, node in nodes.items() if node[1] != event.session}
+        for did, path, session, *data in (
+            event.detail["did"] if event.kind == EventKind.APPLIED else ()
+        ):
+            if did == "deleted":
+                nodes.pop(path, None)
+            else:
+                nodes[path] = ((data[0] or "").encode(), session)
+    return snapshot_of((path, *node) for path, node in nodes.items())

@@ -190,6 +190,25 @@ def bad_broker(nodes: Nodes) -> set[str]:
     return {"bad payload"}
 
 
+def broker_without_endpoints(nodes: Nodes) -> set[str]:
+    path = paths.broker(1)
+    nodes[path] = (b'{"version":2,"host":"b1","port":9092,"endpoints":[]}', nodes[path][1])
+    return {"bad payload"}
+
+
+def endpoints_of_no_use(nodes: Nodes) -> set[str]:
+    path = paths.broker(1)
+    data = b'{"version":1,"host":"b1","port":9092,"endpoints":["PLAINTEXT://b1:9092"]}'
+    nodes[path] = (data, nodes[path][1])
+    return {"bad payload"}
+
+
+def assignment_of_another_version(nodes: Nodes) -> set[str]:
+    path = paths.topic("clicks")
+    nodes[path] = (nodes[path][0].replace(b'"version":1', b'"version":2'), 0)
+    return {"bad payload"}
+
+
 def bad_offset(nodes: Nodes) -> set[str]:
     nodes[paths.offset(GROUP, Partition("clicks", "0"))] = (b"12a", 0)
     return {"bad payload"}
@@ -232,6 +251,9 @@ MUTANTS = [
     bad_topic,
     bad_state,
     bad_broker,
+    broker_without_endpoints,
+    endpoints_of_no_use,
+    assignment_of_another_version,
     bad_offset,
     broker_gone,
     no_leader,

@@ -4,39 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from tests.support.registries import Nodes, snapshot
 from watchkeeper import simulate
 from watchkeeper.model.audit.audit import GroupAudit, audit
 from watchkeeper.model.audit.finding import FindingKind
+from watchkeeper.model.audit.snapshot import snapshot_after
 from watchkeeper.model.properties.verdicts import Verdict
-from watchkeeper.model.trace.kinds import EventKind
-from watchkeeper.model.trace.trace import Event
-
-
-def nodes_after(events: list[Event]) -> Nodes:
-    """The znodes that are there when all of this has been applied."""
-    nodes: Nodes = {}
-    for event in events:
-        for did, path, owner, *data in (
-            event.detail["did"] if event.kind == EventKind.APPLIED else ()
-        ):
-            if did == "deleted":
-                nodes.pop(path, None)
-            else:
-                nodes[path] = ((data[0] or "").encode(), owner)
-        if event.kind in (EventKind.SESSION_EXPIRED, EventKind.SESSION_CLOSED):
-            nodes = {path: node for path, node in nodes.items() if node[1] != event.session}
-    return nodes
 
 
 def audits(scenario: str, variant: str, until_s: float = 1e9) -> dict[str, GroupAudit]:
     """The audit of each group, at some moment of a run."""
     trace = simulate(scenario, seed=1, variant=variant).trace
-    nodes = nodes_after([event for event in trace if event.t_us <= until_s * 1e6])
+    registry = snapshot_after(event for event in trace if event.t_us <= until_s * 1e6)
     assigned = "range_floor" if variant == "documented" else "range"
     if variant == "documented_ceil":
         assigned = "range_ceil"
-    done = audit(snapshot(nodes), assignor=assigned)  # type: ignore[arg-type]
+    done = audit(registry, assignor=assigned)  # type: ignore[arg-type]
     assert done.findings == []
     return {group.name: group for group in done.groups}
 
@@ -95,8 +77,8 @@ def test_a_crash_shows_only_when_the_session_ends() -> None:
 @pytest.mark.parametrize("scenario", ["controller-crash", "controller-epoch-reply-lost"])
 def test_a_control_plane_at_rest_is_sound(scenario: str) -> None:
     """Nothing is wrong but that dead replicas have left ISRs, and that fewer brokers lead."""
-    nodes = nodes_after(list(simulate(scenario, seed=1, variant="hardened").trace))
-    found = {finding.kind for finding in audit(snapshot(nodes)).findings}
+    registry = snapshot_after(simulate(scenario, seed=1, variant="hardened").trace)
+    found = {finding.kind for finding in audit(registry).findings}
 
     assert found <= {FindingKind.UNDER_REPLICATED, FindingKind.LEADER_IMBALANCE}
     assert FindingKind.UNDER_REPLICATED in found
@@ -106,8 +88,8 @@ def test_what_a_deposed_controller_leaves_is_found() -> None:
     """A partition without a leader and with an empty ISR, although a replica is alive."""
     for seed in range(10):
         result = simulate("controller-paused", seed=seed, variant="kafka_08")
-        nodes = nodes_after(list(result.trace))
-        found = {finding.kind for finding in audit(snapshot(nodes)).findings}
+        registry = snapshot_after(result.trace)
+        found = {finding.kind for finding in audit(registry).findings}
         has_no_leader = "live leaders" in result.judgement.violated()
 
         assert (FindingKind.NO_LEADER in found) == has_no_leader
