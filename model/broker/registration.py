@@ -38,7 +38,12 @@ from watchkeeper.model.actor.operations import (
     ZooKeeper,
 )
 from watchkeeper.model.actor.program import Ended, Program
-from watchkeeper.model.actor.retry import Direct, create_with_parents, ensure_parents
+from watchkeeper.model.actor.retry import (
+    Direct,
+    create_with_parents,
+    ensure_parents,
+    read_or_none,
+)
 from watchkeeper.model.group.variants import BrokerIdInUse, BrokerRegistration, Variant
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.paths import BrokerInfo, Layout
@@ -202,7 +207,9 @@ async def _id_in_use(me: Broker, state: BrokerState, data: bytes | None) -> Brok
     seen = await Exists(path, True, "register")
     if seen is None:
         return state
-    there = await GetData(path, False, "register")
+    there = await read_or_none(Direct(), GetData(path, False, "register"))
+    if there is None:
+        return state
     if seen.mine:
         return replace(state, is_registered=True)
     how = me.variant.broker_id_in_use

@@ -234,6 +234,8 @@ class Sometimes:
 
     event: str
     node: str = ""
+    partition: str = ""
+    """The topic and the partition that it is about, as one word."""
     after: str = ""
     """The verb of an action after which it is looked for."""
     before: str = ""
@@ -244,6 +246,8 @@ class Sometimes:
         words = [self.event]
         if self.node:
             words.append(f"of {self.node}")
+        if self.partition:
+            words.append(f"in {self.partition}")
         words.extend(f"{key}={value}" for key, value in self.detail)
         if self.after:
             words.append(f"after {self.after}")

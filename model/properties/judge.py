@@ -268,10 +268,27 @@ def _sometimes(wanted: Sometimes, trace: Trace) -> Finding:
 def _never(unwanted: Sometimes, trace: Trace) -> Finding:
     claim = Property(f"never: {unwanted}", "always", NEVER_HAPPENS.says)
     event = _first(unwanted, trace)
+    if event is None and (missing := _missing_field(unwanted, trace)):
+        return Finding(
+            claim,
+            Verdict.UNKNOWN,
+            f"no event of this kind has a field {missing!r}, so none can be it",
+            shape="no event has the field that is compared",
+        )
     if event is None:
         return Finding(claim, Verdict.HOLDS, "it did not happen")
     message = f"at {seconds(event.t_us)} it did, at {event.node}"
     return Finding(claim, Verdict.VIOLATED, message, event.t_us, shape="it occurred")
+
+
+def _missing_field(wanted: Sometimes, trace: Trace) -> str:
+    """A field that is compared and that no event of this kind has; empty for none."""
+    events = list(trace.of_kind(wanted.event)) if wanted.detail else []
+    keys = [key for key, _ in wanted.detail]
+    if not events or any(event.detail.keys() >= set(keys) for event in events):
+        return ""
+    lacking = (key for key in keys if all(key not in event.detail for event in events))
+    return next(lacking, keys[0])
 
 
 def _first(wanted: Sometimes, trace: Trace) -> Event | None:
@@ -294,6 +311,8 @@ def _first(wanted: Sometimes, trace: Trace) -> Event | None:
 
 def _matches(wanted: Sometimes, event: Event) -> bool:
     if event.kind != wanted.event or (wanted.node and event.node != wanted.node):
+        return False
+    if wanted.partition and event.place != wanted.partition:
         return False
     return all(event.detail.get(key) == value for key, value in wanted.detail)
 

@@ -78,6 +78,7 @@ def _sometimes(model: SometimesModel) -> Sometimes:
     return Sometimes(
         model.event,
         model.node or "",
+        model.partition or "",
         model.after or "",
         model.before or "",
         tuple(model.detail.items()),

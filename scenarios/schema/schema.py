@@ -286,6 +286,9 @@ class SometimesModel(Model):
 
     event: Word = Field(description="a kind of event of the trace")
     node: Word | None = Field(None, description="the process")
+    partition: Word | None = Field(
+        None, description="the topic and the partition, such as clicks/0-0"
+    )
     after: Word | None = Field(None, description="only after an action with this verb")
     before: Word | None = Field(None, description="only before the next action with this verb")
     detail: dict[str, Any] = Field(default_factory=dict, description="values in its detail")

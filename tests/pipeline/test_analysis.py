@@ -137,6 +137,12 @@ def shown(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Show
         timeline=[{"at": "8s", "leave": f"group/{at}"} for at in range(2)], settle="20s"
     )
     results.append(simulate(unheard, seed=3, consumer=consumer_that(does_nothing)))
+    places = [
+        {"event": "fetching", "partition": "clicks/0-0"},
+        {"event": "fetching", "partition": "clicks/7-0"},
+        {"event": "fetching", "detail": {"partition": "clicks/0-0"}},
+    ]
+    results.append(simulate(scenario(never=places, sometimes=places), seed=4))
     for result in results:
         write_run(home / "runs", result)
     tampered = simulate("consumer-crash", variant="hardened", seed=7)

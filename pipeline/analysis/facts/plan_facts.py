@@ -83,6 +83,7 @@ OBSERVED_EVENTS = _schema(
     name=StringType(),
     event=StringType(),
     node=StringType(),
+    partition=StringType(),
     after=StringType(),
     before=StringType(),
     detail=MapType(StringType(), StringType()),
@@ -210,7 +211,8 @@ def _observed_events(plan: Plan) -> Iterator[Row]:
     for kind, wanted in (("sometimes", plan.sometimes), ("never", plan.never)):
         for event in wanted:
             detail = {key: value_text(value) for key, value in event.detail}
-            yield f"{kind}: {event}", event.event, event.node, event.after, event.before, detail
+            where = event.node, event.partition, event.after, event.before
+            yield f"{kind}: {event}", event.event, *where, detail
 
 
 def value_text(value: Any) -> str:

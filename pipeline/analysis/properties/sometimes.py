@@ -16,11 +16,13 @@ NAMED = ["run", "name"]
 def observed_events(events: DataFrame, wanted: DataFrame) -> DataFrame:
     """Every `sometimes` and `never`, with a row a run that has it."""
     first = _within(events, wanted).groupBy(*NAMED).agg(sql.min("seq").cast("long").alias("seq"))
-    known = wanted.join(first, NAMED, "left")
+    known = wanted.join(first, NAMED, "left").join(_comparable(events, wanted), NAMED, "left")
     happened = sql.col("seq").isNotNull()
+    is_vacuous = ~sql.coalesce("has_fields", sql.expr("true"))
     verdict = (
         sql.when(
-            sql.col("name").startswith("never: "), sql.when(happened, VIOLATED).otherwise(HOLDS)
+            sql.col("name").startswith("never: "),
+            sql.when(happened, VIOLATED).when(is_vacuous, UNKNOWN).otherwise(HOLDS),
         )
         .when(happened, HOLDS)
         .otherwise(UNKNOWN)
@@ -36,17 +38,37 @@ def observed_events(events: DataFrame, wanted: DataFrame) -> DataFrame:
 def _within(events: DataFrame, wanted: DataFrame) -> DataFrame:
     """The events that are meant, between those after and before which they are looked for."""
     spans = _spans(events, wanted)
-    candidates = events.select(
-        "run", "seq", sql.col("node").alias("at"), sql.col("kind").alias("event"), "detail"
-    ).join(sql.broadcast(spans), ["run", "event"])
-    matching = candidates.withColumn("fields", sql.from_json("detail", SAID)).where(
-        "begins < seq AND seq < ends AND (node = '' OR node = at)"
+    matching = (
+        _of_their_kind(events)
+        .join(sql.broadcast(spans), ["run", "event"])
+        .where("begins < seq AND seq < ends AND (node = '' OR node = at)")
+        .where("partition = '' OR partition = place")
     )
     as_wanted = sql.forall(
         sql.map_entries("wanted"),
         lambda condition: sql.col("fields")[condition["key"]].eqNullSafe(condition["value"]),
     )
     return matching.where(as_wanted).select(*NAMED, "seq")
+
+
+def _of_their_kind(events: DataFrame) -> DataFrame:
+    return events.select(
+        "run",
+        "seq",
+        sql.col("node").alias("at"),
+        sql.concat_ws("/", "topic", "partition").alias("place"),
+        sql.col("kind").alias("event"),
+        sql.from_json("detail", SAID).alias("fields"),
+    )
+
+
+def _comparable(events: DataFrame, wanted: DataFrame) -> DataFrame:
+    """Whether some event of the kind of a clause has every field that the clause compares."""
+    has_fields = sql.forall(
+        sql.map_keys("detail"), lambda key: sql.map_contains_key("fields", key)
+    )
+    of_kind = _of_their_kind(events).join(sql.broadcast(wanted), ["run", "event"])
+    return of_kind.groupBy(*NAMED).agg(sql.max(has_fields).alias("has_fields"))
 
 
 def _spans(events: DataFrame, wanted: DataFrame) -> DataFrame:

@@ -121,6 +121,27 @@ def test_a_violation_outweighs_what_is_unknown() -> None:
     assert finding(result, "sometimes").verdict is Verdict.UNKNOWN
 
 
+@pytest.mark.parametrize(
+    ("clause", "verdict"),
+    [
+        ({"event": "fetching", "partition": "clicks/0-0"}, Verdict.VIOLATED),
+        ({"event": "fetching", "partition": "clicks/7-0"}, Verdict.HOLDS),
+        ({"event": "fetching", "detail": {"does": "begins"}}, Verdict.VIOLATED),
+        ({"event": "fetching", "detail": {"does": "flies"}}, Verdict.HOLDS),
+        ({"event": "fetching", "detail": {"partition": "clicks/0-0"}}, Verdict.UNKNOWN),
+        ({"event": "session expired", "detail": {"why": "late"}}, Verdict.HOLDS),
+    ],
+)
+def test_a_field_that_no_event_has_excludes_nothing(
+    clause: dict[str, Any], verdict: Verdict
+) -> None:
+    """Such a clause could not fail, whatever happens."""
+    found = finding(simulate(scenario(never=[clause])), "never")
+    assert found.verdict is verdict
+    if verdict is Verdict.UNKNOWN:
+        assert "no event of this kind has a field 'partition'" in found.evidence
+
+
 def test_strict_ownership_counts_only_where_requested() -> None:
     """The strict form is always shown; it decides only if the scenario says so."""
     lenient = simulate(scenario(timeline=[PAUSE]))
