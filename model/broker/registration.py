@@ -8,6 +8,7 @@ id may read the topics in between, find none of this broker, and receive no furt
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from watchkeeper.model.actor.effects import (
@@ -255,10 +256,14 @@ async def _announce(me: Broker, state: BrokerState) -> BrokerState:
 
 async def _announce_one(me: Broker, name: str, count: int) -> None:
     creation = _announcement(me, name, count)
-    try:
-        await create_with_parents(Direct(), creation)
-    except NodeExists:
-        await SetData(creation.path, creation.data, purpose="announce topic")
+    write = SetData(creation.path, creation.data, purpose="announce topic")
+    while True:
+        with suppress(NodeExists):
+            await create_with_parents(Direct(), creation)
+            return
+        with suppress(NoNode):  # it ended with the session before
+            await write
+            return
 
 
 async def _withdraw(me: Broker, name: str) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from watchkeeper.model.actor.effects import Partition, Positions
-from watchkeeper.model.actor.errors import Failure, NoNode, TransactionFailed
+from watchkeeper.model.actor.errors import Failure, NodeExists, NoNode, TransactionFailed
 from watchkeeper.model.actor.operations import (
     Check,
     Create,
@@ -91,10 +91,14 @@ async def commit_blindly(
     for partition, value in offsets:
         path = registry.offset(me.group, partition)
         data = registry.encode_number(value)
+        write = SetData(path, data, purpose="commit")
         try:
-            await requests(SetData(path, data, purpose="commit"))
+            await requests(write)
         except NoNode:
-            await create_with_parents(requests, Create(path, data, purpose="commit"))
+            try:
+                await create_with_parents(requests, Create(path, data, purpose="commit"))
+            except NodeExists:  # by another member, or by this one, and the reply was lost
+                await requests(write)
 
 
 async def commit_fenced(
