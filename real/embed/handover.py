@@ -159,9 +159,9 @@ class RebalanceListener:
 
     @property
     def owned(self) -> tuple[Partition, ...]:
-        """The partitions that may be read now."""
+        """The partitions that may be read now: a slow callback delays those that come next."""
         with self._changed:
-            return tuple(self._current)
+            return tuple(partition for partition in self._current if partition in self._mine)
 
     @property
     def positions(self) -> dict[Partition, int | None]:
