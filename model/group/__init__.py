@@ -12,4 +12,5 @@ Read `rebalance` first: it has the steps of the design pages and why their order
   claims           steps 8 and 9: release and claim
   offsets          committed offsets: read, commit, commit with a fence
   settings         Kafka's own names and defaults
+  layout_detection  a program that finds the layout of a registry first
 """

@@ -82,8 +82,9 @@ def _data_reads(attempt: Attempt, members: list[str], names: Answers) -> list[Op
         return reads
     brokers: dict[str, None] = {}
     for topic in attempt.topics:
-        for broker in names.get(registry.topic(topic), ()):
-            path = registry.topic_broker(topic, int(broker))
+        above = registry.topic(topic)
+        for broker in names.get(above, ()):
+            path = registry.topic_broker(topic, registry.broker_id_of(above, broker))
             reads.append(GetData(path, True, "read partitions"))
             brokers[broker] = None
     reads.extend(

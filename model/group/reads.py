@@ -37,9 +37,10 @@ async def read_brokers(attempt: Attempt) -> None:
     if attempt.me.layout == "0.8" and not attempt.me.variant.is_shipped:
         return
     for name in await _children(attempt, paths.BROKER_IDS, "read brokers"):
-        path = paths.broker(int(name))
+        number = paths.broker_id_of(paths.BROKER_IDS, name)
+        path = paths.broker(number)
         seen = await attempt.requests(GetData(path, False, "read brokers"))
-        attempt.addresses[int(name)] = paths.decode_broker(path, seen.data).address
+        attempt.addresses[number] = paths.decode_broker(path, seen.data).address
 
 
 async def read_members(attempt: Attempt) -> None:
@@ -89,7 +90,7 @@ def topics_of(me: Consumer, subscription: Subscription, listed: Iterable[str]) -
 async def _read_topic_07(attempt: Attempt, topic: str) -> list[Partition]:
     found: list[Partition] = []
     for name in await _children(attempt, paths.topic(topic), "read partitions"):
-        path = paths.topic_broker(topic, int(name))
+        path = paths.topic_broker(topic, paths.broker_id_of(paths.topic(topic), name))
         seen = await attempt.requests(GetData(path, False, "read partitions"))
         found.extend(partitions_07(topic, name, seen.data))
     return found

@@ -64,6 +64,26 @@ class BadPayload(ValueError):
         self.data = data
 
 
+class BadName(BadPayload):
+    """A child is named by no broker's id."""
+
+    def __init__(self, path: str, name: str) -> None:
+        ValueError.__init__(
+            self,
+            f"{path} has the child {name!r}; expected names that are broker ids, as in the 0.7 "
+            "layout",
+        )
+        self.path = path
+        self.data = None
+
+
+def broker_id_of(path: str, name: str) -> int:
+    """The broker id by which a child of a path is named; BadName if it is none."""
+    if not name.isdecimal():
+        raise BadName(path, name)
+    return int(name)
+
+
 def broker(broker_id: int) -> str:
     """The path of a broker's registration."""
     return f"{BROKER_IDS}/{broker_id}"

@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from watchkeeper.model.actor.errors import Failure
 from watchkeeper.model.actor.events import Command, CommandKind
 from watchkeeper.model.actor.operations import Create, Exists, Multi, Operation, Pipelined
+from watchkeeper.model.actor.program import Program
 from watchkeeper.model.broker import registration
+from watchkeeper.model.group.layout_detection import detecting
 from watchkeeper.model.registry import paths
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.real.embed.member import Member
@@ -35,6 +37,13 @@ class BrokerStatus:
     is_registered: bool
     """Whether its id is registered in ZooKeeper, by the last response."""
     failed_turns: int
+
+
+def _program(me: registration.Broker, *, has_layout: bool) -> Program:
+    """The program of a broker; it finds the layout of the registry where none is given."""
+    if has_layout:
+        return registration.broker(me)
+    return detecting(me.variant, lambda found: registration.broker(replace(me, layout=found)))
 
 
 class Broker(Member):
@@ -59,7 +68,8 @@ class Broker(Member):
 
         topics               topic -> number of partitions on this broker, only in the 0.7
                              layout: in 0.8 a topic belongs to the cluster
-        layout               "0.7" or "0.8"; the variant's own by default
+        layout               "0.7" or "0.8"; by default 0.7 with `topics`; without them it is
+                             found in the registry, and the variant's own in an empty one
         session_timeout_ms   the session timeout that is requested of ZooKeeper
         kazoo                passed to kazoo unchanged: `auth_data`, `use_ssl`, `ca` ...
 
@@ -69,7 +79,7 @@ class Broker(Member):
         self.me = me
         self._is_registered = False
         super().__init__(
-            registration.broker(me),
+            _program(me, has_layout=bool(layout or topics)),
             hosts,
             name=me.node,
             logger=logging.getLogger("watchkeeper.broker"),

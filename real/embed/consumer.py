@@ -26,6 +26,8 @@ from watchkeeper.model.actor.events import LEAVE
 from watchkeeper.model.actor.operations import Create, Multi, Operation, Pipelined, SetData
 from watchkeeper.model.actor.program import Program
 from watchkeeper.model.group.consumer import consumer
+from watchkeeper.model.group.layout_detection import detecting
+from watchkeeper.model.group.state import Consumer as Configuration
 from watchkeeper.model.group.variants import OffsetMeaning
 from watchkeeper.model.registry import paths
 from watchkeeper.model.trace.kinds import EventKind
@@ -40,6 +42,13 @@ from watchkeeper.real.embed.validation import consumer_given, subscription_given
 
 COMMIT_WITHIN_S = 10.0
 LOGGER = logging.getLogger("watchkeeper.consumer")
+
+
+def _program(me: Configuration, layout: str | None) -> Program:
+    """The program of a consumer; it finds the layout of the registry where none is given."""
+    if layout is not None:
+        return consumer(me)
+    return detecting(me.variant, lambda found: consumer(replace(me, layout=found)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +109,8 @@ class Consumer(Member):
         """Describe a consumer, which joins its group at `start`; raise ValueError if invalid.
 
         topics            topic -> streams; or `white_list` or `black_list` with `streams`
-        layout            the variant's own by default
+        layout            "0.7" or "0.8"; found in the registry by default, and the variant's own
+                          where nothing is registered
         config            Kafka's settings by Kafka's names
         consumer_id       `consumer.id`; drawn where it is empty
         program           one of your own, in place of the shipped consumer
@@ -115,7 +125,7 @@ class Consumer(Member):
         self.callbacks = Callbacks(me.node, LOGGER, slow_after_s or timeout_ms / 3000)
         self.handover = self.make_listener(on_partitions_assigned, on_partitions_revoked)
         super().__init__(
-            consumer(me) if program is None else replace(program, me=me),
+            _program(me, layout) if program is None else replace(program, me=me),
             hosts,
             name=me.node,
             logger=LOGGER,
