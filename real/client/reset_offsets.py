@@ -64,8 +64,6 @@ def reset(
 
 def _check(snapshot: Snapshot, group: str) -> None:
     doubts = snapshot.doubts(group)
-    if paths.group_home(group) not in snapshot.nodes and not doubts:
-        raise Refused(f"there is no group {group}, so there are no offsets to reset")
     if doubts:
         raise Refused(
             f"whether group {group} is alive is not known: {doubts[0]}; nothing was set"
@@ -89,6 +87,11 @@ def _write(reader: Reader, snapshot: Snapshot, group: str, writes: dict[str, byt
     client = reader.client
     transaction = client.transaction()
     made = {paths.GROUPS, *snapshot.nodes}
+    home = paths.group_home(group)
+    if home not in made:  # a group that has never had a member
+        client.ensure_path(paths.GROUPS)
+        transaction.create(home)
+        made.add(home)
     _add_guard(client, transaction, snapshot, group)
     made.add(paths.members(group))
     for path, data in writes.items():

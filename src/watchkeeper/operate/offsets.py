@@ -83,8 +83,9 @@ def set_to(request: Request, wanted: dict[Partition, int], source: str) -> dict[
         from watchkeeper.real.client.reset_offsets import reset as write
 
         snapshot = opened.read(request.group)
-        census = _census(snapshot, request)
-        before = census.groups[request.group].offsets
+        census = take(snapshot)
+        group = census.groups.get(request.group)
+        before = {} if group is None else group.offsets  # none for a group that is to come
         _check_known(census, before, wanted, source)
         try:
             write(opened, snapshot, request.group, wanted)

@@ -421,6 +421,29 @@ def test_offsets_come_back_as_they_were_exported(cluster: Cluster, tmp_path: Pat
     assert cluster.client(0).exists(registry.members(GROUP)) is not None
 
 
+@pytest.mark.parametrize("comes", ["never", "/consumers/billing/ids/billing_c0"])
+def test_a_group_that_is_to_come_begins_where_it_is_set(
+    cluster: Cluster, tmp_path: Path, comes: str
+) -> None:
+    """It has no znode yet; a member that registers meanwhile makes the reset fail."""
+    nodes = healthy(Shape())
+    of_group = registry.group_home(GROUP)
+    cluster.write({path: node for path, node in nodes.items() if not path.startswith(of_group)})
+    wanted = {Partition("clicks", str(number)): 7 for number in range(4)}
+    with Reader(Access(cluster.hosts)) as opened:
+        snapshot = opened.read(GROUP)
+        if comes == "never":
+            file = exported(tmp_path, {"clicks": {str(number): 7 for number in range(4)}})
+            assert (
+                run_command(["offsets", cluster.hosts, "reset", str(file), "--group", GROUP]) == 0
+            )
+            assert offsets_in(cluster) == [b"7"] * 4
+        else:
+            cluster.client(0).create(comes, b"", ephemeral=True, makepath=True)
+            with pytest.raises(reset_offsets.Refused, match="has come to life meanwhile"):
+                reset_offsets.reset(opened, snapshot, GROUP, wanted)
+
+
 def test_offsets_of_a_group_that_lives_are_not_touched(
     cluster: Cluster, tmp_path: Path, zookeeper: Ensemble, capsys: pytest.CaptureFixture[str]
 ) -> None:
