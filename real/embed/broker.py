@@ -49,7 +49,7 @@ def _program(me: registration.Broker, *, has_layout: bool) -> Program:
 class Broker(Member):
     """The registration of a broker in ZooKeeper, kept by this application."""
 
-    not_ready = "is not registered, and its id may be held by an earlier session,"
+    not_ready = "is not registered"
 
     def __init__(
         self,

@@ -26,6 +26,14 @@ LEVELS: dict[str, int] = {
 """Kind of event -> the level at which it is logged; all others at DEBUG."""
 
 
+PROBLEMS: dict[str, str] = {
+    EventKind.ID_IN_USE: "its id is in use, {path} exists",
+    EventKind.TURN_FAILED: "a turn failed, {error}",
+    EventKind.REBALANCE_FAILED: "a rebalance failed, {why}",
+}
+"""Kind of event -> why a member may not be ready, with the fields of the event."""
+
+
 class Counters:
     """Counts the events of a driver by kind, and passes them to `logging`."""
 
@@ -33,6 +41,8 @@ class Counters:
         self.node = node
         self.logger = logger
         self.counts: Counter[str] = Counter()
+        self.last_problem = ""
+        """Why the member may not be ready, by the last event that tells; empty for none."""
         self.hear: Callable[[str], None] = lambda kind: None
         """Called with the kind of every event, in the thread of the event."""
 
@@ -49,6 +59,8 @@ class Counters:
     ) -> None:
         """Count and log an event."""
         self.counts[kind] += 1
+        if kind in PROBLEMS:
+            self.last_problem = PROBLEMS[kind].format_map(detail)
         level = LEVELS.get(kind, logging.DEBUG)
         if detail.get("failed"):
             level = logging.ERROR

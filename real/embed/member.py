@@ -204,9 +204,10 @@ class Member:
         if self.ended is not None and self.ended.failed:
             raise RuntimeError(f"{self.name} is over: {self.ended.reason}")
         if not is_ready:
+            problem = self.account.last_problem
             raise TimeoutError(
                 f"{self.name} {self.not_ready} within {timeout_s:g} s; its session is "
-                f"{self.session}"
+                f"{self.session}{f'; last, {problem}' if problem else ''}"
             )
 
     def wait_ended(self, timeout_s: float | None = None) -> Ended | None:

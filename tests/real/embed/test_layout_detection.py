@@ -122,6 +122,17 @@ def test_the_wrong_layout_fails_with_a_sentence(
         assert member.ended is None
 
 
+def test_a_broker_that_is_not_ready_says_why(hosts: str, direct: KazooClient) -> None:
+    """The znode has its address: it takes it for that of its last session, and waits."""
+    register(direct, {"/brokers/ids/7": b"b7-1:b7:9092"})
+    with Broker(hosts, id=7, host="b7", layout="0.7") as broker:
+        until(lambda: bool(broker.account.last_problem))
+        with pytest.raises(
+            TimeoutError, match=r"; last, its id is in use, /brokers/ids/7 exists$"
+        ):
+            broker.ready(timeout_s=0.01)
+
+
 @pytest.mark.parametrize("error", [ConnectionLoss("/brokers"), SessionExpired("/brokers")])
 def test_nothing_is_decided_before_the_registry_is_read(error: Exception) -> None:
     """The next turn reads again."""
