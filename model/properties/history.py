@@ -75,7 +75,7 @@ class History:
         self.offsets: dict[Claim, int] = {}
         self.faults_in_force: dict[int, str] = {}
         self._group_of = plan.group_of()
-        self._handlers: dict[str, Callable[[Event], None]] = {
+        self.handlers: dict[str, Callable[[Event], None]] = {
             EventKind.STARTED: self._starts,
             EventKind.ENDED: self._ends,
             EventKind.ABANDONED: self._abandons,
@@ -97,24 +97,12 @@ class History:
             EventKind.FAULT_ENDED: self._fault_ends,
         }
 
-    def handles(self, kind: str) -> bool:
-        """Whether events of this kind change anything here."""
-        return kind in self._handlers
-
-    def handler(self, kind: str) -> Callable[[Event], None]:
-        """The handler of events of this kind."""
-        return self._handlers[kind]
-
     def node(self, name: str) -> NodeState:
         """The state of a process, by its name."""
         state = self.nodes.get(name)
         if state is None:
             state = self.nodes[name] = NodeState(name, self._group_of.get(name, ""))
         return state
-
-    def has_live_session(self, name: str) -> bool:
-        """Whether the ensemble holds the session of this node to be alive."""
-        return self.node(name).session in self.alive
 
     def is_member(self, name: str) -> bool:
         """Whether this node is a live member: it is registered, or has no command to leave.
@@ -147,10 +135,6 @@ class History:
         """The node whose session holds a claim although its program is over; empty for none."""
         name = self.holders.get(self.claims.get(claim, 0), "")
         return name if name and self.is_outlived(name) else ""
-
-    def has_left(self, name: str) -> bool:
-        """Whether this node has a command to leave and holds no session any more."""
-        return self.node(name).has_leave_command and not self.sessions_of.get(name)
 
     # --- processes ---------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ at what cost).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -202,26 +202,26 @@ class _Watch:
         self.due_us = NEVER
         """When the first rest has lasted long enough to be judged."""
         self.calls: dict[str, list[Callable[[Event], None]]] = {}
-        for kind in EventKind:
-            calls: list[Callable[[Event], None]] = []
-            if control is not None and kind in ControlPlaneJudge.KINDS:
-                calls.append(control.before)
-            if kind in OwnershipJudge.BEFORE:
-                calls.append(lambda event: ownership.before(event, history))
-            if history.handles(kind):
-                calls.append(history.handler(kind))
-            if kind in OwnershipJudge.AFTER:
-                calls.append(lambda event: ownership.after(event, history))
-            if kind in RestOf.KINDS:
-                calls.append(self.look)
-            if progress.handles(kind):
-                calls.append(progress.handler(kind))
-            if messages is not None:
-                calls.extend(messages.calls(kind))
-            if control is not None and kind in ControlPlaneJudge.KINDS:
-                calls.append(control.after)
-            if calls:
-                self.calls[kind] = calls
+        if control is not None:
+            self._add(ControlPlaneJudge.KINDS, control.before)
+        self._add(OwnershipJudge.BEFORE, lambda event: ownership.before(event, history))
+        for kind, handler in history.handlers.items():
+            self._add((kind,), handler)
+        self._add(OwnershipJudge.AFTER, lambda event: ownership.after(event, history))
+        self._add(RestOf.KINDS, self.look)
+        for kind, handler in progress.handlers.items():
+            self._add((kind,), handler)
+        if messages is not None:
+            for kind in EventKind:
+                for call in messages.calls(kind):
+                    self._add((kind,), call)
+        if control is not None:
+            self._add(ControlPlaneJudge.KINDS, control.after)
+
+    def _add(self, kinds: Iterable[str], call: Callable[[Event], None]) -> None:
+        """Let a judge look at each event of these kinds, after those that were added before."""
+        for kind in kinds:
+            self.calls.setdefault(kind, []).append(call)
 
     def all_of(self, trace: Trace) -> None:
         """Look at every event in order."""

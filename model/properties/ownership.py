@@ -223,12 +223,14 @@ class OwnershipJudge:
                 self._judge(now_us, history, claim, list(fetchers))
 
     def _judge(self, now_us: int, history: History, claim: Claim, fetchers: list[str]) -> None:
-        alive = [name for name in fetchers if history.has_live_session(name)]
+        states = map(history.node, fetchers)
+        alive = {state.name: state.session for state in states if state.session in history.alive}
         if len(fetchers) > 1 or self._wrong:
-            self._judge_together(now_us, history, claim, fetchers, alive)
-        for name in alive:
-            is_false = history.claims.get(claim) != history.node(name).session
-            if self._is_new(name, claim, is_false):
+            self._judge_together(now_us, history, claim, fetchers, list(alive))
+        claimed_by = history.claims.get(claim)
+        for name, session in alive.items():
+            is_false = claimed_by != session
+            if (is_false or self._wrong) and self._is_new(name, claim, is_false):
                 whose = _whose(history, claim, name)
                 self.truthful.note(
                     now_us,

@@ -92,7 +92,7 @@ class ProgressJudge:
 
     def __post_init__(self) -> None:
         self.work = {group.name: WorkOf() for group in self.plan.groups}
-        self._handlers: dict[str, Callable[[Event], None]] = {
+        self.handlers: dict[str, Callable[[Event], None]] = {
             EventKind.REQUEST: self._note_ask,
             EventKind.RESPONSE: self._note_answer,
             EventKind.REBALANCE_STARTED: self._note_attempt,
@@ -107,14 +107,6 @@ class ProgressJudge:
             EventKind.WATCH_FIRED: self._note_fired,
             EventKind.NOTIFIED: self._note_waking,
         }
-
-    def handles(self, kind: str) -> bool:
-        """Whether events of this kind count."""
-        return kind in self._handlers
-
-    def handler(self, kind: str) -> Callable[[Event], None]:
-        """The handler of events of this kind."""
-        return self._handlers[kind]
 
     def _note_attempt(self, event: Event) -> None:
         self.work[event.group].attempts += 1

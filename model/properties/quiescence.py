@@ -15,7 +15,7 @@ after `QUIET_TICKS` without a disturbance, in every world.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -107,15 +107,17 @@ class RestTracker:
             self.due_us = event.t_us + self.quiet_us
 
     def _look_at(self, history: History, name: str) -> None:
-        if name in self.concerned:
-            if _is_restless(history, history.node(name)):
-                self.restless[name] = None
-            else:
-                self.restless.pop(name, None)
-            if history.is_outlived(name):
-                self.outlived[name] = history.outlived_claims(name)
-            else:
-                self.outlived.pop(name, None)
+        if name not in self.concerned:
+            return
+        state = history.node(name)
+        if _is_restless(history, state, history.sessions_of.get(name, NO_SESSIONS)):
+            self.restless[name] = None
+        else:
+            self.restless.pop(name, None)
+        if state.is_abandoned and history.is_outlived(name):
+            self.outlived[name] = history.outlived_claims(name)
+        elif self.outlived:
+            self.outlived.pop(name, None)
 
     def close(self, now_us: int) -> None:
         """The rest is over, or the run is."""
@@ -132,14 +134,16 @@ class RestOf(RestTracker):
     group: GroupPlan = field(kw_only=True)
 
 
-def _is_restless(history: History, state: NodeState) -> bool:
+NO_SESSIONS: frozenset[int] = frozenset()
+
+
+def _is_restless(history: History, state: NodeState, sessions: Set[int]) -> bool:
     """Whether this process is active, or leaves something behind."""
-    sessions = history.sessions_of.get(state.name, ())
     if not state.is_alive:
         return bool(sessions)
-    if history.has_left(state.name) or _waits_for_its_id(history, state):
+    if not sessions and (state.has_leave_command or state.is_abandoned):
         return False
-    if state.is_abandoned and not sessions:
+    if history.shared_ids and _waits_for_its_id(history, state):
         return False
     return (
         state.is_busy

@@ -124,8 +124,9 @@ class Trace:
 
     def of_kind(self, *kinds: str) -> Iterator[Event]:
         """The events of these kinds."""
+        wanted = frozenset(kinds)
         for seq, row in enumerate(self._rows):
-            if row[2] in kinds:
+            if row[2] in wanted:
                 yield EVENT((seq, *row))
 
     @property

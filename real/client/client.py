@@ -31,12 +31,13 @@ from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.states import Callback, EventType, KazooState, WatchedEvent
 from kazoo.retry import KazooRetry
 
-from watchkeeper.model.actor.errors import ConnectionLoss, Failure, SessionExpired
+from watchkeeper.model.actor.errors import ConnectionLoss, Failure, SessionExpired, Unimplemented
 from watchkeeper.model.actor.events import Fired, WatchEventType
-from watchkeeper.model.actor.operations import Operation
+from watchkeeper.model.actor.operations import GetEphemerals, Operation
 from watchkeeper.real.client.attempts import AttemptLimit
 from watchkeeper.real.client.codec import Answers, UnknownError, request_for
 from watchkeeper.real.client.connection import Connection, ready, send
+from watchkeeper.real.client.server_version import lists_ephemerals
 
 State = Literal["new", "connected", "suspended", "expired", "closed"]
 
@@ -178,6 +179,8 @@ class Client:
         """The longest time that `on_event` has blocked kazoo's thread."""
         self._lock = threading.Lock()
         self._tickets = 0
+        self._lists_ephemerals: bool | None = None
+        """Whether the connected server knows `getEphemerals`; None before it is looked up."""
         logger = logging.getLogger("watchkeeper.kazoo")
         logger.setLevel(logging.CRITICAL)
         limit = AttemptLimit()
@@ -251,21 +254,34 @@ class Client:
         connection.
         """
         path = operations[0].path if operations else ""
+        unknown = self._unknown_to_server(operations)
         with self._lock:
             if self.generation != generation or self.state in ("expired", "closed"):
                 return Failure(SessionExpired, path)
             if self.state != "connected":
                 return Failure(ConnectionLoss, path, sent=False)
             answers = Answers(self.prefix, self.session)
+            pending = [PendingRequest(self, operation, answers) for operation in operations]
             requests = [
-                (
-                    request_for(operation, self.prefix, self._fired),
-                    PendingRequest(self, operation, answers),
-                )
-                for operation in operations
+                (request_for(one.operation, self.prefix, self._fired), one)
+                for one in pending
+                if type(one.operation) not in unknown
             ]
-            send(self._kazoo, requests)
-            return [pending.ticket for _, pending in requests]
+            if requests:
+                send(self._kazoo, requests)
+            for one in pending:
+                if type(one.operation) in unknown:
+                    answer = Failure(Unimplemented, one.operation.path)
+                    self.emit(Reply(one.ticket, answer, self.last_zxid), generation)
+            return [one.ticket for one in pending]
+
+    def _unknown_to_server(self, operations: tuple[Operation[Any], ...]) -> tuple[type, ...]:
+        """Return the kinds of operations that must not be sent: the server would hang up."""
+        if not any(type(operation) is GetEphemerals for operation in operations):
+            return ()
+        if self._lists_ephemerals is None:
+            self._lists_ephemerals = lists_ephemerals(self._kazoo)
+        return () if self._lists_ephemerals else (GetEphemerals,)
 
     def next_ticket(self) -> int:
         """Return a number that no other request has."""
@@ -296,6 +312,7 @@ class Client:
                 if self.state in ("new", "expired"):
                     self.generation += 1
                 self.state = "connected"
+                self._lists_ephemerals = None  # the next server may have another version
             elif state == KazooState.SUSPENDED:
                 self.state = "suspended"
                 self._refuse_queued()

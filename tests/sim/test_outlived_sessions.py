@@ -176,8 +176,8 @@ def test_who_is_a_member_follows_the_program_and_not_the_registration() -> None:
     history = History(scenario.plan("hardened"))
     seen = []
     for event in result.trace:
-        if history.handles(event.kind):
-            history.handler(event.kind)(event)
+        if event.kind in history.handlers:
+            history.handlers[event.kind](event)
         if event.node == "billing/0" and event.kind in (EventKind.ABANDONED, EventKind.ENDED):
             registered = bool(history.registered["billing/0"])
             seen.append((history.is_member("billing/0"), registered))

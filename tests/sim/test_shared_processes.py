@@ -183,8 +183,8 @@ def test_every_member_of_a_paused_process_is_paused_for_the_judges() -> None:
     history = History(scenario.plan("hardened"))
     seen = []
     for event in simulate(scenario).trace:
-        if history.handles(event.kind):
-            history.handler(event.kind)(event)
+        if event.kind in history.handlers:
+            history.handlers[event.kind](event)
         if event.kind in (EventKind.FAULT, EventKind.FAULT_ENDED):
             seen.append([history.node(name).is_paused for name in (*BOTH, "billing/1")])
     assert seen == [[True, True, False], [False, False, False]]

@@ -239,7 +239,7 @@ class Cluster:
                     judge.take(event)
             if event.kind == EventKind.APPLIED:
                 ownership.before(event, history)
-                history.handler(EventKind.APPLIED)(event)
+                history.handlers[EventKind.APPLIED](event)
         monotone = ownership.monotone.finding(MONOTONE, "no offset went back", ownership.commits)
         waits = [starvation.finding(world.now_us), punctuality.finding()]
         return [*delivery.findings(), *waits, monotone]
