@@ -145,6 +145,8 @@ SETTINGS = (
     Setting("consumer", "consumer.timeout.ms", -1, (20, 60), shows=True),
 )
 """Every setting of brokers, producers and consumers."""
+FOLLOWS = {"rebalance.backoff.ms": "zookeeper.sync.time.ms"}
+"""Setting -> the one whose value it has by default: both with one value change nothing."""
 
 
 def _base() -> Fields:
@@ -170,7 +172,8 @@ def _draw_settings(dice: Random) -> Outcome:
     fields["timeline"] = [
         {"at": "2s", "produce": "clicks", "rate": "200/s", "size": f"{size}B", "for": "2s"}
     ]
-    chosen, *others = dice.sample(SETTINGS, dice.randint(1, 3))
+    chosen, *drawn = dice.sample(SETTINGS, dice.randint(1, 3))
+    others = [other for other in drawn if other.key != FOLLOWS.get(chosen.key)]
     for other in others:
         _place(fields, other)[other.key] = dice.choice(other.values)
     values = chosen.values if dice.random() < 0.85 else INVALID
