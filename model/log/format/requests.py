@@ -13,6 +13,7 @@ so that an excessive frame is refused before memory is allocated for it.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import ClassVar
@@ -140,8 +141,41 @@ def encode_request(request: Request) -> bytes:
     return encode_frame(b"".join(INT16.parts(request.number)), request)
 
 
+LATER_HEADER = struct.Struct(">hhih")
+"""What a request of 0.8 or later begins with: its key, its version, a number, the length of the
+client's name."""
+MOST_KEY, MOST_VERSION, MOST_NAME_BYTES = 100, 20, 249
+
+
 def decode_request(frame: Frame) -> Request:
     """Decode a request from a frame without its first four bytes; raise `MalformedRequest`."""
+    try:
+        return _decoded(frame)
+    except MalformedRequest as error:
+        if later := _as_later(frame):
+            raise MalformedRequest(error.where, f"{error.detail}; {later}") from None
+        raise
+
+
+def _as_later(frame: Frame) -> str:
+    """Describe a frame that reads as a request of 0.8 or later; empty for another one."""
+    if len(frame) < LATER_HEADER.size:
+        return ""
+    key, version, _, name_bytes = LATER_HEADER.unpack_from(frame)
+    name = bytes(frame[LATER_HEADER.size :][: max(name_bytes, 0)])
+    is_header = 0 <= key <= MOST_KEY and 0 <= version <= MOST_VERSION
+    has_name = -1 <= name_bytes <= MOST_NAME_BYTES and len(name) == max(name_bytes, 0)
+    has_name &= bool(name) or version == 0  # where 0.7 has the length of a topic's name
+    if not (is_header and has_name and name.isascii() and name.decode("ascii").isprintable()):
+        return ""
+    client = f"client {name.decode('ascii')!r}" if name else "a client without a name"
+    return (
+        f"it reads as request {key} of {client} in the protocol of Kafka 0.8 or later; this "
+        "broker speaks that of 0.7"
+    )
+
+
+def _decoded(frame: Frame) -> Request:
     reader = Reader(frame, "request", MalformedRequest)
     number = INT16.read(reader)
     if number not in REQUESTS:

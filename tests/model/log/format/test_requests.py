@@ -248,6 +248,34 @@ def test_a_request_that_does_not_follow_the_protocol_is_refused(what: str) -> No
         decode_request(bytes.fromhex(MALFORMED[what]))
 
 
+LATER = {
+    "metadata of kcat": (
+        "0003 0000 00000001 0004 6b636174 00000000",
+        "request 3 of client 'kcat'",
+    ),
+    "api versions": ("0012 0003 00000001 0002 7264 00", "request 18 of client 'rd'"),
+    "produce without a name": (
+        "0000 0000 00000007 ffff 0001 00000bb8 00000000",
+        "request 0 of a",
+    ),
+    "leader and ISR": ("0004 0000 00000001 0000 00000000 00000003 00000001", "request 4 of a"),
+}
+
+
+@pytest.mark.parametrize("what", LATER)
+def test_a_request_of_a_later_protocol_is_named(what: str) -> None:
+    frame, message = LATER[what]
+    with pytest.raises(MalformedRequest, match=f"; it reads as {message}.* in the protocol of"):
+        decode_request(bytes.fromhex(frame))
+
+
+@pytest.mark.parametrize("what", ["request -1", "no maximum", "a topic beyond the frame"])
+def test_another_defect_is_no_later_protocol(what: str) -> None:
+    with pytest.raises(MalformedRequest) as refused:
+        decode_request(bytes.fromhex(MALFORMED[what]))
+    assert "protocol of Kafka 0.8" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("what", "message"),
     [
