@@ -150,7 +150,7 @@ def test_proved() -> None:
 
     assert [case["case"] for case in cases] == SMALL["proved"][-1].split(",")
     for case in cases:
-        assert f"holds ({case['states']:,})" in page
+        assert f"| {case['states']:,} |" in page
         assert len(case["proved"]) == 8
         assert case["runs"]["seeds"] == 8
         assert case["runs"]["struck"] > 0
