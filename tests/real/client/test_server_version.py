@@ -49,17 +49,17 @@ def shared(hosts: str) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("version", ["3.4.6", "3.5.10", None, "not a version"])
-def test_a_server_that_does_not_know_the_request_is_not_asked(
+def test_a_server_never_gets_a_request_that_it_does_not_know(
     zookeeper: Ensemble, version: str | None
 ) -> None:
-    """Nothing is asked of a server that does not tell its version, either."""
+    """Nor does a server that does not tell its version."""
     with OldServer(zookeeper.addresses[0], version=version) as front:
         assert shared(f"{front.address}/old/{next(NUMBERS)}") == (1, 1)
         assert front.hung_up == 0
 
 
-def test_a_server_that_claims_to_be_new_is_asked(zookeeper: Ensemble) -> None:
-    """The front hangs up then: a client that would ask has no way on."""
+def test_a_server_that_claims_to_be_new_gets_it(zookeeper: Ensemble) -> None:
+    """The front hangs up then: so the test above can fail."""
     with OldServer(zookeeper.addresses[0], version="3.6.0") as front:
         hosts = f"{front.address}/old/{next(NUMBERS)}"
         given: dict[str, Any] = {"group": "billing", "topics": {"clicks": 1}, "config": CONFIG}
