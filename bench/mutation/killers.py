@@ -2,9 +2,9 @@
 
 Simulations: every shipped scenario with each variant for which it states an expectation, the
 chaos scenario with some seeds, and small clusters with faults at random moments; an audit of the
-registry at the end is a part of the judgement. Searches: the
-battery of a small cluster for each variant, and the configurations of the catalogue of mutants,
-run by the variant without the mistake.
+registry at the end is a part of the judgement. Searches: the battery of a small cluster for each
+variant, and the configurations of the catalogue of mutants, run by the variant without the
+mistake.
 """
 
 from __future__ import annotations
@@ -168,17 +168,15 @@ def _audited(plan: Plan, done: Simulated) -> str:
     """Name the kinds of findings of an audit of each registry at the end of the run."""
     found = set()
     for cluster in plan.clusters:
-        prefix = f"{cluster.name}:" if len(plan.clusters) > 1 else ""
-        registry = snapshot_after(
-            event for event in done.trace if event.node.startswith(f"{prefix}zookeeper")
-        )
-        found |= {finding.kind for finding in audit(registry).findings}
+        servers = f"{plan.prefix_of(cluster.name)}zookeeper"
+        registry = snapshot_after(event for event in done.trace if event.node.startswith(servers))
         assigned = {g.name: _assignor_of(g) for g in plan.groups if g.cluster == cluster.name}
-        for name, assignor in assigned.items():
-            groups = audit(registry, assignor=assignor).groups
-            found |= {
-                one.kind for group in groups if group.name == name for one in group.findings
-            }
+        for assignor in set(assigned.values()) or {"range"}:
+            audited = audit(registry, assignor=assignor)
+            found |= {one.kind for one in audited.findings}
+            for group in audited.groups:
+                if assigned.get(group.name) == assignor:
+                    found |= {one.kind for one in group.findings}
     return f"; the audit finds: {', '.join(sorted(found))}" if found else ""
 
 

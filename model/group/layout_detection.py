@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from watchkeeper.model.actor.effects import close_session, connected, new_session
@@ -33,10 +33,16 @@ MOST_READ = 200
 
 @dataclass(frozen=True, slots=True)
 class Detection:
-    """A variant, and its program for each layout."""
+    """The configuration of a member, and the program that runs it."""
 
-    variant: Variant
-    program_of: Callable[[Layout], Program]
+    me: Any
+    """A frozen dataclass with a `variant` and a `layout`."""
+    program_of: Callable[[Any], Program]
+
+    @property
+    def variant(self) -> Variant:
+        """The variant of the member."""
+        return self.me.variant  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,9 +53,9 @@ class Detected:
     state: Any
 
 
-def detecting(variant: Variant, program_of: Callable[[Layout], Program]) -> Program:
-    """Return a program that goes on as the one of the layout that it finds."""
-    return Program(turn, Detection(variant, program_of), None)
+def detecting(me: Any, program_of: Callable[[Any], Program]) -> Program:
+    """Return a program that goes on as that of `me` in the layout that it finds."""
+    return Program(turn, Detection(me, program_of), None)
 
 
 async def turn(zk: ZooKeeper, me: Detection, state: Detected | None) -> Detected | Ended | None:
@@ -73,7 +79,8 @@ async def _first_turn(me: Detection) -> Detected | Ended | None:
     if (why := _refusal(me.variant, found)) is not None:
         await close_session()
         return Ended(why, failed=True)
-    program = me.program_of(next(iter(found), me.variant.layouts[0]))
+    layout = next(iter(found), me.variant.layouts[0])
+    program = me.program_of(replace(me.me, layout=layout))
     return Detected(program, program.initial_state)
 
 

@@ -283,6 +283,10 @@ class Plan:
         """The cluster of this name."""
         return next(cluster for cluster in self.clusters if cluster.name == name)
 
+    def prefix_of(self, cluster: str) -> str:
+        """What the names of a cluster's processes begin with; empty where it is the only one."""
+        return f"{cluster}:" if len(self.clusters) > 1 else ""
+
     def consumers(self) -> Iterator[tuple[GroupPlan, ConsumerPlan]]:
         """Every consumer with its group."""
         for group in self.groups:

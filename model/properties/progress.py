@@ -123,7 +123,7 @@ class ProgressJudge:
 
     def _ensemble_of(self, group: GroupPlan) -> str:
         """The prefix of the names of the servers that a group connects to."""
-        return f"{group.cluster}:" if len(self.plan.clusters) > 1 else ""
+        return self.plan.prefix_of(group.cluster)
 
     def _note_connection(self, event: Event) -> None:
         """Update the connections."""

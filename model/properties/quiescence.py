@@ -27,6 +27,7 @@ from watchkeeper.model.trace.trace import Event, struck_by
 QUIET_TICKS = 2
 
 NEVER = 1 << 62
+NO_SESSIONS: frozenset[int] = frozenset()
 
 SESSION_ENDS = frozenset(
     {EventKind.SESSION_OPENED, EventKind.SESSION_EXPIRED, EventKind.SESSION_CLOSED}
@@ -110,11 +111,12 @@ class RestTracker:
         if name not in self.concerned:
             return
         state = history.node(name)
-        if _is_restless(history, state, history.sessions_of.get(name, NO_SESSIONS)):
+        sessions = history.sessions_of.get(name, NO_SESSIONS)
+        if _is_restless(history, state, sessions):
             self.restless[name] = None
         else:
             self.restless.pop(name, None)
-        if state.is_abandoned and history.is_outlived(name):
+        if state.is_abandoned and sessions:
             self.outlived[name] = history.outlived_claims(name)
         elif self.outlived:
             self.outlived.pop(name, None)
@@ -132,9 +134,6 @@ class RestOf(RestTracker):
     """The rests of one group."""
 
     group: GroupPlan = field(kw_only=True)
-
-
-NO_SESSIONS: frozenset[int] = frozenset()
 
 
 def _is_restless(history: History, state: NodeState, sessions: Set[int]) -> bool:
@@ -181,8 +180,8 @@ def cluster_rests(plan: Plan) -> Iterator[tuple[ClusterPlan, RestTracker]]:
 
 def _servants(plan: Plan, cluster: ClusterPlan) -> frozenset[str]:
     """The processes of a cluster that belong to no group."""
-    prefix = f"{cluster.name}:" if len(plan.clusters) > 1 else ""
-    return frozenset({f"{prefix}administrator", *(broker.node for broker in cluster.brokers)})
+    administrator = f"{plan.prefix_of(cluster.name)}administrator"
+    return frozenset({administrator, *(broker.node for broker in cluster.brokers)})
 
 
 def _quiet_us(cluster: ClusterPlan) -> int:

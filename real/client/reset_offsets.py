@@ -87,21 +87,16 @@ def _write(reader: Reader, snapshot: Snapshot, group: str, writes: dict[str, byt
     client = reader.client
     transaction = client.transaction()
     made = {paths.GROUPS, *snapshot.nodes}
-    home = paths.group_home(group)
-    if home not in made:  # a group that has never had a member
+    if paths.group_home(group) not in made:  # a group that has never had a member
         client.ensure_path(paths.GROUPS)
-        transaction.create(home)
-        made.add(home)
+        _create_above(transaction, paths.members(group), made)
     _add_guard(client, transaction, snapshot, group)
     made.add(paths.members(group))
     for path, data in writes.items():
         if path in snapshot.nodes:
             transaction.set_data(path, data, version=snapshot.nodes[path].stat.version)
             continue
-        for above in _ancestors(path):
-            if above not in made:
-                made.add(above)
-                transaction.create(above)
+        _create_above(transaction, path, made)
         transaction.create(path, data)
     try:
         answers = transaction.commit()
@@ -126,6 +121,14 @@ def _add_guard(client: Any, transaction: Any, snapshot: Snapshot, group: str) ->
     seen = snapshot.nodes[members]
     transaction.delete(members, version=seen.stat.version)
     transaction.create(members, seen.data or b"", acl=acl)
+
+
+def _create_above(transaction: Any, path: str, made: set[str]) -> None:
+    """Create the ancestors of a path that are not made yet, and note them."""
+    for above in _ancestors(path):
+        if above not in made:
+            made.add(above)
+            transaction.create(above)
 
 
 def _ancestors(path: str) -> list[str]:

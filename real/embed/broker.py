@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from watchkeeper.model.actor.errors import Failure
 from watchkeeper.model.actor.events import Command, CommandKind
 from watchkeeper.model.actor.operations import Create, Exists, Multi, Operation, Pipelined
-from watchkeeper.model.actor.program import Program
 from watchkeeper.model.broker import registration
 from watchkeeper.model.group.layout_detection import detecting
 from watchkeeper.model.registry import paths
@@ -37,13 +36,6 @@ class BrokerStatus:
     is_registered: bool
     """Whether its id is registered in ZooKeeper, by the last response."""
     failed_turns: int
-
-
-def _program(me: registration.Broker, *, has_layout: bool) -> Program:
-    """The program of a broker; it finds the layout of the registry where none is given."""
-    if has_layout:
-        return registration.broker(me)
-    return detecting(me.variant, lambda found: registration.broker(replace(me, layout=found)))
 
 
 class Broker(Member):
@@ -78,8 +70,9 @@ class Broker(Member):
         me = broker_given(id, (host, port), topics or {}, variant, layout, session_timeout_ms)
         self.me = me
         self._is_registered = False
+        program_of = registration.broker
         super().__init__(
-            _program(me, has_layout=bool(layout or topics)),
+            program_of(me) if layout or topics else detecting(me, program_of),
             hosts,
             name=me.node,
             logger=logging.getLogger("watchkeeper.broker"),

@@ -44,11 +44,8 @@ COMMIT_WITHIN_S = 10.0
 LOGGER = logging.getLogger("watchkeeper.consumer")
 
 
-def _program(me: Configuration, layout: str | None) -> Program:
-    """The program of a consumer; it finds the layout of the registry where none is given."""
-    if layout is not None:
-        return consumer(me)
-    return detecting(me.variant, lambda found: consumer(replace(me, layout=found)))
+def _shipped(me: Configuration, layout: str | None) -> Program:
+    return detecting(me, consumer) if layout is None else consumer(me)
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +122,7 @@ class Consumer(Member):
         self.callbacks = Callbacks(me.node, LOGGER, slow_after_s or timeout_ms / 3000)
         self.handover = self.make_listener(on_partitions_assigned, on_partitions_revoked)
         super().__init__(
-            _program(me, layout) if program is None else replace(program, me=me),
+            _shipped(me, layout) if program is None else replace(program, me=me),
             hosts,
             name=me.node,
             logger=LOGGER,

@@ -105,7 +105,7 @@ class World:
     def run(self, progress: Progress | None = None) -> None:
         """Run from the begin to the end of the time to settle."""
         for plan in self.plan.clusters:
-            prefix = f"{plan.name}:" if len(self.plan.clusters) > 1 else ""
+            prefix = self.plan.prefix_of(plan.name)
             cluster = self.clusters[plan.name] = Cluster(
                 plan,
                 prefix,

@@ -39,10 +39,10 @@ def _within(events: DataFrame, wanted: DataFrame) -> DataFrame:
     """The events that are meant, between those after and before which they are looked for."""
     spans = _spans(events, wanted)
     matching = (
-        _of_their_kind(events)
-        .join(sql.broadcast(spans), ["run", "event"])
+        _of_their_kind(events, spans)
         .where("begins < seq AND seq < ends AND (node = '' OR node = at)")
         .where("partition = '' OR partition = place")
+        .withColumn("fields", sql.from_json("said", SAID))
     )
     as_wanted = sql.forall(
         sql.map_entries("wanted"),
@@ -51,23 +51,24 @@ def _within(events: DataFrame, wanted: DataFrame) -> DataFrame:
     return matching.where(as_wanted).select(*NAMED, "seq")
 
 
-def _of_their_kind(events: DataFrame) -> DataFrame:
-    return events.select(
+def _of_their_kind(events: DataFrame, clauses: DataFrame) -> DataFrame:
+    """The events of the kinds of some clauses, each with the clause; `said` is the detail."""
+    columns = events.select(
         "run",
         "seq",
         sql.col("node").alias("at"),
         sql.concat_ws("/", "topic", "partition").alias("place"),
         sql.col("kind").alias("event"),
-        sql.from_json("detail", SAID).alias("fields"),
+        sql.col("detail").alias("said"),
     )
+    return columns.join(sql.broadcast(clauses), ["run", "event"])
 
 
 def _comparable(events: DataFrame, wanted: DataFrame) -> DataFrame:
     """Whether some event of the kind of a clause has every field that the clause compares."""
-    has_fields = sql.forall(
-        sql.map_keys("detail"), lambda key: sql.map_contains_key("fields", key)
-    )
-    of_kind = _of_their_kind(events).join(sql.broadcast(wanted), ["run", "event"])
+    fields = sql.from_json("said", SAID)
+    has_fields = sql.forall(sql.map_keys("detail"), lambda key: sql.map_contains_key(fields, key))
+    of_kind = _of_their_kind(events, wanted.where("size(detail) > 0"))
     return of_kind.groupBy(*NAMED).agg(sql.max(has_fields).alias("has_fields"))
 
 

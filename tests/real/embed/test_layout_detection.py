@@ -15,7 +15,6 @@ from watchkeeper.model.actor.effects import Connected, NewSession
 from watchkeeper.model.actor.errors import ConnectionLoss, SessionExpired
 from watchkeeper.model.actor.operations import GetChildren, ZooKeeper
 from watchkeeper.model.group.layout_detection import Detection, turn
-from watchkeeper.model.group.variants import VARIANTS
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.payloads import TopicAssignment
 from watchkeeper.real.zookeeper.ensemble import Ensemble
@@ -136,7 +135,7 @@ def test_a_broker_that_is_not_ready_says_why(hosts: str, direct: KazooClient) ->
 @pytest.mark.parametrize("error", [ConnectionLoss("/brokers"), SessionExpired("/brokers")])
 def test_nothing_is_decided_before_the_registry_is_read(error: Exception) -> None:
     """The next turn reads again."""
-    me = Detection(VARIANTS["hardened"], lambda layout: pytest.fail("no layout was found"))
+    me = Detection(None, lambda me: pytest.fail("no layout was found"))
     coroutine: Any = turn(ZooKeeper(), me, None)
     assert isinstance(coroutine.send(None), NewSession)
     assert isinstance(coroutine.send(None), GetChildren)

@@ -8,48 +8,26 @@ from __future__ import annotations
 
 import asyncio
 import struct
-import threading
 from collections.abc import Callable
 
-from tests.support.patience import PATIENCE_S
+from tests.support.live.front import Front, pass_on
 
 GET_EPHEMERALS = 103
 SIZE = struct.Struct(">i")
 
 
-class OldServer:
+class OldServer(Front):
     """Such a front; use it with `with`."""
 
     def __init__(self, server: str, *, version: str | None = "3.5.10") -> None:
         """`version` is what it says it is; None: it does not tell."""
-        self.host, _, port = server.rpartition(":")
-        self.port = int(port)
+        super().__init__(server)
         self.version = version
         self.hung_up = 0
         """How often a client has made the request that it does not know."""
-        self._loop = asyncio.new_event_loop()
-        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
 
-    def __enter__(self) -> OldServer:
-        self._thread.start()
-        made = asyncio.start_server(self._serve, "127.0.0.1", 0)
-        server = asyncio.run_coroutine_threadsafe(made, self._loop).result(PATIENCE_S)
-        self.address = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(PATIENCE_S)
-        self._loop.call_soon_threadsafe(self._loop.stop)
-        self._thread.join(PATIENCE_S)
-        self._loop.close()
-
-    async def _end(self) -> None:
-        others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-        for task in others:
-            task.cancel()
-        await asyncio.gather(*others, return_exceptions=True)
-
-    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """Answer the four-letter word, or pass a session on."""
         first = await reader.readexactly(4)
         if first == b"srvr":
             if self.version is not None:
@@ -62,7 +40,7 @@ class OldServer:
         try:
             await asyncio.gather(
                 self._requests(first, reader, to_server, writer.close),
-                _pass(from_server, writer),
+                pass_on(from_server, writer),
             )
         except (ConnectionError, asyncio.IncompleteReadError):
             to_server.close()
@@ -87,12 +65,3 @@ class OldServer:
             to_server.write(size + frame)
             is_first = False
             size = await reader.readexactly(4)
-
-
-async def _pass(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-    try:
-        while data := await reader.read(65536):
-            writer.write(data)
-            await writer.drain()
-    finally:
-        writer.close()
