@@ -76,7 +76,7 @@ def run_without_messages(context: MemberContext) -> Ended:
             ends_on_error=job.ends_on_error,
         )
     if job.port:
-        RateServer(job.port, job.node, context.cluster, writer.t_us)
+        RateServer(job.port, job.program.me, context.cluster, writer.t_us)
     driver = Driver(job.program, writer, context.connect, fetcher, context.channel, job.skew_ms)
     context.listen(driver)
     return driver.run()

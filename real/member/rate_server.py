@@ -1,24 +1,28 @@
 """The data plane of a broker without messages: a TCP server that reports the ends of logs.
 
-A request is a line of JSON, a list of partitions; the response is a line with the end of each
-log, or null for a partition that this broker does not serve. `log_ends` is the client of this
-protocol.
+It answers the offsets request of the protocol that the layout of its registry implies, 0.7 or
+0.8, with the end of each log; any other request ends its connection, as with a broker that does
+not know it.
 """
 
 from __future__ import annotations
 
-import socket
 import socketserver
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterator
 from threading import Thread
 
-import msgspec
-
-from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.broker.registration import Broker
+from watchkeeper.model.log.format import requests, requests_08
+from watchkeeper.model.log.format.errors import LogError, MalformedRequest, WrongPartition
+from watchkeeper.model.log.format.frames import HEAD_BYTES, frame_size
+from watchkeeper.model.log.format.requests_08 import (
+    PartitionError,
+    PartitionOffsets,
+    TopicOffsets,
+    TopicTimes,
+)
 from watchkeeper.real.member.data_plane_file import DataPlaneFile
 from watchkeeper.real.ports import HOST
-
-TIMEOUT_S = 2.0
 
 
 class RateServer(socketserver.ThreadingTCPServer):
@@ -28,23 +32,54 @@ class RateServer(socketserver.ThreadingTCPServer):
     daemon_threads = True
 
     def __init__(
-        self, port: int, node: str, cluster: DataPlaneFile, now_us: Callable[[], int]
+        self, port: int, me: Broker, cluster: DataPlaneFile, now_us: Callable[[], int]
     ) -> None:
         super().__init__((HOST, port), _RequestHandler)
-        self.node = node
+        self.me = me
         self.cluster = cluster
         self.now_us = now_us
         Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
 
-    def ends(self, requested: list[str]) -> list[int | None]:
-        """The end of each partition's log; None for a partition that is not here."""
+    def end(self, topic: str, number: int) -> int | None:
+        """The end of a partition's log; None for a partition that is not here."""
         state = self.cluster.read()
-        here = state.hosts.get(self.node, [])
-        now = self.now_us()
-        return [
-            state.logs[partition].end(now) if partition in here else None
-            for partition in requested
-        ]
+        prefix = f"{self.me.broker_id}-" if self.me.layout == "0.7" else ""
+        partition = f"{topic}/{prefix}{number}"
+        if partition not in state.hosts.get(self.me.node, []):
+            return None
+        return state.logs[partition].end(self.now_us())
+
+    def answer(self, frame: bytes) -> bytes:
+        """Answer a request; raise a LogError for one that is no offsets request."""
+        return self._answer_07(frame) if self.me.layout == "0.7" else self._answer_08(frame)
+
+    def _answer_07(self, frame: bytes) -> bytes:
+        request = requests.decode_request(frame)
+        if not isinstance(request, requests.OffsetsRequest):
+            raise MalformedRequest("a request", "only offsets are known here")
+        end = self.end(request.topic, request.partition)
+        if end is None:
+            response = requests.OffsetsResponse(error_code=WrongPartition.code)
+        else:
+            response = requests.OffsetsResponse((end,)[: request.max_offsets])
+        return requests.encode_response(response)
+
+    def _answer_08(self, frame: bytes) -> bytes:
+        header, request = requests_08.decode_request(frame)
+        topics = tuple(
+            TopicOffsets(one.topic, tuple(self._offsets_of(one))) for one in request.topics
+        )
+        response = requests_08.OffsetsResponse(header.correlation_id, topics)
+        return requests_08.encode_response(response)
+
+    def _offsets_of(self, topic: TopicTimes) -> Iterator[PartitionOffsets]:
+        for one in topic.partitions:
+            end = self.end(topic.topic, one.partition)
+            if end is None:
+                error = PartitionError.NOT_LEADER_FOR_PARTITION
+                yield PartitionOffsets(one.partition, error)
+            else:
+                yield PartitionOffsets(one.partition, offsets=(end,)[: one.max_offsets])
 
 
 class _RequestHandler(socketserver.StreamRequestHandler):
@@ -52,45 +87,8 @@ class _RequestHandler(socketserver.StreamRequestHandler):
 
     def handle(self) -> None:
         try:
-            for line in self.rfile:
-                requested = msgspec.json.decode(line, type=list[str])
-                self.wfile.write(msgspec.json.encode(self.server.ends(requested)) + b"\n")
-        except ConnectionError:
+            while head := self.rfile.read(HEAD_BYTES):
+                frame = self.rfile.read(frame_size(head))
+                self.wfile.write(self.server.answer(frame))
+        except (ConnectionError, LogError):
             return
-
-
-# --- client ----------------------------------------------------------------------------
-
-
-def log_ends(
-    partitions: Mapping[str, Iterable[Partition]],
-) -> tuple[dict[Partition, int], list[str]]:
-    """Ask brokers (address -> partitions) for the ends of their logs.
-
-    Returns the ends, and a sentence for each broker that does not answer in this protocol.
-    Another program at that port gets one line and is not trusted.
-    """
-    ends: dict[Partition, int] = {}
-    reasons = []
-    for address, requested in sorted(partitions.items()):
-        try:
-            ends |= _request_ends(address, list(requested))
-        except (OSError, ValueError, msgspec.MsgspecError) as error:
-            reasons.append(
-                f"the lag at {address} is unknown: it does not answer as watchkeeper's own "
-                f"brokers do ({error})"
-            )
-    return ends, reasons
-
-
-def _request_ends(address: str, requested: list[Partition]) -> dict[Partition, int]:
-    host, _, port = address.rpartition(":")
-    with socket.create_connection((host.strip("[]"), int(port)), TIMEOUT_S) as line:
-        line.settimeout(TIMEOUT_S)
-        line.sendall(msgspec.json.encode([str(partition) for partition in requested]) + b"\n")
-        with line.makefile("rb") as answers:
-            response = answers.readline(64 * (len(requested) + 1))
-    ends = msgspec.json.decode(response, type=list[int | None])
-    return {
-        partition: end for partition, end in zip(requested, ends, strict=True) if end is not None
-    }

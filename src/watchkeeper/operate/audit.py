@@ -143,7 +143,7 @@ def _what_if(done: Audit, group: GroupAudit, request: Request) -> WhatIf | str:
 
 def _lag(done: Audit) -> tuple[dict[str, dict[str, int]], list[str]]:
     """Return the lag: the log ends that brokers report, less the committed offsets."""
-    from watchkeeper.real.member.rate_server import log_ends
+    from watchkeeper.real.net.log_ends import log_ends
 
     asked: dict[str, dict[Any, None]] = {}
     places = {}

@@ -21,7 +21,7 @@ from watchkeeper.operate.audit import Audited
 
 MOST_STEPS = 12
 MOST_FINDINGS = 40
-LAG_NOT_ASKED = "lag is not known: only watchkeeper's own brokers tell it, if asked by --lag"
+LAG_NOT_ASKED = "lag is not known: no znode has it; --lag requests it from the brokers"
 
 
 def report(done: Audited, to: Console) -> None:

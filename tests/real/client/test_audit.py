@@ -28,8 +28,6 @@ from watchkeeper.operate import audit, audit_watch
 from watchkeeper.real.access import Access
 from watchkeeper.real.client import reset_offsets
 from watchkeeper.real.client.snapshot import Reader
-from watchkeeper.real.member.data_plane_file import DataPlaneFile, DataPlaneState, LogState
-from watchkeeper.real.member.rate_server import RateServer
 from watchkeeper.real.ports import free_ports
 from watchkeeper.real.zookeeper.ensemble import Ensemble
 from watchkeeper.real.zookeeper.session_times import CLOSE_SESSION, CREATE_SESSION
@@ -285,35 +283,6 @@ def test_a_watch_prints_what_changes(
     assert lines == [
         f"+ {GROUP}: no owner: clicks/3 has no owner; a rebalance would give it to billing_c1",
         f"  {GROUP}: clicks/3: billing_c1 -> no member",
-    ]
-
-
-def test_only_our_brokers_report_lag(
-    cluster: Cluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """One broker is watchkeeper's; nothing listens at the other's address."""
-    ours, unused = free_ports(2)
-    file = DataPlaneFile(tmp_path / "cluster.json")
-    file.write(
-        DataPlaneState(logs={"clicks/0-0": LogState(base=50)}, hosts={"broker/0": ["clicks/0-0"]})
-    )
-    nodes = healthy(Shape("0.7", topics={"clicks": 1}))
-    for broker, port in enumerate((ours, unused)):
-        nodes[registry.broker(broker)] = (f"h:127.0.0.1:{port}".encode(), 0x100 + broker)
-    cluster.write(nodes)
-    server = RateServer(ours, "broker/0", file, lambda: 0)
-    try:
-        code, output = said_by(capsys, "audit", cluster.hosts, "--lag")
-    finally:
-        server.shutdown()
-        server.server_close()
-
-    assert code == 0
-    assert output["groups"][0]["lag"] == {"clicks/0-0": 8}
-    assert [
-        notification
-        for notification in output["notes"]
-        if f"127.0.0.1:{unused} is unknown" in notification
     ]
 
 

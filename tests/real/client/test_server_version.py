@@ -5,7 +5,6 @@ The servers of the slow test come from Maven Central; the others run here, behin
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,9 +15,9 @@ from typing import Any
 import pytest
 from kazoo.client import KazooClient
 
+from tests.support.live.maven import classpath_of
 from tests.support.live.old_server import OldServer
 from tests.support.live_zookeeper import LONG_MS, connected, disconnect, until
-from tests.support.patience import PATIENCE_S
 from watchkeeper import Broker, Consumer
 from watchkeeper.real.client.server_version import lists_ephemerals
 from watchkeeper.real.ports import free_ports
@@ -84,14 +83,11 @@ def test_this_server_knows_it(zookeeper: Ensemble) -> None:
 
 # --- real ones -------------------------------------------------------------------------
 
-POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
-<groupId>old</groupId><artifactId>old</artifactId><version>1</version><dependencies><dependency>
-<groupId>org.apache.zookeeper</groupId><artifactId>zookeeper</artifactId><version>{version}</version>
-</dependency><dependency><groupId>io.dropwizard.metrics</groupId><artifactId>metrics-core</artifactId>
-<version>3.2.6</version></dependency><dependency><groupId>org.xerial.snappy</groupId>
-<artifactId>snappy-java</artifactId><version>1.1.10.7</version></dependency></dependencies></project>
-"""
-CLASSPATH = "org.apache.maven.plugins:maven-dependency-plugin:3.6.0:build-classpath"
+ARTIFACTS = (
+    "org.apache.zookeeper:zookeeper:{version}",
+    "io.dropwizard.metrics:metrics-core:3.2.6",
+    "org.xerial.snappy:snappy-java:1.1.10.7",
+)
 MAIN_CLASS = "org.apache.zookeeper.server.quorum.QuorumPeerMain"
 SETTINGS = """tickTime=200
 dataDir={folder}
@@ -102,22 +98,6 @@ admin.enableServer=false
 """
 
 
-def classpath_of(version: str, folder: Path) -> str:
-    """Have Maven fetch a version of ZooKeeper; skip where it cannot."""
-    maven = shutil.which("mvn")
-    if maven is None:
-        pytest.skip("Maven is not installed, and it fetches the old servers")
-    (folder / "pom.xml").write_text(POM.format(version=version))
-    output = folder / "classpath"
-    command = [maven, "-q", "-B", CLASSPATH, f"-Dmdep.outputFile={output}"]
-    done = subprocess.run(
-        command, cwd=folder, capture_output=True, text=True, timeout=PATIENCE_S, check=False
-    )
-    if done.returncode != 0:
-        pytest.skip(f"Maven does not fetch ZooKeeper {version}: {done.stdout[-300:]}")
-    return output.read_text()
-
-
 @contextmanager
 def old_zookeeper(version: str, folder: Path) -> Iterator[str]:
     """Run a server of a version on the loopback; it ends with the block."""
@@ -125,7 +105,8 @@ def old_zookeeper(version: str, folder: Path) -> Iterator[str]:
     settings = folder / "zoo.cfg"
     settings.write_text(SETTINGS.format(folder=folder / "data", port=port))
     command = [str(find_java()), "-Dzookeeper.jmx.log4j.disable=true"]
-    command += ["-cp", classpath_of(version, folder), MAIN_CLASS, str(settings)]
+    classpath = classpath_of((name.format(version=version) for name in ARTIFACTS), folder)
+    command += ["-cp", classpath, MAIN_CLASS, str(settings)]
     with subprocess.Popen(
         command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     ) as server:

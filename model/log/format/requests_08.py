@@ -1,0 +1,163 @@
+"""The offsets request of Kafka 0.8 (key 2, version 0), and its response.
+
+    request     int32 size of what follows, header, fields
+    header      int16 key, int16 version, int32 correlation id, string client id
+    response    int32 size of what follows, int32 correlation id, fields
+
+Every request has a response, which repeats the correlation id of its request. A partition is
+named by its topic and its number in the topic, and only its leader answers for it.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from watchkeeper.model.log.format.errors import MalformedRequest, MalformedResponse
+from watchkeeper.model.log.format.fields import (
+    INT16,
+    INT32,
+    INT64,
+    STRING,
+    Frame,
+    Reader,
+    counted,
+)
+from watchkeeper.model.log.format.frames import Field, WireStruct, encode_frame, struct_type
+from watchkeeper.model.log.format.requests import LATEST
+
+OFFSETS_KEY = 2
+CONSUMER = -1
+"""In place of a replica's broker id: the request comes from a client."""
+TOPIC = Field("topic", STRING, "the name of the topic")
+PARTITION = Field("partition", INT32, "its number in the topic, from 0")
+
+
+class PartitionError(IntEnum):
+    """What a response says of a partition, as far as an offsets request can fail."""
+
+    UNKNOWN = -1
+    NONE = 0
+    OFFSET_OUT_OF_RANGE = 1
+    UNKNOWN_TOPIC_OR_PARTITION = 3
+    LEADER_NOT_AVAILABLE = 5
+    NOT_LEADER_FOR_PARTITION = 6
+    REPLICA_NOT_AVAILABLE = 9
+
+
+class RequestHeader(WireStruct, frozen=True):
+    """What every request of 0.8 begins with."""
+
+    key: int
+    version: int
+    correlation_id: int
+    client_id: str
+    layout = (
+        Field("key", INT16, "the kind of request"),
+        Field("version", INT16, "the version of this kind"),
+        Field("correlation_id", INT32, "a number that the response repeats"),
+        Field("client_id", STRING, "the name of the client"),
+    )
+
+
+class PartitionTime(WireStruct, frozen=True):
+    """A partition, and the time for which its offsets are requested."""
+
+    partition: int
+    time_ms: int = LATEST
+    max_offsets: int = 1
+    layout = (
+        PARTITION,
+        Field("time_ms", INT64, "milliseconds since 1970; -1: the latest, -2: the earliest"),
+        Field("max_offsets", INT32, "the largest number of offsets"),
+    )
+
+
+class TopicTimes(WireStruct, frozen=True):
+    """The partitions of a topic in a request."""
+
+    topic: str
+    partitions: tuple[PartitionTime, ...]
+    layout = (
+        TOPIC,
+        Field("partitions", counted(INT32, struct_type(PartitionTime)), "its partitions"),
+    )
+
+
+class OffsetsRequest(WireStruct, frozen=True):
+    """Request the first offsets of segments that were written before a time."""
+
+    topics: tuple[TopicTimes, ...]
+    replica_id: int = CONSUMER
+    layout = (
+        Field("replica_id", INT32, "the broker id of a replica; -1: a client"),
+        Field("topics", counted(INT32, struct_type(TopicTimes)), "the topics"),
+    )
+
+
+class PartitionOffsets(WireStruct, frozen=True):
+    """The offsets of a partition, the latest first."""
+
+    partition: int
+    error_code: int = PartitionError.NONE
+    offsets: tuple[int, ...] = ()
+    layout = (
+        PARTITION,
+        Field("error_code", INT16, "0, or the code of an error"),
+        Field("offsets", counted(INT32, INT64), "the latest first"),
+    )
+
+
+class TopicOffsets(WireStruct, frozen=True):
+    """The partitions of a topic in a response."""
+
+    topic: str
+    partitions: tuple[PartitionOffsets, ...]
+    layout = (
+        TOPIC,
+        Field("partitions", counted(INT32, struct_type(PartitionOffsets)), "its partitions"),
+    )
+
+
+class OffsetsResponse(WireStruct, frozen=True):
+    """The offsets of each partition of a request."""
+
+    correlation_id: int
+    topics: tuple[TopicOffsets, ...]
+    layout = (
+        Field("correlation_id", INT32, "that of the request"),
+        Field("topics", counted(INT32, struct_type(TopicOffsets)), "the topics"),
+    )
+    header_bytes = 4
+
+
+def encode_request(request: OffsetsRequest, correlation_id: int, client_id: str) -> bytes:
+    """Encode a request as a frame."""
+    header = RequestHeader(OFFSETS_KEY, 0, correlation_id, client_id)
+    return encode_frame(b"".join(struct_type(RequestHeader).parts(header)), request)
+
+
+def decode_request(frame: Frame) -> tuple[RequestHeader, OffsetsRequest]:
+    """Decode a request from a frame without its first four bytes; raise `MalformedRequest`."""
+    reader = Reader(frame, "request", MalformedRequest)
+    header: RequestHeader = struct_type(RequestHeader).read(reader)
+    if (header.key, header.version) != (OFFSETS_KEY, 0):
+        raise reader.malformed(
+            f"request {header.key} in version {header.version}; only request {OFFSETS_KEY} in "
+            "version 0 is answered here"
+        )
+    request: OffsetsRequest = struct_type(OffsetsRequest).read(reader)
+    reader.finish()
+    return header, request
+
+
+def encode_response(response: OffsetsResponse) -> bytes:
+    """Encode a response as a frame."""
+    return encode_frame(b"", response)
+
+
+def decode_response(frame: Frame) -> OffsetsResponse:
+    """Decode a response from a frame without its first four bytes; raise `MalformedResponse`."""
+    reader = Reader(frame, "response", MalformedResponse)
+    response: OffsetsResponse = struct_type(OffsetsResponse).read(reader)
+    reader.finish()
+    return response
