@@ -7,6 +7,7 @@ The quick suite is what `pytest -n auto` runs; what is marked `slow` runs only w
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -27,6 +28,14 @@ pytest_plugins = [
 
 os.environ["WATCHKEEPER_PROGRESS"] = "0"
 """A command that takes long on a busy machine prints what it prints on others."""
+
+if sys.dont_write_bytecode:
+    # Live tests start some hundred processes, and each would compile the package again. Their
+    # bytecode goes to a folder of its own, since the user wants none beside the source.
+    sys.pycache_prefix = str(HOME / ".pytest_cache" / "bytecode")
+    sys.dont_write_bytecode = False
+    os.environ["PYTHONPYCACHEPREFIX"] = sys.pycache_prefix
+    del os.environ["PYTHONDONTWRITEBYTECODE"]
 
 GOLDEN = HOME / "tests" / "golden"
 

@@ -49,7 +49,7 @@ def assert_alike(sequential: Search, parallel: Search) -> None:
         assert (mine.targets == other.targets).all()
 
 
-@pytest.mark.parametrize("fault", ["crash", "late_request"])
+@pytest.mark.parametrize("fault", ["crash", pytest.param("late_request", marks=pytest.mark.slow)])
 def test_states_get_the_same_numbers(fault: str) -> None:
     """And what follows from them is the same."""
     plan = small(partitions=1)

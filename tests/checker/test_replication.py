@@ -73,7 +73,7 @@ def test_three_replicas(rule: TruncationRule) -> None:
     ("part", "other"),
     [
         ("agreement", KIP_279.agreement),
-        ("admits_after_own_epoch", False),
+        pytest.param("admits_after_own_epoch", False, marks=pytest.mark.slow),
         ("cut_at", HIGH_WATERMARK.cut_at),
     ],
 )

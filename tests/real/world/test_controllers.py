@@ -44,7 +44,9 @@ def elected(result: Result) -> list[tuple[str, int, bool]]:
     ]
 
 
-@pytest.mark.parametrize("variant", ["kafka_08", "hardened"])
+@pytest.mark.parametrize(
+    "variant", [pytest.param("kafka_08", marks=pytest.mark.slow), "hardened"]
+)
 def test_another_broker_becomes_the_controller(variant: str) -> None:
     """The role names the process that dies."""
     result = lived(scenario(variant))

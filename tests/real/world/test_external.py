@@ -340,7 +340,7 @@ def test_the_trace_survives_a_zookeeper_that_goes_down(
     with Ensemble(settings=SETTINGS) as doomed:
         operator = connected(doomed.hosts)
         with doing(doomed.servers[0].kill, once=lambda: consumers_below(operator)):
-            code = ran(tmp_path, scenario(settle="12s"), doomed.hosts)
+            code = ran(tmp_path, scenario(settle="4s"), doomed.hosts)
         disconnect(operator)
     assert code in (1, 2)
     assert "remove it by hand" in capsys.readouterr().err

@@ -182,10 +182,20 @@ def test_a_crash_loses_unflushed_messages_and_each_one_is_counted(
 @pytest.mark.parametrize(
     ("storage", "logs", "broken"),
     [
-        (FlushesNothing, LogManager, "delivery to late"),
-        (MeteredStorage, LogsThatShowTooMuch, "delivery to early"),
+        pytest.param(
+            FlushesNothing,
+            LogManager,
+            "delivery to late",
+            marks=pytest.mark.slow,
+            id="flushes nothing",
+        ),
+        pytest.param(
+            MeteredStorage,
+            LogsThatShowTooMuch,
+            "delivery to early",
+            id="shows what is not flushed",
+        ),
     ],
-    ids=["flushes nothing", "shows what is not flushed"],
 )
 def test_a_mutated_broker_is_detected(
     storage: type[MeteredStorage],

@@ -122,6 +122,7 @@ def test_an_embedded_zookeeper_is_measured_and_simulated(
     assert again.round_trips["read"].median > latencies.read_us
 
 
+@pytest.mark.slow
 def test_an_ensemble_of_three_is_measured(
     tmp_path: Path, tiny: None, capsys: pytest.CaptureFixture[str], nothing_left_behind: None
 ) -> None:
