@@ -33,7 +33,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from bench.support.report import CLOCKS, Bar, Clock, Report, number, parser_of, spread
 
 from watchkeeper.model.log.format import message_08, message_set_07
-from watchkeeper.model.log.format.codecs import Codec
+from watchkeeper.model.log.format.codecs import CODECS_07, Codec
 from watchkeeper.model.log.format.entries import check_set, intact_size, messages_in
 from watchkeeper.model.log.format.message_07 import Message
 from watchkeeper.model.log.format.message_08 import KeyedMessage
@@ -182,7 +182,7 @@ class Measurement:
 
     def old_format(self) -> None:
         """Everything of 0.7."""
-        for codec in Codec:
+        for codec in sorted(CODECS_07):
             data = set_07(self.payloads, codec)
             if message_set_07.payloads(data) != self.payloads:
                 raise SystemExit("what was decoded is not what was encoded")

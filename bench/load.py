@@ -38,7 +38,7 @@ import pyarrow.dataset as dataset
 from bench.support.report import Bar, Report, Spread, cpu_used, number, parser_of, spread
 from decode import lines, set_07
 
-from watchkeeper.model.log.format.codecs import Codec
+from watchkeeper.model.log.format.codecs import CODECS_07, Codec
 from watchkeeper.pipeline.kafkalog.options import options_of
 from watchkeeper.pipeline.kafkalog.source import register
 from watchkeeper.pipeline.loading.load import load_logs
@@ -200,7 +200,7 @@ def measure(messages: int, rounds: int, only: Sequence[str]) -> Report:
     with tempfile.TemporaryDirectory(prefix="watchkeeper-load-") as folder, ExitStack() as opened:
         place = Path(folder)
         who = loaders(only, place / "scratch", opened)
-        for codec in Codec:
+        for codec in sorted(CODECS_07):
             home, out = place / codec.name, place / "out"
             make_logs(home, messages, codec)
             size = sum(path.stat().st_size for path in home.rglob("*.kafka"))

@@ -57,6 +57,7 @@ Use = Callable[[bytes], Any]
 
 TEXTS = [b"", b"42", b"hello", b"x" * 100, bytes(range(256))]
 MESSAGES = [Message.of(text, magic=magic) for text in TEXTS for magic in (0, 1)]
+COMPRESSING_08 = (Codec.GZIP, Codec.SNAPPY, Codec.LZ4)
 KEYED = [KeyedMessage(key, value) for key in (None, b"", b"key") for value in (None, b"value")]
 
 
@@ -87,10 +88,8 @@ def sets_07() -> list[bytes]:
 def sets_08() -> list[bytes]:
     """Message sets of 0.8."""
     plain = message_08.encode(KEYED, 7)
-    packed = [wrapper_08(plain, codec) for codec in (Codec.GZIP, Codec.SNAPPY)]
-    bombs = [
-        wrapper_08(bytes(BOMB_TIMES * LIMIT_BYTES), codec) for codec in (Codec.GZIP, Codec.SNAPPY)
-    ]
+    packed = [wrapper_08(plain, codec) for codec in COMPRESSING_08]
+    bombs = [wrapper_08(bytes(BOMB_TIMES * LIMIT_BYTES), codec) for codec in COMPRESSING_08]
     tiny = message_08.encode([KeyedMessage(None, b"42")] * (LIMIT_BYTES // 28))
     most = wrapper_08(tiny, Codec.GZIP)
     nested = wrapper_08(wrapper_08(packed[0] + plain, Codec.SNAPPY) * 3, Codec.GZIP)
@@ -279,6 +278,7 @@ class Subject:
     use: Use
     mend: Callable[[bytearray], None]
     wrap: Callable[[bytes, Codec], bytes] | None = None
+    codecs: tuple[Codec, ...] = (Codec.GZIP, Codec.SNAPPY)
 
     def damaged(self, draw: random.Random) -> bytes:
         """A sample with one to four damages, often hidden."""
@@ -289,7 +289,7 @@ class Subject:
         if draw.random() < 0.5:
             self.mend(data)
         if self.wrap is not None and draw.random() < 0.25:
-            return self.wrap(bytes(data), draw.choice((Codec.GZIP, Codec.SNAPPY)))
+            return self.wrap(bytes(data), draw.choice(self.codecs))
         return bytes(data)
 
 
@@ -305,8 +305,8 @@ def subjects() -> dict[str, Subject]:
         "0.7, consumed": Subject(old, consume, mend_07, wrapper),
         "0.7, payloads": Subject(old, payloads, mend_07, wrapper),
         "0.7, recovered": Subject(old, recover, mend_07),
-        "0.8, consumed": Subject(new, read_08, mend_08, wrapper_08),
-        "0.8, assigned": Subject(new, assign_08, mend_08, wrapper_08),
+        "0.8, consumed": Subject(new, read_08, mend_08, wrapper_08, COMPRESSING_08),
+        "0.8, assigned": Subject(new, assign_08, mend_08, wrapper_08, COMPRESSING_08),
         "0.8, recovered": Subject(new, message_08.intact_size, mend_08),
     }
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
-from watchkeeper.model.log.format import errors, message_08
+from watchkeeper.model.log.format import errors, message_08, requests_08
 from watchkeeper.model.log.format.codecs import Codec, compress
 from watchkeeper.model.log.format.contents import Contents
 from watchkeeper.model.log.format.entries import intact_size, messages_in
 from watchkeeper.model.log.format.errors import CODES, LogError
-from watchkeeper.model.log.format.frames import LARGEST_FRAME_BYTES, WireStruct
+from watchkeeper.model.log.format.frames import LARGEST_FRAME_BYTES, WireStruct, size_on_wire
 from watchkeeper.model.log.format.message_07 import Message
 from watchkeeper.model.log.format.message_08 import KeyedMessage
 from watchkeeper.model.log.format.message_set_07 import encode, shallow, wrap
@@ -52,6 +52,21 @@ SNAPPY: tuple[Row, ...] = (
     ("oldest version", "int32", 4, "the oldest version that can read it: 1"),
     ("block size", "int32", 4, "the compressed size of the block; one for each block"),
     ("block", "raw snappy", REST, "at most 32 KiB when decompressed"),
+)
+LZ4: tuple[Row, ...] = (
+    ("magic", "4 bytes", 4, "constant"),
+    ("flags", "int8", 1, "version 1, and blocks that do not refer to each other"),
+    ("block size", "int8", 1, "the largest size of a block when decompressed: 64 KiB"),
+    (
+        *("checksum", "int8", 1),
+        "of the header; 0.8 has the magic in it, against the definition of the frame",
+    ),
+    (
+        *("size", "int32, little-endian", 4),
+        "the size of the block; the highest bit is set for a block that is not compressed",
+    ),
+    ("block", "raw LZ4", 7, "at most 64 KiB when decompressed"),
+    ("end", "int32", 4, "0, after the last block"),
 )
 ENTRY_08: tuple[Row, ...] = (
     ("offset", "int64", 8, "the number of the message in the log, from 0"),
@@ -188,6 +203,22 @@ def frame_parts(table: Table) -> Iterator[str]:
             yield f"Its response:\n\n{layout_table(table, response, frame, head_of(frame))}"
 
 
+def offsets_parts_08(table: Table) -> Iterator[str]:
+    """The header and the fields of the offsets request of 0.8, and its response."""
+    times = (requests_08.TopicTimes("test", (requests_08.PartitionTime(3),)),)
+    request = requests_08.OffsetsRequest(times)
+    header = requests_08.RequestHeader(requests_08.OFFSETS_KEY, 0, 7, "a client")
+    whole = requests_08.encode_request(request, 7, "a client")
+    size = [["size", "int32", hexadecimal(whole[:4]), "the number of bytes that follow"]]
+    end = len(whole) - size_on_wire(request)
+    yield layout_table(table, header, whole[4:end], size)
+    yield layout_table(table, request, whole[end:], [])
+    found = (requests_08.TopicOffsets("test", (requests_08.PartitionOffsets(3, 0, (15,)),)),)
+    response = requests_08.OffsetsResponse(7, found)
+    frame = requests_08.encode_response(response)
+    yield f"Its response:\n\n{layout_table(table, response, frame, head_of(frame))}"
+
+
 def head_of(frame: bytes) -> list[list[str]]:
     """The rows before the fields of a response."""
     return [["size", "int32", hexadecimal(frame[:4]), "the number of bytes that follow"]]
@@ -218,9 +249,10 @@ def log_formats_page(page: Callable[..., str], table: Table) -> str:
     codecs = ([str(codec.value), codec.name.lower(), compressed(codec)] for codec in Codec)
     return page(
         "The formats of logs and requests",
-        "The formats of logs and requests of Kafka 0.7, and of logs of Kafka 0.8.0. Every number "
-        "is big-endian and signed unless it is a CRC. [Read a log](../how-to/read-a-log.md) "
-        "reads a folder of logs with them.",
+        "The formats of logs and requests of Kafka 0.7, of logs of Kafka 0.8, and of 0.8's "
+        "request for offsets. Every number is big-endian and signed unless it is a CRC, or the "
+        "table says otherwise. [Read a log](../how-to/read-a-log.md) reads a folder of logs "
+        "with them.",
         "## A message set of 0.7",
         "Log files and requests contain message sets. A message set is a sequence of entries, "
         "with nothing before, between or after them. The current format of an entry:",
@@ -235,6 +267,11 @@ def log_formats_page(page: Callable[..., str], table: Table) -> str:
         "Snappy uses the framing of snappy-java. The example is `foobar` and a line feed. A "
         "payload without this magic is read as one block without its size.",
         fields(table, compress(Codec.SNAPPY, b"foobar\n"), SNAPPY),
+        "lz4 came with 0.8.2; a reader of 0.7 refuses it. The checksum of the header is not "
+        "checked here, since the CRC of the message covers it: brokers and clients of 0.8 write "
+        "and expect a wrong one, later ones the right one. Blocks that refer to each other are "
+        "refused, as Kafka refuses them. The example is the same text.",
+        fields(table, compress(Codec.LZ4, b"foobar\n"), LZ4),
         "## Offsets of 0.7",
         "An offset is the position of an entry among all bytes that were ever appended to the "
         "log; a file is named after the offset of its first entry. Compressed messages have the "
@@ -258,6 +295,11 @@ def log_formats_page(page: Callable[..., str], table: Table) -> str:
         f"{LARGEST_FRAME_BYTES:,} bytes (`max.socket.request.bytes`) before it reads the rest. "
         "Responses come in the order of the requests, and do not name them.",
         *frame_parts(table),
+        "## The offsets request of 0.8",
+        "An audit requests the ends of logs from brokers of 0.8 with it. Every request of 0.8 "
+        "has a header, and a response that repeats its correlation id. The example requests the "
+        "end of `test/3`.",
+        *offsets_parts_08(table),
         "## Error codes",
         codes_table(table),
     )
@@ -269,4 +311,5 @@ def compressed(codec: Codec) -> str:
         Codec.NONE: "not compressed",
         Codec.GZIP: "one gzip member (RFC 1952), written with time 0",
         Codec.SNAPPY: "blocks of raw snappy, framed as below",
+        Codec.LZ4: "an LZ4 frame, as below; only in 0.8",
     }[codec]

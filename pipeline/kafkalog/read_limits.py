@@ -43,7 +43,11 @@ def messages_of(log: LogFolder, passed: Walked, before: int) -> Places:
         wrapped = data[int(heads.value_at[at]) : int(bounds[at + 1])]
         try:
             inner = decompress(
-                int(heads.codec[at]), wrapped, limit_bytes=LIMIT_BYTES, where=str(log)
+                int(heads.codec[at]),
+                wrapped,
+                limit_bytes=LIMIT_BYTES,
+                where=str(log),
+                known=form.codecs,
             )
         except LogError:
             continue  # it costs one, as one unreadable row

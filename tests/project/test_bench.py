@@ -284,6 +284,7 @@ def test_decode() -> None:
     codecs = ("none", "gzip", "snappy")
     assert ours == {
         *((form, codec) for form in ("0.7", "0.8") for codec in codecs),
+        ("0.8", "lz4"),
         ("0.7, magic 0", "none"),
         ("0.7, of many sizes", "none"),
         ("0.8, keys", "none"),

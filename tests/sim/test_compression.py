@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from watchkeeper.model.delivery.message_id import payload_of
-from watchkeeper.model.log.format.codecs import Codec, compress
+from watchkeeper.model.log.format.codecs import CODECS_07, Codec, compress
 from watchkeeper.model.log.format.message_07 import Message
 from watchkeeper.model.log.format.message_set_07 import encode
 from watchkeeper.model.properties.judge import judge
@@ -111,13 +111,13 @@ def test_a_compressed_set_is_one_entry_as_large_as_the_codec_makes_it(codec: Cod
 
 def test_codecs_differ_in_what_they_store() -> None:
     """Of the same messages: 310 bytes each without a codec."""
-    sizes = [log_bytes(compressed(codec).trace) for codec in Codec]
+    sizes = [log_bytes(compressed(codec).trace) for codec in sorted(CODECS_07)]
 
     assert sizes[Codec.NONE] == PLAIN_BYTES
     assert sizes[Codec.GZIP] < sizes[Codec.SNAPPY] < sizes[Codec.NONE] / 5
 
 
-@pytest.mark.parametrize("codec", Codec)
+@pytest.mark.parametrize("codec", sorted(CODECS_07))
 def test_a_consumer_that_restarts_within_a_set_reads_all_of_it_again(codec: Codec) -> None:
     """A committed offset is that of the set; without a codec, that of the next message."""
     run = compressed(codec, faults=RESTART)

@@ -4,7 +4,7 @@ Reading order:
 
     message_07       one message: payload, CRC, codec
     message_set_07   messages one after the other: the loop that all of 0.7 rests on
-    codecs           gzip and snappy
+    codecs           gzip, snappy and lz4
     bulk_checksum    one CRC pass over many messages: the hard file
     message_08       messages with keys and logical offsets
     contents         what a file holds: bytes, or ranges of a simulated series of messages

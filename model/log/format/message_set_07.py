@@ -32,7 +32,7 @@ from zlib import crc32
 
 import msgspec
 
-from watchkeeper.model.log.format.codecs import Codec, compress, decompress
+from watchkeeper.model.log.format.codecs import CODECS_07, Codec, compress, decompress
 from watchkeeper.model.log.format.contents import Contents
 from watchkeeper.model.log.format.errors import (
     InvalidMessage,
@@ -262,7 +262,9 @@ class _Unwrapping:
         if origin.depth == MAX_NESTING:
             raise NestedTooDeep(where, f"deeper than {MAX_NESTING}")
         codec = attributes & CODEC_BITS
-        inner = decompress(codec, payload, limit_bytes=self.left_bytes, where=where)
+        inner = decompress(
+            codec, payload, limit_bytes=self.left_bytes, where=where, known=CODECS_07
+        )
         self.left_bytes -= len(inner)
         self.add_payloads(inner, origin.inside(begin), found)
 

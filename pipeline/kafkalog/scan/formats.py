@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from watchkeeper.model.log.format import message_08, message_set_07
+from watchkeeper.model.log.format.codecs import CODECS_07, CODECS_08, Codec
 from watchkeeper.model.log.format.message_07 import AFTER_MAGIC_0, AFTER_MAGIC_1
 from watchkeeper.model.log.format.message_07 import CODEC_BITS as CODEC_BITS_07
 
@@ -85,6 +86,7 @@ class Format:
     smallest_bytes = 0
     """The least size that an entry can have."""
     codec_bits = 0
+    codecs: frozenset[Codec] = frozenset()
 
     def likely(self, data: bytes) -> Places:
         """Where entries seem to start, in order: nearly all true starts, and few others."""
@@ -127,6 +129,7 @@ class Kafka07(Format):
     head_bytes = message_set_07.SIZE_AND_MAGIC.size + 1
     smallest_bytes = message_set_07.SMALLEST_BYTES[1]
     codec_bits = CODEC_BITS_07
+    codecs = CODECS_07
 
     def _likely(self, array: Bytes) -> Places:
         """Magic 1 and a known codec, below the high byte of a size that is not large."""
@@ -174,6 +177,7 @@ class Kafka08(Format):
     head_bytes = message_08.KEYLESS_ENTRY.size
     smallest_bytes = message_08.SMALLEST_MESSAGE_BYTES
     codec_bits = message_08.CODEC_BITS
+    codecs = CODECS_08
 
     def _likely(self, array: Bytes) -> Places:
         """Magic 0 and a known codec, with an offset and a size that are not large.

@@ -20,7 +20,6 @@ import pyarrow as pa
 from watchkeeper.model.log.format import message_08, message_set_07
 from watchkeeper.model.log.format.codecs import decompress
 from watchkeeper.model.log.format.errors import LogError, UnknownCodec
-from watchkeeper.pipeline.errors import PipelineProblem
 from watchkeeper.pipeline.kafkalog.scan.checksums import are_right
 from watchkeeper.pipeline.kafkalog.scan.entry_scan import chain
 from watchkeeper.pipeline.kafkalog.scan.formats import Flags, Format, Heads, Places
@@ -195,10 +194,14 @@ class _Unwrapping:
         where = f"{self.where}, offset {entries.offset[at]}"
         try:
             inner = decompress(
-                self.codec, entries.data[begin:end], limit_bytes=LIMIT_BYTES, where=where
+                self.codec,
+                entries.data[begin:end],
+                limit_bytes=LIMIT_BYTES,
+                where=where,
+                known=self.form.codecs,
             )
         except UnknownCodec as error:
-            raise PipelineProblem(f"{error}; what it holds cannot be read here") from None
+            return self._untrusted(at, f"{error.meaning} ({error.detail})")
         except LogError as error:
             return self._untrusted(at, error.meaning)
         return _Wrapper(at, inner)

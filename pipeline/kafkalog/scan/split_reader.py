@@ -111,7 +111,7 @@ COLUMNS = {
             lambda rows, split, count: rows.payload,
             "null in a tombstone of 0.8",
         ),
-        Column("codec", pa.string(), _codec, "the compression: none, gzip or snappy"),
+        Column("codec", pa.string(), _codec, "the compression: none, gzip, snappy or lz4"),
         Column("crc_ok", pa.bool_(), _crc_ok, "false for a damaged message, if these are kept"),
         Column(
             "next_offset",

@@ -313,6 +313,31 @@ def every_row(splits: Iterable[Split], on_corrupt: OnCorrupt) -> list[dict[str, 
     return [row for batch in batches for row in batch.to_pylist()]
 
 
+UNKNOWN = {
+    "0.7": message_set_07.encode([Message.of(b"what", codec=Codec.LZ4)]),
+    "0.8": message_08.encode([KeyedMessage(None, b"what", 4)], 1),
+}
+"""In 0.7 lz4 is unknown; 0.8 has no codec 4."""
+
+
+@forms
+def test_an_unknown_codec_can_be_skipped(form: str) -> None:
+    log = built([plain(b"first"), plain(b"other"), plain(b"third")], form)
+    _, begin, end, _ = log.entries[1]
+    log.segments[0] = log.segments[0][:begin] + UNKNOWN[form] + log.segments[0][end:]
+    number = Codec.LZ4 if form == "0.7" else 4
+    with on_disk(log) as found:
+        splits = cut(found).splits
+        with pytest.raises(PipelineProblem, match=f"is not known here .codec {int(number)}; "):
+            rows_in(splits)
+        counts = Counts()
+        how = Asked(tuple(COLUMNS), "skip", "allow")
+        batches = [batch for split in splits for batch in read(split, how, counts)]
+        rows = [row for batch in batches for row in batch.to_pylist()]
+    assert [row["payload"] for row in rows] == [b"first", b"third"]
+    assert counts.corrupt == 1
+
+
 # --- 0.8: offsets, gaps, the index -----------------------------------------------------
 
 

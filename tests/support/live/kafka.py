@@ -39,7 +39,7 @@ class KafkaBroker:
         self._folder = folder
         self._classpath = classpath_of(ARTIFACTS[version], folder)
         self._settings = folder / "server.properties"
-        text = SETTINGS.format(port=self.port, hosts=hosts, folder=folder / "logs")
+        text = SETTINGS.format(port=self.port, hosts=hosts, folder=self.logs)
         if version.startswith("0."):
             text = "".join(
                 line for line in text.splitlines(keepends=True) if "listeners" not in line
@@ -64,9 +64,15 @@ class KafkaBroker:
             finally:
                 process.kill()
 
-    def produce(self, topic: str, *messages: str) -> None:
+    @property
+    def logs(self) -> Path:
+        """The folder of its logs."""
+        return self._folder / "logs"
+
+    def produce(self, topic: str, *messages: str, codec: str = "none") -> None:
         """Send messages with the console producer, and wait until the broker has them."""
         options = ("--broker-list", self.address, "--topic", topic, "--sync")
+        options += ("--compression-codec", codec)
         if self.version.startswith("0."):
             options += ("--request-required-acks", "1")
         command = self.command("kafka.tools.ConsoleProducer", *options)
@@ -78,3 +84,12 @@ class KafkaBroker:
             capture_output=True,
             timeout=PATIENCE_S,
         )
+
+    def dumped(self, segment: Path) -> str:
+        """Return what Kafka's own tool finds in a segment, in wrappers, too."""
+        options = ("--deep-iteration", "--print-data-log", "--files", str(segment))
+        command = self.command("kafka.tools.DumpLogSegments", *options)
+        done = subprocess.run(
+            command, text=True, check=True, capture_output=True, timeout=PATIENCE_S
+        )
+        return done.stdout

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from watchkeeper.model.log.format.codecs import Codec
+from watchkeeper.model.log.format.codecs import CODECS_07, Codec
 from watchkeeper.model.log.format.message_07 import Message
 from watchkeeper.model.log.format.message_08 import KeyedMessage
 
@@ -47,9 +47,11 @@ SNAPPY_FOOBAR = unhex(
 )
 
 COMPRESSING = (Codec.GZIP, Codec.SNAPPY)
+COMPRESSING_08 = (*COMPRESSING, Codec.LZ4)
 
 payloads = st.binary(max_size=60)
-codecs = st.sampled_from(Codec)
+codecs = st.sampled_from(sorted(CODECS_07))
+codecs_08 = st.sampled_from(Codec)
 messages = st.builds(
     lambda payload, magic: Message.of(payload, magic=magic), payloads, st.sampled_from((0, 1))
 )
