@@ -6,7 +6,7 @@
     clicks-0/00000000000000000000.kafka           one log
 
 The broker is the one that the caller names; else the one in the file `meta.properties` beside the
-logs, which brokers of 0.8.2 write; else in the name of the folder; else broker 0.
+logs, which later brokers write; else in the name of the folder; else broker 0.
 
 In 0.7 each broker has messages of its own. In 0.8 the logs of one partition on several brokers
 are replicas with the same messages, so one of them is read.
@@ -18,9 +18,10 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from enum import Enum
 from itertools import pairwise
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from msgspec import Struct
 
@@ -45,6 +46,23 @@ class Segment(Struct, frozen=True):
     path: str
     start: int
     size_bytes: int
+
+
+class IdFrom(Enum):
+    """Where the id of a broker comes from."""
+
+    CALLER = "the caller"
+    PROPERTIES = f"the file {PROPERTIES}"
+    FOLDER = "the name of the folder"
+    NOTHING = "nothing"
+
+
+class BrokerFolder(NamedTuple):
+    """The folder of a broker's logs, and its id."""
+
+    broker: int
+    id_from: IdFrom
+    home: Path
 
 
 class LogFolder(Struct, frozen=True):
@@ -107,28 +125,34 @@ def logs_in(
 
 def _found(home: Path, broker: int | None) -> Iterator[LogFolder]:
     if partition_of(home.name) is not None and _files(home):
-        yield from _logs([home], _broker_of(home.parent, broker))
+        yield from _logs([home], _broker_of(home.parent, broker).broker)
         return
     folders = sorted(path for path in home.iterdir() if path.is_dir())
-    found = list(_logs(folders, _broker_of(home, broker)))
+    found = list(_logs(folders, _broker_of(home, broker).broker))
     yield from found
     taken = {Path(log.segments[0].path).parent for log in found}
     for folder in folders:
         if folder not in taken and BROKER.fullmatch(folder.name):
             inner = [log for log in folder.iterdir() if log.is_dir()]
-            yield from _logs(inner, _broker_of(folder, broker))
+            yield from _logs(inner, _broker_of(folder, broker).broker)
 
 
-def _broker_of(home: Path, asked: int | None) -> int:
-    if asked is not None:
-        return asked
+def broker_of(log: LogFolder, given: int | None) -> BrokerFolder:
+    """Return the broker of a log, and where its id comes from."""
+    return _broker_of(Path(log.segments[0].path).parent.parent, given)
+
+
+def _broker_of(home: Path, given: int | None) -> BrokerFolder:
+    if given is not None:
+        return BrokerFolder(given, IdFrom.CALLER, home)
     properties = home / PROPERTIES
     if properties.is_file():
         found = BROKER_ID.search(properties.read_text(errors="replace"))
         if found is not None:
-            return int(found[1])
-    named = BROKER.fullmatch(home.name)
-    return int(named[1]) if named is not None else 0
+            return BrokerFolder(int(found[1]), IdFrom.PROPERTIES, home)
+    if named := BROKER.fullmatch(home.name):
+        return BrokerFolder(int(named[1]), IdFrom.FOLDER, home)
+    return BrokerFolder(0, IdFrom.NOTHING, home)
 
 
 def _logs(folders: Iterable[Path], broker: int) -> Iterator[LogFolder]:

@@ -12,6 +12,7 @@ from watchkeeper.console.progress import ProgressLine
 from watchkeeper.console.signals import INTERRUPTED, INTERRUPTS
 from watchkeeper.pipeline.errors import PipelineProblem
 from watchkeeper.pipeline.kafkalog.options import Options, options_of
+from watchkeeper.pipeline.kafkalog.scan.folders import PROPERTIES, IdFrom, broker_of
 from watchkeeper.pipeline.loading.commits import Held, LogKey, held
 from watchkeeper.pipeline.loading.load import Progress, Sum, load_logs
 from watchkeeper.pipeline.loading.load_task import Loaded, LoadTask, load
@@ -26,6 +27,13 @@ from watchkeeper.real.zookeeper.java import find_java
 BYTES_PER_S = 50e6
 """The approximate load rate of one core, in bytes a second."""
 SCRATCH = f"{LOADING}/spark"
+BY = {
+    IdFrom.CALLER: "as --broker says",
+    IdFrom.PROPERTIES: f"by the file {PROPERTIES}; --broker ID names another",
+    IdFrom.FOLDER: "by the name of the folder; --broker ID names another",
+    IdFrom.NOTHING: "since nothing names one; --broker ID names another",
+}
+"""Where the id of a broker comes from, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +69,7 @@ def options(given: dict[str, str | None]) -> Options:
 
 
 def run(asked: Options, out: Path, means: Means, say: Callable[[str], None]) -> Done:
-    """Load logs into a table, or go on with it; `say` hears who does the work.
+    """Load logs into a table, or go on with it; `say` gets lines about brokers and runner.
 
     Raises Stop, with a sentence, where nothing could be begun.
     """
@@ -72,7 +80,7 @@ def run(asked: Options, out: Path, means: Means, say: Callable[[str], None]) -> 
             found = load_logs(
                 asked,
                 out,
-                lambda tasks: _run(list(tasks), means, out, say),
+                lambda tasks: _run(list(tasks), asked, means, out, say),
                 compression=means.compression,
                 tell=_teller(line, began),
             )
@@ -103,16 +111,25 @@ def _teller(line: ProgressLine, began: float) -> Callable[[Progress], None]:
 
 
 def _run(
-    tasks: list[LoadTask], means: Means, out: Path, say: Callable[[str], None]
+    tasks: list[LoadTask], asked: Options, means: Means, out: Path, say: Callable[[str], None]
 ) -> Iterator[list[Loaded]]:
+    for sentence in _brokers(asked):
+        say(f"broker  {sentence}")
     if not tasks:
-        say("process: there is nothing new")
+        say("runner  process: there is nothing new")
         return
     runner, why = _runner(tasks, means, out)
     with runner:
-        say(f"{runner.name}: {why}")
+        say(f"runner  {runner.name}: {why}")
         for _, done in runner.each(load, tasks):
             yield done
+
+
+def _brokers(asked: Options) -> Iterator[str]:
+    """Yield a sentence for each folder of a broker: its id, and where the id comes from."""
+    found = {broker_of(log, asked.broker) for log in asked.logs()}
+    for one in sorted(found, key=lambda one: (one.broker, one.home)):
+        yield f"{one.broker} for the logs in {one.home}, {BY[one.id_from]}"
 
 
 def _runner(tasks: Iterable[LoadTask], means: Means, out: Path) -> tuple[Runner, str]:

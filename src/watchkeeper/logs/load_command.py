@@ -145,7 +145,7 @@ def _load(
     logs, out = folders
     given["splitBytes"] = given.pop("split_bytes")
     asked = loads.options({"path": str(logs), **given})
-    done = loads.run(asked, out, means, lambda what: print(f"runner  {what}", file=sys.stderr))
+    done = loads.run(asked, out, means, lambda line: print(line, file=sys.stderr))
     output.update(report.to_json(done))
     if not as_json:
         report.report(done, console())

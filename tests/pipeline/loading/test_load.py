@@ -180,6 +180,24 @@ def test_damage_keeps_a_split_from_being_loaded_and_no_other(
     assert {name: files_of(out)[name] for name in kept} == kept
 
 
+@pytest.mark.parametrize(
+    ("folder", "options", "broker"),
+    [
+        ("logs", (), "0 for the logs in {}, since nothing names one; --broker ID names another"),
+        ("broker-7", (), "7 for the logs in {}, by the name of the folder; --broker ID names"),
+        ("logs", ("--broker", "3"), "3 for the logs in {}, as --broker says"),
+    ],
+)
+def test_it_says_which_broker_a_folder_is_taken_for(
+    tmp_path: Path, capsys: Output, folder: str, options: tuple[str, ...], broker: str
+) -> None:
+    home = written(tmp_path / folder, {"clicks-0": in_turn("0.7", 3)})
+    assert load(home, tmp_path / "out", *options) == 0
+    output = capsys.readouterr()
+    assert f"broker  {broker.format(home)}" in output.err
+    assert f"clicks-0 of broker {broker[0]}" in output.out
+
+
 def test_what_is_damaged_can_be_skipped(tmp_path: Path, capsys: Output) -> None:
     logs, left = damaged()
     home, out = written(tmp_path / "logs", logs), tmp_path / "out"
