@@ -26,7 +26,7 @@ from watchkeeper.scenarios import load
         {"lost_request": 1},
         {"lost_reply": 1},
         {"late_request": 1},
-        {"crash": 1, "lost_reply": 1},
+        pytest.param({"crash": 1, "lost_reply": 1}, marks=pytest.mark.slow),
     ],
     ids=" and ".join,
 )

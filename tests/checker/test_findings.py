@@ -67,9 +67,11 @@ def test_each_variant_has_a_search_for_each_fault_in_each_column(
     [
         ("documented", "0.7", "no fault", "fresh"),
         ("documented", "0.7", "partitions added", "settled"),
-        ("documented_ceil", "0.7", "crash", "settled, messages"),
+        pytest.param(
+            *("documented_ceil", "0.7", "crash", "settled, messages"), marks=pytest.mark.slow
+        ),
         ("kafka_07", "0.7", "expiry", "settled"),
-        ("kafka_07", "0.7", "join", "settled, messages"),
+        pytest.param(*("kafka_07", "0.7", "join", "settled, messages"), marks=pytest.mark.slow),
         ("kafka_08", "0.8", "lost reply", "fresh"),
         ("kafka_08", "0.8", "partitions added", "settled, messages"),
         ("hardened", "0.7", "late request", "settled, messages"),

@@ -447,7 +447,7 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path, capsys: pytest.CaptureFixt
     )
 
 
-@pytest.mark.parametrize("after", [1, 3, 6])
+@pytest.mark.parametrize("after", [1, pytest.param(3, marks=pytest.mark.slow), 6])
 def test_a_full_disk(
     after: int,
     tmp_path: Path,

@@ -32,7 +32,9 @@ def fixture_zookeeper(own_zookeeper: Ensemble) -> Ensemble:
     return own_zookeeper
 
 
-@pytest.mark.parametrize("variant", ["documented", "kafka_07", "hardened"])
+@pytest.mark.parametrize(
+    "variant", ["documented", pytest.param("kafka_07", marks=pytest.mark.slow), "hardened"]
+)
 def test_random_schedules_with_every_fault_conform(zookeeper: Ensemble, variant: str) -> None:
     done = conform(two_topics(variant), Bounds(EVERY_FAULT), 12, 7, Access(zookeeper.hosts))
 

@@ -372,7 +372,9 @@ def test_a_second_live_run_is_kept_out_of_a_folder(
     assert "another live run is under way" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("what", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "what", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
 def test_an_interrupted_run_ends_cleanly(
     what: signal.Signals, tmp_path: Path, zookeeper: Ensemble, operator: KazooClient
 ) -> None:

@@ -89,6 +89,8 @@ FAULTS: dict[str, tuple[Fields, ...]] = {
         {"at": "3500ms", "restart": "zookeeper/1"},
     ),
 }
+AS_OTHERS = ("a session ends", "a program ends, and its process later", "a connection breaks")
+"""Faults whose effect on members is that of another one in the list."""
 
 
 def test_a_live_process_of_several_members_ends_and_starts_as_a_whole() -> None:
@@ -112,7 +114,13 @@ def test_a_live_process_of_several_members_ends_and_starts_as_a_whole() -> None:
     assert (starts["broker/1"], starts["group/0"], starts["group/1"]) == (2, 2, 1)
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize(
+    "fault",
+    [
+        pytest.param(name, marks=pytest.mark.slow) if name in AS_OTHERS else name
+        for name in FAULTS
+    ],
+)
 def test_hardened_has_the_same_verdicts_live_and_simulated(fault: str) -> None:
     """Every fault is injected, the group converges, and ownership stays unique."""
     session_s = SHORT_S if fault in FAULTS_THAT_EXPIRE else LONG_S

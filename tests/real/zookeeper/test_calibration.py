@@ -201,7 +201,9 @@ def test_a_missing_chroot_is_not_created(
     assert tree(watching_client) == before
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.slow)]
+)
 def test_an_interrupted_measurement_cleans_up(
     zookeeper: Ensemble, watching_client: KazooClient, tmp_path: Path, number: int
 ) -> None:
