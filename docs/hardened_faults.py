@@ -131,9 +131,34 @@ BROKERS: dict[str, Timeline] = {
     "another broker leads a partition": _once("move_leader", "clicks/0", to="broker/1"),
 }
 
-FAULTS = {**MEMBERS, **SESSIONS, **MESSAGES, **LINKS, **ENSEMBLE, **BROKERS}
+CREATED = {"create_topic": "views", "partitions_per_broker": 2}
+ADMINISTRATOR: dict[str, Timeline] = {
+    "the administrator is killed while a topic is created": [
+        {"at": "7s", **CREATED},
+        {"at": "7002ms", "crash": "administrator"},
+        {"at": "9s", "restart": "administrator"},
+    ],
+    "the administrator leaves before a broker crashes": [
+        *_once("leave", "administrator"),
+        {"at": "7s", "crash": "broker/1"},
+        {"at": "11s", "start": "administrator"},
+    ],
+    "the administrator loses its session while a topic is created": [
+        *_once("disconnect", "administrator", for_="8s"),
+        {"at": "7s", **CREATED},
+    ],
+}
 
-ONLY_08 = frozenset({"another broker leads a partition"})
-"""In the 0.7 layout the name of a partition contains its broker."""
-BY_FILTER = frozenset({"a topic is created", "a topic is deleted"})
+FAULTS = {**MEMBERS, **SESSIONS, **MESSAGES, **LINKS, **ENSEMBLE, **BROKERS, **ADMINISTRATOR}
+
+ONLY_08 = frozenset({"another broker leads a partition", *ADMINISTRATOR})
+"""In the 0.7 layout the name of a partition contains its broker, and no administrator runs."""
+BY_FILTER = frozenset(
+    {
+        "a topic is created",
+        "a topic is deleted",
+        "the administrator is killed while a topic is created",
+        "the administrator loses its session while a topic is created",
+    }
+)
 """The group subscribes with a filter, so that a new topic concerns it."""
