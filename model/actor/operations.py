@@ -179,7 +179,8 @@ class GetAcl(Operation[tuple[Acl, ...]], frozen=True):
 class GetEphemerals(Operation[tuple[str, ...]], frozen=True):
     """List the paths of the own session's ephemerals that begin with `path` (opcode 103).
 
-    Servers before 3.6 answer Unimplemented.
+    Servers before 3.6 hang up on it, so the client of such a server does not send it, and
+    answers Unimplemented by itself.
     """
 
     path: str

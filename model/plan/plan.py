@@ -32,6 +32,7 @@ class ZooKeeperPlan:
     servers: int = 3
     tick_us: int = 500_000
     can_list_ephemerals: bool = True
+    """Whether the servers know opcode 103, as servers from 3.6 on do."""
 
 
 @dataclass(frozen=True, slots=True)

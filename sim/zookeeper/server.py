@@ -182,7 +182,7 @@ class Server:
         if not connection.is_open_at_server:
             return None  # it broke while the read was under way; no client is left to answer
         if type(operation) is GetEphemerals and not self.ensemble.can_list_ephemerals:
-            return Failure(Unimplemented, operation.path)
+            return Failure(Unimplemented, operation.path)  # what its client says by itself
         watches = self.watches
         self.watches, answer = serve(
             self.tree, watches, connection.session, connection.number, operation
