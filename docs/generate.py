@@ -20,6 +20,7 @@ import click
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from control_plane_findings import control_plane_findings_page
 from hardened import hardened_page
 from kafkalog import kafkalog_page
 from log_formats import log_formats_page
@@ -381,6 +382,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/command-line.md": command_line_page,
     "reference/log-formats.md": lambda: log_formats_page(page, table),
     "reference/kafkalog.md": lambda: kafkalog_page(page, table),
+    "findings-control-plane.md": lambda: control_plane_findings_page(page, table),
     "explanation/what-hardened-holds.md": lambda: hardened_page(page, table),
     "explanation/the-pagecache.md": lambda: pagecache_page(page, table),
     "explanation/truncation-rules.md": lambda: truncation_rules_page(page, table),

@@ -1,0 +1,59 @@
+"""The page of what searches of the control plane have found says what searches find."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from types import ModuleType
+
+import pytest
+
+from tests import HOME
+
+PAGE = (HOME / "docs" / "findings-control-plane.md").read_text()
+
+
+@pytest.fixture(scope="module")
+def findings() -> Iterator[ModuleType]:
+    """The program that makes the page."""
+    sys.path.insert(0, str(HOME / "docs"))
+    yield import_module("control_plane_findings")
+    sys.path.remove(str(HOME / "docs"))
+
+
+def shown(variant: str, brokers: int, faults: str) -> list[str]:
+    """The row of the page."""
+    _, _, table = PAGE.partition(f"### `{variant}`, {brokers} brokers")
+    [row] = [
+        line for line in table.split("###")[0].splitlines() if line.startswith(f"| {faults} |")
+    ]
+    return [cell.strip() for cell in row.strip("|").split("|")]
+
+
+@pytest.mark.parametrize(
+    ("variant", "brokers", "faults"),
+    [
+        ("kafka_08", 2, "a broker is killed"),
+        ("kafka_08", 2, "a reply is lost"),
+        ("kafka_08", 3, "no fault"),
+        ("hardened", 2, "a broker is killed"),
+        ("hardened", 2, "a connection breaks"),
+        pytest.param("kafka_08", 2, "a session expires", marks=pytest.mark.slow),
+        pytest.param("hardened", 2, "a session expires", marks=pytest.mark.slow),
+        pytest.param(
+            *("kafka_08", 2, "a broker is killed, and a session expires"), marks=pytest.mark.slow
+        ),
+    ],
+)
+def test_a_row_says_what_searches_find(
+    findings: ModuleType, variant: str, brokers: int, faults: str
+) -> None:
+    assert findings.row_of(variant, faults, brokers).cells() == shown(variant, brokers, faults)
+
+
+def test_the_page_has_every_row(findings: ModuleType) -> None:
+    """A fault that is added is searched, too."""
+    for variant in findings.CONTROLLERS:
+        for brokers, names in ((2, findings.FAULTS), (3, findings.WITH_THREE)):
+            assert all(shown(variant, brokers, name) for name in names)
