@@ -1,10 +1,10 @@
 """The runs and searches that judge a mutant. Only a child process imports this module.
 
 Simulations: every shipped scenario with each variant for which it states an expectation, the
-chaos scenario with some seeds, and small clusters with faults at random moments; an audit of the
-registry at the end is a part of the judgement. Searches: the battery of a small cluster for each
-variant, and the configurations of the catalogue of mutants, run by the variant without the
-mistake.
+chaos scenario with some seeds, small clusters with faults at random moments, and the classes of
+drawn scenarios; an audit of the registry at the end is a part of the judgement. Searches: the
+battery of a small cluster for each variant, and the configurations of the catalogue of mutants,
+run by the variant without the mistake.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from pathlib import Path
 from bench.mutation.child_process import RunsOn, within_cpu
 from bench.mutation.outcome import Kind, Outcome
 from bench.proved import CASES
+from bench.regressions import CLASSES
 from bench.support.mutant_search import plan_of
 from bench.support.random_faults import Aimed
 
@@ -39,9 +40,11 @@ from watchkeeper.sim.world import Simulated, simulate
 
 TURN_FAILED = EventKind.TURN_FAILED
 CHAOS = Path(__file__).resolve().parent.parent / "chaos.yaml"
-CHAOS_SEEDS = range(4)
-AIMED_SEEDS = range(3)
+CHAOS_SEEDS = range(8)
+AIMED_SEEDS = range(6)
 """Seeds of each small cluster with faults at random moments."""
+DRAWN_SEEDS = range(6)
+"""Seeds of each class of drawn scenarios."""
 MOST_STATES = 5_000
 """Searches that have more states without a mutant are left out."""
 GROWTH = 4
@@ -123,6 +126,10 @@ def simulations() -> Iterator[Killer]:
         for seed in AIMED_SEEDS:
             name = f"{case.name} at random, seed {seed}"
             yield Killer(Kind.SIMULATION, name, partial(_aimed_run, case.name, seed))
+    for name in CLASSES:
+        for seed in DRAWN_SEEDS:
+            run = partial(_drawn_run, name, seed)
+            yield Killer(Kind.SIMULATION, f"class {name}, seed {seed}", run)
 
 
 def _shipped_run(name: str, variant: str, states: int) -> Outcome:
@@ -208,6 +215,13 @@ def _aimed_run(name: str, seed: int, states: int) -> Outcome:
         done.trace.fingerprint,
         time.process_time() - begun_s,
     )
+
+
+def _drawn_run(name: str, seed: int, states: int) -> Outcome:
+    """Run a drawn scenario of a class: what the class finds wrong with it."""
+    begun_s = time.process_time()
+    wrong = "; ".join(CLASSES[name].outcome(seed).wrong)
+    return Outcome(wrong or "nothing is wrong", "", time.process_time() - begun_s)
 
 
 # --- searches --------------------------------------------------------------------------

@@ -127,10 +127,8 @@ class GroupMember:
         return await _commit(me, state, requests)
 
     async def _begin(self, me: Consumer, state: ConsumerState) -> ConsumerState:
-        """Get a session, and an id if there is none yet."""
+        """Get the first session, and an id."""
         await new_session()
-        if state.consumer_id:
-            return replace(state, has_session=True)
         drawn = "" if me.configured_id else await fresh_id()
         name = generated_id(me, await now_ms(), drawn)
         return replace(state, has_session=True, consumer_id=name)
