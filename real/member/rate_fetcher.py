@@ -11,20 +11,22 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from io import BufferedRWPair
 from threading import Condition, Thread
-from typing import Any
-
-import msgspec
 
 from watchkeeper.model.actor.effects import Fetch, Partition, Positions
 from watchkeeper.model.group.offsets import EARLIEST
+from watchkeeper.model.log.format.errors import LogError
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.real.member.data_plane_file import DataPlaneFile
+from watchkeeper.real.net.log_ends import Ends, ends_over
 from watchkeeper.real.trace.writer import TraceWriter
 
 MOST_MESSAGES = 10_000
 """The most messages of one partition in one fetch."""
 TIMEOUT_S = 2.0
 """How long a fetch waits for a broker that does not answer."""
+
+Outcome = dict[str, tuple[list[Fetch], Ends | None]]
+"""Address -> the fetches from it, and the ends of their logs; None after a failure."""
 
 
 class RateFetcher:
@@ -125,8 +127,8 @@ class RateFetcher:
                 self._deliver(outcome)
                 self._changed.wait_for(lambda: self._is_over, self.every_s)
 
-    def _ask_brokers(self, requested: list[Fetch]) -> dict[str, Any]:
-        """Poll every broker once: address -> (fetches, ends); ends is None after a failure."""
+    def _ask_brokers(self, requested: list[Fetch]) -> Outcome:
+        """Poll every broker once."""
         by_address: dict[str, list[Fetch]] = {}
         for fetch in requested:
             by_address.setdefault(self._address_for(fetch), []).append(fetch)
@@ -141,17 +143,11 @@ class RateFetcher:
         state = self.cluster.read()
         return state.addresses.get(state.leaders.get(str(fetch.partition), -1), "no leader")
 
-    def _ask(self, address: str, fetches: list[Fetch]) -> list[int | None] | None:
+    def _ask(self, address: str, fetches: list[Fetch]) -> Ends | None:
         try:
             broker = self._brokers.get(address) or self._connect(address)
-            question = [str(fetch.partition) for fetch in fetches]
-            broker.write(msgspec.json.encode(question) + b"\n")
-            broker.flush()
-            line = broker.readline()
-            if not line:
-                raise ConnectionError(f"{address} has closed the connection")
-            return msgspec.json.decode(line, type=list[int | None])
-        except (OSError, ValueError):
+            return ends_over(broker, [fetch.partition for fetch in fetches])
+        except (OSError, ValueError, LogError):
             broken = self._brokers.pop(address, None)
             if broken is not None:
                 with suppress(OSError):
@@ -168,17 +164,18 @@ class RateFetcher:
 
     # --- results ---------------------------------------------------------------------------
 
-    def _deliver(self, outcome: dict[str, Any]) -> None:
+    def _deliver(self, outcome: Outcome) -> None:
         moved: dict[str, tuple[int, int]] = {}
         failed: dict[str, list[Fetch]] = {}
         for address, (fetches, ends) in outcome.items():
-            for at, fetch in enumerate(fetches):
+            for fetch in fetches:
                 if fetch.partition not in self._current:
                     continue
-                if ends is None or ends[at] is None:
-                    failed.setdefault(address, []).append(fetch)
+                end = None if ends is None else ends[fetch.partition]
+                if isinstance(end, int):
+                    self._move(fetch.partition, end, moved)
                 else:
-                    self._move(fetch.partition, ends[at], moved)
+                    failed.setdefault(address, []).append(fetch)
         if moved:
             self.writer.write(EventKind.FETCHED, {"moved": moved}, session=self.session())
         self._note_failures(failed)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterable, Iterator, Mapping
-from io import BufferedReader
+from io import BufferedRWPair
 from itertools import groupby
 
 from watchkeeper.model.actor.effects import Partition
@@ -65,23 +65,33 @@ def log_ends(
 def _ends_at(address: str, partitions: list[Partition]) -> Ends:
     """Return the ends of logs at one broker; raise OSError, ValueError or LogError."""
     host, _, port = address.rpartition(":")
-    of_07 = [partition for partition in partitions if "-" in partition.name]
+    with (
+        socket.create_connection((host.strip("[]"), int(port)), TIMEOUT_S) as connection,
+        connection.makefile("rwb") as broker,
+    ):
+        return ends_over(broker, partitions)
+
+
+def ends_over(broker: BufferedRWPair, partitions: list[Partition]) -> Ends:
+    """Request the ends of logs over a connection; raise OSError, ValueError or LogError."""
     of_08 = [partition for partition in partitions if "-" not in partition.name]
-    with socket.create_connection((host.strip("[]"), int(port)), TIMEOUT_S) as line:
-        line.settimeout(TIMEOUT_S)
-        with line.makefile("rb") as answers:
-            ends = _ends_07(line, answers, of_07)
-            return ends | _ends_08(line, answers, of_08) if of_08 else ends
+    ends = _ends_07(broker, [partition for partition in partitions if "-" in partition.name])
+    return ends | _ends_08(broker, of_08) if of_08 else ends
 
 
-def _frame(answers: BufferedReader, limit_bytes: int) -> bytes:
+def _send(broker: BufferedRWPair, frames: bytes) -> None:
+    broker.write(frames)
+    broker.flush()
+
+
+def _frame(broker: BufferedRWPair, limit_bytes: int) -> bytes:
     """Read a frame without its size; raise ConnectionError if it does not come whole."""
-    size_bytes = frame_size(_whole(answers, HEAD_BYTES), limit_bytes=limit_bytes)
-    return _whole(answers, size_bytes)
+    size_bytes = frame_size(_whole(broker, HEAD_BYTES), limit_bytes=limit_bytes)
+    return _whole(broker, size_bytes)
 
 
-def _whole(answers: BufferedReader, size_bytes: int) -> bytes:
-    data = answers.read(size_bytes)
+def _whole(broker: BufferedRWPair, size_bytes: int) -> bytes:
+    data = broker.read(size_bytes)
     if len(data) < size_bytes:
         raise ConnectionResetError("the broker closes the connection")
     return data
@@ -90,14 +100,14 @@ def _whole(answers: BufferedReader, size_bytes: int) -> bytes:
 # --- 0.7: a request for each partition -------------------------------------------------
 
 
-def _ends_07(line: socket.socket, answers: BufferedReader, partitions: list[Partition]) -> Ends:
+def _ends_07(broker: BufferedRWPair, partitions: list[Partition]) -> Ends:
     ends: Ends = {}
     for at in range(0, len(partitions), AT_ONCE):
         some = partitions[at : at + AT_ONCE]
         sent = [_request_07(partition) for partition in some]
-        line.sendall(b"".join(map(requests.encode_request, sent)))
+        _send(broker, b"".join(map(requests.encode_request, sent)))
         for partition, request in zip(some, sent, strict=True):
-            ends[partition] = _end_07(request, answers)
+            ends[partition] = _end_07(broker, request)
     return ends
 
 
@@ -106,9 +116,9 @@ def _request_07(partition: Partition) -> requests.OffsetsRequest:
     return requests.OffsetsRequest(partition.topic, int(number), LATEST, 1)
 
 
-def _end_07(request: requests.OffsetsRequest, answers: BufferedReader) -> int | str:
+def _end_07(broker: BufferedRWPair, request: requests.OffsetsRequest) -> int | str:
     limit_bytes = size_on_wire(requests.OffsetsResponse((0,)))
-    response = requests.decode_response(request, _frame(answers, limit_bytes))
+    response = requests.decode_response(request, _frame(broker, limit_bytes))
     assert isinstance(response, requests.OffsetsResponse)
     if response.error_code != NO_ERROR:
         return error_of(response.error_code).__name__
@@ -118,14 +128,14 @@ def _end_07(request: requests.OffsetsRequest, answers: BufferedReader) -> int | 
 # --- 0.8: one request for all partitions -----------------------------------------------
 
 
-def _ends_08(line: socket.socket, answers: BufferedReader, partitions: list[Partition]) -> Ends:
+def _ends_08(broker: BufferedRWPair, partitions: list[Partition]) -> Ends:
     wanted = {partition: int(partition.name) for partition in partitions}
     topics = tuple(
         TopicTimes(topic, tuple(PartitionTime(wanted[one]) for one in some))
         for topic, some in groupby(sorted(partitions), key=lambda one: one.topic)
     )
-    line.sendall(requests_08.encode_request(requests_08.OffsetsRequest(topics), 1, CLIENT))
-    response = requests_08.decode_response(_frame(answers, _largest_08(topics)))
+    _send(broker, requests_08.encode_request(requests_08.OffsetsRequest(topics), 1, CLIENT))
+    response = requests_08.decode_response(_frame(broker, _largest_08(topics)))
     found = dict(_found_08(response))
     return {
         partition: found.get((partition.topic, number), "nothing of this partition")
