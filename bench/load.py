@@ -96,7 +96,7 @@ def cat(home: Path) -> float:
 def by_runner(runner: Runner) -> Load:
     """Load as the command does."""
 
-    def run(tasks: Iterator[LoadTask]) -> Iterator[list[Loaded]]:
+    def run(_: object, tasks: Iterator[LoadTask]) -> Iterator[list[Loaded]]:
         return (done for _, done in runner.each(load, tasks))
 
     def load_all(home: Path, out: Path) -> None:

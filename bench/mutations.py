@@ -57,7 +57,8 @@ Use = Callable[[bytes], Any]
 
 TEXTS = [b"", b"42", b"hello", b"x" * 100, bytes(range(256))]
 MESSAGES = [Message.of(text, magic=magic) for text in TEXTS for magic in (0, 1)]
-COMPRESSING_08 = (Codec.GZIP, Codec.SNAPPY, Codec.LZ4)
+COMPRESSING_07 = (Codec.GZIP, Codec.SNAPPY)
+COMPRESSING_08 = (*COMPRESSING_07, Codec.LZ4)
 KEYED = [KeyedMessage(key, value) for key in (None, b"", b"key") for value in (None, b"value")]
 
 
@@ -74,10 +75,8 @@ def wrapper_08(inner: bytes, codec: Codec) -> bytes:
 def sets_07() -> list[bytes]:
     """Message sets of 0.7."""
     plain = message_set_07.encode(MESSAGES)
-    packed = [wrapper(plain, codec) for codec in (Codec.GZIP, Codec.SNAPPY)]
-    bombs = [
-        wrapper(bytes(BOMB_TIMES * LIMIT_BYTES), codec) for codec in (Codec.GZIP, Codec.SNAPPY)
-    ]
+    packed = [wrapper(plain, codec) for codec in COMPRESSING_07]
+    bombs = [wrapper(bytes(BOMB_TIMES * LIMIT_BYTES), codec) for codec in COMPRESSING_07]
     tiny = message_set_07.encode([Message.of(b"42", magic=0)] * (LIMIT_BYTES // 11))
     most = wrapper(tiny, Codec.GZIP)
     nested = wrapper(wrapper(packed[0] + plain, Codec.SNAPPY) * 3, Codec.GZIP)
@@ -278,7 +277,7 @@ class Subject:
     use: Use
     mend: Callable[[bytearray], None]
     wrap: Callable[[bytes, Codec], bytes] | None = None
-    codecs: tuple[Codec, ...] = (Codec.GZIP, Codec.SNAPPY)
+    codecs: tuple[Codec, ...] = COMPRESSING_07
 
     def damaged(self, draw: random.Random) -> bytes:
         """A sample with one to four damages, often hidden."""

@@ -215,7 +215,7 @@ def offsets_parts_08(table: Table) -> Iterator[str]:
     yield layout_table(table, request, whole[end:], [])
     found = (requests_08.TopicOffsets("test", (requests_08.PartitionOffsets(3, 0, (15,)),)),)
     response = requests_08.OffsetsResponse(7, found)
-    frame = requests_08.encode_response(response)
+    frame = encode_response(response)
     yield f"Its response:\n\n{layout_table(table, response, frame, head_of(frame))}"
 
 
@@ -243,16 +243,35 @@ def codes_table(table: Table) -> str:
 
 def log_formats_page(page: Callable[..., str], table: Table) -> str:
     """The whole page."""
-    hello = encode([Message.of(b"hello")])
-    old = encode([Message.of(b"hello", magic=0)])
-    keyed = message_08.encode([KeyedMessage(b"k", b"v")], 7)
-    codecs = ([str(codec.value), codec.name.lower(), compressed(codec)] for codec in Codec)
     return page(
         "The formats of logs and requests",
         "The formats of logs and requests of Kafka 0.7, of logs of Kafka 0.8, and of 0.8's "
         "request for offsets. Every number is big-endian and signed unless it is a CRC, or the "
         "table says otherwise. [Read a log](../how-to/read-a-log.md) reads a folder of logs "
         "with them.",
+        *message_sets(table),
+        "## Requests and responses of 0.7",
+        "A frame begins with its size; a broker refuses one of more than "
+        f"{LARGEST_FRAME_BYTES:,} bytes (`max.socket.request.bytes`) before it reads the rest. "
+        "Responses come in the order of the requests, and do not name them.",
+        *frame_parts(table),
+        "## The offsets request of 0.8",
+        "An audit requests the ends of logs from brokers of 0.8 with it. Every request of 0.8 "
+        "has a header, and a response that repeats its correlation id. The example requests the "
+        "end of `test/3`.",
+        *offsets_parts_08(table),
+        "## Error codes",
+        codes_table(table),
+    )
+
+
+def message_sets(table: Table) -> Iterator[str]:
+    """The sections of what logs hold."""
+    hello = encode([Message.of(b"hello")])
+    old = encode([Message.of(b"hello", magic=0)])
+    keyed = message_08.encode([KeyedMessage(b"k", b"v")], 7)
+    codecs = ([str(codec.value), codec.name.lower(), compressed(codec)] for codec in Codec)
+    yield from (
         "## A message set of 0.7",
         "Log files and requests contain message sets. A message set is a sequence of entries, "
         "with nothing before, between or after them. The current format of an entry:",
@@ -290,18 +309,6 @@ def log_formats_page(page: Callable[..., str], table: Table) -> str:
         "A wrapper has no key; its value is a compressed message set, whose entries have their "
         "final offsets, and its own offset is that of the last of them. So a broker that appends "
         "one has to decompress it, number its messages, and compress it again.",
-        "## Requests and responses of 0.7",
-        "A frame begins with its size; a broker refuses one of more than "
-        f"{LARGEST_FRAME_BYTES:,} bytes (`max.socket.request.bytes`) before it reads the rest. "
-        "Responses come in the order of the requests, and do not name them.",
-        *frame_parts(table),
-        "## The offsets request of 0.8",
-        "An audit requests the ends of logs from brokers of 0.8 with it. Every request of 0.8 "
-        "has a header, and a response that repeats its correlation id. The example requests the "
-        "end of `test/3`.",
-        *offsets_parts_08(table),
-        "## Error codes",
-        codes_table(table),
     )
 
 

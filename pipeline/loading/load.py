@@ -18,8 +18,8 @@ from watchkeeper.pipeline.loading.commits import Held, LogKey, commit_of, key_of
 from watchkeeper.pipeline.loading.load_task import Loaded, LoadTask
 from watchkeeper.pipeline.loading.table import opened
 
-Run = Callable[[Iterable[LoadTask]], Iterator[list[Loaded]]]
-"""Runs tasks, and yields the results of their splits as they arrive."""
+Run = Callable[[list[LogFolder], Iterable[LoadTask]], Iterator[list[Loaded]]]
+"""Runs the tasks of some logs, and yields the results of their splits as they arrive."""
 Tell = Callable[["Progress"], None]
 
 
@@ -91,7 +91,7 @@ def load_logs(
             for some in bundles(plan.splits, BUNDLE_BYTES)
         ]
         found = Sum(plan.logs)
-        for outcome in run(tasks):
+        for outcome in run(logs, tasks):
             _add(found, outcome)
             tell(Progress(found.size_bytes, size_of(plan.splits), found.counted("messages")))
         for key, log in table.held().items():

@@ -6,7 +6,6 @@ of that round, and the waiting program is notified.
 
 from __future__ import annotations
 
-import socket
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from io import BufferedRWPair
@@ -17,13 +16,11 @@ from watchkeeper.model.group.offsets import EARLIEST
 from watchkeeper.model.log.format.errors import LogError
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.real.member.data_plane_file import DataPlaneFile
-from watchkeeper.real.net.log_ends import Ends, ends_over
+from watchkeeper.real.net.log_ends import Ends, connect, ends_over
 from watchkeeper.real.trace.writer import TraceWriter
 
 MOST_MESSAGES = 10_000
 """The most messages of one partition in one fetch."""
-TIMEOUT_S = 2.0
-"""How long a fetch waits for a broker that does not answer."""
 
 Outcome = dict[str, tuple[list[Fetch], Ends | None]]
 """Address -> the fetches from it, and the ends of their logs; None after a failure."""
@@ -155,11 +152,10 @@ class RateFetcher:
             return None
 
     def _connect(self, address: str) -> BufferedRWPair:
-        host, _, port = self.cluster.read().listening.get(address, "").rpartition(":")
-        if not port:
+        listening = self.cluster.read().listening.get(address)
+        if not listening:
             raise ConnectionError(f"there is no broker at {address}")
-        with socket.create_connection((host, int(port)), TIMEOUT_S) as connection:
-            broker = self._brokers[address] = connection.makefile("rwb")
+        broker = self._brokers[address] = connect(listening)
         return broker
 
     # --- results ---------------------------------------------------------------------------

@@ -8,9 +8,10 @@ not know it.
 from __future__ import annotations
 
 import socketserver
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from threading import Thread
 
+from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.broker.registration import Broker
 from watchkeeper.model.log.format import requests, requests_08
 from watchkeeper.model.log.format.errors import LogError, MalformedRequest, WrongPartition
@@ -21,6 +22,7 @@ from watchkeeper.model.log.format.requests_08 import (
     TopicOffsets,
     TopicTimes,
 )
+from watchkeeper.model.registry.paths import partition_07
 from watchkeeper.real.member.data_plane_file import DataPlaneFile
 from watchkeeper.real.ports import HOST
 
@@ -40,14 +42,13 @@ class RateServer(socketserver.ThreadingTCPServer):
         self.now_us = now_us
         Thread(target=self.serve_forever, args=(0.05,), daemon=True).start()
 
-    def end(self, topic: str, number: int) -> int | None:
-        """The end of a partition's log; None for a partition that is not here."""
+    def ends(self, partitions: Iterable[Partition]) -> list[int | None]:
+        """The end of each partition's log; None for a partition that is not here."""
         state = self.cluster.read()
-        prefix = f"{self.me.broker_id}-" if self.me.layout == "0.7" else ""
-        partition = f"{topic}/{prefix}{number}"
-        if partition not in state.hosts.get(self.me.node, []):
-            return None
-        return state.logs[partition].end(self.now_us())
+        here = state.hosts.get(self.me.node, [])
+        now = self.now_us()
+        names = map(str, partitions)
+        return [state.logs[name].end(now) if name in here else None for name in names]
 
     def answer(self, frame: bytes) -> bytes:
         """Answer a request; raise a LogError for one that is no offsets request."""
@@ -57,7 +58,8 @@ class RateServer(socketserver.ThreadingTCPServer):
         request = requests.decode_request(frame)
         if not isinstance(request, requests.OffsetsRequest):
             raise MalformedRequest("a request", "only offsets are known here")
-        end = self.end(request.topic, request.partition)
+        mine = partition_07(request.topic, self.me.broker_id, request.partition)
+        [end] = self.ends([mine])
         if end is None:
             response = requests.OffsetsResponse(error_code=WrongPartition.code)
         else:
@@ -70,11 +72,11 @@ class RateServer(socketserver.ThreadingTCPServer):
             TopicOffsets(one.topic, tuple(self._offsets_of(one))) for one in request.topics
         )
         response = requests_08.OffsetsResponse(header.correlation_id, topics)
-        return requests_08.encode_response(response)
+        return requests.encode_response(response)
 
     def _offsets_of(self, topic: TopicTimes) -> Iterator[PartitionOffsets]:
-        for one in topic.partitions:
-            end = self.end(topic.topic, one.partition)
+        names = (Partition(topic.topic, str(one.partition)) for one in topic.partitions)
+        for one, end in zip(topic.partitions, self.ends(names), strict=True):
             if end is None:
                 error = PartitionError.NOT_LEADER_FOR_PARTITION
                 yield PartitionOffsets(one.partition, error)

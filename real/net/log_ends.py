@@ -23,6 +23,7 @@ from watchkeeper.model.log.format.requests_08 import (
     PartitionTime,
     TopicOffsets,
     TopicTimes,
+    error_name,
 )
 
 TIMEOUT_S = 2.0
@@ -46,7 +47,8 @@ def log_ends(
     reasons = []
     for address, requested in sorted(partitions.items()):
         try:
-            found = _ends_at(address, list(requested))
+            with connect(address) as broker:
+                found = ends_over(broker, list(requested))
         except (OSError, ValueError, LogError) as error:
             reasons.append(
                 f"the lag at {address} is unknown: no valid response to a request of offsets "
@@ -62,14 +64,11 @@ def log_ends(
     return ends, reasons
 
 
-def _ends_at(address: str, partitions: list[Partition]) -> Ends:
-    """Return the ends of logs at one broker; raise OSError, ValueError or LogError."""
+def connect(address: str) -> BufferedRWPair:
+    """Connect to a broker (`host:port`); raise OSError or ValueError."""
     host, _, port = address.rpartition(":")
-    with (
-        socket.create_connection((host.strip("[]"), int(port)), TIMEOUT_S) as connection,
-        connection.makefile("rwb") as broker,
-    ):
-        return ends_over(broker, partitions)
+    with socket.create_connection((host.strip("[]"), int(port)), TIMEOUT_S) as connection:
+        return connection.makefile("rwb")
 
 
 def ends_over(broker: BufferedRWPair, partitions: list[Partition]) -> Ends:
@@ -163,8 +162,6 @@ def _found_08(
         for one in topic.partitions:
             place = (topic.topic, one.partition)
             if one.error_code != PartitionError.NONE:
-                known = set(PartitionError)
-                code = one.error_code
-                yield place, PartitionError(code).name if code in known else f"error {code}"
+                yield place, error_name(one.error_code)
             else:
                 yield place, one.offsets[0] if one.offsets else "no offset"

@@ -43,7 +43,10 @@ EARLIEST = -2
 
 TOPIC = Field("topic", STRING, "the name of the topic")
 PARTITION = Field("partition", INT32, "its number at this broker, from 0")
+TIME = Field("time_ms", INT64, "milliseconds since 1970; -1: the latest, -2: the earliest")
+MAX_OFFSETS = Field("max_offsets", INT32, "the largest number of offsets")
 ERROR = Field("error_code", INT16, "0, or the code of an error")
+OFFSETS = Field("offsets", counted(INT32, INT64), "the latest first")
 
 
 # --- requests --------------------------------------------------------------------------
@@ -118,8 +121,8 @@ class OffsetsRequest(Request, frozen=True):
     layout = (
         TOPIC,
         PARTITION,
-        Field("time_ms", INT64, "milliseconds since 1970; -1: the latest, -2: the earliest"),
-        Field("max_offsets", INT32, "the largest number of offsets"),
+        TIME,
+        MAX_OFFSETS,
     )
 
 
@@ -224,7 +227,7 @@ class OffsetsResponse(Response, frozen=True):
 
     offsets: tuple[int, ...] = ()
     error_code: int = NO_ERROR
-    layout = (ERROR, Field("offsets", counted(INT32, INT64), "the latest first"))
+    layout = (ERROR, OFFSETS)
 
 
 RESPONSES: dict[type[Request], type[Response]] = {

@@ -13,23 +13,23 @@ from __future__ import annotations
 from enum import IntEnum
 
 from watchkeeper.model.log.format.errors import MalformedRequest, MalformedResponse
-from watchkeeper.model.log.format.fields import (
-    INT16,
-    INT32,
-    INT64,
-    STRING,
-    Frame,
-    Reader,
-    counted,
-)
+from watchkeeper.model.log.format.fields import INT16, INT32, STRING, Frame, Reader, counted
 from watchkeeper.model.log.format.frames import Field, WireStruct, encode_frame, struct_type
-from watchkeeper.model.log.format.requests import LATEST
+from watchkeeper.model.log.format.requests import (
+    ERROR,
+    LATEST,
+    MAX_OFFSETS,
+    OFFSETS,
+    TIME,
+    TOPIC,
+    Response,
+)
+from watchkeeper.model.log.format.requests import PARTITION as PARTITION_07
 
 OFFSETS_KEY = 2
 CONSUMER = -1
 """In place of a replica's broker id: the request comes from a client."""
-TOPIC = Field("topic", STRING, "the name of the topic")
-PARTITION = Field("partition", INT32, "its number in the topic, from 0")
+PARTITION = PARTITION_07._replace(description="its number in the topic, from 0")
 
 
 class PartitionError(IntEnum):
@@ -42,6 +42,16 @@ class PartitionError(IntEnum):
     LEADER_NOT_AVAILABLE = 5
     NOT_LEADER_FOR_PARTITION = 6
     REPLICA_NOT_AVAILABLE = 9
+
+
+def error_name(code: int) -> str:
+    """Return the name of an error code, also of an unknown one."""
+    return PartitionError(code).name if code in set(PartitionError) else f"error {code}"
+
+
+def _partitions(kind: type[WireStruct]) -> Field:
+    """Return the field of the partitions of a topic."""
+    return Field("partitions", counted(INT32, struct_type(kind)), "its partitions")
 
 
 class RequestHeader(WireStruct, frozen=True):
@@ -65,11 +75,7 @@ class PartitionTime(WireStruct, frozen=True):
     partition: int
     time_ms: int = LATEST
     max_offsets: int = 1
-    layout = (
-        PARTITION,
-        Field("time_ms", INT64, "milliseconds since 1970; -1: the latest, -2: the earliest"),
-        Field("max_offsets", INT32, "the largest number of offsets"),
-    )
+    layout = (PARTITION, TIME, MAX_OFFSETS)
 
 
 class TopicTimes(WireStruct, frozen=True):
@@ -77,10 +83,7 @@ class TopicTimes(WireStruct, frozen=True):
 
     topic: str
     partitions: tuple[PartitionTime, ...]
-    layout = (
-        TOPIC,
-        Field("partitions", counted(INT32, struct_type(PartitionTime)), "its partitions"),
-    )
+    layout = (TOPIC, _partitions(PartitionTime))
 
 
 class OffsetsRequest(WireStruct, frozen=True):
@@ -100,11 +103,7 @@ class PartitionOffsets(WireStruct, frozen=True):
     partition: int
     error_code: int = PartitionError.NONE
     offsets: tuple[int, ...] = ()
-    layout = (
-        PARTITION,
-        Field("error_code", INT16, "0, or the code of an error"),
-        Field("offsets", counted(INT32, INT64), "the latest first"),
-    )
+    layout = (PARTITION, ERROR, OFFSETS)
 
 
 class TopicOffsets(WireStruct, frozen=True):
@@ -112,13 +111,10 @@ class TopicOffsets(WireStruct, frozen=True):
 
     topic: str
     partitions: tuple[PartitionOffsets, ...]
-    layout = (
-        TOPIC,
-        Field("partitions", counted(INT32, struct_type(PartitionOffsets)), "its partitions"),
-    )
+    layout = (TOPIC, _partitions(PartitionOffsets))
 
 
-class OffsetsResponse(WireStruct, frozen=True):
+class OffsetsResponse(Response, frozen=True):
     """The offsets of each partition of a request."""
 
     correlation_id: int
@@ -127,7 +123,6 @@ class OffsetsResponse(WireStruct, frozen=True):
         Field("correlation_id", INT32, "that of the request"),
         Field("topics", counted(INT32, struct_type(TopicOffsets)), "the topics"),
     )
-    header_bytes = 4
 
 
 def encode_request(request: OffsetsRequest, correlation_id: int, client_id: str) -> bytes:
@@ -148,11 +143,6 @@ def decode_request(frame: Frame) -> tuple[RequestHeader, OffsetsRequest]:
     request: OffsetsRequest = struct_type(OffsetsRequest).read(reader)
     reader.finish()
     return header, request
-
-
-def encode_response(response: OffsetsResponse) -> bytes:
-    """Encode a response as a frame."""
-    return encode_frame(b"", response)
 
 
 def decode_response(frame: Frame) -> OffsetsResponse:

@@ -18,7 +18,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from enum import Enum
+from enum import Enum, auto
 from itertools import pairwise
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -51,18 +51,17 @@ class Segment(Struct, frozen=True):
 class IdFrom(Enum):
     """Where the id of a broker comes from."""
 
-    CALLER = "the caller"
-    PROPERTIES = f"the file {PROPERTIES}"
-    FOLDER = "the name of the folder"
-    NOTHING = "nothing"
+    CALLER = auto()
+    PROPERTIES = auto()
+    FOLDER = auto()
+    NOTHING = auto()
 
 
-class BrokerFolder(NamedTuple):
-    """The folder of a broker's logs, and its id."""
+class BrokerId(NamedTuple):
+    """The id of a broker, and where it comes from."""
 
-    broker: int
+    number: int
     id_from: IdFrom
-    home: Path
 
 
 class LogFolder(Struct, frozen=True):
@@ -73,6 +72,7 @@ class LogFolder(Struct, frozen=True):
     partition: int
     format: str
     segments: tuple[Segment, ...]
+    id_from: IdFrom
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition} of broker {self.broker}"
@@ -81,6 +81,11 @@ class LogFolder(Struct, frozen=True):
     def name(self) -> str:
         """Its unique name within a folder."""
         return f"{self.broker}/{self.topic}-{self.partition}"
+
+    @property
+    def home(self) -> Path:
+        """The folder of its broker's logs."""
+        return Path(self.segments[0].path).parent.parent
 
     @property
     def size_bytes(self) -> int:
@@ -125,37 +130,32 @@ def logs_in(
 
 def _found(home: Path, broker: int | None) -> Iterator[LogFolder]:
     if partition_of(home.name) is not None and _files(home):
-        yield from _logs([home], _broker_of(home.parent, broker).broker)
+        yield from _logs([home], _broker_of(home.parent, broker))
         return
     folders = sorted(path for path in home.iterdir() if path.is_dir())
-    found = list(_logs(folders, _broker_of(home, broker).broker))
+    found = list(_logs(folders, _broker_of(home, broker)))
     yield from found
     taken = {Path(log.segments[0].path).parent for log in found}
     for folder in folders:
         if folder not in taken and BROKER.fullmatch(folder.name):
             inner = [log for log in folder.iterdir() if log.is_dir()]
-            yield from _logs(inner, _broker_of(folder, broker).broker)
+            yield from _logs(inner, _broker_of(folder, broker))
 
 
-def broker_of(log: LogFolder, given: int | None) -> BrokerFolder:
-    """Return the broker of a log, and where its id comes from."""
-    return _broker_of(Path(log.segments[0].path).parent.parent, given)
-
-
-def _broker_of(home: Path, given: int | None) -> BrokerFolder:
+def _broker_of(home: Path, given: int | None) -> BrokerId:
     if given is not None:
-        return BrokerFolder(given, IdFrom.CALLER, home)
+        return BrokerId(given, IdFrom.CALLER)
     properties = home / PROPERTIES
     if properties.is_file():
         found = BROKER_ID.search(properties.read_text(errors="replace"))
         if found is not None:
-            return BrokerFolder(int(found[1]), IdFrom.PROPERTIES, home)
+            return BrokerId(int(found[1]), IdFrom.PROPERTIES)
     if named := BROKER.fullmatch(home.name):
-        return BrokerFolder(int(named[1]), IdFrom.FOLDER, home)
-    return BrokerFolder(0, IdFrom.NOTHING, home)
+        return BrokerId(int(named[1]), IdFrom.FOLDER)
+    return BrokerId(0, IdFrom.NOTHING)
 
 
-def _logs(folders: Iterable[Path], broker: int) -> Iterator[LogFolder]:
+def _logs(folders: Iterable[Path], broker: BrokerId) -> Iterator[LogFolder]:
     for folder in folders:
         named = partition_of(folder.name)
         files = _files(folder) if named is not None else []
@@ -170,7 +170,9 @@ def _logs(folders: Iterable[Path], broker: int) -> Iterator[LogFolder]:
         segments = tuple(
             sorted((segment for _, segment in files), key=lambda segment: segment.start)
         )
-        yield LogFolder(named[0], broker, named[1], formats.pop(), segments)
+        topic, partition = named
+        form = formats.pop()
+        yield LogFolder(topic, broker.number, partition, form, segments, broker.id_from)
 
 
 def _files(folder: Path) -> list[tuple[str, Segment]]:

@@ -12,7 +12,7 @@ from watchkeeper.console.progress import ProgressLine
 from watchkeeper.console.signals import INTERRUPTED, INTERRUPTS
 from watchkeeper.pipeline.errors import PipelineProblem
 from watchkeeper.pipeline.kafkalog.options import Options, options_of
-from watchkeeper.pipeline.kafkalog.scan.folders import PROPERTIES, IdFrom, broker_of
+from watchkeeper.pipeline.kafkalog.scan.folders import PROPERTIES, IdFrom, LogFolder
 from watchkeeper.pipeline.loading.commits import Held, LogKey, held
 from watchkeeper.pipeline.loading.load import Progress, Sum, load_logs
 from watchkeeper.pipeline.loading.load_task import Loaded, LoadTask, load
@@ -80,7 +80,7 @@ def run(asked: Options, out: Path, means: Means, say: Callable[[str], None]) -> 
             found = load_logs(
                 asked,
                 out,
-                lambda tasks: _run(list(tasks), asked, means, out, say),
+                lambda logs, tasks: _run(logs, list(tasks), means, out, say),
                 compression=means.compression,
                 tell=_teller(line, began),
             )
@@ -111,10 +111,14 @@ def _teller(line: ProgressLine, began: float) -> Callable[[Progress], None]:
 
 
 def _run(
-    tasks: list[LoadTask], asked: Options, means: Means, out: Path, say: Callable[[str], None]
+    logs: list[LogFolder],
+    tasks: list[LoadTask],
+    means: Means,
+    out: Path,
+    say: Callable[[str], None],
 ) -> Iterator[list[Loaded]]:
-    for sentence in _brokers(asked):
-        say(f"broker  {sentence}")
+    for broker, home, id_from in sorted({(log.broker, log.home, log.id_from) for log in logs}):
+        say(f"broker  {broker} for the logs in {home}, {BY[id_from]}")
     if not tasks:
         say("runner  process: there is nothing new")
         return
@@ -123,13 +127,6 @@ def _run(
         say(f"runner  {runner.name}: {why}")
         for _, done in runner.each(load, tasks):
             yield done
-
-
-def _brokers(asked: Options) -> Iterator[str]:
-    """Yield a sentence for each folder of a broker: its id, and where the id comes from."""
-    found = {broker_of(log, asked.broker) for log in asked.logs()}
-    for one in sorted(found, key=lambda one: (one.broker, one.home)):
-        yield f"{one.broker} for the logs in {one.home}, {BY[one.id_from]}"
 
 
 def _runner(tasks: Iterable[LoadTask], means: Means, out: Path) -> tuple[Runner, str]:

@@ -8,7 +8,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.support.live.kafka import KafkaBroker
-from tests.support.live_zookeeper import connected, disconnect, until
 from watchkeeper.cli.main import run_command
 from watchkeeper.model.log.format.codecs import Codec
 from watchkeeper.model.log.format.message_08 import KeyedMessage, wrap
@@ -21,16 +20,9 @@ WORDS = tuple(f"message {number} " + "again and " * 20 for number in range(30))
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4"])
 def test_both_read_the_log_of_the_other(zookeeper: Ensemble, tmp_path: Path, codec: str) -> None:
     """Kafka 0.8.2.2, which writes a wrong checksum into the header of lz4, and expects it."""
-    chroot = f"/logs-{codec}"
-    broker = KafkaBroker("0.8.2.2", f"{zookeeper.hosts}{chroot}", tmp_path)
-    client = connected(zookeeper.hosts)
-    client.ensure_path(chroot)
-    try:
-        with broker.running():
-            until(lambda: client.exists(f"{chroot}/brokers/ids/0") is not None)
-            broker.produce("clicks", *WORDS, codec=codec)
-    finally:
-        disconnect(client)
+    broker = KafkaBroker("0.8.2.2", f"{zookeeper.hosts}/logs-{codec}", tmp_path)
+    with broker.running():
+        broker.produce("clicks", *WORDS, codec=codec)
     assert run_command(["load", str(broker.logs), str(tmp_path / "out")]) == 0
     tables = [pq.ParquetFile(path).read() for path in (tmp_path / "out").glob("*.parquet")]
     rows = [row for table in tables for row in table.to_pylist()]

@@ -284,7 +284,7 @@ def test_a_task_that_outlives_its_load_commits_nothing(tmp_path: Path) -> None:
         late = LoadTask(
             tuple(plan.splits), str(table.home), str(table.run), "fail", "fail", "none"
         )
-    load_logs(options, out, lambda tasks: map(do, tasks), tell=lambda _: None)
+    load_logs(options, out, lambda _, tasks: map(do, tasks), tell=lambda _: None)
     before = files_of(out)
 
     [output] = do(late)

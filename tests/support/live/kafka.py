@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.support.live.maven import classpath_of
+from tests.support.live_zookeeper import connected, disconnect, until
 from tests.support.patience import PATIENCE_S
 from watchkeeper.real.ports import free_ports
 from watchkeeper.real.zookeeper.java import find_java
@@ -21,7 +22,6 @@ OPENED = ("java.base/java.lang", "java.base/java.nio", "java.base/sun.nio.ch")
 SETTINGS = """broker.id=0
 host.name=127.0.0.1
 port={port}
-listeners=PLAINTEXT://127.0.0.1:{port}
 zookeeper.connect={hosts}
 log.dirs={folder}
 num.partitions=2
@@ -33,17 +33,13 @@ class KafkaBroker:
     """A broker of Kafka, and its tools."""
 
     def __init__(self, version: str, hosts: str, folder: Path) -> None:
-        self.version = version
+        self._hosts = hosts
         [self.port] = free_ports(1)
         self.address = f"127.0.0.1:{self.port}"
         self._folder = folder
         self._classpath = classpath_of(ARTIFACTS[version], folder)
         self._settings = folder / "server.properties"
         text = SETTINGS.format(port=self.port, hosts=hosts, folder=self.logs)
-        if version.startswith("0."):
-            text = "".join(
-                line for line in text.splitlines(keepends=True) if "listeners" not in line
-            )
         self._settings.write_text(text)
 
     def command(self, main_class: str, *arguments: str) -> list[str]:
@@ -53,15 +49,18 @@ class KafkaBroker:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Run the broker; it ends with the block."""
+        """Run the broker from its registration to the end of the block."""
         command = self.command("kafka.Kafka", str(self._settings))
         with (
             (self._folder / "broker.log").open("wb") as log,
             subprocess.Popen(command, stdout=log, stderr=log) as process,
         ):
+            client = connected(self._hosts)
             try:
+                until(lambda: client.exists("/brokers/ids/0") is not None)
                 yield
             finally:
+                disconnect(client)
                 process.kill()
 
     @property
@@ -73,8 +72,7 @@ class KafkaBroker:
         """Send messages with the console producer, and wait until the broker has them."""
         options = ("--broker-list", self.address, "--topic", topic, "--sync")
         options += ("--compression-codec", codec)
-        if self.version.startswith("0."):
-            options += ("--request-required-acks", "1")
+        options += ("--request-required-acks", "1")
         command = self.command("kafka.tools.ConsoleProducer", *options)
         subprocess.run(
             command,

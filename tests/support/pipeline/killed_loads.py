@@ -63,7 +63,7 @@ def loading(logs: Path, out: Path, kill_at: int = 0) -> int:
     sys.addaudithook(hear)
     os.fsync = fsync  # type: ignore[assignment]
     options = options_of({"path": str(logs), "corrupt": "quarantine"})
-    load_logs(options, out, lambda tasks: map(load, tasks), tell=lambda _: None)
+    load_logs(options, out, lambda _, tasks: map(load, tasks), tell=lambda _: None)
     return min(done, 98)
 
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.support.log.vectors import unhex
 from watchkeeper.model.log.format.errors import MalformedRequest, MalformedResponse
+from watchkeeper.model.log.format.requests import encode_response
 from watchkeeper.model.log.format.requests_08 import (
     OFFSETS_KEY,
     OffsetsRequest,
@@ -21,7 +22,6 @@ from watchkeeper.model.log.format.requests_08 import (
     decode_request,
     decode_response,
     encode_request,
-    encode_response,
 )
 
 REQUEST = unhex(
