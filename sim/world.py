@@ -409,14 +409,17 @@ class World:
 
     def ensemble_of(self, name: str) -> Ensemble:
         """Return the ensemble that a member uses, or that a server belongs to."""
+        return self.cluster_of(name).ensemble
+
+    def cluster_of(self, name: str) -> Cluster:
+        """Return the cluster of a member or of a server."""
         for cluster in self.clusters.values():
             if name in (cluster.administrator, *(each.name for each in cluster.ensemble.servers)):
-                return cluster.ensemble
-        if name in self.consumers:
-            return self.clusters[self.consumers[name][0].cluster].ensemble
-        if name in self.producers.plans:
-            return self.clusters[self.producers.plans[name].cluster].ensemble
-        return self.brokers[name][0].ensemble
+                return cluster
+        if name in self.brokers:
+            return self.brokers[name][0]
+        clients = {**{each: plans[0] for each, plans in self.consumers.items()}}
+        return self.clusters[(clients | self.producers.plans)[name].cluster]
 
     def brokers_but(self, name: str) -> list[str]:
         """Return the names of all brokers but this one."""

@@ -2,7 +2,8 @@
 
 Simulations: every shipped scenario with each variant for which it states an expectation, the
 chaos scenario with some seeds, small clusters with faults at random moments, and the classes of
-drawn scenarios; an audit of the registry at the end is a part of the judgement. Searches: the
+drawn scenarios; an audit of the registry at the end is a part of the judgement, and so is what
+members say of themselves. Searches: the
 battery of a small cluster for each variant, and the configurations of the catalogue of mutants,
 run by the variant without the mistake.
 """
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
+from bench.mutation.accounts import differences
 from bench.mutation.child_process import RunsOn, within_cpu
 from bench.mutation.outcome import Kind, Outcome
 from bench.proved import CASES
@@ -149,7 +151,7 @@ def _run(scenario: Scenario, variant: str, seed: int) -> Outcome:
     assert wanted is not None, f"{scenario.name} expects nothing of {variant}"
     met = wanted.met_by(judgement)
     result = "as expected" if met else _not_met(judgement, met)
-    result += _failed_turns(done) + _audited(plan, done)
+    result += _failed_turns(done) + _audited(plan, done) + _accounts(done)
     return Outcome(result, done.trace.fingerprint, time.process_time() - begun_s)
 
 
@@ -187,6 +189,12 @@ def _audited(plan: Plan, done: Simulated) -> str:
     return f"; the audit finds: {', '.join(sorted(found))}" if found else ""
 
 
+def _accounts(done: Simulated) -> str:
+    """Name what members say of themselves and the registry does not."""
+    found = differences(done.trace)
+    return f"; members' accounts differ: {', '.join(found)}" if found else ""
+
+
 def _assignor_of(group: GroupPlan) -> Assignor:
     """Return the strategy that the group is set to, found without the code of its members."""
     member = group.consumers[0]
@@ -211,7 +219,8 @@ def _aimed_run(name: str, seed: int, states: int) -> Outcome:
     done, judgement = _judged(Aimed(name, plan, bounds, seed).drawn(), seed)
     violated = ", ".join(judgement.violated())
     return Outcome(
-        f"violates {violated or 'nothing'}{_failed_turns(done)}{_audited(plan, done)}",
+        f"violates {violated or 'nothing'}{_failed_turns(done)}{_audited(plan, done)}"
+        f"{_accounts(done)}",
         done.trace.fingerprint,
         time.process_time() - begun_s,
     )

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any
 
 from watchkeeper.model.actor.events import LEAVE, Command
+from watchkeeper.model.actor.operations import Delete, SetData
 from watchkeeper.model.nemesis.load import Load
 from watchkeeper.model.nemesis.nemesis import Handler
 from watchkeeper.model.nemesis.targets import server_of
 from watchkeeper.model.nemesis.topic_changes import CHANGES
 from watchkeeper.model.nemesis.world import Cluster, Target, World
 from watchkeeper.model.plan.faults import Action, FaultEffect
+from watchkeeper.model.registry.paths import is_registration
 from watchkeeper.model.trace.kinds import EventKind
 
 # --- members and servers ---------------------------------------------------------------
@@ -169,6 +171,56 @@ def _cluster_of_topic(world: World, action: Action) -> Cluster:
     return next(iter(world.clusters.values()))
 
 
+# --- znodes ----------------------------------------------------------------------------
+
+
+def delete_registration(
+    world: World, name: str, paths: Iterable[str], effect: FaultEffect
+) -> None:
+    """Delete the registration of a member, which is one of the ephemerals of its session."""
+    found = next(filter(is_registration, paths), None)
+    if found is None:
+        effect.missed = f"{name} is not registered then"
+        return
+    done = partial(_operated, effect, "registrations deleted")
+    world.cluster_of(name).operate(Delete(found), done)
+
+
+def delete_znode(world: World, action: Action, effect: FaultEffect) -> None:
+    """Delete a znode, as an operator may do by hand."""
+    cluster, path = _znode_of(world, action.target)
+    cluster.operate(Delete(path), partial(_operated, effect, "znodes deleted"))
+
+
+def write_znode(world: World, action: Action, effect: FaultEffect) -> None:
+    """Write a znode, as an operator may do by hand."""
+    cluster, path = _znode_of(world, action.target)
+    before = cluster.undo_of(path) if action.for_us else None
+    data = str(action.option("data")).encode()
+    cluster.operate(SetData(path, data), partial(_operated, effect, "znodes written"))
+    if before is not None:
+        done = partial(_operated, effect, "znodes written back")
+        world.later(effect, action.for_us, partial(cluster.operate, before, done))
+
+
+def _operated(effect: FaultEffect, what: str, problem: str) -> None:
+    if problem and effect.is_real:
+        effect.add(f"not undone ({problem})")
+    elif problem:
+        effect.missed = problem
+    else:
+        effect.add(what)
+
+
+def _znode_of(world: World, target: str) -> tuple[Cluster, str]:
+    """Return the cluster that a target names, or the first, and the path."""
+    name, _, path = target.partition("/")
+    for cluster in world.clusters.values():
+        if name == cluster.prefix:
+            return cluster, f"/{path}"
+    raise AssertionError(f"a scenario checks that {target!r} names a cluster")
+
+
 # --- load ------------------------------------------------------------------------------
 
 
@@ -194,6 +246,8 @@ HANDLERS: Mapping[str, Handler[Any]] = {
     "rolling_restart": rolling_restart,
     "quorum_loss": quorum_loss,
     **dict.fromkeys(CHANGES, change_topic),
+    "delete_znode": delete_znode,
+    "write_znode": write_znode,
     "produce": produce,
 }
 """Verb -> the function that carries it out."""

@@ -11,11 +11,14 @@ from typing import Any, Literal, Protocol
 
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.actor.events import Command
+from watchkeeper.model.actor.operations import Delete, SetData
 from watchkeeper.model.nemesis.load import Load
 from watchkeeper.model.plan.faults import FaultEffect
 from watchkeeper.model.plan.plan import ClusterPlan
 from watchkeeper.model.registry.payloads import TopicAssignment
 
+OPERATOR = "operator"
+"""What a trace calls the writer of `delete_znode` and its like; its rows have no session."""
 ServerRole = Literal["leader", "follower", "none"]
 Undo = Callable[[], object]
 """Ends what an action began."""
@@ -85,6 +88,15 @@ class Cluster(Protocol):
     def deleted(self) -> dict[str, dict[str, None]]:
         """Broker -> the deleted topics that are still on its disk."""
 
+    def operate(self, operation: Delete | SetData, done: Callable[[str], object]) -> None:
+        """Change a znode from a session of an operator; a set creates what is not there.
+
+        Calls back with an empty text when it has taken effect, else with the reason.
+        """
+
+    def undo_of(self, path: str) -> Delete | SetData:
+        """The write that brings a znode back to its state of now: its data, or its absence."""
+
     def serve(self, broker: str, partitions: list[Partition]) -> None:
         """Let a broker that is up serve more partitions."""
 
@@ -116,6 +128,9 @@ class World(Protocol):
         """Undo an action after a delay, and write its end into the trace."""
 
     # --- processes ---------------------------------------------------------------------
+
+    def cluster_of(self, name: str) -> Cluster:
+        """The cluster of a member."""
 
     def process(self, name: str) -> Target | None:
         """The process of a member; None while it does not run."""

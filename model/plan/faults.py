@@ -27,6 +27,7 @@ Target = Literal[
     "topic",
     "partition",
     "request",
+    "znode",
 ]
 Option = Literal[
     "for",
@@ -43,6 +44,7 @@ Option = Literal[
     "rate",
     "size",
     "times",
+    "data",
 ]
 
 
@@ -203,6 +205,23 @@ VERBS = {
             "another broker leads a partition",
             ("to",),
             ("to",),
+        ),
+        # znodes, by the hand of an operator
+        Verb(
+            "unregister",
+            "fault",
+            ("consumer", "broker"),
+            "an operator deletes the registration of a member whose session is alive",
+        ),
+        Verb("delete_znode", "fault", ("znode",), "an operator deletes a znode"),
+        Verb(
+            "write_znode",
+            "fault",
+            ("znode",),
+            "an operator writes a znode, and creates it where there is none; with `for`, the "
+            "former state is written back so much later",
+            ("data", "for"),
+            ("data",),
         ),
         # load
         Verb(

@@ -140,7 +140,12 @@ class OwnershipJudge:
     # --- before an event ---------------------------------------------------------------
 
     def before(self, event: Event, history: History) -> None:
-        """Judge a deletion or a commit while the value that it replaces is still known."""
+        """Judge a deletion or a commit while the value that it replaces is still known.
+
+        What an operator writes, which has no session, is no fault of a process.
+        """
+        if not event.session:
+            return
         for change in event.detail["did"]:
             if change[0] == "deleted":
                 self._look_at_deletion(event, history, change[1], change[2])

@@ -198,6 +198,11 @@ def parse_member(path: str) -> tuple[str, str] | None:
     return None if found is None else (found[1], found[2])
 
 
+def is_registration(path: str) -> bool:
+    """Whether a path is that of the registration of a broker or of a consumer."""
+    return parse_member(path) is not None or path.startswith(f"{BROKER_IDS}/")
+
+
 _GROUP = re.compile(r"/consumers/([^/]+)(?:/.*)?")
 _ABOVE_OFFSETS = re.compile(r"/consumers/[^/]+/offsets(?:/[^/]+)?")
 

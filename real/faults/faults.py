@@ -71,6 +71,13 @@ def expire(world: World, action: Action, effect: FaultEffect) -> None:
         effect.add("sessions ended")
 
 
+def unregister(world: World, action: Action, effect: FaultEffect) -> None:
+    """Delete the registration of a member, as an operator may do by hand."""
+    session = world.proxy_of(action.target).session_of(action.target)
+    own = () if session is None else world.registrations_of(action.target, session.number)
+    actions.delete_registration(world, action.target, own, effect)
+
+
 def disconnect(world: World, action: Action, effect: FaultEffect) -> None:
     """Break a connection, and refuse others for a while."""
     name = action.target
@@ -121,6 +128,7 @@ HANDLERS: Mapping[str, Handler[World]] = {
     "crash_host": crash_host,
     "skew": skew,
     "expire": expire,
+    "unregister": unregister,
     "disconnect": disconnect,
     "lose": lose,
     "partition": partition,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 from watchkeeper.model.nemesis.world import ServerRole, Undo
@@ -47,6 +47,9 @@ class World(AnyWorld, Protocol):
 
     def access_of(self, name: str) -> Access:
         """How to reach the ZooKeeper of a member without the proxy."""
+
+    def registrations_of(self, name: str, session: int) -> Iterable[str]:
+        """The registrations of a member's session."""
 
     def members_of(self, name: str) -> tuple[str, ...]:
         """The members that run in a process; for the name of a member, that member."""

@@ -10,14 +10,16 @@ A write whose answer was lost took effect before the next answer of its session.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from pathlib import Path
 from typing import NamedTuple
 
 import msgspec
 
+from watchkeeper.model.nemesis.world import OPERATOR
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Row
+from watchkeeper.model.zookeeper.znode import NO_SESSION
 from watchkeeper.real.trace.write_events import CommittedEvent
 
 WRITING = frozenset({"create", "delete", "set", "set acl", "multi", "pipelined"})
@@ -42,15 +44,19 @@ Places = Mapping[str, list[tuple[int, str]]]
 
 
 def merged(
-    own: list[Row], folder: Path, services: Mapping[str, Iterable[CommittedEvent]], places: Places
+    own: list[Row],
+    folder: Path,
+    services: Mapping[str, Iterable[CommittedEvent]],
+    places: Places,
+    by_hand: Set[int] = frozenset(),
 ) -> list[Row]:
     """All rows of a run in order.
 
     `services` maps the prefix of a cluster to its committed events, `places` maps a member to the
-    servers that it connected to.
+    servers that it connected to; `by_hand` are the sessions in which an operator wrote.
     """
     rows = [*own, *_with_servers(_process_rows(folder), places)]
-    requests, names = _requests(rows), _names(rows)
+    requests, names = _requests(rows), _names(rows) | dict.fromkeys(by_hand, OPERATOR)
     end_us = max((row[0] for row in own), default=0)
     for prefix, committed in services.items():
         leaders = _leaders(own, prefix)
@@ -163,13 +169,21 @@ def _of_service(
     """The events of a service as rows; sessions that belong to no member are skipped."""
     last_us = 0
     for write in committed:
-        if write.session not in names:
+        by = names.get(write.session)
+        is_by_hand = by == OPERATOR
+        if by is None or (is_by_hand and not _changes_a_run(write)):
             continue
         # Never before the previous write: the log's order is the order of effects.
         last_us = max(_placed(write, requests.get(write.session, [])), last_us, 0)
-        detail = {**write.detail, "by": names[write.session]}
+        detail = {**write.detail, "by": by}
+        session = NO_SESSION if is_by_hand else write.session
         server = _latest(leaders, last_us) or ensemble
-        yield (last_us, server, write.kind, write.session, "", "", "", write.zxid, detail)
+        yield (last_us, server, write.kind, session, "", "", "", write.zxid, detail)
+
+
+def _changes_a_run(write: CommittedEvent) -> bool:
+    """Whether a write of an operator's session changes znodes of the run."""
+    return write.kind == EventKind.APPLIED and bool(write.detail["did"])
 
 
 def _placed(event: CommittedEvent, requests: list[Request]) -> int:

@@ -15,6 +15,8 @@ LACKING = {
     "the servers talk to one another past the proxy",
 }
 """Verb -> why it cannot be done live."""
+BY_HAND = frozenset({"unregister", "delete_znode", "write_znode"})
+"""Verbs whose writes are told from those of members by the log of the servers."""
 
 
 def lacking(plan: Plan, *, is_existing: bool = False) -> Iterator[str]:
@@ -26,6 +28,8 @@ def lacking(plan: Plan, *, is_existing: bool = False) -> Iterator[str]:
         why = _why_not(plan, action)
         if is_existing and not why and "zookeeper" in action.target:
             why = "the servers of a ZooKeeper that runs already are not ours to stop"
+        if is_existing and not why and action.verb.name in BY_HAND:
+            why = "a ZooKeeper that runs already does not say who has written"
         if why:
             yield f"timeline[{action.number}]: `{action.label}` cannot be done live: {why}"
 

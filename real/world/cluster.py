@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.actor.operations import Delete, SetData
 from watchkeeper.model.plan.plan import ClusterPlan
 from watchkeeper.model.registry.payloads import TopicAssignment
 from watchkeeper.model.trace.trace import Row
@@ -18,6 +19,7 @@ from watchkeeper.real.world.embedded import EmbeddedZooKeeper
 from watchkeeper.real.world.external import ExternalZooKeeper
 from watchkeeper.real.world.hosts import Hosts
 from watchkeeper.real.world.leaders import ControllerPoll, Leaders
+from watchkeeper.real.world.operator import Operator
 
 
 class Cluster:
@@ -46,6 +48,7 @@ class Cluster:
         self.data = DataPlane(plan, folder / "cluster.json", now_us, write_hosting)
         self.leaders = Leaders(self.operator, self.service.root, self.data)
         self.controller = ControllerPoll(self.operator, self.service.root)
+        self.by_hand = Operator(self.operator, self.service.root)
         self.deleted: dict[str, dict[str, None]] = {}
         """Broker -> the deleted topics that are still on its disk."""
         self.hosts = (
@@ -77,6 +80,14 @@ class Cluster:
     def homes(self) -> dict[str, TopicAssignment]:
         """0.8: topic -> which brokers hold which partition."""
         return self.data.homes
+
+    def operate(self, operation: Delete | SetData, done: Callable[[str], object]) -> None:
+        """Change a znode as an operator; a set creates what is not there."""
+        self.by_hand.operate(operation, done)
+
+    def undo_of(self, path: str) -> Delete | SetData:
+        """The write that brings a znode back to its state of now: its data, or its absence."""
+        return self.by_hand.undo_of(path)
 
     def serve(self, broker: str, partitions: list[Partition]) -> None:
         """Let a broker that is up serve more partitions."""

@@ -72,10 +72,12 @@ def _rows_of(world: World, folder: Path) -> list[Row]:
     begin_ns, group_of = world.begin_ns, world.plan.group_of()
     own = list(world.rows)
     services: dict[str, Iterable[CommittedEvent]] = {}
+    by_hand: set[int] = set()
     servers_at: dict[str, list[tuple[int, str]]] = {}
     for cluster in world.clusters.values():
         own.extend(cluster.events(begin_ns, group_of))
         services[cluster.prefix] = cluster.service.committed(begin_ns)
+        by_hand |= cluster.by_hand.sessions
         for client, at_us, server in cluster.servers_at(begin_ns):
             servers_at.setdefault(client, []).append((at_us, server))
-    return merged(own, folder, services, servers_at)
+    return merged(own, folder, services, servers_at, by_hand)

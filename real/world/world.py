@@ -343,6 +343,11 @@ class World:
                 return MemberTarget(self, each, member)
         return None
 
+    def registrations_of(self, name: str, session: int) -> Iterable[str]:
+        """Return the registrations of a member's session."""
+        group = self.plan.group_of().get(name, "")
+        return self.cluster_of(name).by_hand.registrations_of(session, group)
+
     def members_of(self, name: str) -> tuple[str, ...]:
         """Return the members that run in a process; for the name of a member, that member."""
         return self.plan.members_of(name)

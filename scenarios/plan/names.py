@@ -15,6 +15,7 @@ from watchkeeper.model.plan.plan import (
     process_of,
 )
 from watchkeeper.model.plan.roles import CONTROLLER, FOLLOWER, ROLES, Role, role_of
+from watchkeeper.model.zookeeper.paths import is_valid
 from watchkeeper.scenarios.schema.entries import verbs_of
 from watchkeeper.scenarios.text.document import Document, Path
 from watchkeeper.scenarios.text.errors import Problem, either, expected, shown
@@ -42,6 +43,8 @@ class Names:
         prefixes = {
             cluster.name: f"{cluster.name}:" if len(clusters) > 1 else "" for cluster in clusters
         }
+        self.prefixes = list(prefixes.values())
+        """What the paths and the processes of each cluster begin with."""
         topics = [topic for cluster in clusters for topic in cluster.topics]
         created = [entry.create_topic for entry in entries if entry.create_topic is not None]
         self.known: dict[Target, list[str]] = {
@@ -65,6 +68,7 @@ class Names:
                 f"{topic.name}/{index}" for topic in topics for index, _ in topic.replicas
             ],
             "request": ["request", "reply"],
+            "znode": [],
         }
         self.roles: dict[Target, list[str]] = {}
         """Kind of target -> the roles that a process of that kind has in this scenario."""
@@ -146,7 +150,9 @@ def _wrong(names: Names, verb: Verb, entry: Any) -> Iterator[tuple[tuple[str, ..
     allowed = [name for kind in kinds for name in names.known[kind]]
     roles = [name for kind in kinds for name in names.roles.get(kind, [])]
     refused = _refused_role(target, verb, roles)
-    if refused:
+    if "znode" in verb.targets:
+        yield from _wrong_znode(names, verb.name, target)
+    elif refused:
         yield (verb.name,), refused
     elif target not in allowed + roles and verb.name != "create_topic":
         yield (verb.name,), expected(target, f"a {' or '.join(kinds)}", allowed + roles)
@@ -173,6 +179,18 @@ def _wrong(names: Names, verb: Verb, entry: Any) -> Iterator[tuple[tuple[str, ..
         yield from _wrong_sender(names, entry.from_)
     elif entry.from_ is not None:
         yield from _wrong_side(names, target, entry.from_)
+
+
+def _wrong_znode(names: Names, field: str, target: str) -> Iterator[tuple[tuple[str, ...], str]]:
+    """A path, behind the name of its cluster if there are several."""
+    prefix, _, path = target.partition("/")
+    if prefix not in names.prefixes:
+        begins = either([f"{shown(each + '/')}" for each in names.prefixes])
+        yield (field,), f"{shown(target)} is not the path of a znode; expected {begins} first"
+    elif not path or not is_valid(f"/{path}"):
+        yield (field,), f"{shown(target)} is not the path of a znode below the root"
+    elif path.partition("/")[0] == "zookeeper":
+        yield (field,), f"{shown(target)} belongs to ZooKeeper itself; expected a path of Kafka's"
 
 
 def _has_role(cluster: ClusterPlan, role: Role) -> bool:

@@ -15,6 +15,8 @@ NOT_A_NAME = (
     "is not a name; expected letters, digits, '.', '_' and '-', no sign at its beginning, at "
     f"most {LONGEST_NAME} characters"
 )
+NO_TIME_AT_ALL = {"abandon": ", or `crash` the process instead", "write_znode": ""}
+"""Verbs with a `for` that may be left out, and what else may have been meant."""
 
 
 def entry_problems(document: Document, at: int, entry: Any) -> Iterator[Problem]:
@@ -49,9 +51,9 @@ def _own_problems(document: Document, path: Path, entry: Any, verb: Verb) -> Ite
         )
         if message:
             yield document.problem(path, message)
-    if verb.name == "abandon" and entry.for_ == 0:
+    if verb.name in NO_TIME_AT_ALL and entry.for_ == 0:
         written = shown(document.data["timeline"][path[-1]]["for"])
-        message = f"{written} is no time at all; leave it out, or `crash` the process instead"
+        message = f"{written} is no time at all; leave it out{NO_TIME_AT_ALL[verb.name]}"
         yield document.problem((*path, "for"), message)
     if verb.name == "create_topic" and not is_name(entry.create_topic):
         message = f"{shown(entry.create_topic)} {NOT_A_NAME}"

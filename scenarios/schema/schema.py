@@ -51,6 +51,8 @@ MOST_PARTITIONS = 20_000
 """In all clusters together, with those that the timeline adds."""
 
 LONGEST_NAME = 100
+MOST_DATA = 100_000
+"""Characters of the data of a znode that the timeline writes."""
 NAME = r"[A-Za-z0-9][A-Za-z0-9._-]*"
 HOST = r"[A-Za-z0-9][A-Za-z0-9.-]*"
 Name = Annotated[str, StringConstraints(pattern=f"^{NAME}$", max_length=LONGEST_NAME)]
@@ -255,6 +257,7 @@ OPTION_FIELDS: dict[Option, tuple[str, Any, str]] = {
     "rate": ("rate", Rate, "messages in a unit of time"),
     "size": ("size", Size, "the size of a message"),
     "times": ("times", Annotated[int, Field(ge=2, le=10_000)], "the factor"),
+    "data": ("data", Annotated[str, Field(max_length=MOST_DATA)], "the data as text"),
 }
 
 assert set(OPTION_FIELDS) == set(get_args(Option))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.actor.events import Command
+from watchkeeper.model.actor.operations import Create, Delete, SetData
 from watchkeeper.model.broker.registration import on_disk_after
 from watchkeeper.model.nemesis.placement import disks_of, partitions_on, reassign
 from watchkeeper.model.plan.plan import ClusterPlan
@@ -47,9 +50,28 @@ class Cluster:
 
     @property
     def controller_id(self) -> int | None:
-        """The broker id in `/controller`; None without one."""
+        """The broker id in `/controller`; None without one, or without a readable one."""
         znode = self.ensemble.committed.nodes.get(paths.CONTROLLER)
-        return None if znode is None else Controller.decode(paths.CONTROLLER, znode.data).broker
+        try:
+            found = None if znode is None else Controller.decode(paths.CONTROLLER, znode.data)
+        except paths.BadPayload:  # an operator has written it
+            return None
+        return None if found is None else found.broker
+
+    def operate(self, operation: Delete | SetData, done: Callable[[str], object]) -> None:
+        """Change a znode from a session of an operator; a set creates what is not there."""
+        is_there = operation.path in self.ensemble.head.nodes
+        write: Delete | SetData | Create = operation
+        if isinstance(operation, SetData) and not is_there:
+            write = Create(operation.path, operation.data)
+        failure = self.ensemble.operate(write, lambda answer, zxid: done(""))
+        if failure is not None:
+            done(f"{failure.path}: {failure.kind.meaning}")
+
+    def undo_of(self, path: str) -> Delete | SetData:
+        """The write that brings a znode back to its state of now: its data, or its absence."""
+        znode = self.ensemble.head.nodes.get(path)
+        return Delete(path) if znode is None else SetData(path, znode.data)
 
     def serve(self, broker: str, partitions: list[Partition]) -> None:
         """Let a broker that is up serve more partitions."""

@@ -65,6 +65,14 @@ def expire(world: World, action: Action, effect: FaultEffect) -> None:
         _cut(world, effect, client.ensemble, node.name, action.for_us, ("from",))
 
 
+def unregister(world: World, action: Action, effect: FaultEffect) -> None:
+    """Delete the registration of a member, as an operator may do by hand."""
+    node = world.running(action.target)
+    client = None if node is None else node.client
+    own = () if client is None else client.ensemble.committed.ephemerals.get(client.session, ())
+    actions.delete_registration(world, action.target, own, effect)
+
+
 def disconnect(world: World, action: Action, effect: FaultEffect) -> None:
     """Break a connection. Requests under way are lost or arrive, at random."""
     node = world.running(action.target)
@@ -190,6 +198,7 @@ HANDLERS: Mapping[str, Handler[World]] = {
     "crash_host": crash_host,
     "skew": skew,
     "expire": expire,
+    "unregister": unregister,
     "disconnect": disconnect,
     "lose": lose,
     "partition": partition,

@@ -18,19 +18,24 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from watchkeeper.model.actor.errors import Failure
-from watchkeeper.model.actor.operations import Create, Operation
+from watchkeeper.model.actor.errors import ConnectionLoss, Failure
+from watchkeeper.model.actor.operations import Create, Delete, Operation, SetData
+from watchkeeper.model.nemesis.world import OPERATOR
 from watchkeeper.model.plan.plan import ClusterPlan
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.text import described_changes, described_operation
 from watchkeeper.model.zookeeper import writes
-from watchkeeper.model.zookeeper.tree import Change, Tree, empty_tree
+from watchkeeper.model.zookeeper.tree import Change, Session, Tree, Written, empty_tree
+from watchkeeper.model.zookeeper.znode import NO_SESSION
 from watchkeeper.sim.engine.kernel import EPOCH_US, Kernel
 from watchkeeper.sim.zookeeper.connection import Connection
 from watchkeeper.sim.zookeeper.election import Election
 from watchkeeper.sim.zookeeper.network import Network
 from watchkeeper.sim.zookeeper.server import Server
-from watchkeeper.sim.zookeeper.sessions import Sessions
+from watchkeeper.sim.zookeeper.sessions import SHORTEST_TICKS, Sessions
+
+OPERATOR_SESSION = -1
+"""The session of an operator, which is open for one write at a time."""
 
 
 def no_reply(answer: Any, zxid: int) -> None:
@@ -178,18 +183,48 @@ class Ensemble:
         done: Callable[[Any, int], object],
     ) -> None:
         session = connection.session
-        if not self.sessions.may_write(session, connection):
-            return
+        if self.sessions.may_write(session, connection):
+            written = writes.write(self.head, session, operation, now_ms=self._now_ms())
+            entry = self._entry(written, session, connection.client.node.name, operation)
+            entry.origin = server
+            entry.done = done
+            self.add(entry)
+
+    def operate(
+        self, operation: Create | Delete | SetData, done: Callable[[Any, int], object]
+    ) -> Failure | None:
+        """Carry out a write of an operator, in a session that is open for it alone.
+
+        Return the failure of a write that is refused; the trace has nothing of it. Without a
+        leader nothing is written, and the failure is ConnectionLoss.
+        """
+        if self.leader is None:
+            return Failure(ConnectionLoss, operation.path)
+        settings = Session(SHORTEST_TICKS * self.tick_us // 1000)
+        opened = writes.open_session(self.head, OPERATOR_SESSION, settings)
+        written = writes.write(opened, OPERATOR_SESSION, operation, now_ms=self._now_ms())
+        if isinstance(written.answer, Failure):
+            return written.answer
+        entry = self._entry(written, NO_SESSION, OPERATOR, operation)
+        entry.tree = writes.close_session(written.tree, OPERATOR_SESSION).tree
+        entry.origin = self.leader
+        entry.done = done
+        self.add(entry)
+        return None
+
+    def _now_ms(self) -> int:
+        return (EPOCH_US + self.kernel.now_us) // 1000
+
+    def _entry(
+        self, written: Written, session: int, node: str, operation: Operation[Any]
+    ) -> Entry:
+        """The entry of a write: its effect, and what the trace says of it."""
         before = self.head
-        now_ms = (EPOCH_US + self.kernel.now_us) // 1000
-        written = writes.write(before, session, operation, now_ms=now_ms)
         refused = type(written.answer) is Failure
         kind = EventKind.REFUSED if refused else EventKind.APPLIED
-        entry = Entry(written.tree, session, connection.client.node.name, kind)
+        entry = Entry(written.tree, session, node, kind)
         entry.answer = written.answer
         entry.changes = written.changes
-        entry.origin = server
-        entry.done = done
         entry.detail = dict(described_operation(operation))
         if refused:
             entry.detail["error"] = written.answer.name
@@ -197,7 +232,7 @@ class Ensemble:
             entry.detail["did"] = described_changes(before, written)
             if type(operation) is Create:
                 entry.detail["path"] = written.answer
-        self.add(entry)
+        return entry
 
     def add(self, entry: Entry) -> None:
         """Put an entry at the end of the log and begin to replicate it."""

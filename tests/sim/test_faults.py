@@ -220,6 +220,18 @@ CASES: dict[str, tuple[list[dict[str, Any]], Seen]] = {
         [{"at": "6s", "move_leader": "clicks/0", "to": "broker/1"}],
         lambda trace: _changed(trace, "/brokers/topics/clicks/partitions/0/state", 6),
     ),
+    "unregister": (
+        [{"at": "6s", "unregister": "group/1"}],
+        lambda trace: after(trace, 6, EventKind.APPLIED, by="operator", op="delete"),
+    ),
+    "delete_znode": (
+        [{"at": "6s", "delete_znode": "/consumers/group/owners/clicks/3"}],
+        lambda trace: after(trace, 6, EventKind.APPLIED, by="operator", op="delete"),
+    ),
+    "write_znode": (
+        [{"at": "6s", "write_znode": "/brokers/ids/1", "data": "here"}],
+        lambda trace: _changed(trace, "/brokers/ids/1", 6),
+    ),
     "produce": (
         [{"at": "6s", "produce": "clicks", "rate": "900/s", "for": "2s"}],
         lambda trace: _fetched(trace, 6, 9) > 2 * _fetched(trace, 2, 5),
@@ -340,6 +352,8 @@ def test_is_not_seen_without_it(verb: str) -> None:
         {"at": "6s", "delay": "group/1", "by": "5ms", "for": "1s"},
         {"at": "6s", "skew": "group/1", "by": "5ms"},
         {"at": "6s", "leave": "group/1"},
+        {"at": "6s", "unregister": "group/1"},
+        {"at": "6s", "delete_znode": "/consumers/group/owners/views/0"},
         {"on": {"node": "group/1", "purpose": "claim"}, "lose": "reply"},
         {"on": {"node": "group/1", "purpose": "claim"}, "crash": "group/1"},
     ],

@@ -31,6 +31,8 @@ from watchkeeper.pipeline.analysis.facts.intervals import (
 )
 
 HOLDS, VIOLATED, UNKNOWN = "holds", "violated", "unknown"
+IS_BY_HAND = "session = 0"
+"""Whether an operator has written this, in no session of a process."""
 
 
 def found(runs: DataFrame, name: str, wrong: DataFrame, seen: DataFrame) -> DataFrame:
@@ -155,8 +157,9 @@ def untruthful(lawful: DataFrame, claimed: DataFrame) -> DataFrame:
 
 
 def deletions(written: DataFrame) -> DataFrame:
-    """Every deletion of an ephemeral znode by a request."""
-    return written.where(f"kind = '{EventKind.APPLIED}' AND what = 'deleted' AND owner <> 0")
+    """Every deletion of an ephemeral znode by a request of a process."""
+    is_deletion = f"kind = '{EventKind.APPLIED}' AND what = 'deleted' AND owner <> 0"
+    return written.where(is_deletion).where(f"NOT ({IS_BY_HAND})")
 
 
 def foreign_deletions(written: DataFrame, known: DataFrame) -> DataFrame:
@@ -197,14 +200,15 @@ def steps_back(written: DataFrame, events: DataFrame) -> tuple[DataFrame, DataFr
     """Commits of less than was committed before; and all commits over an earlier offset.
 
     After a reset to less than was committed, one lower commit is no step back: commits that were
-    under way then may come before it.
+    under way then may come before it. What an operator writes is no commit.
     """
     committed = commits(written)
     numbers = (
         committed.where(sql.col("data").rlike(NUMBER))
-        .select(*CLAIM, "seq", "at", sql.col("data").try_cast("long").alias("offset"))
+        .withColumn("by_hand", sql.expr(IS_BY_HAND))
+        .select(*CLAIM, "seq", "at", sql.col("data").try_cast("long").alias("offset"), "by_hand")
         .withColumn("to", sql.lit(None).cast("long"))
-        .unionByName(resets(events))
+        .unionByName(resets(events), allowMissingColumns=True)
     )
     in_order = Window.partitionBy(*CLAIM).orderBy("seq", "at")
     earlier = in_order.rowsBetween(Window.unboundedPreceding, -1)
@@ -212,7 +216,7 @@ def steps_back(written: DataFrame, events: DataFrame) -> tuple[DataFrame, DataFr
     known = numbers.withColumn("before", before).withColumn(
         "resets", sql.count(sql.when(sql.col("to") < sql.col("before"), 1)).over(in_order)
     )
-    over = known.where("before IS NOT NULL AND offset IS NOT NULL")
+    over = known.where("before IS NOT NULL AND offset IS NOT NULL AND NOT by_hand")
     number = sql.row_number().over(Window.partitionBy(*CLAIM, "resets").orderBy("seq", "at"))
     lower = over.where("offset < before").withColumn("number", number)
     return lower.where("resets = 0 OR number > 1").select("run", "seq"), over

@@ -128,6 +128,26 @@ crash
     timeline[1].for: '0s' is no time at all; expected more
 {at: 5s, abandon: billing/1, for: 0s}
     timeline[1].for: '0s' is no time at all; leave it out, or `crash` the process instead
+{at: 5s, write_znode: /brokers/ids/1, data: "x", for: 0s}
+    timeline[1].for: '0s' is no time at all; leave it out
+{at: 5s, write_znode: /brokers/ids/1}
+    timeline[1]: `write_znode` needs `data`: the data as text
+{at: 5s, write_znode: brokers/ids/1, data: "x"}
+    timeline[1].write_znode: 'brokers/ids/1' is not the path of a znode; expected '/' first
+{at: 5s, delete_znode: /brokers/}
+    timeline[1].delete_znode: '/brokers/' is not the path of a znode below the root
+{at: 5s, delete_znode: /}
+    timeline[1].delete_znode: '/' is not the path of a znode below the root
+{at: 5s, delete_znode: /zookeeper/quota}
+    timeline[1].delete_znode: '/zookeeper/quota' belongs to ZooKeeper itself; expected a path
+    of Kafka's
+{at: 5s, delete_znode: /brokers/ids/1, for: 1s}
+    timeline[1].for: is an option of `pause`, `abandon`, `disconnect`, `partition`, `delay`,
+    `lag`, `quorum_loss`, `write_znode`, `produce`, `disk_slow`, `disk_full`, not of
+    `delete_znode`, which has none
+{at: 5s, unregister: administrator}
+    timeline[1].unregister: 'administrator' is not a consumer or broker; expected one of:
+    billing/0, billing/1, billing/2, broker/0, broker/1, broker/2
 {at: 5s, abandon: broker/1}
     timeline[1].abandon: 'broker/1' is not a consumer; expected one of: billing/0, billing/1,
     billing/2
