@@ -118,7 +118,7 @@ def _run(
     say: Callable[[str], None],
 ) -> Iterator[list[Loaded]]:
     for broker, home, id_from in sorted({(log.broker, log.home, log.id_from) for log in logs}):
-        say(f"broker  {broker} for the logs in {home}, {BY[id_from]}")
+        say(f"broker  {broker} for the logs in {_seen_from_here(home)}, {BY[id_from]}")
     if not tasks:
         say("runner  process: there is nothing new")
         return
@@ -127,6 +127,12 @@ def _run(
         say(f"runner  {runner.name}: {why}")
         for _, done in runner.each(load, tasks):
             yield done
+
+
+def _seen_from_here(folder: Path) -> Path:
+    """A folder as one would type it: relative, if it is below the current folder."""
+    here = Path.cwd()
+    return folder.relative_to(here) if folder.is_relative_to(here) else folder
 
 
 def _runner(tasks: Iterable[LoadTask], means: Means, out: Path) -> tuple[Runner, str]:

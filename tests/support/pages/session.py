@@ -66,6 +66,7 @@ class Session:
         kept = {key: value for key, value in os.environ.items() if key.startswith("PYTHON")}
         self.environment = {
             **kept,
+            "PYTHONUNBUFFERED": "1",  # both outputs in their order, as a terminal shows them
             "PATH": f"{bin_folder}:/usr/bin:/bin",
             "HOME": str(folder.parent),
             "MPLCONFIGDIR": str(FONTS),
