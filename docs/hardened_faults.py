@@ -149,7 +149,27 @@ ADMINISTRATOR: dict[str, Timeline] = {
     ],
 }
 
-FAULTS = {**MEMBERS, **SESSIONS, **MESSAGES, **LINKS, **ENSEMBLE, **BROKERS, **ADMINISTRATOR}
+STRANGER = "/consumers/group/ids/stranger"
+OPERATOR: dict[str, Timeline] = {
+    "an operator deletes a consumer's registration": _once("unregister", "group/1"),
+    "an operator registers a consumer that cannot be read": _then(
+        _once("write_znode", STRANGER, data="-"), "9s", "delete_znode", STRANGER
+    ),
+    "an operator makes a broker's registration unreadable": _once(
+        "write_znode", "/brokers/ids/1", data="-", for_="4s"
+    ),
+}
+
+FAULTS = {
+    **MEMBERS,
+    **SESSIONS,
+    **MESSAGES,
+    **LINKS,
+    **ENSEMBLE,
+    **BROKERS,
+    **ADMINISTRATOR,
+    **OPERATOR,
+}
 
 ONLY_08 = frozenset({"another broker leads a partition", *ADMINISTRATOR})
 """In the 0.7 layout the name of a partition contains its broker, and no administrator runs."""

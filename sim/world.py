@@ -418,8 +418,7 @@ class World:
                 return cluster
         if name in self.brokers:
             return self.brokers[name][0]
-        clients = {**{each: plans[0] for each, plans in self.consumers.items()}}
-        return self.clusters[(clients | self.producers.plans)[name].cluster]
+        return self.clusters[(self.producers.plans.get(name) or self.consumers[name][0]).cluster]
 
     def brokers_but(self, name: str) -> list[str]:
         """Return the names of all brokers but this one."""
@@ -451,14 +450,9 @@ def simulate(
     world = World(plan, seed, profile)
     if branch is not None:
         branch_off(world.kernel, branch)
+    digest = "" if profile == DEFAULT else profile.digest
     header = Header(
-        plan.name,
-        plan.variant,
-        WORLD,
-        seed,
-        versions or {},
-        profile="" if profile == DEFAULT else profile.digest,
-        mix=mix_of(plan),
+        plan.name, plan.variant, WORLD, seed, versions or {}, profile=digest, mix=mix_of(plan)
     )
     # The collector would look through everything again and again and find nothing: a world
     # holds on to itself while it runs, and is taken apart when it has run.

@@ -16,7 +16,7 @@ LACKING = {
 }
 """Verb -> why it cannot be done live."""
 BY_HAND = frozenset({"unregister", "delete_znode", "write_znode"})
-"""Verbs whose writes are told from those of members by the log of the servers."""
+"""Verbs whose writes differ from those of members only in the log of the servers."""
 
 
 def lacking(plan: Plan, *, is_existing: bool = False) -> Iterator[str]:

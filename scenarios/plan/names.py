@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from watchkeeper.model.plan.faults import MEMBERS, VERBS, Target, Verb
@@ -70,13 +70,7 @@ class Names:
             "request": ["request", "reply"],
             "znode": [],
         }
-        self.roles: dict[Target, list[str]] = {}
-        """Kind of target -> the roles that a process of that kind has in this scenario."""
-        for cluster in clusters:
-            for role in ROLES.values():
-                if _has_role(cluster, role):
-                    name = f"{prefixes[cluster.name]}{role.name}"
-                    self.roles.setdefault(role.target, []).append(name)
+        self.roles = _roles_in(clusters, prefixes)
         self.broker_ids = {
             broker.node: broker.broker_id for cluster in clusters for broker in cluster.brokers
         }
@@ -191,6 +185,18 @@ def _wrong_znode(names: Names, field: str, target: str) -> Iterator[tuple[tuple[
         yield (field,), f"{shown(target)} is not the path of a znode below the root"
     elif path.partition("/")[0] == "zookeeper":
         yield (field,), f"{shown(target)} belongs to ZooKeeper itself; expected a path of Kafka's"
+
+
+def _roles_in(
+    clusters: tuple[ClusterPlan, ...], prefixes: Mapping[str, str]
+) -> dict[Target, list[str]]:
+    """Kind of target -> the roles that a process of that kind has in a scenario."""
+    roles: dict[Target, list[str]] = {}
+    for cluster in clusters:
+        for role in ROLES.values():
+            if _has_role(cluster, role):
+                roles.setdefault(role.target, []).append(f"{prefixes[cluster.name]}{role.name}")
+    return roles
 
 
 def _has_role(cluster: ClusterPlan, role: Role) -> bool:

@@ -93,7 +93,7 @@ def test_what_cannot_be_done_says_why() -> None:
 
 
 def test_an_undo_that_fails_is_counted() -> None:
-    """Somebody else deletes what the operator wrote; the report has the undo that failed."""
+    """Another operator deletes what the operator wrote; the report has the undo that failed."""
     result = run(
         "{at: 6s, write_znode: /brokers/note, data: x, for: 3s}",
         "{at: 7s, delete_znode: /brokers/note}",
@@ -135,7 +135,7 @@ def test_a_controller_that_cannot_be_read_is_no_target() -> None:
     assert "no broker is the controller" in result.effects[-1].missed
 
 
-def test_clusters_are_told_apart() -> None:
+def test_a_path_names_its_cluster() -> None:
     """With several clusters a path begins with the name of its cluster."""
     text = """
 name: two
