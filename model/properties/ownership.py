@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.nemesis.world import OPERATOR
 from watchkeeper.model.properties.history import Claim, History
 from watchkeeper.model.properties.verdicts import (
     Finding,
@@ -142,9 +143,9 @@ class OwnershipJudge:
     def before(self, event: Event, history: History) -> None:
         """Judge a deletion or a commit while the value that it replaces is still known.
 
-        What an operator writes, which has no session, is no fault of a process.
+        What an operator writes is no fault of a process.
         """
-        if not event.session:
+        if event.detail.get("by") == OPERATOR:
             return
         for change in event.detail["did"]:
             if change[0] == "deleted":

@@ -9,6 +9,7 @@ from __future__ import annotations
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sql
 
+from watchkeeper.model.nemesis.world import OPERATOR
 from watchkeeper.model.properties.ownership import (
     MONOTONE,
     OUT_OF_RANGE,
@@ -31,8 +32,8 @@ from watchkeeper.pipeline.analysis.facts.intervals import (
 )
 
 HOLDS, VIOLATED, UNKNOWN = "holds", "violated", "unknown"
-IS_BY_HAND = "session = 0"
-"""Whether an operator has written this, in no session of a process."""
+IS_BY_HAND = f"by <=> '{OPERATOR}'"
+"""Whether an operator has written this, and no process."""
 
 
 def found(runs: DataFrame, name: str, wrong: DataFrame, seen: DataFrame) -> DataFrame:
