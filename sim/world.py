@@ -416,9 +416,11 @@ class World:
         for cluster in self.clusters.values():
             if name in (cluster.administrator, *(each.name for each in cluster.ensemble.servers)):
                 return cluster
-        if name in self.brokers:
-            return self.brokers[name][0]
-        return self.clusters[(self.producers.plans.get(name) or self.consumers[name][0]).cluster]
+        if name in self.consumers:
+            return self.clusters[self.consumers[name][0].cluster]
+        if name in self.producers.plans:
+            return self.clusters[self.producers.plans[name].cluster]
+        return self.brokers[name][0]
 
     def brokers_but(self, name: str) -> list[str]:
         """Return the names of all brokers but this one."""

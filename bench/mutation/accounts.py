@@ -9,97 +9,56 @@ users read in a trace.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
 
 from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.plan.plan import Plan
+from watchkeeper.model.properties.history import Claim, History, NodeState
 from watchkeeper.model.registry.paths import parse_owner
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Event, Trace
 
-Claim = tuple[str, Partition]
-
 SAY_HOW_MANY = (EventKind.REBALANCE_COMPLETED, EventKind.FREED_CLAIMS_ACQUIRED)
-OVER = (EventKind.ENDED, EventKind.ABANDONED)
 
 
-def differences(trace: Trace) -> tuple[str, ...]:
+def differences(plan: Plan, trace: Trace) -> tuple[str, ...]:
     """Name the kinds of differences in a trace: `owns`, `share`, `stream`."""
-    accounts = _Accounts()
-    found = [name for event in trace for name in accounts.after(event)]
-    found += accounts.at_end()
-    return tuple(sorted(set(found)))
+    history = History(plan)
+    data: dict[Claim, str] = {}
+    found: set[str] = set()
+    for event in trace:
+        if event.kind in history.handlers:
+            history.handlers[event.kind](event)
+        data |= _claims_in(event)
+        if event.kind in SAY_HOW_MANY and event.detail["owns"] != _owned(history, event):
+            found.add("owns")
+    for state in history.nodes.values():
+        if state.is_alive and not state.is_abandoned and state.shares:
+            found |= set(_at_end(history, state, data))
+    return tuple(sorted(found))
 
 
-@dataclass(slots=True)
-class _Accounts:
-    """The claims of the registry, and what members say, up to an event."""
+def _claims_in(event: Event) -> dict[Claim, str]:
+    """The claims that an event writes, with their data."""
+    written = ((parse_owner(did[1]), did) for did in event.detail.get("did", ()))
+    return {claim: str(did[3]) for claim, did in written if claim and did[0] != "deleted"}
 
-    claims: dict[Claim, tuple[int, str]] = field(default_factory=dict)
-    """Claim -> its session and its data."""
-    sessions: dict[str, int] = field(default_factory=dict)
-    """Node -> the session of its connection."""
-    groups: dict[str, str] = field(default_factory=dict)
-    shares: dict[str, dict[str, list[str]]] = field(default_factory=dict)
-    """Node -> topic -> the partitions that it has assigned to itself last."""
-    fetching: dict[str, dict[Partition, int]] = field(default_factory=dict)
-    """Node -> partition -> the stream that fetches it."""
 
-    def after(self, event: Event) -> Iterator[str]:
-        """Take in an event, and yield the differences that it shows."""
-        for change in event.detail.get("did", ()):
-            self._note(change)
-        if event.kind == EventKind.CONNECTED:
-            self.sessions[event.node] = event.session
-        elif event.kind == EventKind.ASSIGNED:
-            self.groups[event.node] = event.group
-            self.shares.setdefault(event.node, {}).update(event.detail.get("shares", {}))
-        elif event.kind == EventKind.FETCHING:
-            self._note_fetch(event)
-        elif event.kind in OVER:
-            self.shares.pop(event.node, None)
-            self.fetching.pop(event.node, None)
-        elif event.kind in SAY_HOW_MANY and event.detail["owns"] != self._owned(event):
-            yield "owns"
+def _owned(history: History, event: Event) -> int:
+    """The number of claims that a member has in the registry."""
+    session = history.node(event.node).session
+    return sum(
+        group == event.group and owner == session for (group, _), owner in history.claims.items()
+    )
 
-    def _note(self, change: list[object]) -> None:
-        claim = parse_owner(str(change[1]))
-        if claim is None:
-            return
-        if change[0] == "deleted":
-            self.claims.pop(claim, None)
-        else:
-            _, _, owner, data = change
-            assert isinstance(owner, int), (
-                "a change of the trace has the session of its ephemeral"
-            )
-            self.claims[claim] = (owner, str(data))
 
-    def _note_fetch(self, event: Event) -> None:
-        partition = Partition(event.topic, event.partition)
-        own = self.fetching.setdefault(event.node, {})
-        if event.detail["does"] == "begins":
-            own[partition] = event.detail["stream"]
-        else:
-            own.pop(partition, None)
-
-    def _owned(self, event: Event) -> int:
-        """The number of claims that a member has in the registry."""
-        session = self.sessions.get(event.node)
-        return sum(
-            group == event.group and owner == session
-            for (group, _), (owner, _) in self.claims.items()
-        )
-
-    def at_end(self) -> Iterator[str]:
-        """Yield the differences between the last word of each member and what it fetches."""
-        for node, shares in self.shares.items():
-            fetched = self.fetching.get(node, {})
-            said = {Partition(topic, name) for topic, names in shares.items() for name in names}
-            if said != set(fetched):
-                yield "share"
-            for partition, stream in fetched.items():
-                _, data = self.claims.get((self.groups[node], partition), (0, ""))
-                named = data.rpartition("-")[2]
-                if named.isdecimal() and int(named) != stream:
-                    yield "stream"
+def _at_end(history: History, state: NodeState, data: Mapping[Claim, str]) -> Iterator[str]:
+    """Yield the differences between the last word of a member and what it fetches."""
+    said = {Partition(topic, name) for topic, names in state.shares.items() for name in names}
+    if said != set(state.fetching):
+        yield "share"
+    for partition, stream in state.fetching.items():
+        claim = (state.group, partition)
+        named = data[claim].rpartition("-")[2] if claim in history.claims else ""
+        if named.isdecimal() and int(named) != stream:
+            yield "stream"

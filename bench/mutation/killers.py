@@ -3,9 +3,8 @@
 Simulations: every shipped scenario with each variant for which it states an expectation, the
 chaos scenario with some seeds, small clusters with faults at random moments, and the classes of
 drawn scenarios; an audit of the registry at the end is a part of the judgement, and so is what
-members say of themselves. Searches: the
-battery of a small cluster for each variant, and the configurations of the catalogue of mutants,
-run by the variant without the mistake.
+members say of themselves. Searches: the battery of a small cluster for each variant, and the
+configurations of the catalogue of mutants, run by the variant without the mistake.
 """
 
 from __future__ import annotations
@@ -151,7 +150,7 @@ def _run(scenario: Scenario, variant: str, seed: int) -> Outcome:
     assert wanted is not None, f"{scenario.name} expects nothing of {variant}"
     met = wanted.met_by(judgement)
     result = "as expected" if met else _not_met(judgement, met)
-    result += _failed_turns(done) + _audited(plan, done) + _accounts(done)
+    result += _failed_turns(done) + _audited(plan, done) + _accounts(plan, done)
     return Outcome(result, done.trace.fingerprint, time.process_time() - begun_s)
 
 
@@ -189,9 +188,9 @@ def _audited(plan: Plan, done: Simulated) -> str:
     return f"; the audit finds: {', '.join(sorted(found))}" if found else ""
 
 
-def _accounts(done: Simulated) -> str:
+def _accounts(plan: Plan, done: Simulated) -> str:
     """Name what members say of themselves and the registry does not."""
-    found = differences(done.trace)
+    found = differences(plan, done.trace)
     return f"; members' accounts differ: {', '.join(found)}" if found else ""
 
 
@@ -220,7 +219,7 @@ def _aimed_run(name: str, seed: int, states: int) -> Outcome:
     violated = ", ".join(judgement.violated())
     return Outcome(
         f"violates {violated or 'nothing'}{_failed_turns(done)}{_audited(plan, done)}"
-        f"{_accounts(done)}",
+        f"{_accounts(plan, done)}",
         done.trace.fingerprint,
         time.process_time() - begun_s,
     )

@@ -213,7 +213,7 @@ def _operated(effect: FaultEffect, what: str, problem: str) -> None:
 
 
 def _znode_of(world: World, target: str) -> tuple[Cluster, str]:
-    """Return the cluster that a target names, or the first, and the path."""
+    """Return the cluster that a target names by its prefix, and the path in it."""
     name, _, path = target.partition("/")
     for cluster in world.clusters.values():
         if name == cluster.prefix:

@@ -29,16 +29,14 @@ class Operator:
         """The sessions in which it has changed something."""
 
     def registrations_of(self, session: int, group: str) -> Iterator[str]:
-        """The registrations of a session: of a broker, or of a member of a group."""
-        for parent in (BROKER_IDS, members(group)):
-            try:
-                yield from (path for path in self._below(parent) if self._owner(path) == session)
-            except UNSETTLED:
-                continue
-
-    def _below(self, parent: str) -> list[str]:
-        names = self.client.get_children_async(f"{self.root}{parent}").get(timeout=TIMEOUT_S)
-        return [f"{parent}/{name}" for name in sorted(names)]
+        """The registrations of a session: of a member of a group, or without one of a broker."""
+        parent = members(group) if group else BROKER_IDS
+        try:
+            names = self.client.get_children_async(f"{self.root}{parent}").get(timeout=TIMEOUT_S)
+            found = (f"{parent}/{name}" for name in sorted(names))
+            yield from (path for path in found if self._owner(path) == session)
+        except UNSETTLED:
+            return
 
     def _owner(self, path: str) -> int:
         stat = self.client.exists_async(f"{self.root}{path}").get(timeout=TIMEOUT_S)

@@ -13,6 +13,7 @@ from watchkeeper.model.nemesis import actions
 from watchkeeper.model.nemesis.nemesis import Handler
 from watchkeeper.model.plan.faults import VERBS, Action, FaultEffect
 from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.zookeeper.writes import ephemerals_of
 from watchkeeper.sim.faults.world import NodeTarget, World
 from watchkeeper.sim.zookeeper.client import Loss
 from watchkeeper.sim.zookeeper.ensemble import Ensemble
@@ -69,7 +70,7 @@ def unregister(world: World, action: Action, effect: FaultEffect) -> None:
     """Delete the registration of a member, as an operator may do by hand."""
     node = world.running(action.target)
     client = None if node is None else node.client
-    own = () if client is None else client.ensemble.committed.ephemerals.get(client.session, ())
+    own = () if client is None else ephemerals_of(client.ensemble.committed, client.session)
     actions.delete_registration(world, action.target, own, effect)
 
 

@@ -183,12 +183,13 @@ class Ensemble:
         done: Callable[[Any, int], object],
     ) -> None:
         session = connection.session
-        if self.sessions.may_write(session, connection):
-            written = writes.write(self.head, session, operation, now_ms=self._now_ms())
-            entry = self._entry(written, session, connection.client.node.name, operation)
-            entry.origin = server
-            entry.done = done
-            self.add(entry)
+        if not self.sessions.may_write(session, connection):
+            return
+        written = writes.write(self.head, session, operation, now_ms=self._now_ms())
+        entry = self._entry(written, session, connection.client.node.name, operation)
+        entry.origin = server
+        entry.done = done
+        self.add(entry)
 
     def operate(
         self, operation: Create | Delete | SetData, done: Callable[[Any, int], object]
