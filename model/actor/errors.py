@@ -140,11 +140,46 @@ class InvalidACL(ZooKeeperError):
     meaning = "the access control list is not valid"
 
 
+class AuthFailed(ZooKeeperError):
+    """The scheme is not known, or the credential is not accepted."""
+
+    code = -115
+    meaning = "the credential was refused"
+
+
+class SessionMoved(ZooKeeperError):
+    """The session goes on at another server."""
+
+    code = -118
+    meaning = "the session has moved to another server"
+
+
+class NotReadOnly(ZooKeeperError):
+    """The server takes no writes, since it has lost the quorum."""
+
+    code = -119
+    meaning = "the server takes no writes"
+
+
 class NoWatcher(ZooKeeperError):
     """There is no watch of that kind to remove."""
 
     code = -121
     meaning = "there is no such watch"
+
+
+class ReconfigDisabled(ZooKeeperError):
+    """The members of the ensemble cannot be changed."""
+
+    code = -123
+    meaning = "the ensemble cannot be reconfigured"
+
+
+class Throttled(ZooKeeperError):
+    """The server has too many requests to take this one."""
+
+    code = -127
+    meaning = "the server has too many requests"
 
 
 class TransactionFailed(ZooKeeperError):

@@ -60,6 +60,13 @@ QUIET_PURPOSES: frozenset[Purpose] = frozenset({"commit"})
 ANY_VERSION = -1
 """With this version, deletes, sets and checks compare no versions."""
 
+UNLIMITED_MS, CONTAINER_MS = 0, -1
+"""The lifetime of a znode that only a delete ends, and of a container, which the server deletes
+once its last child is gone."""
+
+WatchKind = Literal["child", "data", "any", "persistent", "recursive"]
+"""The kinds of watches that a client may check or remove; `any` stands for all of them."""
+
 
 class Effect(Struct, Generic[T], frozen=True):
     """Anything that a program awaits; its driver answers it."""
@@ -100,7 +107,9 @@ OPEN = (Acl(READ | WRITE | CREATE | DELETE | ADMIN),)
 class Create(Operation[str], frozen=True):
     """Create a znode; returns its path, which has a number added if `sequential`.
 
-    Raises NodeExists, NoNode (no parent), NoChildrenForEphemerals, InvalidACL, NoAuth.
+    A positive lifetime is a TTL: the server deletes the znode when it has had neither a change
+    nor a child for so long. Raises NodeExists, NoNode (no parent), NoChildrenForEphemerals,
+    InvalidACL, NoAuth.
     """
 
     path: str
@@ -109,6 +118,7 @@ class Create(Operation[str], frozen=True):
     sequential: bool = False
     acl: tuple[Acl, ...] = OPEN
     purpose: Purpose = "other"
+    lifetime_ms: int = UNLIMITED_MS
 
 
 class Delete(Operation[None], frozen=True):
@@ -196,7 +206,30 @@ class AddWatch(Operation[None], frozen=True):
 
 
 class RemoveWatches(Operation[None], frozen=True):
-    """Remove every watch that this session has set at the path. Raises NoWatcher."""
+    """Remove the watches of one kind that this connection has at the path. Raises NoWatcher."""
+
+    path: str
+    purpose: Purpose = "other"
+    kind: WatchKind = "any"
+
+
+class CheckWatches(Operation[None], frozen=True):
+    """Succeed if this connection has a watch of this kind at the path. Raises NoWatcher."""
+
+    path: str
+    purpose: Purpose = "other"
+    kind: WatchKind = "any"
+
+
+class CountDescendants(Operation[int], frozen=True):
+    """Return the number of znodes below a znode, at any depth. Raises NoNode."""
+
+    path: str
+    purpose: Purpose = "other"
+
+
+class DeleteContainer(Operation[None], frozen=True):
+    """Delete an empty container, or a znode whose TTL has passed. Servers request it."""
 
     path: str
     purpose: Purpose = "other"
@@ -231,10 +264,26 @@ class Multi(Operation[tuple[Any, ...]], frozen=True):
         return self.operations[0].path if self.operations else ""
 
 
-Write = (Create, Delete, SetData, SetAcl, Multi)
+Write = (Create, Delete, SetData, SetAcl, Multi, DeleteContainer)
 """The operations that take a zxid, even when they fail."""
 WRITES: frozenset[type[Operation[Any]]] = frozenset(Write)
 """The same as a set of classes."""
+
+
+PartOfMultiRead = GetData | GetChildren
+"""The operations of a multi read."""
+
+
+class MultiRead(Operation[tuple[Any, ...]], frozen=True):
+    """Make several reads of one state; returns a result or a Failure for each."""
+
+    operations: tuple[PartOfMultiRead, ...]
+    purpose: Purpose = "other"
+
+    @property
+    def path(self) -> str:
+        """The path of the first read, for traces and errors."""
+        return self.operations[0].path if self.operations else ""
 
 
 class Pipelined(Effect[tuple[Any, ...]], frozen=True):
