@@ -106,7 +106,7 @@ class ZnodeStore:
         if isinstance(operation, Sync):
             return Applied(number, operation.path)
         assert kind in READS, f"{kind.__name__} is refused before any program can request it"
-        answer = READS[kind](tree, session, operation)
+        answer = READS[kind](tree, session, operation, ())
         if type(answer) is ZnodeView:
             data = None if kind is Exists else answer.data  # no server returns it
             answer = ZnodeView(data, answer.version, answer.mine, UNREAD)

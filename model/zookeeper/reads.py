@@ -23,7 +23,7 @@ from watchkeeper.model.actor.operations import (
     Operation,
 )
 from watchkeeper.model.zookeeper import paths
-from watchkeeper.model.zookeeper.acl import is_allowed
+from watchkeeper.model.zookeeper.acl import Identities, is_allowed
 from watchkeeper.model.zookeeper.tree import Tree
 from watchkeeper.model.zookeeper.znode import Znode
 
@@ -32,46 +32,54 @@ def _znode(tree: Tree, path: str) -> Znode | None:
     return tree.nodes.get(path or paths.ROOT)
 
 
-def _read_exists(tree: Tree, session: int, operation: Exists) -> ZnodeView | Failure | None:
+def _read_exists(
+    tree: Tree, session: int, operation: Exists, identities: Identities
+) -> ZnodeView | Failure | None:
     if "\0" in operation.path:
         return Failure(BadArguments, operation.path)
     znode = _znode(tree, operation.path)
     if znode is None:
         return None
-    if not is_allowed(tree, session, znode.acl, READ):
+    if not is_allowed(identities, znode.acl, READ):
         return Failure(NoAuth, operation.path)
     return znode.seen_by(session)
 
 
-def _read_data(tree: Tree, session: int, operation: GetData) -> ZnodeView | Failure:
+def _read_data(
+    tree: Tree, session: int, operation: GetData, identities: Identities
+) -> ZnodeView | Failure:
     znode = tree.nodes.get(operation.path or paths.ROOT)
     if znode is None:
         return Failure(NoNode, operation.path)
-    if znode.acl is not OPEN and not is_allowed(tree, session, znode.acl, READ):
+    if znode.acl is not OPEN and not is_allowed(identities, znode.acl, READ):
         return Failure(NoAuth, operation.path)
     return znode.seen_by(session)
 
 
-def _read_children(tree: Tree, session: int, operation: GetChildren) -> tuple[str, ...] | Failure:
+def _read_children(
+    tree: Tree, session: int, operation: GetChildren, identities: Identities
+) -> tuple[str, ...] | Failure:
     znode = _znode(tree, operation.path)
     if znode is None:
         return Failure(NoNode, operation.path)
-    if not is_allowed(tree, session, znode.acl, READ):
+    if not is_allowed(identities, znode.acl, READ):
         return Failure(NoAuth, operation.path)
     return znode.child_names
 
 
-def _read_acl(tree: Tree, session: int, operation: GetAcl) -> tuple[Acl, ...] | Failure:
+def _read_acl(
+    tree: Tree, session: int, operation: GetAcl, identities: Identities
+) -> tuple[Acl, ...] | Failure:
     znode = _znode(tree, operation.path)
     if znode is None:
         return Failure(NoNode, operation.path)
-    if not is_allowed(tree, session, znode.acl, READ | ADMIN):
+    if not is_allowed(identities, znode.acl, READ | ADMIN):
         return Failure(NoAuth, operation.path)
     return znode.acl
 
 
 def _read_ephemerals(
-    tree: Tree, session: int, operation: GetEphemerals
+    tree: Tree, session: int, operation: GetEphemerals, identities: Identities
 ) -> tuple[str, ...] | Failure:
     mine = tree.ephemerals.get(session)
     if mine is None:
@@ -79,7 +87,7 @@ def _read_ephemerals(
     return tuple(sorted(path for path in mine if path.startswith(operation.path)))
 
 
-READS: dict[type[Operation[Any]], Callable[[Tree, int, Any], Any]] = {
+READS: dict[type[Operation[Any]], Callable[[Tree, int, Any, Identities], Any]] = {
     Exists: _read_exists,
     GetData: _read_data,
     GetChildren: _read_children,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from immutables import Map
 from msgspec import Struct, field
 from msgspec.structs import replace
 
@@ -22,7 +23,7 @@ from watchkeeper.model.actor.operations import (
     Write,
 )
 from watchkeeper.model.zookeeper import writes
-from watchkeeper.model.zookeeper.acl import is_allowed
+from watchkeeper.model.zookeeper.acl import Identities, is_allowed
 from watchkeeper.model.zookeeper.reads import READS
 from watchkeeper.model.zookeeper.tree import Session, Tree, Written, empty_tree
 from watchkeeper.model.zookeeper.watches import Kind, Watches
@@ -33,6 +34,8 @@ class Server(Struct, frozen=True):
 
     tree: Tree = field(default_factory=empty_tree)
     watches: Watches = field(default_factory=Watches)
+    identities: Map[int, Identities] = Map()
+    """Session -> what its connection has proved, beside `world:anyone`."""
 
 
 class Applied(Struct, frozen=True):
@@ -49,28 +52,33 @@ class Applied(Struct, frozen=True):
 
 def apply(server: Server, session: int, operation: Operation[Any], *, now_ms: int = 0) -> Applied:
     """Execute one operation of a session."""
+    own = server.identities.get(session, ())
     if isinstance(operation, Write):
-        return _with_watches_fired(
-            server, writes.write(server.tree, session, operation, now_ms=now_ms)
-        )
+        written = writes.write(server.tree, session, operation, now_ms=now_ms, identities=own)
+        return _with_watches_fired(server, written)
     if session not in server.tree.sessions:
         return Applied(server, Failure(SessionExpired, operation.path))
-    watches, answer = serve(server.tree, server.watches, session, session, operation)
+    watches, answer = serve(server.tree, server.watches, session, session, operation, own)
     return Applied(replace(server, watches=watches), answer)
 
 
 def serve(
-    tree: Tree, watches: Watches, session: int, client: int, operation: Operation[Any]
+    tree: Tree,
+    watches: Watches,
+    session: int,
+    client: int,
+    operation: Operation[Any],
+    identities: Identities = (),
 ) -> tuple[Watches, Any]:
     """Answer an operation that changes no znode, and set the watch that it requests.
 
     A failed read sets none; `exists` sets one even if there is no znode. `client` is the
-    owner of the watches: the connection of the session.
+    owner of the watches: the connection of the session, which has these identities.
     """
     kind = type(operation)
     read = READS.get(kind)
     if read is not None:
-        answer = read(tree, session, operation)
+        answer = read(tree, session, operation, identities)
         if kind in SETS and operation.watch and type(answer) is not Failure:  # type: ignore[attr-defined]
             watches = watches.set(client, SETS[kind], operation.path)
         return watches, answer
@@ -102,19 +110,31 @@ def open_session(server: Server, session: int, timeout_ms: int = 6000) -> Server
 def close_session(server: Server, session: int) -> Applied:
     """End a session, closed or expired: its ephemerals and its watches are deleted."""
     done = _with_watches_fired(server, writes.close_session(server.tree, session))
-    watches = done.server.watches.drop_client(session)
-    return replace(done, server=replace(done.server, watches=watches))
+    return replace(done, server=drop_connection(done.server, session))
 
 
 def drop_connection(server: Server, session: int) -> Server:
-    """Break the connection of a session: its watches are lost, its ephemerals stay."""
-    return replace(server, watches=server.watches.drop_client(session))
+    """Break the connection of a session: watches and identities are lost, ephemerals stay."""
+    identities = server.identities
+    if session in identities:
+        identities = identities.delete(session)
+    return Server(server.tree, server.watches.drop_client(session), identities)
+
+
+def authenticate(server: Server, session: int, scheme: str, identity: str) -> Server:
+    """Give the connection of a session one more identity."""
+    own = server.identities.get(session, ())
+    if (scheme, identity) in own:
+        return server
+    identities = server.identities.set(session, (*own, (scheme, identity)))
+    return replace(server, identities=identities)
 
 
 def _with_watches_fired(server: Server, written: Written) -> Applied:
 
     def may_read(session: int, acl: tuple[Acl, ...]) -> bool:
-        return is_allowed(server.tree, session, acl, READ)
+        return is_allowed(server.identities.get(session, ()), acl, READ)
 
     watches, heard = server.watches.fire(written.changes, may_read)
-    return Applied(Server(written.tree, watches), written.answer, tuple(heard))
+    after = Server(written.tree, watches, server.identities)
+    return Applied(after, written.answer, tuple(heard))

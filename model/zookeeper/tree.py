@@ -15,11 +15,9 @@ EPHEMERAL_TABLE_CAPACITY = 16
 
 
 class Session(Struct, frozen=True):
-    """A session as the ensemble keeps it: its timeout and the identities of its client."""
+    """A session as the ensemble keeps it; identities belong to its connections instead."""
 
     timeout_ms: int
-    identities: tuple[tuple[str, str], ...] = ()
-    """(scheme, identity) pairs beside `world:anyone`."""
     ephemeral_table: int = EPHEMERAL_TABLE_CAPACITY
     """The capacity of the Java hash table of its ephemerals; it never shrinks."""
 
@@ -33,6 +31,8 @@ class Tree(Struct, frozen=True):
     """Session -> path -> number of znodes that were created before it, in all."""
     births: int = 0
     zxid: int = 0
+    limited: Map[str, int] = Map()
+    """Path -> `lifetime_ms` of each container and each znode with a TTL."""
 
 
 class Change(Struct, frozen=True):
@@ -50,6 +50,8 @@ class Written(Struct, frozen=True):
     tree: Tree
     answer: Any
     changes: tuple[Change, ...] = ()
+    znodes: tuple[Znode | None, ...] = ()
+    """Of a multi alone: the znode after each of its operations; None for a delete and a check."""
 
 
 def empty_tree() -> Tree:

@@ -17,6 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from immutables import Map
+from msgspec import Struct
 from msgspec.structs import replace
 
 from watchkeeper.model.actor.errors import (
@@ -39,63 +40,95 @@ from watchkeeper.model.actor.operations import (
     CREATE,
     DELETE,
     READ,
+    UNLIMITED_MS,
     WRITE,
+    Acl,
     Check,
     Create,
     Delete,
+    DeleteContainer,
     Multi,
     Operation,
     SetAcl,
     SetData,
 )
 from watchkeeper.model.zookeeper import java_hash_order, paths
-from watchkeeper.model.zookeeper.acl import is_allowed, resolved
+from watchkeeper.model.zookeeper.acl import Identities, is_allowed, resolved
 from watchkeeper.model.zookeeper.tree import Change, Session, Tree, Written
 from watchkeeper.model.zookeeper.znode import NO_SESSION, Znode
 
 
-def write(tree: Tree, session: int, operation: Operation[Any], *, now_ms: int = 0) -> Written:
-    """Execute a write of a session; it takes a zxid whether or not it succeeds."""
-    if session not in tree.sessions:
+def write(
+    tree: Tree,
+    session: int,
+    operation: Operation[Any],
+    *,
+    now_ms: int = 0,
+    identities: Identities = (),
+) -> Written:
+    """Execute a write of a session; it takes a zxid whether or not it succeeds.
+
+    `now_ms` is the leader's wall clock, and `identities` are those of the connection that
+    the request came through. Only a DeleteContainer needs no session: servers make it.
+    """
+    kind = type(operation)
+    if session not in tree.sessions and kind is not DeleteContainer:
         return Written(tree, Failure(SessionExpired, operation.path))
-    zxid = tree.zxid + 1
-    if isinstance(operation, Multi):
-        done = _multi(tree, session, operation, zxid, now_ms)
-    else:
-        done = _WRITES[type(operation)](tree, session, operation, zxid, now_ms)
+    by = Author(session, identities, tree.zxid + 1, now_ms)
+    done = _WRITES[kind](tree, operation, by)
     if type(done.answer) is Failure:
-        return Written(replace(tree, zxid=zxid), done.answer)
-    return Written(replace(done.tree, zxid=zxid), done.answer, done.changes)
+        return Written(_at_zxid(tree, by.zxid), done.answer)
+    after = _at_zxid(done.tree, by.zxid)
+    return Written(after, done.answer, done.changes, done.znodes)
 
 
-def _multi(tree: Tree, session: int, multi: Multi, zxid: int, now_ms: int) -> Written:
+class Author(Struct, frozen=True):
+    """Who writes, and when."""
+
+    session: int
+    identities: Identities
+    zxid: int
+    now_ms: int
+
+
+def _at_zxid(tree: Tree, zxid: int) -> Tree:
+    if tree.zxid == zxid:
+        return tree
+    return Tree(tree.nodes, tree.sessions, tree.ephemerals, tree.births, zxid, tree.limited)
+
+
+def _multi(tree: Tree, multi: Multi, by: Author) -> Written:
     # Each operation sees the tree that the ones before it left; a failure drops them all.
     now = tree
     answers: list[Any] = []
     changes: list[Change] = []
+    znodes: list[Znode | None] = []
     for index, operation in enumerate(multi.operations):
-        done = _WRITES[type(operation)](now, session, operation, zxid, now_ms)
+        kind = type(operation)
+        done = _WRITES[kind](now, operation, by)
         if type(done.answer) is Failure:
             failure = Failure(TransactionFailed, operation.path, index=index, cause=done.answer)
             return Written(tree, failure)
         now = done.tree
         answers.append(done.answer)
         changes.extend(done.changes)
-    return Written(now, tuple(answers), tuple(changes))
+        touched = done.answer if kind is Create else operation.path if kind is SetData else ""
+        znodes.append(now.nodes.get(touched))
+    return Written(now, tuple(answers), tuple(changes), tuple(znodes))
 
 
-def _create(tree: Tree, session: int, operation: Create, zxid: int, now_ms: int) -> Written:
+def _create(tree: Tree, operation: Create, by: Author) -> Written:
     path = operation.path
     parent_path = paths.parent_of(path)
     if parent_path is None:
         return Written(tree, Failure(BadArguments, path))
-    acl = resolved(tree, session, operation.acl)
+    acl = resolved(by.identities, operation.acl)
     if acl is None:
         return Written(tree, Failure(InvalidACL, path))
     parent = tree.nodes.get(parent_path)
     if parent is None:
         return Written(tree, Failure(NoNode, path))
-    if not is_allowed(tree, session, parent.acl, CREATE):
+    if not is_allowed(by.identities, parent.acl, CREATE):
         return Written(tree, Failure(NoAuth, path))
     if operation.sequential:
         path = f"{path}{_suffix(parent.created)}"
@@ -105,32 +138,45 @@ def _create(tree: Tree, session: int, operation: Create, zxid: int, now_ms: int)
         return Written(tree, Failure(NodeExists, path))
     if parent.owner != NO_SESSION:
         return Written(tree, Failure(NoChildrenForEphemerals, path))
-    child = Znode(
+    child = _new_znode(operation, acl, by)
+    nodes = tree.nodes.mutate()
+    nodes[path] = child
+    nodes[parent_path] = parent.with_child(paths.name_of(path), by.zxid)
+    limited = tree.limited
+    if child.lifetime_ms != UNLIMITED_MS:
+        limited = limited.set(path, child.lifetime_ms)
+    births = tree.births + 1
+    grown = Tree(nodes.finish(), tree.sessions, tree.ephemerals, births, by.zxid, limited)
+    if operation.ephemeral:
+        grown = _with_ephemeral(grown, by.session, path)
+    return Written(grown, path, (Change(WatchEventType.CREATED, path, acl, parent.acl),))
+
+
+def _new_znode(operation: Create, acl: tuple[Acl, ...], by: Author) -> Znode:
+    zxid, now_ms = by.zxid, by.now_ms
+    return Znode(
         operation.data,
-        owner=session if operation.ephemeral else NO_SESSION,
+        owner=by.session if operation.ephemeral else NO_SESSION,
         acl=acl,
         czxid=zxid,
         mzxid=zxid,
         pzxid=zxid,
         ctime=now_ms,
         mtime=now_ms,
+        lifetime_ms=operation.lifetime_ms,
     )
-    nodes = tree.nodes.mutate()
-    nodes[path] = child
-    nodes[parent_path] = parent.with_child(paths.name_of(path), zxid)
-    grown = replace(tree, nodes=nodes.finish(), births=tree.births + 1)
-    if operation.ephemeral:
-        grown = _with_ephemeral(grown, session, path)
-    return Written(grown, path, (Change(WatchEventType.CREATED, path, acl, parent.acl),))
 
 
 def _with_ephemeral(tree: Tree, session: int, path: str) -> Tree:
-    mine = tree.ephemerals.get(session, Map()).set(path, tree.births)
+    mine = tree.ephemerals.get(session, _NO_PATHS).set(path, tree.births)
     sessions, own = tree.sessions, tree.sessions[session]
     table = java_hash_order.grown(own.ephemeral_table, len(mine))
     if table != own.ephemeral_table:
         sessions = sessions.set(session, replace(own, ephemeral_table=table))
     return replace(tree, sessions=sessions, ephemerals=tree.ephemerals.set(session, mine))
+
+
+_NO_PATHS = Map[str, int]()
 
 
 def _suffix(created: int) -> str:
@@ -139,7 +185,7 @@ def _suffix(created: int) -> str:
     return f"{wrapped:010d}"
 
 
-def _delete(tree: Tree, session: int, operation: Delete, zxid: int, now_ms: int) -> Written:
+def _delete(tree: Tree, operation: Delete, by: Author) -> Written:
     path = operation.path
     parent_path = paths.parent_of(path)
     if parent_path is None or path in paths.RESERVED:
@@ -147,7 +193,7 @@ def _delete(tree: Tree, session: int, operation: Delete, zxid: int, now_ms: int)
     parent = tree.nodes.get(parent_path)
     if parent is None:
         return Written(tree, Failure(NoNode, path))
-    if not is_allowed(tree, session, parent.acl, DELETE):
+    if not is_allowed(by.identities, parent.acl, DELETE):
         return Written(tree, Failure(NoAuth, path))
     znode = tree.nodes.get(path)
     if znode is None:
@@ -157,7 +203,24 @@ def _delete(tree: Tree, session: int, operation: Delete, zxid: int, now_ms: int)
     if znode.children:
         return Written(tree, Failure(NotEmpty, path))
     change = Change(WatchEventType.DELETED, path, znode.acl, parent.acl)
-    return Written(_without(tree, path, znode, zxid), None, (change,))
+    return Written(_without(tree, path, znode, by.zxid), None, (change,))
+
+
+def _delete_container(tree: Tree, operation: DeleteContainer, by: Author) -> Written:
+    # A server found it empty some time ago; a child may have been created since.
+    path = operation.path
+    parent_path = paths.parent_of(path)
+    if parent_path is None or path in paths.RESERVED:
+        return Written(tree, Failure(BadArguments, path))
+    znode, parent = tree.nodes.get(path), tree.nodes.get(parent_path)
+    if znode is None or parent is None:
+        return Written(tree, Failure(NoNode, path))
+    if znode.children:
+        return Written(tree, Failure(NotEmpty, path))
+    if znode.owner != NO_SESSION:
+        return Written(tree, Failure(BadVersion, path))
+    change = Change(WatchEventType.DELETED, path, znode.acl, parent.acl)
+    return Written(_without(tree, path, znode, by.zxid), None, (change,))
 
 
 def _without(tree: Tree, path: str, znode: Znode, zxid: int) -> Tree:
@@ -169,26 +232,33 @@ def _without(tree: Tree, path: str, znode: Znode, zxid: int) -> Tree:
     ephemerals = tree.ephemerals
     if znode.owner != NO_SESSION:
         ephemerals = ephemerals.set(znode.owner, ephemerals[znode.owner].delete(path))
-    return Tree(nodes.finish(), tree.sessions, ephemerals, tree.births, tree.zxid)
+    limited = tree.limited
+    if znode.lifetime_ms != UNLIMITED_MS:
+        limited = limited.delete(path)
+    return Tree(nodes.finish(), tree.sessions, ephemerals, tree.births, zxid, limited)
 
 
-def _set_data(tree: Tree, session: int, operation: SetData, zxid: int, now_ms: int) -> Written:
+def _set_data(tree: Tree, operation: SetData, by: Author) -> Written:
     path = operation.path
-    znode, failure = _for_write(tree, session, path, operation.version, WRITE)
+    znode, failure = _for_write(tree, path, operation.version, WRITE, by)
     if znode is None:
         return Written(tree, failure)
-    changed = znode.with_data(operation.data, zxid, now_ms)
-    after = replace(tree, nodes=tree.nodes.set(path, changed))
+    changed = znode.with_data(operation.data, by.zxid, by.now_ms)
+    after = _with_nodes(tree, tree.nodes.set(path, changed), by.zxid)
     return Written(after, changed.version, (Change(WatchEventType.CHANGED, path, znode.acl),))
 
 
-def _check(tree: Tree, session: int, operation: Check, zxid: int, now_ms: int) -> Written:
-    znode, failure = _for_write(tree, session, operation.path, operation.version, READ)
+def _with_nodes(tree: Tree, nodes: Map[str, Znode], zxid: int) -> Tree:
+    return Tree(nodes, tree.sessions, tree.ephemerals, tree.births, zxid, tree.limited)
+
+
+def _check(tree: Tree, operation: Check, by: Author) -> Written:
+    znode, failure = _for_write(tree, operation.path, operation.version, READ, by)
     return Written(tree, None if znode is not None else failure)
 
 
 def _for_write(
-    tree: Tree, session: int, path: str, version: int, permission: int
+    tree: Tree, path: str, version: int, permission: int, by: Author
 ) -> tuple[Znode | None, Failure | None]:
     """Return the znode to write, or the first failed check: path, znode, permission, version."""
     if not paths.is_valid(path):
@@ -196,37 +266,40 @@ def _for_write(
     znode = tree.nodes.get(path)
     if znode is None:
         return None, Failure(NoNode, path)
-    if not is_allowed(tree, session, znode.acl, permission):
+    if not is_allowed(by.identities, znode.acl, permission):
         return None, Failure(NoAuth, path)
     if version not in (ANY_VERSION, znode.version):
         return None, Failure(BadVersion, path)
     return znode, None
 
 
-def _set_acl(tree: Tree, session: int, operation: SetAcl, zxid: int, now_ms: int) -> Written:
+def _set_acl(tree: Tree, operation: SetAcl, by: Author) -> Written:
     path = operation.path
     if not paths.is_valid(path):
         return Written(tree, Failure(BadArguments, path))
-    acl = resolved(tree, session, operation.acl)
+    acl = resolved(by.identities, operation.acl)
     if acl is None:
         return Written(tree, Failure(InvalidACL, path))
     znode = tree.nodes.get(path)
     if znode is None:
         return Written(tree, Failure(NoNode, path))
-    if not is_allowed(tree, session, znode.acl, ADMIN):
+    if not is_allowed(by.identities, znode.acl, ADMIN):
         return Written(tree, Failure(NoAuth, path))
     if operation.version not in (ANY_VERSION, znode.aversion):
         return Written(tree, Failure(BadVersion, path))
     changed = znode.with_acl(acl)
-    return Written(replace(tree, nodes=tree.nodes.set(path, changed)), changed.aversion)
+    after = _with_nodes(tree, tree.nodes.set(path, changed), by.zxid)
+    return Written(after, changed.aversion)
 
 
-_WRITES: dict[type[Operation[Any]], Callable[[Tree, int, Any, int, int], Written]] = {
+_WRITES: dict[type[Operation[Any]], Callable[[Tree, Any, Author], Written]] = {
     Create: _create,
     Delete: _delete,
     SetData: _set_data,
     Check: _check,
     SetAcl: _set_acl,
+    Multi: _multi,
+    DeleteContainer: _delete_container,
 }
 
 

@@ -9,7 +9,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from watchkeeper.model.actor.events import Stat, ZnodeView
-from watchkeeper.model.actor.operations import OPEN, Acl
+from watchkeeper.model.actor.operations import OPEN, UNLIMITED_MS, Acl
 from watchkeeper.model.zookeeper import java_hash_order
 
 NO_SESSION = 0
@@ -39,6 +39,7 @@ class Znode(Struct, frozen=True, dict=True, eq=False):
     pzxid: int = 0
     ctime: int = 0
     mtime: int = 0
+    lifetime_ms: int = UNLIMITED_MS
 
     def __eq__(self, other: object) -> bool:
         return (

@@ -251,7 +251,7 @@ class Server:
             self._end_connections_of(entry.session)
 
     def _may_read(self, number: int, acl: tuple[Acl, ...]) -> bool:
-        return is_allowed(self.tree, self.connections[number].session, acl, READ)
+        return is_allowed((), acl, READ)  # no client of the simulation authenticates
 
     def _end_connections_of(self, session: int) -> None:
         for connection in list(self.connections.values()):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from tests.support.zookeeper.oracle import is_good
 from tests.support.zookeeper.script import ME, OK, OTHER, Script, error_of
@@ -334,10 +333,7 @@ def test_an_identity_that_was_shown_opens_what_is_closed_to_the_world() -> None:
     """Rights granted to a digest are those of the sessions that have shown it."""
     script = Script()
     script.create("/mine", b"x", acl=(Acl(ALL, "digest", "user:hash"),))
-    tree = script.server.tree
-    known = replace(tree.sessions[OTHER], identities=(("digest", "user:hash"),))
-    tree = replace(tree, sessions=tree.sessions.set(OTHER, known))
-    script.server = standalone.Server(tree, script.server.watches)
+    script.server = standalone.authenticate(script.server, OTHER, "digest", "user:hash")
 
     assert error_of(script.ask(GetData("/mine"), by=ME)) == "NoAuth"
     assert script.must(GetData("/mine"), by=OTHER).data == b"x"
@@ -456,7 +452,12 @@ CODES = {
     "NotEmpty": -111,
     "SessionExpired": -112,
     "InvalidACL": -114,
+    "AuthFailed": -115,
+    "SessionMoved": -118,
+    "NotReadOnly": -119,
     "NoWatcher": -121,
+    "ReconfigDisabled": -123,
+    "Throttled": -127,
 }
 
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from msgspec.structs import replace
+
 from watchkeeper.model.actor.errors import Failure
 from watchkeeper.model.actor.events import Fired, Stat
 from watchkeeper.model.actor.operations import (
@@ -167,7 +169,7 @@ class Script:
         watches, missed = set_watches(
             self.server.watches, self.server.tree, session, wanted, since
         )
-        self.server = Server(self.server.tree, watches)
+        self.server = replace(self.server, watches=watches)
         return [text_of(event) for event in missed]
 
     def _take(self, done: standalone.Applied) -> None:
