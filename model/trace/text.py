@@ -8,7 +8,14 @@ from typing import Any
 
 from watchkeeper.model.actor.errors import Failure
 from watchkeeper.model.actor.events import Command, Fired, WatchEventType, ZnodeView
-from watchkeeper.model.actor.operations import ANY_VERSION, Multi, Operation, Pipelined
+from watchkeeper.model.actor.operations import (
+    ANY_VERSION,
+    UNLIMITED_MS,
+    Multi,
+    MultiRead,
+    Operation,
+    Pipelined,
+)
 from watchkeeper.model.zookeeper.tree import Tree, Written
 
 MOST_SHOWN = 16
@@ -27,8 +34,12 @@ WORDS: dict[str, str] = {
     "GetEphemerals": "ephemerals",
     "AddWatch": "add watch",
     "RemoveWatches": "remove watches",
+    "CheckWatches": "check watches",
+    "CountDescendants": "count descendants",
+    "DeleteContainer": "delete container",
     "Sync": "sync",
     "Multi": "multi",
+    "MultiRead": "multi read",
     "Pipelined": "pipelined",
 }
 """The word for each class of operation."""
@@ -59,10 +70,12 @@ def described_operation(operation: Operation[Any] | Pipelined) -> Mapping[str, A
     for word in ("ephemeral", "sequential", "watch"):
         if getattr(operation, word, False):
             detail[word] = True
+    if getattr(operation, "lifetime_ms", UNLIMITED_MS) != UNLIMITED_MS:
+        detail["lifetime_ms"] = operation.lifetime_ms  # type: ignore[attr-defined]
     return detail
 
 
-PARTED = (Multi, Pipelined)
+PARTED = (Multi, MultiRead, Pipelined)
 
 
 def in_words(about: Any) -> str:

@@ -8,7 +8,8 @@ The simulated ensemble and the checker both serve from it. Read in this order:
   tree             all znodes and sessions, and what a write returns
   reads, writes    what each operation returns and changes
   watches          which clients are notified of a change
-  acl              which lists are valid, and what they permit
+  lifetimes        which containers and TTLs are over
+  acl, addresses   which lists are valid, and what they permit
   standalone       tree and watches together: one server that never fails
   java_hash_order  the order in which servers list children and ephemerals
 """

@@ -2,22 +2,21 @@
 
 How it works
   A connection has identities: its address as `("ip", address)`, and each name that its
-  client has proved as `("digest", name:hash)`. Every connection is `world:anyone` too, which
+  client has proved as `("digest", "name:hash")`. Every connection is `world:anyone` too, which
   is never listed. Identities go with the connection: the same session has others, or none,
   on its next one. So they are a parameter of each operation and not part of the tree.
 
   In a request `auth` stands for all that the client has proved. An address is no proof, so
-  `auth` does not stand for it, and a server stores no entry of scheme `auth`.
+  `auth` does not stand for it. A server stores no entry of scheme `auth`, and no entry of
+  `sasl`, `x509` or `super`, which need a server that is configured for them.
 """
 
 from __future__ import annotations
 
-import hashlib
-from base64 import b64encode
-from functools import lru_cache
-from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
+import re
 
-from watchkeeper.model.actor.operations import OPEN, Acl
+from watchkeeper.model.actor.operations import ADMIN, OPEN, Acl
+from watchkeeper.model.zookeeper.addresses import address_of, network_of
 
 Identities = tuple[tuple[str, str], ...]
 """The (scheme, identity) pairs of a connection beside `world:anyone`."""
@@ -42,26 +41,26 @@ def _matches(entry: Acl, scheme: str, identity: str) -> bool:
         return False
     if scheme != "ip":
         return entry.identity == identity
-    network = _network(entry.identity)
-    return network is not None and ip_address(identity) in network
+    network, address = network_of(entry.identity), address_of(identity)
+    return network is not None and address is not None and network.has(address)
 
 
 def resolved(identities: Identities, acl: tuple[Acl, ...]) -> tuple[Acl, ...] | None:
     """Return the list that a server stores for a list in a request; None if it is not valid.
 
-    Duplicate entries are stored once.
+    A repeated entry is stored once; what `auth` stands for is stored even if it repeats one.
     """
     if acl is OPEN:
         return acl
     if acl == OPEN:
-        return OPEN  # what arrives as bytes is equal to it; from here on it is the same object
-    kept: dict[Acl, None] = {}
-    for entry in acl:
+        return OPEN  # a list that was decoded; from here on the identity comparison is enough
+    stored: list[Acl] = []
+    for entry in dict.fromkeys(acl):
         own = _resolved_entry(entry, identities)
         if not own:
             return None
-        kept.update(dict.fromkeys(own))
-    return tuple(kept) or None
+        stored.extend(own)
+    return tuple(stored) or None
 
 
 def _resolved_entry(entry: Acl, identities: Identities) -> tuple[Acl, ...]:
@@ -76,25 +75,18 @@ def _is_valid_entry(entry: Acl) -> bool:
     if entry.scheme == "world":
         return entry.identity == "anyone"
     if entry.scheme == "digest":
-        return entry.identity.count(":") == 1
-    return entry.scheme == "ip" and _network(entry.identity) is not None
+        # Two parts as Java splits a string: parts that are empty at its end do not count.
+        return entry.identity.rstrip(":").count(":") == 1
+    return entry.scheme == "ip" and network_of(entry.identity) is not None
 
 
-@lru_cache(maxsize=1024)
-def _network(text: str) -> IPv4Network | IPv6Network | None:
-    """Return the network that an entry names: an address, or an address and a prefix length."""
-    _, slash, bits = text.partition("/")
-    if slash and not bits.isdecimal():
-        return None  # ip_network would take a netmask too
-    try:
-        return ip_network(text, strict=False)
-    except ValueError:
-        return None
-
-
-def digest_identity(credential: bytes) -> tuple[str, str]:
-    """Return the identity that a credential of scheme `digest`, `name:password`, proves."""
-    text = credential.decode(errors="replace")
-    name = text.partition(":")[0]
-    digest = hashlib.sha1(text.encode(), usedforsecurity=False).digest()
-    return "digest", f"{name}:{b64encode(digest).decode()}"
+def readable(identities: Identities, acl: tuple[Acl, ...]) -> tuple[Acl, ...]:
+    """Return a list as a client may read it: without ADMIN, the hashes of digests are `x`."""
+    if is_allowed(identities, acl, ADMIN):
+        return acl
+    return tuple(
+        Acl(entry.permissions, entry.scheme, re.sub(":.*", ":x", entry.identity))
+        if entry.scheme == "digest"
+        else entry
+        for entry in acl
+    )

@@ -15,15 +15,17 @@ from watchkeeper.model.actor.operations import (
     OPEN,
     READ,
     Acl,
+    CountDescendants,
     Exists,
     GetAcl,
     GetChildren,
     GetData,
     GetEphemerals,
+    MultiRead,
     Operation,
 )
 from watchkeeper.model.zookeeper import paths
-from watchkeeper.model.zookeeper.acl import Identities, is_allowed
+from watchkeeper.model.zookeeper.acl import Identities, is_allowed, readable
 from watchkeeper.model.zookeeper.tree import Tree
 from watchkeeper.model.zookeeper.znode import Znode
 
@@ -75,7 +77,32 @@ def _read_acl(
         return Failure(NoNode, operation.path)
     if not is_allowed(identities, znode.acl, READ | ADMIN):
         return Failure(NoAuth, operation.path)
-    return znode.acl
+    return readable(identities, znode.acl)
+
+
+def _count_descendants(
+    tree: Tree, session: int, operation: CountDescendants, identities: Identities
+) -> int | Failure:
+    path = operation.path
+    znode = _znode(tree, path)
+    if znode is None:
+        return Failure(NoNode, path)
+    if not is_allowed(identities, znode.acl, READ):
+        return Failure(NoAuth, path)
+    if path in ("", paths.ROOT):
+        return len(tree.nodes) - len(path)  # by the empty path Apache's servers count the root
+    below = [path]
+    for parent in below:
+        below.extend(f"{parent}/{name}" for name in tree.nodes[parent].children)
+    return len(below) - 1
+
+
+def _read_several(
+    tree: Tree, session: int, operation: MultiRead, identities: Identities
+) -> tuple[Any, ...]:
+    return tuple(
+        READS[type(part)](tree, session, part, identities) for part in operation.operations
+    )
 
 
 def _read_ephemerals(
@@ -84,7 +111,10 @@ def _read_ephemerals(
     mine = tree.ephemerals.get(session)
     if mine is None:
         return ()
-    return tuple(sorted(path for path in mine if path.startswith(operation.path)))
+    prefix = operation.path
+    if prefix.strip() in ("", paths.ROOT):
+        return tuple(sorted(mine))
+    return tuple(sorted(path for path in mine if path.startswith(prefix)))
 
 
 READS: dict[type[Operation[Any]], Callable[[Tree, int, Any, Identities], Any]] = {
@@ -93,4 +123,6 @@ READS: dict[type[Operation[Any]], Callable[[Tree, int, Any, Identities], Any]] =
     GetChildren: _read_children,
     GetAcl: _read_acl,
     GetEphemerals: _read_ephemerals,
+    CountDescendants: _count_descendants,
+    MultiRead: _read_several,
 }

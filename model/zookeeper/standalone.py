@@ -14,6 +14,7 @@ from watchkeeper.model.actor.operations import (
     READ,
     Acl,
     AddWatch,
+    CheckWatches,
     Exists,
     GetChildren,
     GetData,
@@ -73,7 +74,8 @@ def serve(
     """Answer an operation that changes no znode, and set the watch that it requests.
 
     A failed read sets none; `exists` sets one even if there is no znode. `client` is the
-    owner of the watches: the connection of the session, which has these identities.
+    owner of the watches: the connection of the session, which has these identities. The
+    reads of a MultiRead set no watches.
     """
     kind = type(operation)
     read = READS.get(kind)
@@ -86,8 +88,11 @@ def serve(
         staying: Kind = "recursive" if operation.recursive else "persistent"
         return watches.set(client, staying, operation.path), None
     if isinstance(operation, RemoveWatches):
-        left = watches.drop_path(client, operation.path)
+        left = watches.drop_path(client, operation.path, operation.kind)
         return left, None if left is not watches else Failure(NoWatcher, operation.path)
+    if isinstance(operation, CheckWatches):
+        is_there = watches.has_any(client, operation.path, operation.kind)
+        return watches, None if is_there else Failure(NoWatcher, operation.path)
     if isinstance(operation, Sync):
         return watches, operation.path
     return watches, Failure(Unimplemented, operation.path)

@@ -31,8 +31,8 @@ class Tree(Struct, frozen=True):
     """Session -> path -> number of znodes that were created before it, in all."""
     births: int = 0
     zxid: int = 0
-    limited: Map[str, int] = Map()
-    """Path -> `lifetime_ms` of each container and each znode with a TTL."""
+    limited: Map[str, None] = Map()
+    """The paths of the containers and of the znodes with a TTL, so that none is searched for."""
 
 
 class Change(Struct, frozen=True):

@@ -3,7 +3,8 @@
 A server keeps watches per connection: a client whose connection breaks loses them all.
 There are four kinds. Two fire once: *data* watches (set by `exists` and `get`) and
 *child* watches (set by `get_children`). Two stay: *persistent* watches, and
-*recursive* ones that also cover every znode below theirs.
+*recursive* ones that also cover every znode below theirs. A client may have all four at one
+path; each is set, fires and is removed without the others.
 
   change of N     data on N   child on N   child on N's parent   persistent   recursive
   created         CREATED     -            CHILDREN              both         CREATED
@@ -23,7 +24,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from watchkeeper.model.actor.events import Fired, WatchEventType
-from watchkeeper.model.actor.operations import OPEN, Acl
+from watchkeeper.model.actor.operations import OPEN, Acl, WatchKind
 from watchkeeper.model.zookeeper.paths import ROOT, parent_of
 from watchkeeper.model.zookeeper.tree import Change, Tree
 
@@ -35,6 +36,14 @@ Reader = Callable[[int, tuple[Acl, ...]], bool]
 """Whether a client may read what has this access control list."""
 
 KINDS: tuple[Kind, ...] = ("data", "child", "persistent", "recursive")
+KINDS_OF: dict[WatchKind, tuple[Kind, ...]] = {
+    "any": KINDS,
+    "data": ("data",),
+    "child": ("child",),
+    "persistent": ("persistent",),
+    "recursive": ("recursive",),
+}
+"""The kinds of watches that a client may check or remove at once."""
 _NO_SESSIONS: Map[int, None] = Map()
 _NOTHING: Map[tuple[str, str], None] = Map()
 
@@ -70,12 +79,16 @@ class Watches(Struct, frozen=True):
             now = now._without(client, kind, path)
         return now
 
-    def drop_path(self, client: int, path: str) -> Watches:
-        """Drop every watch of a client at one path."""
+    def has_any(self, client: int, path: str, kind: WatchKind) -> bool:
+        """Whether this client has a watch of this kind, which may be `any`, at the path."""
+        return any(self.has(client, one, path) for one in KINDS_OF[kind])
+
+    def drop_path(self, client: int, path: str, kind: WatchKind = "any") -> Watches:
+        """Drop every watch of a client at one path, or those of one kind."""
         now = self
-        for kind in KINDS:
-            if now.has(client, kind, path):
-                now = now._without(client, kind, path)
+        for one in KINDS_OF[kind]:
+            if now.has(client, one, path):
+                now = now._without(client, one, path)
         return now
 
     def _without(self, client: int, kind: str, path: str) -> Watches:

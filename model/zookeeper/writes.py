@@ -32,11 +32,13 @@ from watchkeeper.model.actor.errors import (
     NotEmpty,
     SessionExpired,
     TransactionFailed,
+    Unimplemented,
 )
 from watchkeeper.model.actor.events import WatchEventType
 from watchkeeper.model.actor.operations import (
     ADMIN,
     ANY_VERSION,
+    CONTAINER_MS,
     CREATE,
     DELETE,
     READ,
@@ -54,6 +56,7 @@ from watchkeeper.model.actor.operations import (
 )
 from watchkeeper.model.zookeeper import java_hash_order, paths
 from watchkeeper.model.zookeeper.acl import Identities, is_allowed, resolved
+from watchkeeper.model.zookeeper.lifetimes import LONGEST_TTL_MS
 from watchkeeper.model.zookeeper.tree import Change, Session, Tree, Written
 from watchkeeper.model.zookeeper.znode import NO_SESSION, Znode
 
@@ -65,16 +68,18 @@ def write(
     *,
     now_ms: int = 0,
     identities: Identities = (),
+    has_ttls: bool = True,
 ) -> Written:
     """Execute a write of a session; it takes a zxid whether or not it succeeds.
 
     `now_ms` is the leader's wall clock, and `identities` are those of the connection that
-    the request came through. Only a DeleteContainer needs no session: servers make it.
+    the request came through. Only a DeleteContainer needs no session: servers make it. Without
+    `has_ttls`, as Apache's servers are by default, a create with a TTL is Unimplemented.
     """
     kind = type(operation)
     if session not in tree.sessions and kind is not DeleteContainer:
         return Written(tree, Failure(SessionExpired, operation.path))
-    by = Author(session, identities, tree.zxid + 1, now_ms)
+    by = Author(session, identities, tree.zxid + 1, now_ms, has_ttls)
     done = _WRITES[kind](tree, operation, by)
     if type(done.answer) is Failure:
         return Written(_at_zxid(tree, by.zxid), done.answer)
@@ -89,6 +94,7 @@ class Author(Struct, frozen=True):
     identities: Identities
     zxid: int
     now_ms: int
+    has_ttls: bool
 
 
 def _at_zxid(tree: Tree, zxid: int) -> Tree:
@@ -119,6 +125,8 @@ def _multi(tree: Tree, multi: Multi, by: Author) -> Written:
 
 def _create(tree: Tree, operation: Create, by: Author) -> Written:
     path = operation.path
+    if operation.lifetime_ms != UNLIMITED_MS and (refusal := _lifetime_refusal(operation, by)):
+        return Written(tree, refusal)
     parent_path = paths.parent_of(path)
     if parent_path is None:
         return Written(tree, Failure(BadArguments, path))
@@ -144,12 +152,22 @@ def _create(tree: Tree, operation: Create, by: Author) -> Written:
     nodes[parent_path] = parent.with_child(paths.name_of(path), by.zxid)
     limited = tree.limited
     if child.lifetime_ms != UNLIMITED_MS:
-        limited = limited.set(path, child.lifetime_ms)
+        limited = limited.set(path, None)
     births = tree.births + 1
     grown = Tree(nodes.finish(), tree.sessions, tree.ephemerals, births, by.zxid, limited)
     if operation.ephemeral:
         grown = _with_ephemeral(grown, by.session, path)
     return Written(grown, path, (Change(WatchEventType.CREATED, path, acl, parent.acl),))
+
+
+def _lifetime_refusal(operation: Create, by: Author) -> Failure | None:
+    lifetime_ms = operation.lifetime_ms
+    if lifetime_ms > 0 and not by.has_ttls:
+        return Failure(Unimplemented, operation.path)
+    is_known = lifetime_ms == CONTAINER_MS or 0 < lifetime_ms <= LONGEST_TTL_MS
+    if operation.ephemeral or not is_known:
+        return Failure(BadArguments, operation.path)
+    return None
 
 
 def _new_znode(operation: Create, acl: tuple[Acl, ...], by: Author) -> Znode:
@@ -207,7 +225,9 @@ def _delete(tree: Tree, operation: Delete, by: Author) -> Written:
 
 
 def _delete_container(tree: Tree, operation: DeleteContainer, by: Author) -> Written:
-    # A server found it empty some time ago; a child may have been created since.
+    # A server found it empty some time ago; a child may have been created since. Permissions
+    # and lifetimes are not compared again: Apache's servers take this request from a client
+    # too, for any znode that is neither ephemeral nor a parent.
     path = operation.path
     parent_path = paths.parent_of(path)
     if parent_path is None or path in paths.RESERVED:
