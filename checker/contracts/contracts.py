@@ -15,7 +15,20 @@ from msgspec.structs import fields
 
 from watchkeeper.checker.contracts.source_lines import is_library, own_line_of
 from watchkeeper.model.actor.events import Stat
-from watchkeeper.model.actor.operations import AddWatch, Check, Effect, Pipelined, RemoveWatches
+from watchkeeper.model.actor.operations import (
+    UNLIMITED_MS,
+    AddWatch,
+    Check,
+    CheckWatches,
+    CountDescendants,
+    Create,
+    DeleteContainer,
+    Effect,
+    Multi,
+    MultiRead,
+    Pipelined,
+    RemoveWatches,
+)
 from watchkeeper.model.actor.program import Ended
 
 
@@ -129,7 +142,7 @@ def refuse_unless_effect(name: str, effect: Any, coroutine: Any) -> None:
             "and watchkeeper.model.actor.effects provide"
         )
     for operation in effect.operations if isinstance(effect, Pipelined) else (effect,):
-        why = NOT_EXPLORED.get(type(operation))
+        why = _why_not_explored(operation)
         if why is not None:
             raise Forbidden(
                 f"{name} requests {type(operation).__name__} {place_of(coroutine)}, which "
@@ -137,10 +150,21 @@ def refuse_unless_effect(name: str, effect: Any, coroutine: Any) -> None:
             )
 
 
+def _why_not_explored(operation: Effect[Any]) -> str | None:
+    parts = operation.operations if isinstance(operation, Multi) else (operation,)
+    if any(isinstance(part, Create) and part.lifetime_ms != UNLIMITED_MS for part in parts):
+        return "the search has no server that deletes containers and znodes with a TTL"
+    return NOT_EXPLORED.get(type(operation))
+
+
 _STAYS = "persistent watches are not modelled; set a watch with each read"
 NOT_EXPLORED: dict[type[Effect[Any]], str] = {
     AddWatch: _STAYS,
+    CheckWatches: _STAYS,
     RemoveWatches: _STAYS,
+    CountDescendants: "the search does not know which writes change the number",
+    MultiRead: "the search knows several reads as a pipelined batch alone; await zk.pipelined",
+    DeleteContainer: "servers request it, and no program does",
     Check: "it is a part of a multi, and nothing by itself",
 }
 """What no search can answer, and why."""

@@ -2,15 +2,13 @@
 
 kazoo's public calls check paths, add defaults and wrap answers; a live run has to send
 exactly what the simulation sends. So this module uses the requests beneath those calls, in
-one table, and defines those that kazoo lacks.
+one table, and those of `requests`, which kazoo lacks.
 """
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 from kazoo import exceptions
 from kazoo.protocol import serialization as wire
@@ -21,84 +19,43 @@ from watchkeeper.model.actor import errors
 from watchkeeper.model.actor.errors import Failure
 from watchkeeper.model.actor.events import Stat, ZnodeView
 from watchkeeper.model.actor.operations import (
+    CONTAINER_MS,
+    UNLIMITED_MS,
     Acl,
     AddWatch,
     Check,
+    CheckWatches,
+    CountDescendants,
     Create,
     Delete,
+    DeleteContainer,
     Exists,
     GetAcl,
     GetChildren,
     GetData,
     GetEphemerals,
     Multi,
+    MultiRead,
     Operation,
     RemoveWatches,
     SetAcl,
     SetData,
     Sync,
 )
+from watchkeeper.real.client.requests import (
+    AddWatchRequest,
+    CheckWatchesRequest,
+    CountDescendantsRequest,
+    CreateWithLifetimeRequest,
+    DeleteContainerRequest,
+    GetEphemeralsRequest,
+    MultiReadRequest,
+    MultiRequest,
+    RemoveWatchesRequest,
+)
 
-EPHEMERAL, SEQUENTIAL = 1, 2
+EPHEMERAL, SEQUENTIAL, CONTAINER, WITH_TTL, SEQUENTIAL_WITH_TTL = 1, 2, 4, 5, 6
 
-
-@dataclass(frozen=True)
-class GetEphemeralsRequest:
-    """Opcode 103: the ephemerals of this session below a path."""
-
-    path: str
-    type: ClassVar[int] = 103
-
-    def serialize(self) -> bytes:
-        """The request as bytes."""
-        return bytes(wire.write_string(self.path))
-
-    @classmethod
-    def deserialize(cls, data: bytes, offset: int) -> list[str]:
-        """The response: a list of paths."""
-        (count,) = struct.unpack_from("!i", data, offset)
-        offset += 4
-        paths = []
-        for _ in range(max(count, 0)):
-            path, offset = wire.read_string(data, offset)
-            paths.append(path)
-        return paths
-
-
-@dataclass(frozen=True)
-class AddWatchRequest:
-    """Opcode 106: set a persistent watch on one znode, or on its whole subtree."""
-
-    path: str
-    recursive: bool
-    type: ClassVar[int] = 106
-
-    def serialize(self) -> bytes:
-        """The request as bytes."""
-        return bytes(wire.write_string(self.path)) + struct.pack("!i", self.recursive)
-
-    @classmethod
-    def deserialize(cls, data: bytes, offset: int) -> None:
-        """The response is empty."""
-
-
-@dataclass(frozen=True)
-class RemoveWatchesRequest:
-    """Opcode 18: remove every watch of this session at a path."""
-
-    path: str
-    type: ClassVar[int] = 18
-
-    def serialize(self) -> bytes:
-        """The request as bytes."""
-        return bytes(wire.write_string(self.path)) + struct.pack("!i", ANY_KIND)
-
-    @classmethod
-    def deserialize(cls, data: bytes, offset: int) -> None:
-        """The response is empty."""
-
-
-ANY_KIND = 3
 
 Watcher = Callable[[Any], None]
 
@@ -106,28 +63,43 @@ Watcher = Callable[[Any], None]
 def request_for(operation: Operation[Any], prefix: str, watcher: Watcher) -> Any:
     """Return kazoo's request for an operation; its path is relative to `prefix` (the chroot)."""
     path = f"{prefix}{operation.path}"
-    if prefix and operation.path == "/" and not isinstance(operation, Multi):
+    if prefix and operation.path == "/" and not isinstance(operation, Multi | MultiRead):
         path = prefix  # no path but the root ends in a slash
     return REQUESTS[type(operation)](operation, path, watcher)
-
-
-def _flags(operation: Create) -> int:
-    return EPHEMERAL * operation.ephemeral | SEQUENTIAL * operation.sequential
 
 
 def _acls(acl: tuple[Acl, ...]) -> list[ACL]:
     return [ACL(entry.permissions, Id(entry.scheme, entry.identity)) for entry in acl]
 
 
+def _create(operation: Create, path: str, watcher: Watcher) -> Any:
+    # The flags are an enumeration: a sequential container has none of its own, and is one
+    # because of its opcode.
+    lifetime_ms = operation.lifetime_ms
+    flags = EPHEMERAL * operation.ephemeral | SEQUENTIAL * operation.sequential
+    if lifetime_ms == CONTAINER_MS:
+        flags = flags or CONTAINER
+    elif lifetime_ms != UNLIMITED_MS:
+        flags = SEQUENTIAL_WITH_TTL if operation.sequential else WITH_TTL
+    request = wire.Create(path, operation.data, _acls(operation.acl), flags)
+    if lifetime_ms == UNLIMITED_MS:
+        return request
+    return CreateWithLifetimeRequest(request, lifetime_ms)
+
+
 def _multi(operation: Multi, path: str, watcher: Watcher) -> Any:
     prefix = path[: len(path) - len(operation.path)]
-    return wire.Transaction([request_for(part, prefix, watcher) for part in operation.operations])
+    return MultiRequest([request_for(part, prefix, watcher) for part in operation.operations])
+
+
+def _multi_read(operation: MultiRead, path: str, watcher: Watcher) -> Any:
+    prefix = path[: len(path) - len(operation.path)]
+    parts = [request_for(part, prefix, watcher) for part in operation.operations]
+    return MultiReadRequest(tuple(parts))
 
 
 REQUESTS: dict[type[Operation[Any]], Callable[[Any, str, Watcher], Any]] = {
-    Create: lambda effect, path, _: wire.Create(
-        path, effect.data, _acls(effect.acl), _flags(effect)
-    ),
+    Create: _create,
     Delete: lambda effect, path, _: wire.Delete(path, effect.version),
     SetData: lambda effect, path, _: wire.SetData(path, effect.data, effect.version),
     SetAcl: lambda effect, path, _: wire.SetACL(path, _acls(effect.acl), effect.version),
@@ -141,8 +113,12 @@ REQUESTS: dict[type[Operation[Any]], Callable[[Any, str, Watcher], Any]] = {
     GetEphemerals: lambda effect, path, _: GetEphemeralsRequest(path),
     Sync: lambda effect, path, _: wire.Sync(path),
     AddWatch: lambda effect, path, _: AddWatchRequest(path, effect.recursive),
-    RemoveWatches: lambda effect, path, _: RemoveWatchesRequest(path),
+    RemoveWatches: lambda effect, path, _: RemoveWatchesRequest(path, effect.kind),
+    CheckWatches: lambda effect, path, _: CheckWatchesRequest(path, effect.kind),
+    CountDescendants: lambda effect, path, _: CountDescendantsRequest(path),
+    DeleteContainer: lambda effect, path, _: DeleteContainerRequest(path),
     Multi: _multi,
+    MultiRead: _multi_read,
 }
 """Operation -> its request."""
 
@@ -164,6 +140,10 @@ class Answers:
         kind = type(operation)
         if kind is Multi:
             return self._of_multi(operation, response)  # type: ignore[arg-type]
+        if isinstance(operation, MultiRead):
+            return tuple(map(self.of, operation.operations, response))
+        if kind is CountDescendants:
+            return response
         if kind is Create or kind is Sync:
             return self._local(response)
         if kind in WITHOUT_RESULT:
@@ -200,7 +180,9 @@ class Answers:
         return ZnodeView(data, stat.version, mine, Stat(*stat))
 
 
-WITHOUT_RESULT = frozenset({Delete, Check, AddWatch, RemoveWatches})
+WITHOUT_RESULT = frozenset(
+    {Delete, Check, AddWatch, RemoveWatches, CheckWatches, DeleteContainer}
+)
 
 
 def _is_rolled_back(error: Exception) -> bool:

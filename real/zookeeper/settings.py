@@ -27,6 +27,10 @@ class Settings:
     sync_ticks: int = 4
     """How long a follower and the leader may be silent before they give each other up."""
     heap_mb: int = 256
+    has_ttls: bool = False
+    """Whether a znode may be created with a TTL."""
+    container_check_ms: int = 60_000
+    """How often the leader looks for containers and TTLs that are over."""
 
     def __post_init__(self) -> None:
         shortest, longest = self.session_bounds_ms
@@ -126,6 +130,8 @@ def command(java: Path, jars: tuple[Path, ...], folder: Path, settings: Settings
         "-Dzookeeper.jmx.log4j.disable=true",
         "-Dzookeeper.admin.enableServer=false",
         "-Dzookeeper.preAllocSize=4096",
+        f"-Dzookeeper.extendedTypesEnabled={str(settings.has_ttls).lower()}",
+        f"-Dznode.container.checkIntervalMs={settings.container_check_ms}",
         *ONE_THREAD,
         "-cp",
         ":".join(map(str, jars)),

@@ -13,6 +13,7 @@ from watchkeeper.model.actor.operations import (
     GetData,
     Pipelined,
     RemoveWatches,
+    WatchKind,
 )
 from watchkeeper.model.zookeeper.watches import Wanted
 
@@ -37,6 +38,18 @@ class ArmedWatches:
     def _tables(self) -> tuple[dict[str, None], ...]:
         return self._data, self._exist, self._child, self._persistent, self._recursive
 
+    def _tables_of(self, kind: WatchKind) -> tuple[dict[str, None], ...]:
+        if kind == "any":
+            return self._tables()
+        if kind == "data":
+            return self._data, self._exist
+        one = {
+            "child": self._child,
+            "persistent": self._persistent,
+            "recursive": self._recursive,
+        }
+        return (one[kind],)
+
     def note_reply(self, effect: Any, answer: Any) -> None:
         """An answer has come: watches have been left, or taken back."""
         if type(effect) is Pipelined:
@@ -45,7 +58,7 @@ class ArmedWatches:
                     self.note_reply(part, reply)
         elif isinstance(effect, RemoveWatches):
             if type(answer) is not Failure:
-                for table in self._tables():
+                for table in self._tables_of(effect.kind):
                     table.pop(effect.path, None)
         elif isinstance(effect, AddWatch):
             (self._recursive if effect.recursive else self._persistent)[effect.path] = None

@@ -19,11 +19,14 @@ from watchkeeper.model.actor.operations import (
     WRITES,
     Acl,
     AddWatch,
+    CheckWatches,
+    CountDescendants,
     Exists,
     GetAcl,
     GetChildren,
     GetData,
     GetEphemerals,
+    MultiRead,
     Operation,
     Pipelined,
     RemoveWatches,
@@ -47,7 +50,19 @@ if TYPE_CHECKING:
 State = Literal["leading", "following", "looking", "down"]
 
 READS = frozenset(
-    {Exists, GetData, GetChildren, GetAcl, GetEphemerals, Sync, AddWatch, RemoveWatches}
+    {
+        Exists,
+        GetData,
+        GetChildren,
+        GetAcl,
+        GetEphemerals,
+        CountDescendants,
+        MultiRead,
+        Sync,
+        AddWatch,
+        CheckWatches,
+        RemoveWatches,
+    }
 )
 
 

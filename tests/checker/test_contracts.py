@@ -218,6 +218,13 @@ async def turn(zk, me, memory):
             "persistent watches are not modelled",
         ),
         ("operations.Check('/one')", "Check", "it is a part of a multi, and nothing by itself"),
+        ("operations.Create('/one', lifetime_ms=-1)", "Create", "the search has no server that"),
+        (
+            "zk.multi([zk.create('/a'), operations.Create('/one', lifetime_ms=5)])",
+            "Multi",
+            "the search has no server that",
+        ),
+        ("operations.CountDescendants('/')", "CountDescendants", "the search does not know"),
     ],
 )
 def test_what_no_search_can_answer_is_refused_with_the_line(

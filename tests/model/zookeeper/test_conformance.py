@@ -11,25 +11,33 @@ from hypothesis import given, settings
 from tests.support.zookeeper.real_client import Real
 from tests.support.zookeeper.worlds import ARMS, CLOSE, TOP, Arm, Step, as_heard_by
 from watchkeeper.model.actor.operations import (
+    CONTAINER_MS,
     OPEN,
     AddWatch,
     Check,
+    CheckWatches,
+    CountDescendants,
     Create,
     Delete,
+    DeleteContainer,
     Exists,
     GetAcl,
     GetChildren,
     GetData,
     GetEphemerals,
     Multi,
+    MultiRead,
     Operation,
     Pipelined,
     RemoveWatches,
     SetAcl,
     SetData,
     Sync,
+    WatchKind,
 )
+from watchkeeper.model.zookeeper.lifetimes import LONGEST_TTL_MS
 
+ONE_KIND: tuple[WatchKind, ...] = ("child", "data", "persistent", "recursive")
 EVERY: list[Arm] = [*ARMS, Real()]
 every_arm = pytest.mark.parametrize("arm", EVERY, ids=lambda arm: arm.name)
 other_arms = pytest.mark.parametrize("arm", EVERY[1:], ids=lambda arm: arm.name)
@@ -177,6 +185,98 @@ def test_a_session_that_closes_takes_its_ephemerals_with_it(arm: Arm) -> None:
 
 
 @every_arm
+def test_a_container_without_children_can_be_deleted_by_its_own_request(arm: Arm) -> None:
+    """A container belongs to no session, and its own request deletes it once it is empty."""
+    a, child = here("a"), here("a", "x")
+
+    replies = answers(
+        arm,
+        Create(a, lifetime_ms=CONTAINER_MS),
+        Create(child, ephemeral=True),
+        DeleteContainer(a),
+        DeleteContainer(child),
+        Delete(child),
+        GetData(a),
+        DeleteContainer(a),
+        DeleteContainer(a),
+    )
+
+    assert replies[2:5] == ["NotEmpty", "BadVersion", None]
+    assert replies[5][3]["ephemeral_owner"] == "no client"
+    assert replies[6:] == [None, "NoNode"]
+
+
+@every_arm
+@pytest.mark.parametrize(
+    ("lifetime_ms", "answer"),
+    [(1, TOP + "/a"), (LONGEST_TTL_MS, TOP + "/a"), (LONGEST_TTL_MS + 1, "BadArguments")],
+)
+def test_a_ttl_has_a_limit(arm: Arm, lifetime_ms: int, answer: str) -> None:
+    """A TTL is a positive number of 40 bits, and is refused before the list and the path are."""
+    replies = answers(
+        arm,
+        Create(here("nope", "x"), lifetime_ms=lifetime_ms, acl=()),
+        Create(here("a"), lifetime_ms=lifetime_ms),
+    )
+
+    assert replies == ["BadArguments" if answer == "BadArguments" else "InvalidACL", answer]
+
+
+@every_arm
+def test_watches_of_four_kinds_live_beside_each_other(arm: Arm) -> None:
+    """A check finds, and a removal takes, the watches of one kind and no others."""
+    a = here("a")
+    sets = (
+        GetData(a, watch=True),
+        GetChildren(a, watch=True),
+        AddWatch(a),
+        AddWatch(a, recursive=True),
+    )
+    removals = [RemoveWatches(a, kind=kind) for kind in ONE_KIND]
+
+    replies = answers(arm, Create(a), *sets, CheckWatches(a), *removals, CheckWatches(a))
+    again = answers(arm, Create(a), *sets, RemoveWatches(a), *removals)
+
+    assert replies[5:] == [None, *[None] * 4, "NoWatcher"]
+    assert again[5:] == [None, *["NoWatcher"] * 4]
+
+
+@every_arm
+def test_a_multi_read_answers_each_read_and_sets_no_watch(arm: Arm) -> None:
+    """A read that fails does not fail the others, and a watch that is requested is not set."""
+    a = here("a")
+    reads = (
+        GetData(a, watch=True),
+        GetChildren(here("b"), watch=True),
+        GetChildren(TOP, watch=True),
+    )
+
+    replies = answers(arm, Create(a, b"1"), MultiRead(reads), CheckWatches(a), CheckWatches(TOP))
+
+    assert replies[1][0][0] == b"1"
+    assert replies[1][1:] == ("NoNode", ("a",))
+    assert replies[2:] == ["NoWatcher", "NoWatcher"]
+
+
+@every_arm
+def test_descendants_are_counted_at_every_depth(arm: Arm) -> None:
+    """The number has grandchildren, and not the namesakes beside the znode."""
+    replies = answers(
+        arm,
+        Create(here("a")),
+        Create(here("a", "b")),
+        Create(here("a", "b", "c")),
+        Create(here("ab")),
+        CountDescendants(here("a")),
+        CountDescendants(TOP),
+        CountDescendants(here("nope")),
+        CountDescendants(here("a", "")),
+    )
+
+    assert replies[4:] == [2, 4, "NoNode", "NoNode"]
+
+
+@every_arm
 def test_an_operation_that_a_server_does_not_know_is_unimplemented(arm: Arm) -> None:
     """A check outside of a multi is refused by name."""
     assert answers(arm, Check(TOP)) == ["Unimplemented"]
@@ -195,8 +295,17 @@ VERSIONS = st.sampled_from([-1, -1, -1, 0, 1, 7])
 CREATES = st.builds(
     Create, PATHS, DATA, st.booleans(), st.booleans(), st.sampled_from([OPEN, OPEN, OPEN, ()])
 )
+LIMITED = st.builds(
+    Create,
+    PATHS,
+    DATA,
+    sequential=st.booleans(),
+    acl=st.sampled_from([OPEN, OPEN, ()]),
+    lifetime_ms=st.sampled_from([CONTAINER_MS, CONTAINER_MS, 1, LONGEST_TTL_MS + 1, -2]),
+)
 PARTS = st.one_of(
     CREATES,
+    LIMITED,
     st.builds(Delete, PATHS, VERSIONS),
     st.builds(SetData, PATHS, DATA, VERSIONS),
     st.builds(Check, PATHS, VERSIONS),
@@ -204,17 +313,25 @@ PARTS = st.one_of(
 WRITES = st.one_of(
     CREATES,
     CREATES,
+    LIMITED,
+    st.builds(DeleteContainer, PATHS),
     st.builds(Delete, PATHS, VERSIONS),
     st.builds(SetData, PATHS, DATA, VERSIONS),
     st.builds(SetAcl, PATHS, st.just(OPEN), VERSIONS),
     st.builds(Multi, st.lists(PARTS, max_size=3).map(tuple)),
 )
+READS = st.one_of(
+    st.builds(GetData, PATHS, st.booleans()), st.builds(GetChildren, PATHS, st.booleans())
+)
+KINDS = st.sampled_from([*ONE_KIND, "any"])
 LOOKS = st.one_of(
     st.builds(Exists, PATHS),
     st.builds(GetData, PATHS),
     st.builds(GetChildren, PATHS),
     st.builds(GetAcl, PATHS),
     st.builds(GetEphemerals, PATHS),
+    st.builds(CountDescendants, PATHS),
+    st.builds(MultiRead, st.lists(READS, max_size=3).map(tuple)),
     st.builds(Sync, PATHS),
 )
 WATCHES = st.one_of(
@@ -222,7 +339,8 @@ WATCHES = st.one_of(
     st.builds(GetData, PATHS, st.just(True)),
     st.builds(GetChildren, PATHS, st.just(True)),
     st.builds(AddWatch, PATHS, st.booleans()),
-    st.builds(RemoveWatches, PATHS),
+    st.builds(RemoveWatches, PATHS, kind=KINDS),
+    st.builds(CheckWatches, PATHS, kind=KINDS),
 )
 # A batch that leaves a watch is left out: see test_ensemble_order.py.
 BATCHES = st.builds(Pipelined, st.lists(st.one_of(WRITES, LOOKS), max_size=4).map(tuple))

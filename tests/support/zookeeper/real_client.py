@@ -32,6 +32,10 @@ from watchkeeper.real.client.client import Client, ClientEvent, Reply
 from watchkeeper.real.zookeeper.ensemble import Ensemble
 from watchkeeper.real.zookeeper.settings import Settings
 
+A_DAY_MS = 86_400_000
+SETTINGS = Settings(tick_ms=2000, has_ttls=True, container_check_ms=A_DAY_MS)
+"""What the scripts do is all that happens: the server itself deletes no container."""
+
 
 class Player:
     """One client that sends requests and receives events, step by step."""
@@ -97,7 +101,7 @@ class Real:
     def _hosts(self) -> str:
         if self._ensemble is None:
             skip_without_zookeeper()
-            self._ensemble = Ensemble(settings=Settings(tick_ms=2000))
+            self._ensemble = Ensemble(settings=SETTINGS)
             self._ensemble.start()
             atexit.register(self._ensemble.stop)
         return self._ensemble.hosts

@@ -25,6 +25,7 @@ from watchkeeper.model.actor.operations import (
     Create,
     Exists,
     GetEphemerals,
+    MultiRead,
     Operation,
     Pipelined,
     ZooKeeper,
@@ -93,7 +94,7 @@ class Sameness:
             seen = answer.version, answer.mine, self._stat(asdict(answer.stat))
             # The answer to exists contains no data.
             return seen if isinstance(effect, Exists) else (answer.data, *seen)
-        if isinstance(effect, Pipelined):
+        if isinstance(effect, Pipelined | MultiRead):
             return tuple(map(self.plain, effect.operations, answer))
         if isinstance(effect, GetEphemerals):
             return tuple(sorted(answer))
