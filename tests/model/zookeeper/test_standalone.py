@@ -15,22 +15,28 @@ from watchkeeper.model.actor.errors import Failure
 from watchkeeper.model.actor.events import ZnodeView
 from watchkeeper.model.actor.operations import (
     ADMIN,
+    CONTAINER_MS,
     CREATE,
     DELETE,
     OPEN,
     READ,
+    UNLIMITED_MS,
     WRITE,
     Acl,
     AddWatch,
     Check,
+    CheckWatches,
+    CountDescendants,
     Create,
     Delete,
+    DeleteContainer,
     Exists,
     GetAcl,
     GetChildren,
     GetData,
     GetEphemerals,
     Multi,
+    MultiRead,
     Operation,
     RemoveWatches,
     SetAcl,
@@ -38,7 +44,9 @@ from watchkeeper.model.actor.operations import (
     Sync,
 )
 from watchkeeper.model.zookeeper import standalone
+from watchkeeper.model.zookeeper.lifetimes import due_by_ttl, due_containers
 from watchkeeper.model.zookeeper.standalone import Server
+from watchkeeper.model.zookeeper.znode import NO_SESSION
 
 MOST_SESSIONS = 4
 
@@ -53,19 +61,44 @@ ODD = st.sampled_from(
 PATHS = st.one_of(GOOD, GOOD, GOOD, GOOD, GOOD, ODD)
 DATA = st.sampled_from([None, b"", b"x", b"long data"])
 VERSIONS = st.sampled_from([-1, -1, -1, 0, 1, 2, -2])
+ANN, BEN = ("digest", "ann:hash"), ("digest", "ben:hash")
+PROOFS = st.sampled_from([ANN, BEN, ("ip", "10.0.0.1"), ("ip", "10.0.0.2"), ("ip", "::1")])
+LIFETIMES = st.sampled_from([*[UNLIMITED_MS] * 8, CONTAINER_MS, CONTAINER_MS, 3, 40, 2**40, -2])
 ALL = READ | WRITE | CREATE | DELETE | ADMIN
 ACLS = st.sampled_from(
-    [OPEN] * 12 + [(), *((Acl(ALL & ~right),) for right in (READ, WRITE, CREATE, DELETE, ADMIN))]
+    [OPEN] * 12
+    + [(), *((Acl(ALL & ~right),) for right in (READ, WRITE, CREATE, DELETE, ADMIN))]
+    + [(Acl(ALL, "auth", ""),), (Acl(READ), Acl(ALL, "auth", ""), Acl(ALL, *ANN), Acl(READ))]
+    + [
+        (Acl(READ), Acl(ALL, *ANN)),
+        (Acl(ADMIN), Acl(READ, *BEN)),
+        (Acl(ALL, "ip", "10.0.0.0/8"),),
+    ]
+    + [(Acl(ALL, "ip", "10.0.0.2"), Acl(READ, "ip", "::/0")), (Acl(ALL, "sasl", "ann"),)]
+    + [(Acl(ALL), Acl(ALL, "ip", "10.0.0/8")), (Acl(ALL, "digest", "ann"),)]
 )
 
 CREATES = st.builds(Create, PATHS, DATA, st.booleans(), st.booleans(), ACLS)
+LIMITED = st.builds(
+    Create, PATHS, DATA, sequential=st.booleans(), acl=ACLS, lifetime_ms=LIFETIMES
+)
 DELETES = st.builds(Delete, PATHS, VERSIONS)
 SETS = st.builds(SetData, PATHS, DATA, VERSIONS)
 CHECKS = st.builds(Check, PATHS, VERSIONS)
-PARTS = st.one_of(CREATES, DELETES, SETS, CHECKS)
+PARTS = st.one_of(CREATES, LIMITED, DELETES, SETS, CHECKS)
 MULTIS = st.builds(Multi, st.lists(PARTS, max_size=4).map(tuple))
 WRITES = st.one_of(
-    CREATES, CREATES, DELETES, SETS, MULTIS, st.builds(SetAcl, PATHS, ACLS, VERSIONS)
+    CREATES,
+    LIMITED,
+    DELETES,
+    SETS,
+    MULTIS,
+    st.builds(SetAcl, PATHS, ACLS, VERSIONS),
+    st.builds(DeleteContainer, PATHS),
+)
+KINDS = st.sampled_from(["child", "data", "any", "persistent", "recursive"])
+PARTS_OF_MULTI_READ = st.one_of(
+    st.builds(GetData, PATHS, st.booleans()), st.builds(GetChildren, PATHS, st.booleans())
 )
 READS = st.one_of(
     st.builds(Exists, PATHS, st.booleans()),
@@ -74,7 +107,10 @@ READS = st.one_of(
     st.builds(GetAcl, PATHS),
     st.builds(GetEphemerals, PATHS),
     st.builds(AddWatch, PATHS, st.booleans()),
-    st.builds(RemoveWatches, PATHS),
+    st.builds(RemoveWatches, PATHS, kind=KINDS),
+    st.builds(CheckWatches, PATHS, kind=KINDS),
+    st.builds(CountDescendants, PATHS),
+    st.builds(MultiRead, st.lists(PARTS_OF_MULTI_READ, max_size=3).map(tuple)),
     st.builds(Sync, PATHS),
 )
 
@@ -87,6 +123,8 @@ def plain(operation: Operation[Any], answer: Any) -> Any:
         return answer.data, answer.version, answer.mine, asdict(answer.stat)
     if isinstance(operation, GetEphemerals):
         return frozenset(answer)
+    if isinstance(operation, MultiRead):
+        return tuple(map(plain, operation.operations, answer))
     return answer
 
 
@@ -166,6 +204,22 @@ class SideBySide(RuleBasedStateMachine):
         self.server = standalone.drop_connection(self.server, session)
         self.oracle.drop_connection(session)
 
+    @rule(who=st.integers(0, MOST_SESSIONS), proof=PROOFS)
+    def prove(self, who: int, proof: tuple[str, str]) -> None:
+        """A client shows an identity."""
+        session = self.sessions[who % len(self.sessions)]
+        self.server = standalone.authenticate(self.server, session, *proof)
+        self.oracle.prove(session, *proof)
+
+    @rule(limit=st.integers(0, 2))
+    def clean(self, limit: int) -> None:
+        """A server deletes what is due, but not all at once; it needs no session."""
+        tree = self.server.tree
+        due = sorted((*due_containers(tree), *due_by_ttl(tree, self.now_ms)))
+        assert due == self.oracle.due(self.now_ms)
+        for path in due[:limit]:
+            self._do(None, DeleteContainer(path))
+
     @rule()
     def keep(self) -> None:
         """A client keeps the value of this moment."""
@@ -192,11 +246,12 @@ class SideBySide(RuleBasedStateMachine):
         assert set(nodes) == set(self.oracle.nodes)
         for path, node in self.oracle.nodes.items():
             assert asdict(nodes[path].stat) == node.stat()
+            assert (nodes[path].acl, nodes[path].lifetime_ms) == (node.acl, node.lifetime)
         for service, before in self.kept:
             assert dump(service) == before
 
-    def _do(self, who: int, operation: Operation[Any]) -> None:
-        session = self.sessions[who % len(self.sessions)]
+    def _do(self, who: int | None, operation: Operation[Any]) -> None:
+        session = NO_SESSION if who is None else self.sessions[who % len(self.sessions)]
         self.now_ms += 1
         done = standalone.apply(self.server, session, operation, now_ms=self.now_ms)
         expected = self.oracle.do(session, operation, self.now_ms)
@@ -213,6 +268,6 @@ class SideBySide(RuleBasedStateMachine):
 
 
 SideBySide.TestCase.settings = settings(
-    max_examples=120, stateful_step_count=40, derandomize=True, deadline=None
+    max_examples=200, stateful_step_count=50, derandomize=True, deadline=None
 )
 TestSideBySide = SideBySide.TestCase

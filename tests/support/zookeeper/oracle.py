@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from ipaddress import ip_address, ip_network
 from typing import Any
 
 from watchkeeper.model.actor.operations import (
@@ -15,13 +16,17 @@ from watchkeeper.model.actor.operations import (
     Acl,
     AddWatch,
     Check,
+    CheckWatches,
+    CountDescendants,
     Create,
     Delete,
+    DeleteContainer,
     Exists,
     GetAcl,
     GetChildren,
     GetEphemerals,
     Multi,
+    MultiRead,
     Operation,
     RemoveWatches,
     SetAcl,
@@ -101,6 +106,58 @@ def split(path: str) -> tuple[str, str]:
     return parent or "/", name
 
 
+# --- access ----------------------------------------------------------------------------
+
+Identities = list[tuple[str, str]]
+DIGEST = re.compile(r"[^:]*:[^:]+:*")
+
+
+def is_granted(acl: Any, right: int, identities: Identities) -> bool:
+    """Whether the list gives the right to one who has these identities."""
+    return any(
+        entry.scheme == "world"
+        or any(is_meant(entry, scheme, name) for scheme, name in identities)
+        for entry in acl
+        if entry.permissions & right
+    )
+
+
+def is_meant(entry: Acl, scheme: str, name: str) -> bool:
+    """Whether an entry is for this identity."""
+    if (entry.scheme, scheme) == ("ip", "ip"):
+        return ip_address(name) in ip_network(entry.identity, strict=False)
+    return (entry.scheme, entry.identity) == (scheme, name)
+
+
+def stored(acl: Any, identities: Identities) -> tuple[Acl, ...]:
+    """The list that a znode gets; empty if it is refused."""
+    kept: list[Acl] = []
+    for at, entry in enumerate(acl):
+        if entry in acl[:at]:
+            continue
+        proved = [pair for pair in identities if pair[0] == "digest"]
+        if entry.scheme == "auth" and proved:
+            kept += [Acl(entry.permissions, scheme, name) for scheme, name in proved]
+        elif is_known(entry):
+            kept.append(entry)
+        else:
+            return ()
+    return tuple(kept)
+
+
+def is_known(entry: Acl) -> bool:
+    """Whether an entry can be stored as it is."""
+    if entry.scheme == "digest":
+        return DIGEST.fullmatch(entry.identity) is not None
+    if entry.scheme == "ip":
+        try:
+            ip_network(entry.identity, strict=False)
+        except ValueError:
+            return False
+        return True
+    return (entry.scheme, entry.identity) == ("world", "anyone")
+
+
 # --- the service -----------------------------------------------------------------------
 
 
@@ -114,6 +171,7 @@ class Node:
     def __init__(self, data: bytes | None, owner: int, acl: Any, zxid: int, now_ms: int) -> None:
         self.data = data
         self.owner = owner
+        self.lifetime = 0
         self.acl = acl
         self.version = self.aversion = self.created = self.deleted = 0
         self.czxid = self.mzxid = self.pzxid = zxid
@@ -144,10 +202,6 @@ class Node:
         twin.children.buckets = [list(bucket) for bucket in self.children.buckets]
         return twin
 
-    def allows(self, right: int) -> bool:
-        """Whether everyone has this right; no session of the tests has shown credentials."""
-        return any(entry.permissions & right for entry in self.acl if entry.scheme == "world")
-
 
 class Oracle:
     """The service."""
@@ -159,6 +213,7 @@ class Oracle:
         """Session -> the paths of its ephemerals."""
         self.watches: list[tuple[int, str, str]] = []
         """(session, kind, path), in the order in which they were set."""
+        self.identities: dict[int, Identities] = {}
         self.fired: list[tuple[int, str, str]] = []
         """(session, type, path) of the current operation."""
         for path in ("/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config"):
@@ -177,7 +232,9 @@ class Oracle:
     def do(self, session: int, operation: Operation[Any], now_ms: int) -> Any:
         """Perform an operation; return its answer or the name of its failure; set `fired`."""
         self.fired = []
-        writes = isinstance(operation, Create | Delete | SetData | SetAcl | Multi)
+        writes = isinstance(
+            operation, Create | Delete | SetData | SetAcl | Multi | DeleteContainer
+        )
         if writes:
             self.zxid += 1
         before = self._saved() if writes else None
@@ -208,6 +265,25 @@ class Oracle:
     def drop_connection(self, session: int) -> None:
         """Break a connection."""
         self.watches = [watch for watch in self.watches if watch[0] != session]
+        self.identities.pop(session, None)
+
+    def prove(self, session: int, scheme: str, name: str) -> None:
+        """Give a connection an identity."""
+        known = self.identities.setdefault(session, [])
+        if (scheme, name) not in known:
+            known.append((scheme, name))
+
+    def due(self, now_ms: int) -> list[str]:
+        """The containers and the znodes with a TTL that a server would delete now."""
+        return sorted(
+            path
+            for path, node in self.nodes.items()
+            if len(node.children) == 0
+            and (
+                (node.lifetime == -1 and node.created > 0)
+                or (node.lifetime > 0 and now_ms > node.mtime + node.lifetime)
+            )
+        )
 
     # --- writes ------------------------------------------------------------------------
 
@@ -217,16 +293,18 @@ class Oracle:
         if isinstance(operation, Create):
             return self._create(session, operation, now_ms)
         if isinstance(operation, Delete):
-            return self._delete(operation)
+            return self._delete(session, operation)
+        if isinstance(operation, DeleteContainer):
+            return self._delete_container(operation)
         if isinstance(operation, SetData):
-            node = self._to_write(operation, W)
+            node = self._to_write(session, operation, W)
             node.data = operation.data
             node.version += 1
             node.mzxid, node.mtime = self.zxid, now_ms
             self._tell("changed", operation.path, node)
             return node.version
         if isinstance(operation, SetAcl):
-            return self._set_acl(operation)
+            return self._set_acl(session, operation)
         return self._read(session, operation)
 
     def _multi(self, session: int, multi: Multi, now_ms: int) -> Any:
@@ -234,7 +312,7 @@ class Oracle:
         for index, part in enumerate(multi.operations):
             try:
                 if isinstance(part, Check):
-                    self._to_write(part, R)
+                    self._to_write(session, part, R)
                     answers.append(None)
                 else:
                     answers.append(self._answer(session, part, now_ms))
@@ -244,19 +322,23 @@ class Oracle:
 
     def _create(self, session: int, operation: Create, now_ms: int) -> str:
         path = operation.path
+        lifetime = operation.lifetime_ms
+        self._demand(-1 <= lifetime < 2**40, "BadArguments")
         self._demand("/" in path and "\0" not in path, "BadArguments")
-        self._demand(bool(operation.acl), "InvalidACL")
+        acl = stored(operation.acl, self._who(session))
+        self._demand(bool(acl), "InvalidACL")
         parent_path, _ = split(path)
         self._demand(parent_path in self.nodes, "NoNode")
         parent = self.nodes[parent_path]
-        self._demand(parent.allows(C), "NoAuth")
+        self._demand_right(session, parent, C)
         if operation.sequential:
             path += str(parent.created).zfill(10)
         self._demand(is_good(path), "BadArguments")
         self._demand(path not in self.nodes, "NodeExists")
         self._demand(parent.owner == 0, "NoChildrenForEphemerals")
         owner = session if operation.ephemeral else 0
-        self.nodes[path] = Node(operation.data, owner, operation.acl, self.zxid, now_ms)
+        self.nodes[path] = Node(operation.data, owner, acl, self.zxid, now_ms)
+        self.nodes[path].lifetime = lifetime
         parent.children.add(split(path)[1])
         parent.created += 1
         parent.pzxid = self.zxid
@@ -265,18 +347,29 @@ class Oracle:
         self._tell("created", path, self.nodes[path])
         return path
 
-    def _delete(self, operation: Delete) -> None:
+    def _delete(self, session: int, operation: Delete) -> None:
         path = operation.path
-        reserved = ("/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config")
-        self._demand("/" in path and "\0" not in path and path not in reserved, "BadArguments")
-        parent_path, _ = split(path)
+        parent_path = self._parent_of_doomed(path)
         self._demand(parent_path in self.nodes, "NoNode")
-        self._demand(self.nodes[parent_path].allows(D), "NoAuth")
+        self._demand_right(session, self.nodes[parent_path], D)
         self._demand(path in self.nodes, "NoNode")
         node = self.nodes[path]
         self._demand(operation.version in (-1, node.version), "BadVersion")
         self._demand(len(node.children) == 0, "NotEmpty")
         self._remove(path)
+
+    def _delete_container(self, operation: DeleteContainer) -> None:
+        path = operation.path
+        self._parent_of_doomed(path)
+        self._demand(path in self.nodes, "NoNode")
+        self._demand(len(self.nodes[path].children) == 0, "NotEmpty")
+        self._demand(self.nodes[path].owner == 0, "BadVersion")
+        self._remove(path)
+
+    def _parent_of_doomed(self, path: str) -> str:
+        reserved = ("/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config")
+        self._demand("/" in path and "\0" not in path and path not in reserved, "BadArguments")
+        return split(path)[0]
 
     def _remove(self, path: str) -> None:
         node = self.nodes.pop(path)
@@ -289,22 +382,23 @@ class Oracle:
             self.sessions[node.owner].remove(path)
         self._tell("deleted", path, node)
 
-    def _set_acl(self, operation: SetAcl) -> int:
+    def _set_acl(self, session: int, operation: SetAcl) -> int:
         self._demand(is_good(operation.path), "BadArguments")
-        self._demand(bool(operation.acl), "InvalidACL")
+        acl = stored(operation.acl, self._who(session))
+        self._demand(bool(acl), "InvalidACL")
         self._demand(operation.path in self.nodes, "NoNode")
         node = self.nodes[operation.path]
-        self._demand(node.allows(A), "NoAuth")
+        self._demand_right(session, node, A)
         self._demand(operation.version in (-1, node.aversion), "BadVersion")
-        node.acl = operation.acl
+        node.acl = acl
         node.aversion += 1
         return node.aversion
 
-    def _to_write(self, operation: Any, right: int) -> Node:
+    def _to_write(self, session: int, operation: Any, right: int) -> Node:
         self._demand(is_good(operation.path), "BadArguments")
         self._demand(operation.path in self.nodes, "NoNode")
         node = self.nodes[operation.path]
-        self._demand(node.allows(right), "NoAuth")
+        self._demand_right(session, node, right)
         self._demand(operation.version in (-1, node.version), "BadVersion")
         return node
 
@@ -315,34 +409,75 @@ class Oracle:
         if isinstance(operation, Sync):
             return path
         if isinstance(operation, GetEphemerals):
+            every = path.strip() in ("", "/")
             return frozenset(
-                path_below for path_below in self.sessions[session] if path_below.startswith(path)
+                below for below in self.sessions[session] if every or below.startswith(path)
             )
+        if isinstance(operation, MultiRead):
+            return tuple(self._part_of_multi_read(session, part) for part in operation.operations)
         if isinstance(operation, AddWatch):
             self._leave(session, "recursive" if operation.recursive else "persistent", path)
             return None
-        if isinstance(operation, RemoveWatches):
-            left = [watch for watch in self.watches if (watch[0], watch[2]) != (session, path)]
-            self._demand(len(left) < len(self.watches), "NoWatcher")
-            self.watches = left
+        if isinstance(operation, RemoveWatches | CheckWatches):
+            kind = operation.kind
+            own = [
+                watch
+                for watch in self.watches
+                if (watch[0], watch[2]) == (session, path) and kind in ("any", watch[1])
+            ]
+            self._demand(bool(own), "NoWatcher")
+            if isinstance(operation, RemoveWatches):
+                self.watches = [watch for watch in self.watches if watch not in own]
             return None
         node = self.nodes.get(path or "/")
         if isinstance(operation, Exists):
             self._demand("\0" not in path, "BadArguments")
-            self._demand(node is None or node.allows(R), "NoAuth")
+            if node is not None:
+                self._demand_right(session, node, R)
         else:
             self._demand(node is not None, "NoNode")
             assert node is not None
-            self._demand(node.allows(R | A if isinstance(operation, GetAcl) else R), "NoAuth")
+            self._demand_right(session, node, R | A if isinstance(operation, GetAcl) else R)
         if getattr(operation, "watch", False):
             self._leave(session, "child" if isinstance(operation, GetChildren) else "data", path)
         if node is None:
             return None
         if isinstance(operation, GetAcl):
-            return node.acl
+            return self._shown_acl(session, node)
+        if isinstance(operation, CountDescendants):
+            top = path if path not in ("", "/") else ""
+            count = sum(at.startswith(f"{top}/") for at in self.nodes)
+            return count - 1 if path == "/" else count
         if isinstance(operation, GetChildren):
             return tuple(node.children)
         return node.data, node.version, node.owner == session, node.stat()
+
+    def _part_of_multi_read(self, session: int, part: Any) -> Any:
+        before = list(self.watches)
+        try:
+            return self._read(session, part)
+        except Wrong as wrong:
+            return wrong.args[0]
+        finally:
+            self.watches = before
+
+    # --- access ------------------------------------------------------------------------
+
+    def _who(self, session: int) -> Identities:
+        return self.identities.get(session, [])
+
+    def _demand_right(self, session: int, node: Node, right: int) -> None:
+        self._demand(is_granted(node.acl, right, self._who(session)), "NoAuth")
+
+    def _shown_acl(self, session: int, node: Node) -> tuple[Acl, ...]:
+        if is_granted(node.acl, A, self._who(session)):
+            return tuple(node.acl)
+        return tuple(
+            Acl(entry.permissions, "digest", entry.identity.split(":")[0] + ":x")
+            if entry.scheme == "digest"
+            else entry
+            for entry in node.acl
+        )
 
     # --- watches -----------------------------------------------------------------------
 
@@ -370,8 +505,11 @@ class Oracle:
                 and (path == at or path.startswith(at.rstrip("/") + "/"))
             ):
                 notified.add(session)
-        if node.allows(R):
-            self.fired.extend((session, what, path) for session in sorted(notified))
+        self.fired.extend(
+            (session, what, path)
+            for session in sorted(notified)
+            if is_granted(node.acl, R, self._who(session))
+        )
 
     # --- all or nothing ----------------------------------------------------------------
 

@@ -12,12 +12,12 @@ import atexit
 from collections import deque
 from queue import SimpleQueue
 from time import monotonic, sleep
-from typing import Any
+from typing import Any, ClassVar
 
 from tests.support.live_zookeeper import skip_without_zookeeper
 from tests.support.patience import PATIENCE_S
 from tests.support.zookeeper.script import text_of
-from tests.support.zookeeper.worlds import CLOSE, HOME, TOP, Sameness, Step, Told
+from tests.support.zookeeper.worlds import CLOSE, HOME, TOP, Proof, Sameness, Step, Told
 from watchkeeper.model.actor.errors import Failure
 from watchkeeper.model.actor.events import Fired
 from watchkeeper.model.actor.operations import (
@@ -32,6 +32,8 @@ from watchkeeper.real.client.client import Client, ClientEvent, Reply
 from watchkeeper.real.zookeeper.ensemble import Ensemble
 from watchkeeper.real.zookeeper.settings import Settings
 
+OPERATOR = Proof("operator", "secret")
+"""It deletes what a script has created: a list that does not permit it that must name it."""
 A_DAY_MS = 86_400_000
 SETTINGS = Settings(tick_ms=2000, has_ttls=True, container_check_ms=A_DAY_MS)
 """What the scripts do is all that happens: the server itself deletes no container."""
@@ -74,6 +76,10 @@ class Player:
                 raise answer
         return tuple(answers) if isinstance(effect, Pipelined) else answers[0]
 
+    def prove(self, proof: Proof) -> None:
+        """Show the password of a name."""
+        self.client._kazoo.add_auth("digest", f"{proof.name}:{proof.password}")
+
     def hear(self) -> tuple[str, ...]:
         """The events since the last call; all earlier events arrive before the next answer."""
         if self.client.state != "closed":
@@ -95,22 +101,23 @@ class Real:
     name = "real server"
     is_notified_at_close = False
 
-    def __init__(self) -> None:
-        self._ensemble: Ensemble | None = None
+    _ensemble: ClassVar[Ensemble | None] = None
+    """The server that all of this process share."""
 
     def _hosts(self) -> str:
-        if self._ensemble is None:
+        if Real._ensemble is None:
             skip_without_zookeeper()
-            self._ensemble = Ensemble(settings=SETTINGS)
-            self._ensemble.start()
-            atexit.register(self._ensemble.stop)
-        return self._ensemble.hosts
+            Real._ensemble = Ensemble(settings=SETTINGS)
+            Real._ensemble.start()
+            atexit.register(Real._ensemble.stop)
+        return Real._ensemble.hosts
 
     def play(self, clients: int, script: list[Step]) -> list[Told]:
         """Play a script with this many clients."""
         hosts = self._hosts()
         self._wait_for_no_session()
         operator = Player(hosts)
+        operator.prove(OPERATOR)
         players = [Player(hosts) for _ in range(clients)]
         try:
             return self._play(players, script)
@@ -139,6 +146,8 @@ class Real:
             answer = None
             if effect == CLOSE:
                 players[who].close()
+            elif isinstance(effect, Proof):
+                players[who].prove(effect)
             else:
                 answer = players[who].ask(effect)  # type: ignore[arg-type]
             heard = tuple(player.hear() for player in players)

@@ -11,6 +11,8 @@ To add a world, write one more arm and put it into `ARMS`.
 
 from __future__ import annotations
 
+import hashlib
+from base64 import b64encode
 from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
@@ -40,7 +42,21 @@ TOP = "/above/here"
 the counter of sequential names above it starts anew with each script.
 """
 
-Step = tuple[int, Operation[Any] | Pipelined | str]
+
+class Proof(NamedTuple):
+    """A step in which a client shows the password of a name; no simulated client can."""
+
+    name: str
+    password: str
+
+    @property
+    def identity(self) -> str:
+        """What a server makes of it."""
+        digest = hashlib.sha1(f"{self.name}:{self.password}".encode()).digest()
+        return f"{self.name}:{b64encode(digest).decode()}"
+
+
+Step = tuple[int, Operation[Any] | Pipelined | Proof | str]
 TIMES = ("ctime", "mtime")
 ZXIDS = ("czxid", "mzxid", "pzxid")
 
@@ -123,6 +139,7 @@ class Machine:
         service = Server()
         for client in range(clients):
             service = standalone.open_session(service, client + 1)
+            service = standalone.authenticate(service, client + 1, "ip", "127.0.0.1")
         for path in (HOME, TOP):
             service = standalone.apply(service, 1, Create(path)).server
         sameness = Sameness(service.tree.zxid, {number + 1: number for number in range(clients)})
@@ -142,6 +159,8 @@ class Machine:
         if effect == CLOSE:
             done = standalone.close_session(service, session)
             return done.server, None, list(done.fired)
+        if isinstance(effect, Proof):
+            return standalone.authenticate(service, session, "digest", effect.identity), None, []
         answers, fired = [], []
         for operation in effect.operations if isinstance(effect, Pipelined) else (effect,):
             done = standalone.apply(service, session, operation)
