@@ -15,6 +15,7 @@ from watchkeeper.model.actor.operations import (
     PartOfMulti,
     SetData,
 )
+from watchkeeper.model.zookeeper import writes
 
 
 def multi(*parts: PartOfMulti) -> Multi:
@@ -170,3 +171,32 @@ def test_an_ephemeral_that_comes_and_goes_in_one_multi_is_forgotten() -> None:
 
     assert script.close(ME) == ()
     assert script.is_there("/e")
+
+
+def test_a_multi_gives_each_znode_as_it_was_at_that_point() -> None:
+    """A create and a set see the changes before them and none after; the rest have no znode."""
+    script = small_tree()
+    parts = (
+        SetData("/a", b"1"),
+        Create("/a/s-", sequential=True),
+        SetData("/a", b"22"),
+        Check("/a", 2),
+        Delete("/a/s-0000000001"),
+    )
+
+    written = writes.write(script.server.tree, ME, multi(*parts), now_ms=7)
+
+    zxid = written.tree.zxid
+    first, child, second, *others = written.znodes
+    assert first is not None and child is not None and second is not None
+    assert others == [None, None]
+    assert (first.data, first.version, len(first.children)) == (b"1", 1, 1)
+    assert (second.data, second.version, len(second.children)) == (b"22", 2, 2)
+    assert {znode.mzxid for znode in (first, child, second)} == {zxid}
+    assert child.czxid == zxid == second.pzxid != first.pzxid
+
+
+@pytest.mark.parametrize("operation", [multi(Create("/n"), Create("/n")), Create("/n")])
+def test_only_a_multi_that_succeeds_gives_znodes(operation: Multi | Create) -> None:
+    """Of a failed multi, and of a single write, the tree alone says how znodes are."""
+    assert writes.write(small_tree().server.tree, ME, operation).znodes == ()
