@@ -28,13 +28,15 @@ from watchkeeper.model.zookeeper.znode import NO_SESSION
 from watchkeeper.real.zookeeper.ensemble import Ensemble
 from watchkeeper.real.zookeeper.settings import Settings
 
+Step = Create | Delete | SetData | Multi
 
-def tree_with(*operations: Create | Delete | SetData | Multi, now_ms: int = 0) -> Tree:
+
+def tree_with(*operations: Step, now_ms: int = 0) -> Tree:
     """A tree after these operations of one session at one moment."""
     return after(writes.open_session(empty_tree(), ME, Session(6000)), *operations, now_ms=now_ms)
 
 
-def after(tree: Tree, *operations: Create | Delete | SetData | Multi, now_ms: int = 0) -> Tree:
+def after(tree: Tree, *operations: Step, now_ms: int = 0) -> Tree:
     """The tree after more operations, none of which fails."""
     for operation in operations:
         written = writes.write(tree, ME, operation, now_ms=now_ms)
@@ -198,7 +200,7 @@ def test_an_ephemeral_has_no_lifetime() -> None:
 def test_a_znode_with_a_lifetime_is_like_any_other(lifetime_ms: int) -> None:
     """It may be sequential, may have ephemeral children, and its Stat names no owner."""
     script = Script()
-    path = script.must(Create("/c-", sequential=True, lifetime_ms=lifetime_ms))
+    path: str = script.must(Create("/c-", sequential=True, lifetime_ms=lifetime_ms))
     script.create(f"{path}/e", ephemeral=True)
 
     assert path == "/c-0000000000"
@@ -214,7 +216,7 @@ def test_a_znode_with_a_lifetime_is_like_any_other(lifetime_ms: int) -> None:
 def test_a_real_server_deletes_what_is_due_and_nothing_else() -> None:
     """A server that looks often comes to what the functions say is due, and keeps the rest."""
     skip_without_zookeeper()
-    operations = [
+    operations: list[Step] = [
         Create("/used", lifetime_ms=CONTAINER_MS),
         Create("/unused", lifetime_ms=CONTAINER_MS),
         Create("/full", lifetime_ms=CONTAINER_MS),

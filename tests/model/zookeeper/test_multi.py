@@ -188,7 +188,9 @@ def test_a_multi_gives_each_znode_as_it_was_at_that_point() -> None:
 
     zxid = written.tree.zxid
     first, child, second, *others = written.znodes
-    assert first is not None and child is not None and second is not None
+    assert first is not None
+    assert child is not None
+    assert second is not None
     assert others == [None, None]
     assert (first.data, first.version, len(first.children)) == (b"1", 1, 1)
     assert (second.data, second.version, len(second.children)) == (b"22", 2, 2)
