@@ -1,0 +1,16 @@
+"""A ZooKeeper ensemble without I/O: servers, sessions and connections that speak the protocol.
+
+It joins the sequential specification (`model.zookeeper`) and the protocol (`model.wire`) into
+a service. A world passes a clock, and a transport for each connection. Read in this order:
+
+  clock, settings       what it needs of a world; how it counts, limits and allows
+  ensemble, entry       one history of writes, committed by a majority
+  quorum                who leads, who follows, who closes its connections
+  server                what one server has applied, its watches and connections
+  connection            one client: requests in order, answers in order
+  sessions, session_ids when sessions end; their ids and passwords
+  authentication        which identity a credential proves
+  faults, delay_line    what is lost, refused and delayed on purpose
+  words, statistics     the four-letter words, and what a server counts
+  recorder              what it reports about itself
+"""

@@ -1,0 +1,527 @@
+"""A client's connection to one server: requests in order, answers in order.
+
+How it works
+  A server answers the requests of a connection in the order in which they came. Writes go to
+  the leader at once, so several of one client may be under way. A read waits until the writes
+  before it are answered, and everything behind a read that waits, waits too. So a client reads
+  its own writes, and a write that takes long holds up its own pings.
+
+  Identities belong to the connection: its address, and what the client has authenticated.
+
+  What is sent is collected, and leaves in one piece when the ensemble flushes.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from watchkeeper.model.actor.errors import (
+    AuthFailed,
+    Failure,
+    MarshallingError,
+    NoNode,
+    ReconfigDisabled,
+    SessionExpired,
+    TransactionFailed,
+    Unimplemented,
+)
+from watchkeeper.model.actor.events import Fired
+from watchkeeper.model.actor.operations import (
+    AddWatch,
+    CheckWatches,
+    CountDescendants,
+    Create,
+    Delete,
+    DeleteContainer,
+    Exists,
+    GetAcl,
+    GetChildren,
+    GetData,
+    GetEphemerals,
+    Multi,
+    MultiRead,
+    RemoveWatches,
+    SetAcl,
+    SetData,
+    Sync,
+)
+from watchkeeper.model.ensemble import authentication, words
+from watchkeeper.model.ensemble.delay_line import DelayLine
+from watchkeeper.model.ensemble.entry import Entry
+from watchkeeper.model.ensemble.session_ids import NO_PASSWORD, password_of
+from watchkeeper.model.wire.connect import ConnectRequest, ConnectResponse
+from watchkeeper.model.wire.frames import frame
+from watchkeeper.model.wire.replies import (
+    encode_event,
+    encode_reply,
+    failed_multi_body,
+    multi_body,
+    reply_body,
+)
+from watchkeeper.model.wire.requests import (
+    Auth,
+    CloseSession,
+    Ping,
+    Reconfig,
+    Request,
+    Sasl,
+    SetWatches,
+    Undecodable,
+    Unknown,
+    WhoAmI,
+)
+from watchkeeper.model.wire.server_connection import ProtocolError, ServerConnection, Word
+from watchkeeper.model.zookeeper.standalone import serve
+from watchkeeper.model.zookeeper.watches import set_watches
+
+if TYPE_CHECKING:
+    from watchkeeper.model.ensemble.clock import Transport
+    from watchkeeper.model.ensemble.faults import Loss
+    from watchkeeper.model.ensemble.server import Server
+
+NO_ZXID = 0
+MISSED = -1
+"""The zxid of an event that tells of a change before the watch was set again."""
+
+
+class Connection:
+    """One connection of a client."""
+
+    __slots__ = (
+        "_dropped",
+        "_inbound",
+        "_out",
+        "_outbound",
+        "_reads_no_more",
+        "_received_ms",
+        "_silence",
+        "_under_way",
+        "_waiting",
+        "_wire",
+        "host",
+        "identities",
+        "is_closed",
+        "last_opcode",
+        "last_zxid",
+        "number",
+        "port",
+        "received",
+        "sent",
+        "server",
+        "session",
+        "timeout_ms",
+        "transport",
+    )
+
+    def __init__(
+        self, server: Server, number: int, transport: Transport, host: str, port: int
+    ) -> None:
+        self.server = server
+        self.number = number
+        self.transport = transport
+        self.host = host
+        self.port = port
+        self.session = 0
+        """The session that it carries; 0 until one is granted."""
+        self.timeout_ms = 0
+        self.identities: tuple[tuple[str, str], ...] = (("ip", host),)
+        self.is_closed = False
+        self.received = 0
+        self.sent = 0
+        self.last_zxid = 0
+        self.last_opcode = ""
+        self._wire = ServerConnection(most_bytes=server.ensemble.settings.most_frame_bytes)
+        self._waiting: deque[Request] = deque()
+        self._under_way = 0
+        """How many requests have begun and have no answer yet."""
+        self._out: list[bytes] = []
+        self._received_ms = 0.0
+        self._reads_no_more = False
+        self._dropped: dict[int, Loss] = {}
+        """The requests whose answer will be lost, by xid."""
+        self._inbound: DelayLine | None = None
+        self._outbound: DelayLine | None = None
+        settings = server.ensemble.settings
+        self._silence = server.ensemble.clock.call_later(
+            settings.connect_ms, lambda: self.hang_up("the client requests no session")
+        )
+
+    @property
+    def outstanding(self) -> int:
+        """How many requests have no answer yet."""
+        return self._under_way + len(self._waiting)
+
+    # --- what arrives ------------------------------------------------------------------
+
+    def receive(self, data: bytes) -> None:
+        """Take bytes of the client."""
+        if self._inbound is not None:
+            self._inbound.send(lambda: self._take(data))
+        else:
+            self._take(data)
+
+    def _take(self, data: bytes) -> None:
+        server = self.server
+        if server.is_paused:
+            server.or_later(lambda: self._take(data))
+            return
+        self._received_ms = server.ensemble.clock.now_ms()
+        for event in self._wire.receive(data):
+            if self.is_closed:
+                break
+            kind = type(event)
+            if kind is Request:
+                self._request(event)  # type: ignore[arg-type]
+            elif kind is ConnectRequest:
+                self._connect(event)  # type: ignore[arg-type]
+            elif kind is Word:
+                self._answer_word(event)  # type: ignore[arg-type]
+            else:
+                assert isinstance(event, ProtocolError), "there is no further kind of event"
+                self.hang_up(event.reason)
+        server.ensemble.flush()
+
+    def _request(self, request: Request) -> None:
+        server = self.server
+        self.received += 1
+        server.statistics.received += 1
+        server.ensemble.recorder.requested(self, request)
+        if self.session:
+            server.ensemble.sessions.touch(self.session)
+        if self._under_way and (self._waiting or type(request.body) not in _WRITES):
+            self._waiting.append(request)
+            if len(self._waiting) > server.ensemble.settings.most_outstanding:
+                self._reads_no_more = True
+                self.transport.pause_reading()
+        else:
+            self._serve(request)
+
+    def _serve(self, request: Request) -> None:
+        faults = self.server.ensemble.faults
+        if faults.losses and (loss := faults.loss_of(self, request)) is not None:
+            loss.strike(self, request)
+        else:
+            _SERVE[type(request.body)](self, request)
+
+    def _go_on(self) -> None:
+        """A request has been answered: serve what waited for it."""
+        waiting = self._waiting
+        while waiting and not (self._under_way and type(waiting[0].body) not in _WRITES):
+            self._serve(waiting.popleft())
+        if self._reads_no_more and not self.is_closed and not waiting:
+            self._reads_no_more = False
+            self.transport.resume_reading()
+
+    def _finish(self) -> None:
+        self._under_way -= 1
+        self._go_on()
+
+    # --- sessions ----------------------------------------------------------------------
+
+    def _connect(self, request: ConnectRequest) -> None:
+        server = self.server
+        if not server.is_serving:
+            self.hang_up("the server has no leader")
+        elif request.last_zxid > server.tree.zxid:
+            self.hang_up(
+                f"the client has seen zxid {request.last_zxid:#x}, this server has "
+                f"{server.tree.zxid:#x}; the client has to try another server"
+            )
+        else:
+            timeout_ms = server.ensemble.settings.negotiated_ms(request.timeout_ms)
+            self._under_way += 1
+            server.or_at_leader(lambda: self._connect_at_leader(request, timeout_ms))
+
+    def _connect_at_leader(self, request: ConnectRequest, timeout_ms: int) -> None:
+        server = self.server
+        if not request.session:
+
+            def opened(entry: Entry) -> None:
+                self._grant(entry.session, request, timeout_ms, is_new=True)
+
+            server.ensemble.open_session(server, timeout_ms, opened)
+            return
+        # Apache's server closes the old connection before it looks at the password.
+        server.end_connection_of(request.session, "its session goes on over another connection")
+        sessions = server.ensemble.sessions
+        if request.session in sessions and request.password == password_of(request.session):
+            sessions.add(request.session, timeout_ms)
+            self._grant(request.session, request, timeout_ms, is_new=False)
+        else:
+            self._respond(ConnectResponse(0, 0, 0, NO_PASSWORD, request.read_only and False))
+            self.hang_up(f"the session {request.session:#x} has ended, or its password is wrong")
+
+    def _grant(
+        self, session: int, request: ConnectRequest, timeout_ms: int, *, is_new: bool
+    ) -> None:
+        if self.is_closed:
+            return
+        ensemble = self.server.ensemble
+        self.session = session
+        self.timeout_ms = timeout_ms
+        self._silence.cancel()
+        ensemble.owners[session] = self
+        self.server.use(session, self)
+        ensemble.recorder.connected(self, is_new=is_new)
+        read_only = None if request.read_only is None else False
+        self._respond(ConnectResponse(0, timeout_ms, session, password_of(session), read_only))
+        self._finish()
+
+    def _respond(self, response: ConnectResponse) -> None:
+        self._send(self._wire.accept(response))
+
+    def _close_session(self, request: Request) -> None:
+        self._under_way += 1
+
+        def closed(entry: Entry) -> None:
+            self._answer(request, zxid=entry.zxid)
+            self._under_way -= 1
+
+        server = self.server
+        server.or_at_leader(
+            lambda: server.ensemble.close_session(
+                self.session, xid=request.xid, origin=server, done=closed
+            )
+        )
+
+    # --- reads -------------------------------------------------------------------------
+
+    def _read(self, request: Request) -> None:
+        server = self.server
+        operation = request.body
+        if server.has_moved(self, is_write=False):
+            self.hang_up("its session goes on at another server")
+            return
+        server.watches, answer = serve(
+            server.tree, server.watches, self.session, self.number, operation, self.identities
+        )
+        if type(answer) is Failure:
+            self._answer(request, answer.kind.code)
+        elif answer is None and type(operation) is Exists:
+            self._answer(request, NoNode.code)
+        else:
+            znode = server.tree.nodes.get(operation.path or "/")
+            self._answer(request, body=reply_body(request.opcode, answer, znode))
+
+    def _sync(self, request: Request) -> None:
+        self._under_way += 1
+
+        def applied() -> None:
+            self._answer(request, body=reply_body(request.opcode, request.body.path, None))
+            self._finish()
+
+        self.server.or_at_leader(lambda: self.server.once_applied(applied))
+
+    def _ping(self, request: Request) -> None:
+        self._answer(request)
+
+    def _set_watches(self, request: Request) -> None:
+        server = self.server
+        body: SetWatches = request.body
+        server.watches, missed = set_watches(
+            server.watches, server.tree, self.number, body.wanted, body.relative_zxid
+        )
+        for event in missed:
+            self.notify(event, MISSED)
+        self._answer(request)
+
+    def _who_am_i(self, request: Request) -> None:
+        shown = authentication.shown(self.identities)
+        self._answer(request, body=reply_body(request.opcode, shown, None))
+
+    # --- writes ------------------------------------------------------------------------
+
+    def _write(self, request: Request) -> None:
+        server = self.server
+        if server.has_moved(self, is_write=True):
+            self.hang_up("its session goes on at another server")
+            return
+        self._under_way += 1
+        server.or_at_leader(lambda: self._submit(request, self._written_answer(request)))
+
+    def _submit(self, request: Request, done: Callable[[Entry], None] | None) -> None:
+        self.server.ensemble.submit(
+            request.body,
+            request.opcode,
+            session=self.session,
+            xid=request.xid,
+            identities=self.identities,
+            origin=self.server,
+            done=done,
+        )
+
+    def _written_answer(self, request: Request) -> Callable[[Entry], None]:
+        def done(entry: Entry) -> None:
+            self._answer_write(request, entry)
+            self._finish()
+
+        return done
+
+    def _answer_write(self, request: Request, entry: Entry) -> None:
+        written = entry.written
+        answer = written.answer
+        if type(answer) is not Failure:
+            if type(request.body) is Multi:
+                body = multi_body(request.body, written)
+            else:
+                path = answer if type(request.body) is Create else request.body.path
+                body = reply_body(request.opcode, answer, written.tree.nodes.get(path))
+            self._answer(request, body=body, zxid=entry.zxid)
+        elif answer.kind is TransactionFailed:
+            body = failed_multi_body(answer, len(request.body.operations))
+            self._answer(request, body=body, zxid=entry.zxid)
+        elif answer.kind is SessionExpired:
+            self.hang_up("its session has ended")
+        else:
+            self._answer(request, answer.kind.code, zxid=entry.zxid)
+
+    def execute_late(self, request: Request) -> None:
+        """Execute a request that was lost with its connection, for its effect alone."""
+        if type(request.body) in _WRITES and type(request.body) is not CloseSession:
+            self.server.or_at_leader(lambda: self._submit(request, None))
+            self.server.ensemble.flush()
+
+    # --- the rest ----------------------------------------------------------------------
+
+    def _authenticate(self, request: Request) -> None:
+        identity = authentication.identity_of(request.body, self.host)
+        if identity is None:
+            self._answer(request, AuthFailed.code, zxid=NO_ZXID)
+            self.hang_up(f"the scheme {request.body.scheme!r} or its credential is not accepted")
+            return
+        if identity not in self.identities:
+            self.identities = (*self.identities, identity)
+        self._answer(request, zxid=NO_ZXID)
+
+    def _refuse_reconfig(self, request: Request) -> None:
+        self._answer(request, ReconfigDisabled.code)
+
+    def _refuse_sasl(self, request: Request) -> None:
+        self._answer(request, AuthFailed.code)
+        self.hang_up("SASL is not set up")
+
+    def _refuse_undecodable(self, request: Request) -> None:
+        self._answer(request, MarshallingError.code)
+
+    def _refuse_unknown(self, request: Request) -> None:
+        self._answer(request, Unimplemented.code)
+        self.hang_up(f"the request has the unknown opcode {int(request.opcode)}")
+
+    def _answer_word(self, word: Word) -> None:
+        self._send(words.answer(self.server, word.name).encode())
+        self.hang_up("a four-letter word was answered")
+
+    # --- what is sent ------------------------------------------------------------------
+
+    def _answer(
+        self, request: Request, error: int = 0, *, body: bytes = b"", zxid: int | None = None
+    ) -> None:
+        server = self.server
+        if self._dropped and (loss := self._dropped.pop(request.xid, None)) is not None:
+            loss.count_effect("replies lost", 1)
+            self.hang_up("the answer was lost on purpose")
+            return
+        shown = server.tree.zxid if zxid is None else zxid
+        self.last_zxid = shown
+        self.last_opcode = request.opcode.name if hasattr(request.opcode, "name") else "UNKNOWN"
+        server.statistics.answered(self._received_ms)
+        server.ensemble.recorder.answered(self, request, error, shown)
+        self._send(frame(encode_reply(request.xid, shown, error, body)))
+
+    def drop_answer(self, request: Request, loss: Loss) -> None:
+        """Execute a request and lose its answer together with the connection."""
+        self._dropped[request.xid] = loss
+        _SERVE[type(request.body)](self, request)
+
+    def notify(self, event: Fired, zxid: int) -> None:
+        """Send a watch event."""
+        self.server.ensemble.recorder.fired(self, event, zxid)
+        self._send(frame(encode_event(zxid, event)))
+
+    def _send(self, data: bytes) -> None:
+        if self.is_closed:
+            return
+        if not self._out:
+            self.server.ensemble.will_flush(self)
+        self._out.append(data)
+        self.sent += 1
+
+    def flush(self) -> None:
+        """Send what was collected, in one piece."""
+        if not self._out:
+            return
+        data = self._out[0] if len(self._out) == 1 else b"".join(self._out)
+        self._out.clear()
+        if self._outbound is not None:
+            self._outbound.send(lambda: self.transport.write(data))
+            return
+        self.transport.write(data)
+        most = self.server.ensemble.settings.most_unread_bytes
+        if self.transport.get_write_buffer_size() > most:
+            self._end(f"the client has left more than {most:,} bytes unread")
+            self.transport.abort()
+
+    def delay(self, by_ms: float) -> None:
+        """From now on, deliver everything so much later, in both directions."""
+        clock = self.server.ensemble.clock
+        self._inbound = self._inbound or DelayLine(clock)
+        self._outbound = self._outbound or DelayLine(clock)
+        self._inbound.delay_ms = self._outbound.delay_ms = by_ms
+
+    # --- the end -----------------------------------------------------------------------
+
+    def hang_up(self, reason: str) -> None:
+        """Close the connection once everything written has been sent."""
+        if not self.is_closed:
+            self.flush()
+            self._end(reason)
+            if self._outbound is not None:
+                self._outbound.send(self.transport.close)
+            else:
+                self.transport.close()
+
+    def vanish(self) -> None:
+        """The server's process dies: nothing more is sent or executed."""
+        self._out.clear()
+        self._waiting.clear()
+        if not self.is_closed:
+            self._end("the server was killed")
+            self.transport.abort()
+
+    def closed_by_client(self) -> None:
+        """The client has closed the connection; what it has sent takes effect all the same."""
+        if not self.is_closed:
+            self._out.clear()
+            self._end("the client has closed it")
+
+    def _end(self, reason: str) -> None:
+        self.is_closed = True
+        self._silence.cancel()
+        self.server.forget(self)
+        self.server.ensemble.recorder.closed(self, reason)
+
+
+_WRITES = frozenset({Create, Delete, SetData, SetAcl, Multi, DeleteContainer, CloseSession})
+"""What need not wait for the answers to earlier writes of its connection."""
+
+_SERVE: dict[type[Any], Callable[[Connection, Request], None]] = {
+    **dict.fromkeys((Create, Delete, SetData, SetAcl, Multi, DeleteContainer), Connection._write),
+    **dict.fromkeys(
+        (Exists, GetData, GetAcl, GetChildren, GetEphemerals, CountDescendants, MultiRead),
+        Connection._read,
+    ),
+    **dict.fromkeys((AddWatch, RemoveWatches, CheckWatches), Connection._read),
+    Sync: Connection._sync,
+    Ping: Connection._ping,
+    CloseSession: Connection._close_session,
+    SetWatches: Connection._set_watches,
+    WhoAmI: Connection._who_am_i,
+    Auth: Connection._authenticate,
+    Reconfig: Connection._refuse_reconfig,
+    Sasl: Connection._refuse_sasl,
+    Undecodable: Connection._refuse_undecodable,
+    Unknown: Connection._refuse_unknown,
+}
+"""What a server does with each kind of request."""

@@ -1,0 +1,90 @@
+"""The faults that a server injects into the traffic of its own clients.
+
+A *loss* is aimed at the next request that fits. A lost request is not executed, or, as a late
+request, executed after its connection is gone; a lost answer is that of an executed request.
+Both end in a closed connection, as they do on a network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from watchkeeper.model.ensemble.connection import Connection
+    from watchkeeper.model.ensemble.server import Server
+    from watchkeeper.model.wire.requests import Request
+
+CountEffect = Callable[[str, int], object]
+"""Counts an effect of a fault, in words."""
+
+
+class Lost(StrEnum):
+    """What is lost."""
+
+    REQUEST = "request"
+    ANSWER = "answer"
+
+
+@dataclass(eq=False, slots=True)
+class Loss:
+    """A fault aimed at the next request that fits."""
+
+    what: Lost
+    fits: Callable[[Connection, Request], bool]
+    count_effect: CountEffect
+    lands_after_ms: float | None = None
+    """When a lost request is executed after all; None for never."""
+
+    def strike(self, connection: Connection, request: Request) -> None:
+        """Have the effect on this request."""
+        if self.what is Lost.ANSWER:
+            connection.drop_answer(request, self)
+            return
+        self.count_effect("requests lost", 1)
+        if self.lands_after_ms is not None:
+            clock = connection.server.ensemble.clock
+            clock.call_later(self.lands_after_ms, lambda: self._land(connection, request))
+        connection.hang_up("the request was lost on purpose")
+
+    def _land(self, connection: Connection, request: Request) -> None:
+        self.count_effect("late requests executed", 1)
+        connection.execute_late(request)
+
+
+@dataclass(slots=True)
+class _Refusal:
+    until_ms: float
+    count_effect: CountEffect
+
+
+@dataclass(slots=True)
+class Faults:
+    """The faults of an ensemble's connections that are armed or last."""
+
+    losses: list[Loss] = field(default_factory=list)
+    refusals: list[_Refusal] = field(default_factory=list)
+
+    def loss_of(self, connection: Connection, request: Request) -> Loss | None:
+        """The loss that strikes this request, which is used up."""
+        for loss in self.losses:
+            if loss.fits(connection, request):
+                self.losses.remove(loss)
+                return loss
+        return None
+
+    def refuse(self, until_ms: float, count_effect: CountEffect) -> None:
+        """Close every new connection until then."""
+        self.refusals.append(_Refusal(until_ms, count_effect))
+
+    def refuses(self, server: Server) -> bool:
+        """Whether a new connection is refused now; counts it."""
+        if not self.refusals:
+            return False
+        now_ms = server.ensemble.clock.now_ms()
+        self.refusals = [refusal for refusal in self.refusals if refusal.until_ms > now_ms]
+        for refusal in self.refusals:
+            refusal.count_effect("connections refused", 1)
+        return bool(self.refusals)
