@@ -209,12 +209,6 @@ class Ensemble:
             if server.is_connected:
                 server.follow(entry)
 
-    def forget_proposed(self) -> None:
-        """A leader without a majority has lost what it could not commit."""
-        kept = deque(entry for entry in self._proposed if not entry.is_durable)
-        self._proposed = kept
-        self.head = kept[-1].written.tree if kept else self.committed
-
     def _next_session_id(self, server: Server) -> int:
         last = self._last_ids.get(server.number)
         if last is None:

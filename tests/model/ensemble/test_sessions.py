@@ -35,7 +35,7 @@ def test_a_timeout_lies_between_2_and_20_ticks(requested_ms: int, granted_ms: in
 
 
 def test_a_silent_session_ends_at_a_tick_after_its_timeout() -> None:
-    """It lives for longer than its timeout, by at most one tick, and its ephemerals go with it."""
+    """It lives for a tick longer than its timeout at most, and its ephemerals go with it."""
     ensemble, clock = ensemble_of()
     silent = started(ensemble, timeout_ms=2000)
     silent.result(Opcode.CREATE, Create("/here", b"", ephemeral=True))

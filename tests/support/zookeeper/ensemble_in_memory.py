@@ -1,4 +1,4 @@
-"""An ensemble of the model in memory: a clock that the test moves, and clients without sockets."""
+"""An ensemble in memory: a clock that the test moves, and clients without sockets."""
 
 from __future__ import annotations
 
