@@ -42,6 +42,7 @@ from watchkeeper.model.actor.operations import (
     SetAcl,
     SetData,
     Sync,
+    WatchKind,
 )
 from watchkeeper.model.zookeeper import standalone
 from watchkeeper.model.zookeeper.lifetimes import due_by_ttl, due_containers
@@ -178,6 +179,20 @@ class SideBySide(RuleBasedStateMachine):
         path = paths[pick % len(paths)]
         version = self.oracle.nodes[path].version
         self._do(who, Delete(path, version) if deletes else SetData(path, b"hit", version))
+
+    @rule(pick=st.integers(0, 99), sets=st.booleans(), kind=KINDS)
+    def look(self, pick: int, sets: bool, kind: WatchKind) -> None:
+        """A client counts what is below a znode, and sets every watch there or removes some."""
+        paths = sorted(self.oracle.nodes)
+        path = paths[pick % len(paths)]
+        self._do(0, CountDescendants(path))
+        if sets:
+            self._do(0, GetData(path, watch=True))
+            self._do(0, GetChildren(path, watch=True))
+            self._do(0, AddWatch(path))
+            self._do(0, AddWatch(path, recursive=True))
+        self._do(0, RemoveWatches(path, kind=kind))
+        self._do(0, CheckWatches(path, kind=kind))
 
     @precondition(lambda self: len(self.sessions) < MOST_SESSIONS)
     @rule()
