@@ -3,7 +3,7 @@
 Read in this order: `network` (wires, cuts, delays), `connection` (a TCP connection, and the
 requests on it), `server` (one server: answers reads, forwards writes, fires watches),
 `ensemble` (the leader orders writes and replicates them), `election` (who leads), `sessions`
-(the leader's leases). On the other side `client` keeps a session and a connection,
-`heartbeat` its pings, `client_watches` the watches that it sets again after a reconnect.
-`batch` answers a pipelined batch of operations at a server.
+(the leader's leases), `lifetimes` (when it deletes containers). On the other side `client`
+keeps a session and a connection, `heartbeat` its pings, `client_watches` the watches that it
+sets again after a reconnect. `batch` answers a pipelined batch of operations at a server.
 """

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Any
 
 from watchkeeper.model.actor.errors import ConnectionLoss, Failure
-from watchkeeper.model.actor.operations import Create, Delete, Operation, SetData
+from watchkeeper.model.actor.operations import Create, Delete, DeleteContainer, Operation, SetData
 from watchkeeper.model.nemesis.world import OPERATOR
 from watchkeeper.model.plan.plan import ClusterPlan
 from watchkeeper.model.trace.kinds import EventKind
@@ -30,6 +30,7 @@ from watchkeeper.model.zookeeper.znode import NO_SESSION
 from watchkeeper.sim.engine.kernel import EPOCH_US, Kernel
 from watchkeeper.sim.zookeeper.connection import Connection
 from watchkeeper.sim.zookeeper.election import Election
+from watchkeeper.sim.zookeeper.lifetimes import LifetimeTimer
 from watchkeeper.sim.zookeeper.network import Network
 from watchkeeper.sim.zookeeper.server import Server
 from watchkeeper.sim.zookeeper.sessions import SHORTEST_TICKS, Sessions
@@ -108,6 +109,7 @@ class Ensemble:
         self.servers = [Server(self, index) for index in range(plan.zookeeper.servers)]
         self.sessions = Sessions(self)
         self.election = Election(self)
+        self.lifetimes = LifetimeTimer(self)
 
     def count_connection(self) -> int:
         """A number for a connection that is about to be made."""
@@ -185,7 +187,7 @@ class Ensemble:
         session = connection.session
         if not self.sessions.may_write(session, connection):
             return
-        written = writes.write(self.head, session, operation, now_ms=self._now_ms())
+        written = writes.write(self.head, session, operation, now_ms=self.now_ms())
         entry = self._entry(written, session, connection.client.node.name, operation)
         entry.origin = server
         entry.done = done
@@ -203,7 +205,7 @@ class Ensemble:
             return Failure(ConnectionLoss, operation.path)
         settings = Session(SHORTEST_TICKS * self.tick_us // 1000)
         opened = writes.open_session(self.head, OPERATOR_SESSION, settings)
-        written = writes.write(opened, OPERATOR_SESSION, operation, now_ms=self._now_ms())
+        written = writes.write(opened, OPERATOR_SESSION, operation, now_ms=self.now_ms())
         if isinstance(written.answer, Failure):
             return written.answer
         entry = self._entry(written, NO_SESSION, OPERATOR, operation)
@@ -213,7 +215,14 @@ class Ensemble:
         self.add(entry)
         return None
 
-    def _now_ms(self) -> int:
+    def delete_container(self, path: str, leader: Server) -> None:
+        """Carry out the leader's own request to delete a znode whose lifetime is over."""
+        operation = DeleteContainer(path)
+        written = writes.write(self.head, NO_SESSION, operation, now_ms=self.now_ms())
+        self.add(self._entry(written, NO_SESSION, leader.name, operation))
+
+    def now_ms(self) -> int:
+        """The wall clock of the leader."""
         return (EPOCH_US + self.kernel.now_us) // 1000
 
     def _entry(
@@ -306,6 +315,7 @@ class Ensemble:
     def settle(self, entry: Entry, server: Server) -> None:
         """A write is decided: from now on it has happened."""
         self.committed = entry.tree
+        self.lifetimes.wait(entry.tree)
         if entry.ends_session:
             self.sessions.leases.pop(entry.session, None)
         entry.detail["by"] = entry.node

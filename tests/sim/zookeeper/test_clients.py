@@ -26,6 +26,7 @@ from watchkeeper.model.actor.operations import (
     GetChildren,
     GetData,
     RemoveWatches,
+    WatchKind,
     ZooKeeper,
 )
 from watchkeeper.model.trace.kinds import EventKind
@@ -158,6 +159,27 @@ def test_a_client_like_java_does_not_leave_again_what_it_has_removed() -> None:
     run = play(watcher, writes_meanwhile, resends_watches=True, timeline=[BREAK], settle="8s")
 
     assert notes_of(run) == ["suspended", "connected"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "left"),
+    [
+        ("data", ["created /came", "children changed /a"]),
+        ("child", ["changed /a", "created /came"]),
+        ("persistent", ["changed /a", "created /came", "children changed /a"]),
+    ],
+)
+def test_a_client_like_java_leaves_again_the_kinds_that_it_has_kept(
+    kind: WatchKind, left: list[str]
+) -> None:
+    """Of several watches at one path, only those of the removed kind stay away."""
+    sets = (*ALL_KINDS[:3], AddWatch("/a"), RemoveWatches("/a", kind=kind))
+
+    run = play(
+        watches(*sets), writes_meanwhile, resends_watches=True, timeline=[BREAK], settle="4s"
+    )
+
+    assert notes_of(run) == ["suspended", "connected", *left]
 
 
 def test_a_client_like_java_begins_a_new_session_without_watches() -> None:
