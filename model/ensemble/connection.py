@@ -14,67 +14,19 @@ How it works
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from watchkeeper.model.actor.errors import (
-    AuthFailed,
-    Failure,
-    MarshallingError,
-    NoNode,
-    ReconfigDisabled,
-    SessionExpired,
-    TransactionFailed,
-    Unimplemented,
-)
 from watchkeeper.model.actor.events import Fired
-from watchkeeper.model.actor.operations import (
-    AddWatch,
-    CheckWatches,
-    CountDescendants,
-    Create,
-    Delete,
-    DeleteContainer,
-    Exists,
-    GetAcl,
-    GetChildren,
-    GetData,
-    GetEphemerals,
-    Multi,
-    MultiRead,
-    RemoveWatches,
-    SetAcl,
-    SetData,
-    Sync,
-)
-from watchkeeper.model.ensemble import authentication, words
+from watchkeeper.model.ensemble import words
 from watchkeeper.model.ensemble.delay_line import DelayLine
 from watchkeeper.model.ensemble.entry import Entry
+from watchkeeper.model.ensemble.handlers import handle, is_write
 from watchkeeper.model.ensemble.session_ids import NO_PASSWORD, password_of
 from watchkeeper.model.wire.connect import ConnectRequest, ConnectResponse
 from watchkeeper.model.wire.frames import frame
-from watchkeeper.model.wire.replies import (
-    encode_event,
-    encode_reply,
-    failed_multi_body,
-    multi_body,
-    reply_body,
-)
-from watchkeeper.model.wire.requests import (
-    Auth,
-    CloseSession,
-    Ping,
-    Reconfig,
-    Request,
-    Sasl,
-    SetWatches,
-    Undecodable,
-    Unknown,
-    WhoAmI,
-)
+from watchkeeper.model.wire.replies import encode_event, encode_reply
+from watchkeeper.model.wire.requests import Request
 from watchkeeper.model.wire.server_connection import ProtocolError, ServerConnection, Word
-from watchkeeper.model.zookeeper.standalone import serve
-from watchkeeper.model.zookeeper.watches import set_watches
 
 if TYPE_CHECKING:
     from watchkeeper.model.ensemble.clock import Transport
@@ -190,7 +142,7 @@ class Connection:
         server.ensemble.recorder.requested(self, request)
         if self.session:
             server.ensemble.sessions.touch(self.session)
-        if self._under_way and (self._waiting or type(request.body) not in _WRITES):
+        if self._under_way and (self._waiting or not is_write(request)):
             self._waiting.append(request)
             if len(self._waiting) > server.ensemble.settings.most_outstanding:
                 self._reads_no_more = True
@@ -203,18 +155,23 @@ class Connection:
         if faults.losses and (loss := faults.loss_of(self, request)) is not None:
             loss.strike(self, request)
         else:
-            _SERVE[type(request.body)](self, request)
+            handle(self, request)
 
     def _go_on(self) -> None:
         """A request has been answered: serve what waited for it."""
         waiting = self._waiting
-        while waiting and not (self._under_way and type(waiting[0].body) not in _WRITES):
+        while waiting and not (self._under_way and not is_write(waiting[0])):
             self._serve(waiting.popleft())
         if self._reads_no_more and not self.is_closed and not waiting:
             self._reads_no_more = False
             self.transport.resume_reading()
 
-    def _finish(self) -> None:
+    def begin(self) -> None:
+        """A request has begun whose answer comes later."""
+        self._under_way += 1
+
+    def finish(self) -> None:
+        """A request that had begun has been answered: serve what waited for it."""
         self._under_way -= 1
         self._go_on()
 
@@ -231,7 +188,7 @@ class Connection:
             )
         else:
             timeout_ms = server.ensemble.settings.negotiated_ms(request.timeout_ms)
-            self._under_way += 1
+            self.begin()
             server.or_at_leader(lambda: self._connect_at_leader(request, timeout_ms))
 
     def _connect_at_leader(self, request: ConnectRequest, timeout_ms: int) -> None:
@@ -267,147 +224,10 @@ class Connection:
         ensemble.recorder.connected(self, is_new=is_new)
         read_only = None if request.read_only is None else False
         self._respond(ConnectResponse(0, timeout_ms, session, password_of(session), read_only))
-        self._finish()
+        self.finish()
 
     def _respond(self, response: ConnectResponse) -> None:
         self._send(self._wire.accept(response))
-
-    def _close_session(self, request: Request) -> None:
-        self._under_way += 1
-
-        def closed(entry: Entry) -> None:
-            self._answer(request, zxid=entry.zxid)
-            self._under_way -= 1
-
-        server = self.server
-        server.or_at_leader(
-            lambda: server.ensemble.close_session(
-                self.session, xid=request.xid, origin=server, done=closed
-            )
-        )
-
-    # --- reads -------------------------------------------------------------------------
-
-    def _read(self, request: Request) -> None:
-        server = self.server
-        operation = request.body
-        if server.has_moved(self, is_write=False):
-            self.hang_up("its session goes on at another server")
-            return
-        server.watches, answer = serve(
-            server.tree, server.watches, self.session, self.number, operation, self.identities
-        )
-        if type(answer) is Failure:
-            self._answer(request, answer.kind.code)
-        elif answer is None and type(operation) is Exists:
-            self._answer(request, NoNode.code)
-        else:
-            znode = server.tree.nodes.get(operation.path or "/")
-            self._answer(request, body=reply_body(request.opcode, answer, znode))
-
-    def _sync(self, request: Request) -> None:
-        self._under_way += 1
-
-        def applied() -> None:
-            self._answer(request, body=reply_body(request.opcode, request.body.path, None))
-            self._finish()
-
-        self.server.or_at_leader(lambda: self.server.once_applied(applied))
-
-    def _ping(self, request: Request) -> None:
-        self._answer(request)
-
-    def _set_watches(self, request: Request) -> None:
-        server = self.server
-        body: SetWatches = request.body
-        server.watches, missed = set_watches(
-            server.watches, server.tree, self.number, body.wanted, body.relative_zxid
-        )
-        for event in missed:
-            self.notify(event, MISSED)
-        self._answer(request)
-
-    def _who_am_i(self, request: Request) -> None:
-        shown = authentication.shown(self.identities)
-        self._answer(request, body=reply_body(request.opcode, shown, None))
-
-    # --- writes ------------------------------------------------------------------------
-
-    def _write(self, request: Request) -> None:
-        server = self.server
-        if server.has_moved(self, is_write=True):
-            self.hang_up("its session goes on at another server")
-            return
-        self._under_way += 1
-        server.or_at_leader(lambda: self._submit(request, self._written_answer(request)))
-
-    def _submit(self, request: Request, done: Callable[[Entry], None] | None) -> None:
-        self.server.ensemble.submit(
-            request.body,
-            request.opcode,
-            session=self.session,
-            xid=request.xid,
-            identities=self.identities,
-            origin=self.server,
-            done=done,
-        )
-
-    def _written_answer(self, request: Request) -> Callable[[Entry], None]:
-        def done(entry: Entry) -> None:
-            self._answer_write(request, entry)
-            self._finish()
-
-        return done
-
-    def _answer_write(self, request: Request, entry: Entry) -> None:
-        written = entry.written
-        answer = written.answer
-        if type(answer) is not Failure:
-            if type(request.body) is Multi:
-                body = multi_body(request.body, written)
-            else:
-                path = answer if type(request.body) is Create else request.body.path
-                body = reply_body(request.opcode, answer, written.tree.nodes.get(path))
-            self._answer(request, body=body, zxid=entry.zxid)
-        elif answer.kind is TransactionFailed:
-            body = failed_multi_body(answer, len(request.body.operations))
-            self._answer(request, body=body, zxid=entry.zxid)
-        elif answer.kind is SessionExpired:
-            self.hang_up("its session has ended")
-        else:
-            self._answer(request, answer.kind.code, zxid=entry.zxid)
-
-    def execute_late(self, request: Request) -> None:
-        """Execute a request that was lost with its connection, for its effect alone."""
-        if type(request.body) in _WRITES and type(request.body) is not CloseSession:
-            self.server.or_at_leader(lambda: self._submit(request, None))
-            self.server.ensemble.flush()
-
-    # --- the rest ----------------------------------------------------------------------
-
-    def _authenticate(self, request: Request) -> None:
-        identity = authentication.identity_of(request.body, self.host)
-        if identity is None:
-            self._answer(request, AuthFailed.code, zxid=NO_ZXID)
-            self.hang_up(f"the scheme {request.body.scheme!r} or its credential is not accepted")
-            return
-        if identity not in self.identities:
-            self.identities = (*self.identities, identity)
-        self._answer(request, zxid=NO_ZXID)
-
-    def _refuse_reconfig(self, request: Request) -> None:
-        self._answer(request, ReconfigDisabled.code)
-
-    def _refuse_sasl(self, request: Request) -> None:
-        self._answer(request, AuthFailed.code)
-        self.hang_up("SASL is not set up")
-
-    def _refuse_undecodable(self, request: Request) -> None:
-        self._answer(request, MarshallingError.code)
-
-    def _refuse_unknown(self, request: Request) -> None:
-        self._answer(request, Unimplemented.code)
-        self.hang_up(f"the request has the unknown opcode {int(request.opcode)}")
 
     def _answer_word(self, word: Word) -> None:
         self._send(words.answer(self.server, word.name).encode())
@@ -415,9 +235,10 @@ class Connection:
 
     # --- what is sent ------------------------------------------------------------------
 
-    def _answer(
+    def answer(
         self, request: Request, error: int = 0, *, body: bytes = b"", zxid: int | None = None
     ) -> None:
+        """Send the answer to a request; without a zxid, the last one that the server has."""
         server = self.server
         if self._dropped and (loss := self._dropped.pop(request.xid, None)) is not None:
             loss.count_effect("replies lost", 1)
@@ -433,7 +254,7 @@ class Connection:
     def drop_answer(self, request: Request, loss: Loss) -> None:
         """Execute a request and lose its answer together with the connection."""
         self._dropped[request.xid] = loss
-        _SERVE[type(request.body)](self, request)
+        handle(self, request)
 
     def notify(self, event: Fired, zxid: int) -> None:
         """Send a watch event."""
@@ -501,27 +322,3 @@ class Connection:
         self._silence.cancel()
         self.server.forget(self)
         self.server.ensemble.recorder.closed(self, reason)
-
-
-_WRITES = frozenset({Create, Delete, SetData, SetAcl, Multi, DeleteContainer, CloseSession})
-"""What need not wait for the answers to earlier writes of its connection."""
-
-_SERVE: dict[type[Any], Callable[[Connection, Request], None]] = {
-    **dict.fromkeys((Create, Delete, SetData, SetAcl, Multi, DeleteContainer), Connection._write),
-    **dict.fromkeys(
-        (Exists, GetData, GetAcl, GetChildren, GetEphemerals, CountDescendants, MultiRead),
-        Connection._read,
-    ),
-    **dict.fromkeys((AddWatch, RemoveWatches, CheckWatches), Connection._read),
-    Sync: Connection._sync,
-    Ping: Connection._ping,
-    CloseSession: Connection._close_session,
-    SetWatches: Connection._set_watches,
-    WhoAmI: Connection._who_am_i,
-    Auth: Connection._authenticate,
-    Reconfig: Connection._refuse_reconfig,
-    Sasl: Connection._refuse_sasl,
-    Undecodable: Connection._refuse_undecodable,
-    Unknown: Connection._refuse_unknown,
-}
-"""What a server does with each kind of request."""

@@ -22,6 +22,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from watchkeeper.model.actor.errors import Failure
 from watchkeeper.model.actor.operations import DeleteContainer, Operation
 from watchkeeper.model.ensemble.clock import Clock, Timer
 from watchkeeper.model.ensemble.connection import Connection
@@ -102,7 +103,7 @@ class Ensemble:
     def submit(
         self,
         operation: Operation[Any],
-        opcode: Opcode,
+        opcode: int,
         *,
         session: int,
         xid: int = 0,
@@ -124,6 +125,22 @@ class Ensemble:
         self._order(
             Entry(before, written, session, xid, opcode, operation, wall_ms, origin, done)
         )
+
+    def refuse(
+        self,
+        failure: Failure,
+        *,
+        session: int,
+        xid: int,
+        origin: Server,
+        done: Callable[[Entry], None],
+    ) -> None:
+        """Order a write that cannot be executed: it takes its zxid and has no other effect."""
+        before = self.head
+        written = Written(replace(before, zxid=before.zxid + 1), failure)
+        wall_ms = self.clock.wall_ms()
+        opcode = Opcode.ERROR
+        self._order(Entry(before, written, session, xid, opcode, failure, wall_ms, origin, done))
 
     def open_session(self, server: Server, timeout_ms: int, done: Callable[[Entry], None]) -> int:
         """Begin a session; returns its id."""

@@ -24,7 +24,7 @@ class Entry(Struct):
     session: int
     xid: int
     """The client's number for the request; 0 if a server made it."""
-    opcode: Opcode
+    opcode: int
     operation: Any
     """The operation; the timeout in ms for the begin of a session, None for its end."""
     wall_ms: int
@@ -41,4 +41,4 @@ class Entry(Struct):
     @property
     def ends_session(self) -> bool:
         """Whether it is the end of a session."""
-        return self.opcode is Opcode.CLOSE_SESSION
+        return self.opcode == Opcode.CLOSE_SESSION

@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from watchkeeper.model.ensemble.handlers import handle_late
+
 if TYPE_CHECKING:
     from watchkeeper.model.ensemble.connection import Connection
     from watchkeeper.model.ensemble.server import Server
@@ -51,7 +53,7 @@ class Loss:
 
     def _land(self, connection: Connection, request: Request) -> None:
         self.count_effect("late requests executed", 1)
-        connection.execute_late(request)
+        handle_late(connection, request)
 
 
 @dataclass(slots=True)

@@ -133,9 +133,10 @@ def test_the_parts_of_a_multi_show_the_state_at_their_point(ensemble: Ensemble) 
         Multi((SetData("/a", b"1"), Create("/a/b"), SetData("/a", b"2"), Check("/a", 2))),
     )
 
-    assert [results[0].version, results[0].num_children] == [1, 0]
-    assert results[1] == "/a/b"
-    assert [results[2].version, results[2].num_children] == [2, 1]
+    assert [opcode for opcode, _ in results] == [5, 1, 5, 13]
+    stats = [results[0][1], results[2][1]]
+    assert [(stat.version, stat.num_children) for stat in stats] == [(1, 0), (2, 1)]
+    assert results[1][1] == "/a/b"
 
 
 def test_a_failed_multi_answers_each_part(ensemble: Ensemble) -> None:

@@ -117,7 +117,7 @@ def test_a_server_that_starts_again_has_what_it_missed(
     assert client_of(victim).result(Opcode.GET_DATA, GetData("/a"))[0] == b"1"
 
 
-def test_the_death_of_the_leader_disconnects_everybody_and_elects_another(
+def test_the_death_of_the_leader_disconnects_every_client_and_elects_another(
     three: tuple[Ensemble, ManualClock],
 ) -> None:
     """Every connection of every server closes; sessions and data go on in a new epoch."""

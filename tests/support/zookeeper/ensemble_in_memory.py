@@ -156,8 +156,8 @@ class MemoryClient:
         for payload in self.frames():
             reply = decode_reply(payload)
             if reply.xid == EVENT_XID:
-                kind, _, path = decode_event(reply.body)
-                self.events.append((kind, path))
+                event = decode_event(reply.body)
+                self.events.append((event.type, event.path))
             else:
                 replies.append(reply)
         return replies

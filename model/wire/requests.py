@@ -1,0 +1,434 @@
+"""What a client requests: the payload of each opcode as a value, and back.
+
+How it works
+  A request is its number (xid), its opcode and a body. The body is an operation of the model
+  where the sequential specification executes it, or one of the values here. A body that
+  cannot be read becomes `Undecodable`, which a server answers with an error; only a payload
+  without xid and opcode has no answer.
+
+  Seen on Apache ZooKeeper 3.9.5:
+  - createContainer always makes a container, whatever its flags are; flags 2, 3 and 6 make it
+    sequential. create and create2 with the flags of a container make a persistent znode, and
+    with those of a TTL the arguments are bad, since they carry no TTL.
+  - createTTL with other flags than 5 and 6 has bad arguments. (With flags 0 and a TTL of -1
+    Apache's server ends, and cannot start again; ours refuses it like the others.)
+  - Unknown flags are bad arguments of a create, but make a multi that has them undecodable.
+  - A missing path is undecodable in every request.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from msgspec import Struct
+
+from watchkeeper.model.actor.operations import (
+    CONTAINER_MS,
+    UNLIMITED_MS,
+    AddWatch,
+    Check,
+    CheckWatches,
+    CountDescendants,
+    Create,
+    Delete,
+    DeleteContainer,
+    Exists,
+    GetAcl,
+    GetChildren,
+    GetData,
+    GetEphemerals,
+    Multi,
+    MultiRead,
+    RemoveWatches,
+    SetAcl,
+    SetData,
+    Sync,
+    WatchKind,
+)
+from watchkeeper.model.wire.fields import (
+    FieldReader,
+    Malformed,
+    acl,
+    boolean,
+    buffer,
+    int32,
+    int64,
+    string,
+    strings,
+)
+from watchkeeper.model.wire.opcodes import BY_NUMBER, CREATES, Opcode
+from watchkeeper.model.zookeeper.watches import Wanted
+
+HEADER = struct.Struct(">ii")
+"""The xid and the opcode."""
+PART = struct.Struct(">i?i")
+"""The header of a part of a multi: opcode, whether it ends the list, error."""
+END_OF_PARTS = PART.pack(-1, True, -1)
+
+
+class Ping(Struct, frozen=True):
+    """A sign of life."""
+
+
+class CloseSession(Struct, frozen=True):
+    """The client ends its session."""
+
+
+class WhoAmI(Struct, frozen=True):
+    """The client wants to see its identities."""
+
+
+class Auth(Struct, frozen=True):
+    """A credential for the rest of the connection."""
+
+    kind: int
+    scheme: str
+    credential: bytes | None
+
+
+class SetWatches(Struct, frozen=True):
+    """Watches that a client had on an earlier connection."""
+
+    relative_zxid: int
+    """The last zxid that the client had seen when it lost them."""
+    wanted: Wanted
+
+
+class Sasl(Struct, frozen=True):
+    """A token of a SASL exchange."""
+
+    token: bytes | None
+
+
+class Reconfig(Struct, frozen=True):
+    """A change of the ensemble's members."""
+
+    joining: str | None
+    leaving: str | None
+    members: str | None
+    version: int
+
+
+class Undecodable(Struct, frozen=True):
+    """The body cannot be read."""
+
+    reason: str
+
+
+class Unknown(Struct, frozen=True):
+    """No client may send this opcode."""
+
+    opcode: int
+
+
+class Request(Struct, frozen=True):
+    """One request of a client."""
+
+    xid: int
+    opcode: int
+    """An `Opcode`, or the number of an unknown one."""
+    body: Any
+    """An operation of the model, or a value of this module."""
+    parts: tuple[Opcode, ...] = ()
+    """Of a multi alone: the opcode of each operation, since create2 answers more than create."""
+
+
+EVENT_XID, PING_XID, AUTH_XID, SET_WATCHES_XID = -1, -2, -4, -8
+"""The xids that are no numbers of requests."""
+
+# --- flags -----------------------------------------------------------------------------
+
+EPHEMERAL, SEQUENTIAL, CONTAINER, TTL, TTL_SEQUENTIAL = 1, 2, 4, 5, 6
+HIGHEST_FLAGS = TTL_SEQUENTIAL
+SEQUENTIAL_FLAGS = frozenset({SEQUENTIAL, EPHEMERAL | SEQUENTIAL, TTL_SEQUENTIAL})
+EPHEMERAL_FLAGS = frozenset({EPHEMERAL, EPHEMERAL | SEQUENTIAL})
+TTL_FLAGS = frozenset({TTL, TTL_SEQUENTIAL})
+
+BAD_LIFETIME_MS = -2
+"""The lifetime of a create whose flags make no sense: the specification refuses it."""
+
+KIND_BY_NUMBER: dict[int, WatchKind] = {
+    1: "child",
+    2: "data",
+    3: "any",
+    4: "persistent",
+    5: "recursive",
+}
+"""Number of a kind of watches -> its word, in checkWatches and removeWatches."""
+NUMBER_BY_KIND = {kind: number for number, kind in KIND_BY_NUMBER.items()}
+
+
+# --- decoding --------------------------------------------------------------------------
+
+
+def decode_request(payload: bytes) -> Request:
+    """Read a request; raises Malformed if it has no xid and opcode."""
+    try:
+        xid, number = HEADER.unpack_from(payload)
+    except struct.error:
+        raise Malformed(f"a request of {len(payload)} bytes has no xid and opcode") from None
+    read = _BODIES.get(number)
+    if read is None:
+        return Request(xid, number, Unknown(number))
+    opcode = BY_NUMBER[number]
+    fields = FieldReader(payload, HEADER.size)
+    try:
+        if opcode is Opcode.MULTI:
+            parts = tuple(_parts(fields))
+            body = Multi(tuple([operation for _, operation in parts]))
+            return Request(xid, opcode, body, tuple([part for part, _ in parts]))
+        return Request(xid, opcode, read(fields, opcode))
+    except Malformed as error:
+        return Request(xid, opcode, Undecodable(str(error)))
+
+
+def _create(fields: FieldReader, opcode: Opcode) -> Create:
+    path, data, entries, flags = fields.path(), fields.buffer(), fields.acl(), fields.int32()
+    ttl_ms = fields.int64() if opcode is Opcode.CREATE_TTL else UNLIMITED_MS
+    is_ephemeral = flags in EPHEMERAL_FLAGS and opcode is not Opcode.CREATE_CONTAINER
+    lifetime_ms = _lifetime_of(opcode, flags, ttl_ms)
+    is_sequential = flags in SEQUENTIAL_FLAGS
+    return Create(path, data, is_ephemeral, is_sequential, entries, lifetime_ms=lifetime_ms)
+
+
+def _lifetime_of(opcode: Opcode, flags: int, ttl_ms: int) -> int:
+    if not 0 <= flags <= HIGHEST_FLAGS:
+        return BAD_LIFETIME_MS
+    if opcode is Opcode.CREATE_CONTAINER:
+        return CONTAINER_MS
+    if (opcode is Opcode.CREATE_TTL) != (flags in TTL_FLAGS):
+        return BAD_LIFETIME_MS
+    return ttl_ms if opcode is not Opcode.CREATE_TTL or ttl_ms > 0 else BAD_LIFETIME_MS
+
+
+def _parts(fields: FieldReader) -> Iterator[tuple[Opcode, Any]]:
+    """The operations of a multi, each with its opcode."""
+    while (part := _part(fields)) is not None:
+        read = _PARTS.get(part)
+        if read is None:
+            raise Malformed(f"at byte {fields.at} a multi with a part of opcode {part}")
+        opcode = BY_NUMBER[part]
+        operation = read(fields, opcode)
+        yield opcode, _checked_flags(operation, fields) if opcode in CREATES else operation
+
+
+def _checked_flags(operation: Create, fields: FieldReader) -> Create:
+    if operation.lifetime_ms == BAD_LIFETIME_MS:
+        raise Malformed(f"at byte {fields.at} a multi with a create of unknown flags")
+    return operation
+
+
+def _part(fields: FieldReader) -> int | None:
+    """The opcode of the next part of a multi; None at its end."""
+    opcode, is_end, _ = fields.int32(), fields.boolean(), fields.int32()
+    return None if is_end else opcode
+
+
+def _multi_read(fields: FieldReader, opcode: Opcode) -> MultiRead:
+    parts: list[GetData | GetChildren] = []
+    while (part := _part(fields)) is not None:
+        if part == Opcode.GET_DATA:
+            parts.append(GetData(fields.path(), fields.boolean()))
+        elif part == Opcode.GET_CHILDREN:
+            parts.append(GetChildren(fields.path(), fields.boolean()))
+        else:
+            raise Malformed(f"at byte {fields.at} a multi read with a part of opcode {part}")
+    return MultiRead(tuple(parts))
+
+
+def _set_watches(fields: FieldReader, opcode: Opcode) -> SetWatches:
+    relative_zxid = fields.int64()
+    lists = [fields.paths() for _ in range(3 if opcode is Opcode.SET_WATCHES else 5)]
+    return SetWatches(relative_zxid, Wanted(*lists))
+
+
+def _kind(fields: FieldReader) -> WatchKind:
+    number = fields.int32()
+    if number not in KIND_BY_NUMBER:
+        raise Malformed(f"at byte {fields.at - 4} kind {number} of watches; there are 1 to 5")
+    return KIND_BY_NUMBER[number]
+
+
+def _add_watch(fields: FieldReader, opcode: Opcode) -> AddWatch:
+    path, mode = fields.path(), fields.int32()
+    if mode not in (0, 1):
+        raise Malformed(f"at byte {fields.at - 4} mode {mode} of a watch; there are 0 and 1")
+    return AddWatch(path, mode == 1)
+
+
+Read = Callable[[FieldReader, Opcode], Any]
+
+_PARTS: dict[int, Read] = {
+    **dict.fromkeys(map(int, CREATES), _create),
+    Opcode.DELETE: lambda fields, _: Delete(fields.path(), fields.int32()),
+    Opcode.SET_DATA: lambda fields, _: SetData(fields.path(), fields.buffer(), fields.int32()),
+    Opcode.CHECK: lambda fields, _: Check(fields.path(), fields.int32()),
+}
+"""Opcode -> how a part of a multi is read."""
+
+_BODIES: dict[int, Read] = {
+    **{number: read for number, read in _PARTS.items() if number != Opcode.CHECK},
+    Opcode.EXISTS: lambda fields, _: Exists(fields.path(), fields.boolean()),
+    Opcode.GET_DATA: lambda fields, _: GetData(fields.path(), fields.boolean()),
+    Opcode.GET_ACL: lambda fields, _: GetAcl(fields.path()),
+    Opcode.SET_ACL: lambda fields, _: SetAcl(fields.path(), fields.acl(), fields.int32()),
+    Opcode.GET_CHILDREN: lambda fields, _: GetChildren(fields.path(), fields.boolean()),
+    Opcode.GET_CHILDREN_2: lambda fields, _: GetChildren(fields.path(), fields.boolean()),
+    Opcode.SYNC: lambda fields, _: Sync(fields.path()),
+    Opcode.PING: lambda fields, _: Ping(),
+    Opcode.MULTI: lambda fields, _: tuple(_parts(fields)),
+    Opcode.MULTI_READ: _multi_read,
+    Opcode.RECONFIG: lambda fields, _: Reconfig(
+        fields.string(), fields.string(), fields.string(), fields.int64()
+    ),
+    Opcode.CHECK_WATCHES: lambda fields, _: CheckWatches(fields.path(), kind=_kind(fields)),
+    Opcode.REMOVE_WATCHES: lambda fields, _: RemoveWatches(fields.path(), kind=_kind(fields)),
+    Opcode.DELETE_CONTAINER: lambda fields, _: DeleteContainer(fields.path()),
+    Opcode.AUTH: lambda fields, _: Auth(fields.int32(), fields.string() or "", fields.buffer()),
+    Opcode.SET_WATCHES: _set_watches,
+    Opcode.SET_WATCHES_2: _set_watches,
+    Opcode.SASL: lambda fields, _: Sasl(fields.buffer()),
+    Opcode.GET_EPHEMERALS: lambda fields, _: GetEphemerals(fields.path()),
+    Opcode.COUNT_DESCENDANTS: lambda fields, _: CountDescendants(fields.path()),
+    Opcode.ADD_WATCH: _add_watch,
+    Opcode.WHO_AM_I: lambda fields, _: WhoAmI(),
+    Opcode.CLOSE_SESSION: lambda fields, _: CloseSession(),
+}
+"""Opcode -> how its body is read."""
+
+# --- encoding --------------------------------------------------------------------------
+
+
+def encode_request(xid: int, opcode: int, body: Any, parts: Sequence[Opcode] = ()) -> bytes:
+    """Write a request; the opcode decides among those with the same body (create, create2).
+
+    `parts` are the opcodes of the operations of a multi; without them each has its usual one.
+    """
+    if parts:
+        return HEADER.pack(xid, opcode) + _write_parts(body.operations, parts)
+    return HEADER.pack(xid, opcode) + encode_body(opcode, body)
+
+
+def encode_body(opcode: int, body: Any) -> bytes:
+    """Write the body of a request."""
+    return _WRITERS[type(body)](opcode, body)
+
+
+def opcode_of(operation: Any) -> Opcode:
+    """The opcode of an operation whose answer has no Stat where there is a choice."""
+    if type(operation) is Create and operation.lifetime_ms != UNLIMITED_MS:
+        is_container = operation.lifetime_ms == CONTAINER_MS
+        return Opcode.CREATE_CONTAINER if is_container else Opcode.CREATE_TTL
+    return _OPCODES[type(operation)]
+
+
+def _flags_of(opcode: int, body: Create) -> int:
+    if opcode == Opcode.CREATE_CONTAINER:
+        return SEQUENTIAL if body.sequential else CONTAINER
+    if opcode == Opcode.CREATE_TTL:
+        return TTL_SEQUENTIAL if body.sequential else TTL
+    return EPHEMERAL * body.ephemeral | SEQUENTIAL * body.sequential
+
+
+def _write_create(opcode: int, body: Create) -> bytes:
+    ttl = int64(body.lifetime_ms) if opcode == Opcode.CREATE_TTL else b""
+    flags = int32(_flags_of(opcode, body))
+    return string(body.path) + buffer(body.data) + acl(body.acl) + flags + ttl
+
+
+def _write_parts(operations: Sequence[Any], parts: Sequence[Opcode]) -> bytes:
+    written = [
+        PART.pack(part, False, -1) + encode_body(part, operation)
+        for part, operation in zip(parts, operations, strict=True)
+    ]
+    return b"".join(written) + END_OF_PARTS
+
+
+def _write_multi(opcode: int, body: Multi | MultiRead) -> bytes:
+    return _write_parts(body.operations, [opcode_of(operation) for operation in body.operations])
+
+
+def _write_set_watches(opcode: int, body: SetWatches) -> bytes:
+    wanted = body.wanted
+    lists = [wanted.data, wanted.exist, wanted.child]
+    if opcode == Opcode.SET_WATCHES_2:
+        lists += [wanted.persistent, wanted.recursive]
+    return int64(body.relative_zxid) + b"".join(map(strings, lists))
+
+
+def _write_reconfig(opcode: int, body: Reconfig) -> bytes:
+    members = string(body.joining) + string(body.leaving) + string(body.members)
+    return members + int64(body.version)
+
+
+def _write_path(opcode: int, body: Any) -> bytes:
+    return string(body.path)
+
+
+def _write_path_and_watch(opcode: int, body: Any) -> bytes:
+    return string(body.path) + boolean(body.watch)
+
+
+def _write_path_and_version(opcode: int, body: Any) -> bytes:
+    return string(body.path) + int32(body.version)
+
+
+def _write_path_and_kind(opcode: int, body: Any) -> bytes:
+    return string(body.path) + int32(NUMBER_BY_KIND[body.kind])
+
+
+def _write_nothing(opcode: int, body: Any) -> bytes:
+    return b""
+
+
+_WRITERS: dict[type[Any], Callable[[int, Any], bytes]] = {
+    Create: _write_create,
+    Delete: _write_path_and_version,
+    Check: _write_path_and_version,
+    SetData: lambda _, body: string(body.path) + buffer(body.data) + int32(body.version),
+    SetAcl: lambda _, body: string(body.path) + acl(body.acl) + int32(body.version),
+    Exists: _write_path_and_watch,
+    GetData: _write_path_and_watch,
+    GetChildren: _write_path_and_watch,
+    GetAcl: _write_path,
+    Sync: _write_path,
+    GetEphemerals: _write_path,
+    CountDescendants: _write_path,
+    DeleteContainer: _write_path,
+    AddWatch: lambda _, body: string(body.path) + int32(body.recursive),
+    CheckWatches: _write_path_and_kind,
+    RemoveWatches: _write_path_and_kind,
+    Multi: _write_multi,
+    MultiRead: _write_multi,
+    SetWatches: _write_set_watches,
+    Reconfig: _write_reconfig,
+    Auth: lambda _, body: int32(body.kind) + string(body.scheme) + buffer(body.credential),
+    Sasl: lambda _, body: buffer(body.token),
+    Ping: _write_nothing,
+    CloseSession: _write_nothing,
+    WhoAmI: _write_nothing,
+}
+"""Body -> how it is written."""
+
+_OPCODES: dict[type[Any], Opcode] = {
+    Create: Opcode.CREATE,
+    Delete: Opcode.DELETE,
+    SetData: Opcode.SET_DATA,
+    SetAcl: Opcode.SET_ACL,
+    Check: Opcode.CHECK,
+    Exists: Opcode.EXISTS,
+    GetData: Opcode.GET_DATA,
+    GetChildren: Opcode.GET_CHILDREN,
+    GetAcl: Opcode.GET_ACL,
+    Sync: Opcode.SYNC,
+    GetEphemerals: Opcode.GET_EPHEMERALS,
+    CountDescendants: Opcode.COUNT_DESCENDANTS,
+    DeleteContainer: Opcode.DELETE_CONTAINER,
+    AddWatch: Opcode.ADD_WATCH,
+    CheckWatches: Opcode.CHECK_WATCHES,
+    RemoveWatches: Opcode.REMOVE_WATCHES,
+    Multi: Opcode.MULTI,
+    MultiRead: Opcode.MULTI_READ,
+}

@@ -1,0 +1,101 @@
+"""A server's end of a connection: bytes come in, and events go out.
+
+AWAITING_CONNECT   the first four bytes are a length, or a four-letter word as text
+CONNECTING         the connect request has come; requests may follow before the answer
+OPEN               the session is granted
+CLOSED             a word was answered, or the stream makes no sense: nothing more is read
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from msgspec import Struct
+
+from watchkeeper.model.wire.connect import (
+    ConnectRequest,
+    ConnectResponse,
+    decode_connect_request,
+    encode_connect_response,
+)
+from watchkeeper.model.wire.fields import Malformed
+from watchkeeper.model.wire.frames import HEADER_BYTES, FrameDecoder, frame
+from watchkeeper.model.wire.requests import Request, decode_request
+
+
+class ConnectionState(Enum):
+    """What a server expects of a client next."""
+
+    AWAITING_CONNECT = "awaiting a connect request"
+    CONNECTING = "connecting"
+    OPEN = "open"
+    CLOSED = "closed"
+
+
+class Word(Struct, frozen=True):
+    """A client has sent a four-letter word in place of a connect request."""
+
+    name: bytes
+
+
+class ProtocolError(Struct, frozen=True):
+    """The stream makes no sense from here on; the connection has to be closed."""
+
+    reason: str
+
+
+Event = ConnectRequest | Request | Word | ProtocolError
+
+
+class ServerConnection:
+    """The state of one connection; see the table at the top of this module."""
+
+    __slots__ = ("_first", "_frames", "state")
+
+    def __init__(self, *, most_bytes: int = 0xFFFFF) -> None:
+        """`most_bytes` is the largest request that is taken (`jute.maxbuffer`)."""
+        self.state = ConnectionState.AWAITING_CONNECT
+        self._frames = FrameDecoder(most_bytes)
+        self._first = b""
+        """The first bytes, until there are enough to tell a length from a word."""
+
+    def receive(self, data: bytes) -> list[Event]:
+        """Take bytes of the client; return what they say, in order."""
+        if self.state is ConnectionState.AWAITING_CONNECT:
+            data = self._first + data
+            if len(data) < HEADER_BYTES:
+                self._first = data
+                return []
+            self._first = b""
+            if _is_word(data[:HEADER_BYTES]):
+                self.state = ConnectionState.CLOSED
+                return [Word(data[:HEADER_BYTES])]
+        elif self.state is ConnectionState.CLOSED:
+            return []
+        events: list[Event] = []
+        try:
+            for payload in self._frames.each(data):
+                events.append(self._event(payload))
+        except Malformed as error:
+            self.state = ConnectionState.CLOSED
+            events.append(ProtocolError(str(error)))
+        return events
+
+    def _event(self, payload: bytes) -> Event:
+        if self.state is ConnectionState.AWAITING_CONNECT:
+            request = decode_connect_request(payload)
+            self.state = ConnectionState.CONNECTING
+            return request
+        return decode_request(payload)
+
+    def accept(self, response: ConnectResponse) -> bytes:
+        """The frame that answers the connect request."""
+        assert self.state is ConnectionState.CONNECTING, "one answer, after a connect request"
+        is_granted = response.timeout_ms > 0
+        self.state = ConnectionState.OPEN if is_granted else ConnectionState.CLOSED
+        return frame(encode_connect_response(response))
+
+
+def _is_word(first: bytes) -> bool:
+    """Whether these four bytes are letters; as a length they would be a frame of 1.6 GB."""
+    return first.isalpha() and first.islower()
