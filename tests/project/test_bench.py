@@ -34,6 +34,7 @@ COMMANDS = (
         "fingerprints",
         "gauges",
         "herd",
+        "kazoo_suite",
         "live",
         "load",
         "log",
@@ -52,7 +53,9 @@ COMMANDS = (
         "storage",
         "terabyte",
         "three_groups_sweep",
+        "wire_differential",
     ),
+    *("zookeeper_clients", "zookeeper_hostile", "zookeeper_speed"),
 )
 SMALL = {
     "three_groups_sweep": ["--seeds", "8", "--shrink-time", "0.5", "--jobs", "1"],
@@ -397,10 +400,12 @@ def test_three_groups_sweep() -> None:
 
 
 @pytest.mark.slow
-def test_live() -> None:
+@pytest.mark.parametrize("zookeeper", ["java", "python"])
+def test_live(zookeeper: str) -> None:
     """Every contender is clocked, and has requested at least what the floor says."""
-    skip_without_zookeeper()
-    report = figures("live")
+    if zookeeper == "java":
+        skip_without_zookeeper()
+    report = figures("live", "--zookeeper", zookeeper)
 
     runs = {run["contender"]: run for run in report["runs"]}
     assert set(runs) == {"hardened", "kafka_08", "recipe 0.2", "recipe 0"}
@@ -415,10 +420,12 @@ def test_live() -> None:
 
 
 @pytest.mark.slow
-def test_soak() -> None:
+@pytest.mark.parametrize("zookeeper", ["java", "python"])
+def test_soak(zookeeper: str) -> None:
     """Members and servers are killed in both layouts, and nothing is amiss."""
-    skip_without_zookeeper()
-    report = figures("soak")
+    if zookeeper == "java":
+        skip_without_zookeeper()
+    report = figures("soak", "--zookeeper", zookeeper)
 
     assert [row["wrong"] for row in report["rounds"]] == [[], []]
     assert [row["layout"] for row in report["rounds"]] == ["0.7", "0.8"]
