@@ -181,6 +181,8 @@ class Connection:
         server = self.server
         if not server.is_serving:
             self.hang_up("the server has no leader")
+        elif server.ensemble.faults.refuses(server, session=request.session):
+            self.hang_up("its session is refused on purpose")
         elif request.last_zxid > server.tree.zxid:
             self.hang_up(
                 f"the client has seen zxid {request.last_zxid:#x}, this server has "

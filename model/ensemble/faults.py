@@ -56,10 +56,14 @@ class Loss:
         handle_late(connection, request)
 
 
-@dataclass(slots=True)
-class _Refusal:
+@dataclass(eq=False, slots=True)
+class Refusal:
+    """A fault that closes new connections until a moment."""
+
     until_ms: float
     count_effect: CountEffect
+    session: int | None = None
+    """The session whose connections are closed; None for every connection."""
 
 
 @dataclass(slots=True)
@@ -67,7 +71,7 @@ class Faults:
     """The faults of an ensemble's connections that are armed or last."""
 
     losses: list[Loss] = field(default_factory=list)
-    refusals: list[_Refusal] = field(default_factory=list)
+    refusals: list[Refusal] = field(default_factory=list)
 
     def loss_of(self, connection: Connection, request: Request) -> Loss | None:
         """The loss that strikes this request, which is used up."""
@@ -77,16 +81,26 @@ class Faults:
                 return loss
         return None
 
-    def refuse(self, until_ms: float, count_effect: CountEffect) -> None:
-        """Close every new connection until then."""
-        self.refusals.append(_Refusal(until_ms, count_effect))
+    def refuse(
+        self, until_ms: float, count_effect: CountEffect, *, session: int | None = None
+    ) -> Refusal:
+        """Close every new connection until then, or every one that continues a session."""
+        refusal = Refusal(until_ms, count_effect, session)
+        self.refusals.append(refusal)
+        return refusal
 
-    def refuses(self, server: Server) -> bool:
-        """Whether a new connection is refused now; counts it."""
+    def accept(self, refusal: Refusal) -> None:
+        """End a refusal, unless it has ended."""
+        if refusal in self.refusals:
+            self.refusals.remove(refusal)
+
+    def refuses(self, server: Server, *, session: int | None = None) -> bool:
+        """Whether a new connection, or this session, is refused now; counts it."""
         if not self.refusals:
             return False
         now_ms = server.ensemble.clock.now_ms()
         self.refusals = [refusal for refusal in self.refusals if refusal.until_ms > now_ms]
-        for refusal in self.refusals:
+        refusals = [refusal for refusal in self.refusals if refusal.session == session]
+        for refusal in refusals:
             refusal.count_effect("connections refused", 1)
-        return bool(self.refusals)
+        return bool(refusals)

@@ -69,9 +69,10 @@ class Quorum:
             self._sides[server] = side
         self._missed_in_time()
 
-    def heal(self) -> None:
-        """End every cut between servers."""
-        self._sides.clear()
+    def heal(self, servers: Iterable[Server] | None = None) -> None:
+        """End the cuts around these servers; every cut without them."""
+        for server in tuple(self._sides) if servers is None else servers:
+            self._sides.pop(server, None)
         self._returned()
 
     def pause(self, server: Server) -> None:

@@ -74,6 +74,11 @@ class Server:
         return self.state in SERVING
 
     @property
+    def is_following(self) -> bool:
+        """Whether it follows a leader; no other server can lag."""
+        return self.state is ServerState.FOLLOWING
+
+    @property
     def is_running(self) -> bool:
         """Whether its process exists."""
         return self.state is not ServerState.DOWN
@@ -160,10 +165,17 @@ class Server:
 
     def follow(self, entry: Entry) -> None:
         """Apply an entry that is committed: now, or later if this server lags."""
-        if self._behind or self.lag_ms or self.is_paused:
+        if self._behind or self.is_paused or (self.lag_ms and self.is_following):
             self._apply_later(entry)
         else:
             self._apply(entry)
+
+    def lag(self, by_ms: float) -> None:
+        """From now on, apply later what is committed; 0 catches up at once."""
+        self.lag_ms = by_ms
+        if not by_ms:
+            self._behind = deque((0.0, what) for _, what in self._behind)
+            self.catch_up()
 
     def once_applied(self, call: Callable[[], None]) -> None:
         """Make a call once everything that is committed now has been applied here."""

@@ -1,6 +1,12 @@
 """A ZooKeeper in Python: the ensemble of the model on TCP, in this process or in one of its own.
 
-`listener` connects the ensemble to asyncio: ports, connections, time. `group_commit` makes
-writes durable in a data folder. `thread_ensemble` runs both in a thread of this process.
-Read `listener`, `thread_ensemble`, `group_commit`.
+Read in this order:
+
+  listener          ports, connections and time, on asyncio
+  group_commit      writes that are durable in a data folder before they are answered
+  service           the three together, as long as they serve
+  control, observer faults as verbs, and what they have struck
+  thread_ensemble   a service in a thread of this process
+  process_ensemble  a service in a process of its own; its servers are `process_server`,
+                    its process is `__main__`, and what passes between the two is `orders`
 """

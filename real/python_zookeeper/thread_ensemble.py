@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from pathlib import Path
 from threading import Thread
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from watchkeeper.model.ensemble.ensemble import Ensemble
 from watchkeeper.model.ensemble.recorder import SILENT, Recorder
 from watchkeeper.model.ensemble.settings import EnsembleSettings
 from watchkeeper.real.errors import EnvironmentProblem
 from watchkeeper.real.ports import HOST
-from watchkeeper.real.python_zookeeper.listener import Listener, LoopClock
+from watchkeeper.real.python_zookeeper.service import Service
 
 T = TypeVar("T")
 
@@ -38,22 +38,21 @@ class ThreadEnsemble:
 
         With `data` every write is durable in that folder before it is answered.
         """
-        if ports and len(ports) != servers:
-            raise ValueError(f"{servers} servers need {servers} ports, not {len(ports)}")
-        self._servers = servers
-        self.settings = settings or EnsembleSettings()
-        self._ports = tuple(ports) or (0,) * servers
+        self._service = Service(
+            servers,
+            settings=settings,
+            ports=ports,
+            host=host,
+            data=data,
+            recorder=recorder,
+            failed=self._fail,
+        )
+        self.settings = self._service.settings
         self._host = host
-        self._data = data
-        self._recorder = recorder
         self._thread: Thread | None = None
         self._loop = asyncio.new_event_loop()
         self._started: Future[None] = Future()
-        self.ensemble: Ensemble
-        """The servers; to be used in the loop's thread alone, by `call`."""
-        self._listener: Listener
-        self._stop_data: Callable[[], None] = lambda: None
-        self.failure: BaseException | None = None
+        self.failure: EnvironmentProblem | None = None
         """The error of the disk that has stopped the servers."""
 
     def __enter__(self) -> ThreadEnsemble:
@@ -64,9 +63,18 @@ class ThreadEnsemble:
         self.stop()
 
     @property
+    def ensemble(self) -> Ensemble:
+        """The servers; to be used in the loop's thread alone, by `call`."""
+        return self._service.ensemble
+
+    def do(self, verb: str, arguments: Mapping[str, Any]) -> Any:
+        """Carry out a verb of `control`; raises ControlError for what cannot be done."""
+        return self.call(lambda: self._service.control.do(verb, arguments))
+
+    @property
     def addresses(self) -> tuple[str, ...]:
         """The client address of each server."""
-        return tuple(f"{self._host}:{port}" for port in self._listener.ports)
+        return tuple(f"{self._host}:{port}" for port in self._service.ports)
 
     @property
     def hosts(self) -> str:
@@ -110,9 +118,8 @@ class ThreadEnsemble:
         loop = self._loop
         asyncio.set_event_loop(loop)
         try:
-            loop.run_until_complete(self._begin())
+            loop.run_until_complete(self._service.start())
         except BaseException as error:
-            self._stop_data()
             loop.close()
             self._started.set_exception(error)
             return
@@ -120,47 +127,9 @@ class ThreadEnsemble:
         try:
             loop.run_forever()
         finally:
-            loop.run_until_complete(self._end())
+            loop.run_until_complete(self._service.stop())
             loop.close()
 
-    async def _begin(self) -> None:
-        loop = asyncio.get_running_loop()
-        clock = LoopClock(loop)
-        tree, journal = None, None
-        if self._data is not None:
-            from watchkeeper.real.zookeeper_data.data_folder import DataFolder
-
-            from watchkeeper.real.python_zookeeper.group_commit import GroupCommit
-
-            folder = DataFolder.open(self._data)
-            commits = GroupCommit(loop, folder, self._fail)
-            self._stop_data = commits.close
-            tree, journal = folder.tree, commits.add
-        self.ensemble = Ensemble(
-            clock,
-            servers=self._servers,
-            settings=self.settings,
-            tree=tree,
-            journal=journal,
-            recorder=self._recorder,
-        )
-        if self._data is not None:
-            commits.durable_up_to = self.ensemble.durable_up_to
-        self._listener = Listener(self.ensemble, self._host)
-        await self._listener.start(self._ports)
-
-    async def _end(self) -> None:
-        self._listener.stop()
-        self.ensemble.stop()
-        for _ in range(3):  # asyncio calls the callbacks of the closed connections
-            await asyncio.sleep(0)
-        self._stop_data()
-
-    def _fail(self, error: BaseException) -> None:
-        """The disk has failed: nothing more can be promised."""
-        self.failure = EnvironmentProblem(
-            f"the log in {self._data} cannot be written: {error}; the ZooKeeper stops, and "
-            "answers nothing that is not on the disk"
-        )
-        self._stop_data = lambda: None
+    def _fail(self, problem: EnvironmentProblem) -> None:
+        self.failure = problem
         self._loop.stop()

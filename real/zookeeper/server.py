@@ -92,16 +92,7 @@ class Server:
 
     def four_letter_word(self, word: str, timeout_s: float = ANSWER_S) -> str:
         """The answer to a four-letter word; empty if there is none within `timeout_s`."""
-        pieces = []
-        try:
-            with socket.create_connection((HOST, self.ports.client), timeout_s) as line:
-                line.settimeout(timeout_s)
-                line.sendall(word.encode())
-                while data := line.recv(65536):
-                    pieces.append(data)
-        except OSError:
-            return ""
-        return b"".join(pieces).decode(errors="replace")
+        return ask_word(HOST, self.ports.client, word, timeout_s)
 
     # --- actions -------------------------------------------------------------------------
 
@@ -177,3 +168,17 @@ class Server:
 
 
 ROLES: tuple[Role, ...] = ("leader", "follower", "standalone")
+
+
+def ask_word(host: str, port: int, word: str, timeout_s: float) -> str:
+    """A server's answer to a four-letter word; empty if there is none within `timeout_s`."""
+    pieces = []
+    try:
+        with socket.create_connection((host, port), timeout_s) as line:
+            line.settimeout(timeout_s)
+            line.sendall(word.encode())
+            while data := line.recv(65536):
+                pieces.append(data)
+    except OSError:
+        return ""
+    return b"".join(pieces).decode(errors="replace")
