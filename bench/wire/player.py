@@ -5,7 +5,7 @@ the events, and the ends of connections. Values that two servers cannot share ar
 
 - times (ctime, mtime) are left out;
 - a session id is the ordinal number of the session;
-- zxids count from the first one that was seen.
+- zxids count from the one at the beginning.
 
 How it works
   Each step ends with a *barrier*: every connection sends pings and reads until one is answered
@@ -60,7 +60,7 @@ class Player:
     def __init__(self, addresses: Sequence[str], slots: int) -> None:
         self.addresses = addresses
         self._sessions: dict[int, str] = {0: "none"}
-        self._base: int | None = None
+        self._base = 0
         self._newest_zxid = 0
         self._slots = [Slot(f"slot {number}") for number in range(slots)]
         self._observers = [Slot(f"observer {number}", number) for number in range(len(addresses))]
@@ -71,6 +71,7 @@ class Player:
             self._ask(observer, [Request(Op.ADD_WATCH, watch_all)])
             self._read_all(observer)
         self._barrier()
+        self._base = self._newest_zxid
         for slot in self._everyone():
             slot.notes.clear()
 
@@ -340,8 +341,6 @@ class Player:
         """A zxid, counted from the first one."""
         if zxid <= 0:
             return zxid
-        if self._base is None:
-            self._base = zxid
         return zxid - self._base
 
     def _shared(self, value: Any) -> Any:

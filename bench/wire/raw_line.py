@@ -38,7 +38,7 @@ class Line:
         ends = time.monotonic() + timeout_s
         while not self._is_whole():
             left = ends - time.monotonic()
-            if not self.is_open or left < 0 or not self._receive(left):
+            if not self.is_open or not self._receive(max(left, 0.0)) or left < 0:
                 return None
         length = jute.INT.unpack_from(self._data)[0]
         payload, self._data = self._data[4 : 4 + length], self._data[4 + length :]

@@ -119,11 +119,13 @@ def readable(body: bytes) -> str:
 
 NAMES = ("a", "b", "c")
 ODD_NAMES = ("ü", "x y", "...", "..x", "日本", "q-", "z" * 70)
+CONFIGURATION = "/zookeeper/config"
+"""The znode in which an ensemble of Apache's servers describes itself."""
 BAD_PATHS: tuple[Text, ...] = (
     *("", "/", "foo", "foo/bar", None),
     *("{}//a", "{}/", "{}/.", "{}/..", "{}/a/../b", "{}/a\0b", "{}/\x01", "{}/\x7f"),
     *("{}/\U0001f600", "{}/\ue000", "{}/\ufff0", "//", "/../x", "{}/nope/deeper/still"),
-    *("/zookeeper", "/zookeeper/config", "/zookeeper/config/x", "/zookeeper/quota"),
+    *("/zookeeper", CONFIGURATION, "/zookeeper/config/x", "/zookeeper/quota"),
 )
 BAD_UTF_8 = (b"/\xff\xfe", b"/a\xc3", b"/\xed\xa0\x80", b"/\xc0\xaf", b"/\xf5\x80\x80\x80")
 
@@ -139,6 +141,7 @@ ACLS: tuple[tuple[AclEntry, ...], ...] = (
     ((31, "digest", digest("ann")),),
     ((31, "digest", digest("bob")), (1, "world", "anyone")),
     ((31, "auth", ""),),
+    ((31, "auth", None),),
     ((27, "auth", "ignored"), (4, "world", "anyone")),
     ((31, "ip", "127.0.0.1"),),
     ((31, "ip", "127.0.0.0/8"),),
@@ -151,6 +154,8 @@ BAD_ACLS: tuple[tuple[AclEntry, ...] | None, ...] = (
     None,
     ((31, None, None),),
     ((31, "world", None),),
+    ((31, "digest", None),),
+    ((31, "ip", None),),
     (),
     ((31, "world", "all"),),
     ((31, "nosuch", "x"),),
@@ -302,7 +307,7 @@ class Steps:
             return self._good_path()
         if drawn < 0.99:
             path = self._chance.choice(BAD_PATHS)
-            if path is None and self._is_orderly:
+            if self._is_orderly and path in (None, CONFIGURATION):
                 return "foo"
             return path.format(self._root) if isinstance(path, str) else path
         return self._chance.choice(BAD_UTF_8)
@@ -313,7 +318,7 @@ class Steps:
             return OPEN
         if drawn < 0.95:
             return self._chance.choice(ACLS)
-        return self._chance.choice(BAD_ACLS[3:] if self._is_orderly else BAD_ACLS)
+        return self._chance.choice(BAD_ACLS[5:] if self._is_orderly else BAD_ACLS)
 
     def _flags(self, *, in_multi: bool = False) -> int:
         if self._chance.random() < 0.02 and not self._is_orderly:
