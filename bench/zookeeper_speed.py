@@ -371,12 +371,12 @@ def main() -> None:
         rates_report(rates(options, contenders), report)
     if "memory" in parts and "python" in options.kinds:
         in_memory_report(without_sockets(10 * options.requests, options.rounds), report)
+    default = [each for each in contenders if each.name in ("ours, in memory", "Apache's")]
     if "herd" in parts:
-        rested = [each for each in contenders if each.name in ("ours, in memory", "Apache's")]
-        found = {each.name: herd(each, options) for each in rested}
+        found = {each.name: herd(each, options) for each in default}
         herd_report(found, options.clients, report)
     if "ready" in parts:
-        ready_report(contenders, options.rounds, report)
+        ready_report(default, options.rounds, report)
     report.show(as_json=options.json)
 
 

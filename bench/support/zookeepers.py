@@ -260,10 +260,19 @@ class Ours:
 
 def memory_kb(pids: tuple[int, ...]) -> int:
     """The resident memory of processes."""
+    return _status_kb(pids, "VmRSS:")
+
+
+def peak_kb(pids: tuple[int, ...]) -> int:
+    """The most resident memory that processes have had."""
+    return _status_kb(pids, "VmHWM:")
+
+
+def _status_kb(pids: tuple[int, ...], name: str) -> int:
     total = 0
     for pid in pids:
         for line in Path(f"/proc/{pid}/status").read_text().splitlines():
-            if line.startswith("VmRSS:"):
+            if line.startswith(name):
                 total += int(line.split()[1])
     return total
 
