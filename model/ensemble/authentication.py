@@ -6,8 +6,10 @@ import base64
 import hashlib
 
 from watchkeeper.model.wire.requests import Auth
+from watchkeeper.model.zookeeper.java_hash_order import string_hash
 
 Identity = tuple[str, str]
+BUCKETS = 16
 
 
 def identity_of(request: Auth, host: str) -> Identity | None:
@@ -28,8 +30,15 @@ def digest_of(credential: str) -> str:
 
 
 def shown(identities: tuple[Identity, ...]) -> tuple[Identity, ...]:
-    """The identities as a client may see them: without digests."""
+    """The identities as a client may see them: without digests, in the order of Java's table."""
     return tuple(
         (scheme, name.split(":", 1)[0] if scheme == "digest" else name)
-        for scheme, name in identities
+        for scheme, name in sorted(identities, key=_bucket)
     )
+
+
+def _bucket(identity: Identity) -> int:
+    """The place of an identity in a new `ConcurrentHashMap`, as its class computes a hash."""
+    scheme, name = map(string_hash, identity)
+    value = (37 * (37 * 17 + scheme) + name) & 0xFFFFFFFF
+    return (value ^ value >> 16) & (BUCKETS - 1)

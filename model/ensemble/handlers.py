@@ -10,13 +10,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from msgspec.structs import replace
+
 from watchkeeper.model.actor.errors import (
     AuthFailed,
     Failure,
     MarshallingError,
     NoNode,
+    NoWatcher,
     ReconfigDisabled,
     SessionExpired,
+    SessionMoved,
     TransactionFailed,
     Unimplemented,
 )
@@ -40,7 +44,8 @@ from watchkeeper.model.actor.operations import (
     Sync,
 )
 from watchkeeper.model.ensemble import authentication
-from watchkeeper.model.wire.opcodes import WRITES
+from watchkeeper.model.wire.fields import MISSING
+from watchkeeper.model.wire.opcodes import Opcode
 from watchkeeper.model.wire.replies import (
     failed_multi_body,
     multi_body,
@@ -48,6 +53,7 @@ from watchkeeper.model.wire.replies import (
     reply_body,
 )
 from watchkeeper.model.wire.requests import (
+    PING_XID,
     Auth,
     CloseSession,
     Ping,
@@ -58,7 +64,9 @@ from watchkeeper.model.wire.requests import (
     Undecodable,
     Unknown,
     WhoAmI,
+    WithoutPath,
 )
+from watchkeeper.model.zookeeper import writes
 from watchkeeper.model.zookeeper.standalone import serve
 from watchkeeper.model.zookeeper.watches import set_watches
 
@@ -66,7 +74,8 @@ if TYPE_CHECKING:
     from watchkeeper.model.ensemble.connection import Connection
     from watchkeeper.model.ensemble.entry import Entry
 
-NO_ZXID = 0
+NO_ZXID, UNKNOWN_ZXID = 0, -1
+"""The zxids in the answers to an authentication and to an unknown request."""
 MISSED = -1
 """The zxid of an event that tells of a change before the watch was set again."""
 MOVED = "its session goes on at another server"
@@ -116,16 +125,30 @@ def _read(connection: Connection, request: Request) -> None:
 
 
 def _read_several(connection: Connection, request: Request) -> None:
+    parts = request.body.operations
+    connection.answer(request, body=multi_read_body(parts, _results(connection, parts)))
+
+
+def _results(connection: Connection, parts: tuple[GetData | GetChildren, ...]) -> Any:
     server = connection.server
-    server.watches, answers = serve(
+    _, answers = serve(
         server.tree,
         server.watches,
         connection.session,
         connection.number,
-        request.body,
+        MultiRead(parts),
         connection.identities,
     )
-    connection.answer(request, body=multi_read_body(request.body, answers))
+    return answers
+
+
+def _read_ephemerals(connection: Connection, request: Request) -> None:
+    """The specification sorts them; a server lists them as its hash table does."""
+    tree = connection.server.tree
+    prefix = request.body.path
+    paths = writes.ephemerals_of(tree, connection.session)
+    shown = [path for path in paths if not prefix.strip() or path.startswith(prefix)]
+    connection.answer(request, body=reply_body(request.opcode, shown))
 
 
 def _sync(connection: Connection, request: Request) -> None:
@@ -139,8 +162,16 @@ def _sync(connection: Connection, request: Request) -> None:
     server.or_at_leader(lambda: server.once_applied(applied))
 
 
+def _without_path(connection: Connection, request: Request) -> None:
+    if request.opcode == Opcode.SYNC:
+        connection.answer(request, body=MISSING)
+    else:
+        connection.answer(request, NoWatcher.code)
+
+
 def _ping(connection: Connection, request: Request) -> None:
-    connection.answer(request)
+    # Whatever xid a client gives it, the answer has the xid of pings.
+    connection.answer(replace(request, xid=PING_XID))
 
 
 def _set_watches(connection: Connection, request: Request) -> None:
@@ -166,6 +197,8 @@ def _write(connection: Connection, request: Request) -> None:
     server = connection.server
     if server.has_moved(connection, is_write=True):
         connection.hang_up(MOVED)
+        if not server.is_deposed:  # the leader refuses the write, which takes a zxid
+            _refuse_write(connection, request, Failure(SessionMoved))
         return
     connection.begin()
 
@@ -249,8 +282,12 @@ def _refuse_write(connection: Connection, request: Request, failure: Failure) ->
 
 
 def _refuse_undecodable(connection: Connection, request: Request) -> None:
-    if request.opcode in WRITES:
+    if request.body.is_ordered:
         _refuse_write(connection, request, Failure(MarshallingError))
+    elif request.opcode == Opcode.MULTI_READ:
+        parts = request.body.reads
+        body = multi_read_body(parts, _results(connection, parts))
+        connection.answer(request, MarshallingError.code, body=body)
     else:
         connection.answer(request, MarshallingError.code)
 
@@ -265,7 +302,7 @@ def _refuse_sasl(connection: Connection, request: Request) -> None:
 
 
 def _refuse_unknown(connection: Connection, request: Request) -> None:
-    connection.answer(request, Unimplemented.code)
+    connection.answer(request, Unimplemented.code, zxid=UNKNOWN_ZXID)
     connection.hang_up(f"the request has the unknown opcode {int(request.opcode)}")
 
 
@@ -287,7 +324,8 @@ _ORDERED = frozenset({Create, Delete, SetData, SetAcl, Multi, DeleteContainer, C
 _HANDLERS: dict[type[Any], Callable[[Connection, Request], None]] = {
     **dict.fromkeys((Create, Delete, SetData, SetAcl, Multi, DeleteContainer), _write),
     **dict.fromkeys((Exists, GetData, GetAcl, GetChildren), _read),
-    **dict.fromkeys((GetEphemerals, CountDescendants), _read),
+    GetEphemerals: _read_ephemerals,
+    CountDescendants: _read,
     **dict.fromkeys((AddWatch, RemoveWatches, CheckWatches), _read),
     MultiRead: _read_several,
     Sync: _sync,
@@ -298,6 +336,7 @@ _HANDLERS: dict[type[Any], Callable[[Connection, Request], None]] = {
     Auth: _authenticate,
     Reconfig: _refuse_reconfig,
     Sasl: _refuse_sasl,
+    WithoutPath: _without_path,
     Undecodable: _refuse_undecodable,
     Unknown: _refuse_unknown,
 }

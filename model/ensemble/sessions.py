@@ -59,8 +59,6 @@ class Sessions:
         if before == due:
             return
         if before is not None:
-            if before > due:
-                return
             self._leave_bucket(session, before)
         self._due[session] = due
         self._buckets.setdefault(due, set()).add(session)

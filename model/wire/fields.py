@@ -16,10 +16,16 @@ INT32, INT64 = struct.Struct(">i"), struct.Struct(">q")
 STAT = struct.Struct(">qqqqiiiqiiq")
 MISSING = INT32.pack(-1)
 TRUE, FALSE = b"\1", b"\0"
+SCHEMES_WITH_IDENTITIES = frozenset({"world", "digest", "ip"})
+LAST_OF_BASIC_PLANE = "\uffff"
 
 
 class Malformed(Exception):
     """Bytes that are not what they should be; the message says what was expected, and where."""
+
+
+class MissingPath(Malformed):
+    """A field that every path needs is missing. Servers find that out when they execute."""
 
 
 class FieldReader:
@@ -89,7 +95,7 @@ class FieldReader:
         """The next string, which must not be missing."""
         value = self.string()
         if value is None:
-            raise Malformed(f"at byte {self.at - 4} no path, but a path is needed")
+            raise MissingPath(f"at byte {self.at - 4} no path, but a path is needed")
         return value
 
     def count(self) -> int:
@@ -109,7 +115,11 @@ class FieldReader:
         return tuple([self.path() for _ in range(self.count())])
 
     def acl(self) -> tuple[Acl, ...]:
-        """The next access control list; a missing scheme is read as an unknown one."""
+        """The next access control list.
+
+        A missing scheme is read as an unknown one, and a missing identity as an empty one where
+        no server looks at it; elsewhere it raises MissingPath.
+        """
         found = self.data[self.at : self.at + len(_OPEN)]
         if found == _OPEN:  # nearly every znode has this list
             self.at += len(_OPEN)
@@ -117,8 +127,10 @@ class FieldReader:
         return tuple([self._acl_entry() for _ in range(self.count())])
 
     def _acl_entry(self) -> Acl:
-        permissions, scheme = self.int32(), self.string() or ""
-        return Acl(permissions, scheme, self.path())
+        permissions, scheme, identity = self.int32(), self.string() or "", self.string()
+        if identity is None and scheme in SCHEMES_WITH_IDENTITIES:
+            raise MissingPath(f"at byte {self.at - 4} no identity of the scheme {scheme}")
+        return Acl(permissions, scheme, identity or "")
 
     def stat(self) -> Stat:
         """The next Stat."""
@@ -163,11 +175,25 @@ def buffer(value: bytes | None) -> bytes:
 
 
 def string(value: str | None) -> bytes:
-    """A string with its length in UTF-8 before it."""
+    """A string with its length in bytes before it.
+
+    Java's servers encode each UTF-16 unit by itself, so a character beyond the basic plane
+    takes six bytes, and not the four of UTF-8.
+    """
     if value is None:
         return MISSING
-    data = value.encode("utf-8", "replace")
+    if not value.isascii() and max(value) > LAST_OF_BASIC_PLANE:
+        value = _as_units(value)
+    data = value.encode("utf-8", "surrogatepass")
     return INT32.pack(len(data)) + data
+
+
+def _as_units(value: str) -> str:
+    """The same text with each UTF-16 unit as a character of its own."""
+    units = value.encode("utf-16-be", "surrogatepass")
+    return "".join(
+        chr(high << 8 | low) for high, low in zip(units[::2], units[1::2], strict=True)
+    )
 
 
 def strings(values: Iterable[str]) -> bytes:

@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from watchkeeper.model.actor.errors import Failure, RuntimeInconsistency
 from watchkeeper.model.actor.events import Fired, WatchEventType, ZnodeView
-from watchkeeper.model.actor.operations import GetData, MultiRead
+from watchkeeper.model.actor.operations import GetChildren, GetData
 from watchkeeper.model.wire.fields import (
     FieldReader,
     Malformed,
@@ -71,9 +71,8 @@ class Event(Struct, frozen=True):
 
 
 def encode_reply(xid: int, zxid: int, error: int, body: bytes = b"") -> bytes:
-    """Write an answer; with an error it has no body."""
-    head = HEADER.pack(xid, zxid, error)
-    return head if error else head + body
+    """Write an answer. With an error it has no body, but for a multi read that fails early."""
+    return HEADER.pack(xid, zxid, error) + body
 
 
 def decode_reply(payload: bytes) -> Reply:
@@ -170,10 +169,10 @@ def _error_result(code: int) -> bytes:
     return PART.pack(Opcode.ERROR, False, code) + int32(code)
 
 
-def multi_read_body(operation: MultiRead, answers: Sequence[Any]) -> bytes:
+def multi_read_body(parts: Sequence[GetData | GetChildren], answers: Sequence[Any]) -> bytes:
     """The body for a multi read: each part has its own result or error."""
     results = []
-    for part, answer in zip(operation.operations, answers, strict=True):
+    for part, answer in zip(parts, answers, strict=True):
         opcode = Opcode.GET_DATA if type(part) is GetData else Opcode.GET_CHILDREN
         if type(answer) is Failure:
             results.append(_error_result(answer.kind.code))

@@ -7,13 +7,15 @@ How it works
   without xid and opcode has no answer.
 
   Seen on Apache ZooKeeper 3.9.5:
-  - createContainer always makes a container, whatever its flags are; flags 2, 3 and 6 make it
-    sequential. create and create2 with the flags of a container make a persistent znode, and
-    with those of a TTL the arguments are bad, since they carry no TTL.
-  - createTTL with other flags than 5 and 6 has bad arguments. (With flags 0 and a TTL of -1
-    Apache's server ends, and cannot start again; ours refuses it like the others.)
-  - Unknown flags are bad arguments of a create, but make a multi that has them undecodable.
-  - A missing path is undecodable in every request.
+  - createContainer makes a container, whatever its flags are; flags 2 and 3 make it sequential.
+    create and create2 with the flags of a container make a persistent znode. A TTL with the
+    flags of another kind, flags of a TTL without one, and unknown flags are bad arguments.
+    (With flags 0 and a TTL of -1 Apache's server ends and cannot start again.)
+  - In a multi the flags alone decide, whichever opcode a create has there; with unknown flags
+    nothing of the multi can be decoded.
+  - A body that is cut takes no zxid. One that is whole but has no path is found out by the
+    leader, so as a write it takes a zxid. So does every multi that cannot be decoded.
+  - sync, checkWatches and removeWatches do not miss a path.
 """
 
 from __future__ import annotations
@@ -50,6 +52,7 @@ from watchkeeper.model.actor.operations import (
 from watchkeeper.model.wire.fields import (
     FieldReader,
     Malformed,
+    MissingPath,
     acl,
     boolean,
     buffer,
@@ -58,7 +61,7 @@ from watchkeeper.model.wire.fields import (
     string,
     strings,
 )
-from watchkeeper.model.wire.opcodes import BY_NUMBER, CREATES, Opcode
+from watchkeeper.model.wire.opcodes import BY_NUMBER, CREATES, WRITES, Opcode
 from watchkeeper.model.zookeeper.watches import Wanted
 
 HEADER = struct.Struct(">ii")
@@ -115,6 +118,14 @@ class Undecodable(Struct, frozen=True):
     """The body cannot be read."""
 
     reason: str
+    is_ordered: bool = False
+    """Whether it is a write whose fault the leader finds, so that it takes a zxid."""
+    reads: tuple[GetData | GetChildren, ...] = ()
+    """The parts of a multi read before the one that cannot be read."""
+
+
+class WithoutPath(Struct, frozen=True):
+    """A request that needs no path: a sync, or one about watches, of no path at all."""
 
 
 class Unknown(Struct, frozen=True):
@@ -146,6 +157,8 @@ SEQUENTIAL_FLAGS = frozenset({SEQUENTIAL, EPHEMERAL | SEQUENTIAL, TTL_SEQUENTIAL
 EPHEMERAL_FLAGS = frozenset({EPHEMERAL, EPHEMERAL | SEQUENTIAL})
 TTL_FLAGS = frozenset({TTL, TTL_SEQUENTIAL})
 
+NEED_NO_PATH = frozenset({Opcode.SYNC, Opcode.CHECK_WATCHES, Opcode.REMOVE_WATCHES})
+
 BAD_LIFETIME_MS = -2
 """The lifetime of a create whose flags make no sense: the specification refuses it."""
 
@@ -176,12 +189,27 @@ def decode_request(payload: bytes) -> Request:
     fields = FieldReader(payload, HEADER.size)
     try:
         if opcode is Opcode.MULTI:
-            parts = tuple(_parts(fields))
-            body = Multi(tuple([operation for _, operation in parts]))
-            return Request(xid, opcode, body, tuple([part for part, _ in parts]))
+            return _multi_request(xid, fields)
         return Request(xid, opcode, read(fields, opcode))
+    except MissingPath as error:
+        return Request(xid, opcode, _without_path(opcode, str(error)))
     except Malformed as error:
         return Request(xid, opcode, Undecodable(str(error)))
+
+
+def _without_path(opcode: Opcode, reason: str) -> WithoutPath | Undecodable:
+    if opcode in NEED_NO_PATH:
+        return WithoutPath()
+    return Undecodable(reason, is_ordered=opcode in WRITES)
+
+
+def _multi_request(xid: int, fields: FieldReader) -> Request:
+    try:
+        parts = tuple(_parts(fields))
+    except Malformed as error:
+        return Request(xid, Opcode.MULTI, Undecodable(str(error), is_ordered=True))
+    body = Multi(tuple([operation for _, operation in parts]))
+    return Request(xid, Opcode.MULTI, body, tuple([part for part, _ in parts]))
 
 
 def _create(fields: FieldReader, opcode: Opcode) -> Create:
@@ -194,30 +222,44 @@ def _create(fields: FieldReader, opcode: Opcode) -> Create:
 
 
 def _lifetime_of(opcode: Opcode, flags: int, ttl_ms: int) -> int:
-    if not 0 <= flags <= HIGHEST_FLAGS:
+    has_ttl = opcode is Opcode.CREATE_TTL
+    if not 0 <= flags <= HIGHEST_FLAGS or has_ttl != (flags in TTL_FLAGS):
         return BAD_LIFETIME_MS
     if opcode is Opcode.CREATE_CONTAINER:
         return CONTAINER_MS
-    if (opcode is Opcode.CREATE_TTL) != (flags in TTL_FLAGS):
-        return BAD_LIFETIME_MS
-    return ttl_ms if opcode is not Opcode.CREATE_TTL or ttl_ms > 0 else BAD_LIFETIME_MS
+    return BAD_LIFETIME_MS if has_ttl and ttl_ms <= 0 else ttl_ms
 
 
 def _parts(fields: FieldReader) -> Iterator[tuple[Opcode, Any]]:
-    """The operations of a multi, each with its opcode."""
+    """The operations of a multi, each with the opcode that it is executed as."""
     while (part := _part(fields)) is not None:
         read = _PARTS.get(part)
         if read is None:
             raise Malformed(f"at byte {fields.at} a multi with a part of opcode {part}")
         opcode = BY_NUMBER[part]
-        operation = read(fields, opcode)
-        yield opcode, _checked_flags(operation, fields) if opcode in CREATES else operation
+        yield (
+            _created_part(fields, opcode) if opcode in CREATES else (opcode, read(fields, opcode))
+        )
 
 
-def _checked_flags(operation: Create, fields: FieldReader) -> Create:
-    if operation.lifetime_ms == BAD_LIFETIME_MS:
-        raise Malformed(f"at byte {fields.at} a multi with a create of unknown flags")
-    return operation
+def _created_part(fields: FieldReader, opcode: Opcode) -> tuple[Opcode, Create]:
+    """Read a create of a multi: its flags decide what is created, not its opcode."""
+    path, data, entries, flags = fields.path(), fields.buffer(), fields.acl(), fields.int32()
+    ttl_ms = fields.int64() if opcode is Opcode.CREATE_TTL else UNLIMITED_MS
+    if not 0 <= flags <= HIGHEST_FLAGS:
+        raise Malformed(f"at byte {fields.at} a multi with a create of flags {flags}")
+    if flags in TTL_FLAGS:
+        executed, lifetime_ms = Opcode.CREATE_TTL, ttl_ms if ttl_ms > 0 else BAD_LIFETIME_MS
+    elif flags == CONTAINER:
+        executed, lifetime_ms = Opcode.CREATE_CONTAINER, CONTAINER_MS
+    else:
+        executed = Opcode.CREATE_2 if opcode is Opcode.CREATE_2 else Opcode.CREATE
+        lifetime_ms = UNLIMITED_MS
+    is_sequential = flags in SEQUENTIAL_FLAGS
+    is_ephemeral = flags in EPHEMERAL_FLAGS
+    return executed, Create(
+        path, data, is_ephemeral, is_sequential, entries, lifetime_ms=lifetime_ms
+    )
 
 
 def _part(fields: FieldReader) -> int | None:
@@ -226,15 +268,19 @@ def _part(fields: FieldReader) -> int | None:
     return None if is_end else opcode
 
 
-def _multi_read(fields: FieldReader, opcode: Opcode) -> MultiRead:
+def _multi_read(fields: FieldReader, opcode: Opcode) -> MultiRead | Undecodable:
     parts: list[GetData | GetChildren] = []
-    while (part := _part(fields)) is not None:
-        if part == Opcode.GET_DATA:
-            parts.append(GetData(fields.path(), fields.boolean()))
-        elif part == Opcode.GET_CHILDREN:
-            parts.append(GetChildren(fields.path(), fields.boolean()))
-        else:
-            raise Malformed(f"at byte {fields.at} a multi read with a part of opcode {part}")
+    try:
+        while (part := _part(fields)) is not None:
+            if part == Opcode.GET_DATA:
+                parts.append(GetData(fields.path(), fields.boolean()))
+            elif part == Opcode.GET_CHILDREN:
+                parts.append(GetChildren(fields.path(), fields.boolean()))
+            else:
+                raise Malformed(f"at byte {fields.at} a multi read with opcode {part}")
+    except MissingPath as error:
+        # Apache's server executes the parts before it finds out.
+        return Undecodable(str(error), reads=tuple(parts))
     return MultiRead(tuple(parts))
 
 
@@ -295,6 +341,8 @@ _BODIES: dict[int, Read] = {
     Opcode.ADD_WATCH: _add_watch,
     Opcode.WHO_AM_I: lambda fields, _: WhoAmI(),
     Opcode.CLOSE_SESSION: lambda fields, _: CloseSession(),
+    # No client may send it. Apache's leader finds that it cannot be decoded.
+    Opcode.CREATE_SESSION: lambda fields, _: Undecodable("no client begins one", is_ordered=True),
 }
 """Opcode -> how its body is read."""
 

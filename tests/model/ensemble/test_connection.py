@@ -372,9 +372,9 @@ def test_a_slow_connection_delivers_everything_later_and_in_order() -> None:
     assert client.connection is not None
     client.connection.delay(100)
 
-    first = client.send(Opcode.PING, Ping())
+    first = client.send(Opcode.EXISTS, Exists("/"))
     clock.advance(50)
-    second = client.send(Opcode.PING, Ping())
+    second = client.send(Opcode.EXISTS, Exists("/"))
     clock.advance(149)
     assert [reply.xid for reply in client.replies()] == []
     clock.advance(1)

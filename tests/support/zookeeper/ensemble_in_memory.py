@@ -18,7 +18,7 @@ from watchkeeper.model.wire.connect import (
 from watchkeeper.model.wire.frames import FrameDecoder, frame
 from watchkeeper.model.wire.opcodes import Opcode
 from watchkeeper.model.wire.replies import Reply, decode_body, decode_event, decode_reply
-from watchkeeper.model.wire.requests import encode_request
+from watchkeeper.model.wire.requests import PING_XID, encode_request
 
 EVENT_XID = -1
 MOST_BYTES = 1 << 24
@@ -107,7 +107,6 @@ class MemoryClient:
         self.password = bytes(16)
         self.events: list[tuple[int, str]] = []
         """The type and path of each watch event."""
-        self._opcodes: dict[int, Opcode] = {}
 
     @property
     def is_closed(self) -> bool:
@@ -145,8 +144,7 @@ class MemoryClient:
 
     def send(self, opcode: Opcode, body: Any) -> int:
         """Send a request; returns its xid."""
-        xid = next(self._xids)
-        self._opcodes[xid] = opcode
+        xid = PING_XID if opcode is Opcode.PING else next(self._xids)
         self.send_bytes(frame(encode_request(xid, opcode, body)))
         return xid
 
