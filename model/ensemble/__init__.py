@@ -12,5 +12,5 @@ a service. A world passes a clock, and a transport for each connection. Read in 
   authentication        which identity a credential proves
   faults, delay_line    what is lost, refused and delayed on purpose
   words, statistics     the four-letter words, and what a server counts
-  recorder              what it reports about itself
+  recorder, history     what it reports about itself, and the trace of all requests
 """

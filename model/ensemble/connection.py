@@ -210,6 +210,7 @@ class Connection:
             self._grant(request.session, request, timeout_ms, is_new=False)
         else:
             self._respond(ConnectResponse(0, 0, 0, NO_PASSWORD, request.read_only and False))
+            server.ensemble.recorder.expired(self, request.session)
             self.hang_up(f"the session {request.session:#x} has ended, or its password is wrong")
 
     def _grant(

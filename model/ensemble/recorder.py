@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
@@ -33,14 +34,19 @@ class Recorder(Protocol):
     def closed(self, connection: Connection, reason: str) -> None:
         """A server has closed a connection, for this reason."""
 
+    def expired(self, connection: Connection, session: int) -> None:
+        """A client has learned that its session has ended."""
+
     def changed(self, server: Server, state: str) -> None:
         """A server leads, follows, looks for a leader, stands still, or is down."""
 
-    def fault(self, name: str, detail: dict[str, Any]) -> None:
-        """A fault has been injected, or has had its effect."""
+    def fault(self, name: str, detail: Mapping[str, Any]) -> None:
+        """A fault has been injected; without the detail `lasts`, one has ended."""
 
 
-class _Silent:
+class Silent:
+    """Records nothing; a recorder of some events takes over the rest."""
+
     def requested(self, connection: Connection, request: Request) -> None:
         """Record nothing."""
 
@@ -59,12 +65,15 @@ class _Silent:
     def closed(self, connection: Connection, reason: str) -> None:
         """Record nothing."""
 
+    def expired(self, connection: Connection, session: int) -> None:
+        """Record nothing."""
+
     def changed(self, server: Server, state: str) -> None:
         """Record nothing."""
 
-    def fault(self, name: str, detail: dict[str, Any]) -> None:
+    def fault(self, name: str, detail: Mapping[str, Any]) -> None:
         """Record nothing."""
 
 
-SILENT: Recorder = _Silent()
+SILENT: Recorder = Silent()
 """Records nothing."""

@@ -9,4 +9,5 @@ Read in this order:
   thread_ensemble   a service in a thread of this process
   process_ensemble  a service in a process of its own; its servers are `process_server`,
                     its process is `__main__`, and what passes between the two is `orders`
+  write_record      what the trace of a run needs of all that was committed
 """

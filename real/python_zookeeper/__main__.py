@@ -20,10 +20,13 @@ from typing import Any
 
 import msgspec
 
+from watchkeeper.model.ensemble.history import History
+from watchkeeper.model.ensemble.recorder import SILENT
 from watchkeeper.real.errors import EnvironmentProblem
 from watchkeeper.real.python_zookeeper.control import ControlError
-from watchkeeper.real.python_zookeeper.orders import Order, Request, Result
+from watchkeeper.real.python_zookeeper.orders import RECORD, Order, Request, Result
 from watchkeeper.real.python_zookeeper.service import Service
+from watchkeeper.real.python_zookeeper.write_record import WriteRecord
 
 INPUT, OUTPUT = 0, 1
 POLL_S = 0.5
@@ -40,11 +43,14 @@ class Child:
         self._line = b""
         self._ended = asyncio.Event()
         self._problem: EnvironmentProblem | None = None
+        self._record = WriteRecord()
+        recorder = self._record if order.has_record else SILENT
         self._service = Service(
             len(order.ports),
             settings=order.settings,
             ports=order.ports,
             data=None if order.data is None else Path(order.data),
+            recorder=History() if order.has_history else recorder,
             failed=self._fail,
         )
 
@@ -90,6 +96,8 @@ class Child:
             _write(self._answer(msgspec.json.decode(line, type=Request)))
 
     def _answer(self, request: Request) -> Result:
+        if request.verb == RECORD:
+            return Result(self._record.rows)
         try:
             return Result(self._service.control.do(request.verb, request.arguments))
         except ControlError as error:

@@ -19,13 +19,17 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from watchkeeper.model.actor.operations import Multi, MultiRead, Operation
+from watchkeeper.model.actor.operations import Create, Delete, Multi, MultiRead, Operation
 from watchkeeper.model.ensemble.connection import Connection
 from watchkeeper.model.ensemble.ensemble import Ensemble
 from watchkeeper.model.ensemble.faults import Loss, Lost
+from watchkeeper.model.ensemble.history import History
 from watchkeeper.model.ensemble.server import Server, ServerState
 from watchkeeper.model.trace.text import WORDS
+from watchkeeper.model.trace.trace import Row
+from watchkeeper.model.wire.opcodes import Opcode
 from watchkeeper.model.wire.requests import Request
+from watchkeeper.model.zookeeper.paths import ROOT, parent_of
 from watchkeeper.real.python_zookeeper.observer import Delay, Lag, Observer
 
 OPERATIONS = {word: kind for kind, word in WORDS.items() if kind not in ("Check", "Pipelined")}
@@ -57,8 +61,9 @@ class Fault:
 class Control:
     """The faults of one ensemble; to be used in the thread of its loop alone."""
 
-    def __init__(self, ensemble: Ensemble) -> None:
+    def __init__(self, ensemble: Ensemble, history: History | None = None) -> None:
         self._ensemble = ensemble
+        self._history = history
         self._observer = Observer(ensemble, ensemble.recorder)
         self._faults: list[Fault] = []
         self._cuts: list[tuple[Server, ...]] = []
@@ -70,12 +75,19 @@ class Control:
         """
         if verb in QUESTIONS:
             return QUESTIONS[verb](self, **arguments)
-        fault = Fault(verb)
-        FAULTS[verb](self, fault, **arguments)
-        self._ensemble.flush()
-        self._ensemble.recorder.fault(verb, {**arguments, "effects": dict(fault.effects)})
+        number, fault = len(self._faults), Fault(verb)
         self._faults.append(fault)
-        return len(self._faults) - 1
+        self._report(verb, {"number": number, "lasts": verb in LASTING, **arguments})
+        try:
+            FAULTS[verb](self, fault, **arguments)
+        except ControlError as error:
+            self._report(verb, {"number": number, "missed": str(error)})
+            raise
+        self._ensemble.flush()
+        return number
+
+    def _report(self, verb: str, detail: Mapping[str, Any]) -> None:
+        self._ensemble.recorder.fault(verb, detail)
 
     # --- questions ---------------------------------------------------------------------
 
@@ -86,9 +98,11 @@ class Control:
     def end(self, fault: int) -> dict[str, int]:
         """End a fault; returns what it has struck."""
         ended = self._faults[fault]
-        end, ended.end = ended.end, _nothing
-        end()
-        self._ensemble.flush()
+        if ended.end is not _nothing:
+            end, ended.end = ended.end, _nothing
+            end()
+            self._report(ended.verb, {"number": fault, "effects": dict(ended.effects)})
+            self._ensemble.flush()
         return dict(ended.effects)
 
     def end_all(self) -> None:
@@ -109,10 +123,35 @@ class Control:
             for server in self._ensemble.servers
         ]
 
+    def history(self, since: int = 0) -> list[Row]:
+        """The rows of the trace from this number on; none if no history is kept."""
+        return [] if self._history is None else self._history.rows[since:]
+
+    def length(self) -> int:
+        """The number of rows of the trace."""
+        return 0 if self._history is None else len(self._history.rows)
+
     def sessions(self) -> dict[str, int]:
         """The sessions that live, in the order of their begin: number -> timeout in ms."""
         known = self._ensemble.committed.sessions
         return {str(number): known[number].timeout_ms for number in sorted(known)}
+
+    def make(self, path: str) -> None:
+        """Create a znode that every client may use, at the top of the tree."""
+        self._ensemble.submit(Create(path), Opcode.CREATE, session=0)
+        self._ensemble.flush()
+
+    def remove(self, path: str) -> list[str]:
+        """Delete a znode and all below it; returns what no identity may delete."""
+        below = [each for each in self._ensemble.head.nodes if each.startswith(f"{path}/")]
+        for each in (*sorted(below, reverse=True), path):
+            nodes = self._ensemble.head.nodes
+            parent = nodes[parent_of(each) or ROOT]
+            # As the client to which the parent's list grants it.
+            identities = tuple((entry.scheme, entry.identity) for entry in parent.acl)
+            self._ensemble.submit(Delete(each), Opcode.DELETE, session=0, identities=identities)
+        self._ensemble.flush()
+        return [each for each in (*below, path) if each in self._ensemble.head.nodes]
 
     # --- sessions and connections ------------------------------------------------------
 
@@ -359,6 +398,10 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "end_all": Control.end_all,
     "servers": Control.servers,
     "sessions": Control.sessions,
+    "make": Control.make,
+    "remove": Control.remove,
+    "history": Control.history,
+    "length": Control.length,
 }
 """The verbs that inject nothing -> what carries them out."""
 
@@ -378,3 +421,11 @@ FAULTS: dict[str, Callable[..., None]] = {
     "heal": Control.heal,
 }
 """The verbs that return the number of a fault -> what carries them out."""
+
+LASTING = frozenset(
+    {
+        *("delay", "drop_next_reply", "lose_next_request"),
+        *("pause", "kill", "quorum_loss", "lag", "cut"),
+    }
+)
+"""The verbs of what lasts until it is ended."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import socket
 import time
 from asyncio import AbstractEventLoop, BaseTransport
@@ -109,8 +110,10 @@ def bound_socket(host: str, port: int) -> socket.socket:
         sock.bind((host, port))
     except OSError as error:
         sock.close()
+        advice = "name another address or port"
+        if error.errno == errno.EADDRINUSE:
+            advice = "end the process that has the port, or name another one"
         raise EnvironmentProblem(
-            f"ZooKeeper should listen on {host}:{port}, but {error.strerror or error}; end the "
-            "process that has the port, or name another one"
+            f"ZooKeeper should listen on {host}:{port}, but {error.strerror or error}; {advice}"
         ) from error
     return sock

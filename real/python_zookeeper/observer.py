@@ -7,6 +7,7 @@ ensemble and its recorder, as long as there is such a fault and no longer.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from watchkeeper.model.wire.requests import Ping, Request
@@ -101,10 +102,14 @@ class Observer:
         """A connection has ended."""
         self._recorder.closed(connection, reason)
 
+    def expired(self, connection: Connection, session: int) -> None:
+        """A client has learned that its session has ended."""
+        self._recorder.expired(connection, session)
+
     def changed(self, server: Server, state: str) -> None:
         """A server has another state."""
         self._recorder.changed(server, state)
 
-    def fault(self, name: str, detail: dict[str, Any]) -> None:
+    def fault(self, name: str, detail: Mapping[str, Any]) -> None:
         """A fault is reported."""
         self._recorder.fault(name, detail)

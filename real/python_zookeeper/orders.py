@@ -8,6 +8,9 @@ from msgspec import Struct
 
 from watchkeeper.model.ensemble.settings import EnsembleSettings
 
+RECORD = "record"
+"""The verb that returns the rows of `write_record`."""
+
 
 class Order(Struct, frozen=True, kw_only=True):
     """What the process serves."""
@@ -19,6 +22,8 @@ class Order(Struct, frozen=True, kw_only=True):
     """The folder in which writes are durable; None for the memory alone."""
     removed: str | None = None
     """The folder that must not outlive the process that has started this one."""
+    has_record: bool = False
+    """Whether it keeps a record of what is committed."""
     has_history: bool = False
     """Whether it keeps the trace of all requests."""
 

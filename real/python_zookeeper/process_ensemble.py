@@ -31,8 +31,9 @@ from watchkeeper.model.ensemble.words import VERSION
 from watchkeeper.real.errors import EnvironmentProblem
 from watchkeeper.real.ports import HOST, free_ports
 from watchkeeper.real.python_zookeeper.control import ControlError
-from watchkeeper.real.python_zookeeper.orders import Order, Request, Result
+from watchkeeper.real.python_zookeeper.orders import RECORD, Order, Request, Result
 from watchkeeper.real.python_zookeeper.process_server import ProcessServer
+from watchkeeper.real.python_zookeeper.write_record import WriteRow
 from watchkeeper.real.zookeeper.session_times import SessionTime, agreed_session_times
 
 MODULE = "watchkeeper.real.python_zookeeper"
@@ -60,6 +61,7 @@ class ProcessEnsemble:
         ports: tuple[int, ...] = (),
         data: Path | None = None,
         has_log: bool = False,
+        has_record: bool = False,
         inside: Path | None = None,
         has_history: bool = False,
     ) -> None:
@@ -86,6 +88,7 @@ class ProcessEnsemble:
             settings=self.settings,
             data=None if data is None else str(data),
             removed=None if removed is None else str(removed),
+            has_record=has_record,
             has_history=has_history,
         )
         self._lock = RLock()
@@ -164,6 +167,11 @@ class ProcessEnsemble:
     def session_times(self) -> tuple[SessionTime, ...]:
         """When sessions began and ended, read from the transaction log."""
         return agreed_session_times([self.log_folder])
+
+    def committed(self) -> list[WriteRow]:
+        """What has been committed since the start, in order; empty without `has_record`."""
+        rows: list[WriteRow] = self.do(RECORD, {})
+        return rows
 
     # --- start and stop ------------------------------------------------------------------
 

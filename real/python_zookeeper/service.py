@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from watchkeeper.model.ensemble.ensemble import Ensemble
+from watchkeeper.model.ensemble.history import History
 from watchkeeper.model.ensemble.recorder import SILENT, Recorder
 from watchkeeper.model.ensemble.settings import EnsembleSettings
 from watchkeeper.real.errors import EnvironmentProblem
@@ -93,7 +94,10 @@ class Service:
         )
         if commits is not None:
             commits.durable_up_to = self.ensemble.durable_up_to
-        self.control = Control(self.ensemble)
+        history = self._recorder if isinstance(self._recorder, History) else None
+        if history is not None:
+            history.begin(self.ensemble)
+        self.control = Control(self.ensemble, history)
         self._listener = Listener(self.ensemble, self._host)
         await self._listener.start(self._ports)
 

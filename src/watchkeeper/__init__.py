@@ -33,7 +33,6 @@ servers), `checker` (the search), `scenarios` (scenario files), `reports` (figur
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 from watchkeeper.console.extras import needing
@@ -126,6 +125,8 @@ if TYPE_CHECKING:
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
+        from importlib.metadata import version
+
         return version("watchkeeper")
     if name not in _PUBLIC:
         raise AttributeError(f"module 'watchkeeper' has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""For other people's test suites: a fixture that runs scenarios and explains failures.
+"""For other people's test suites: fixtures that run scenarios, and that serve a ZooKeeper.
 
     def test_my_scenario(run_scenario):
         result = run_scenario("consumer-crash", seed=7)
@@ -7,6 +7,14 @@
 When the test fails, its report ends with the property table of each run it made and the
 command that runs it again. A scenario that a test has put together by itself is written
 to a file first, so that the command works.
+
+    def test_my_program(zookeeper):
+        client = zookeeper.client()
+        zookeeper.expire(client)
+
+One ZooKeeper serves the whole session, and each worker of xdist has its own. Each test has a
+chroot of its own; its clients, its faults and its znodes end with it. Nothing is imported or
+started before the first test that uses one of the fixtures.
 """
 
 from __future__ import annotations
@@ -20,6 +28,7 @@ import pytest
 
 if TYPE_CHECKING:
     from watchkeeper.api.result import Result
+    from watchkeeper.testing import Handle, ZooKeeper
 
 RUNS: pytest.StashKey[list[Any]] = pytest.StashKey()
 MOST_SHOWN = 3
@@ -39,6 +48,29 @@ def run_scenario(request: pytest.FixtureRequest) -> Iterator[Callable[..., Resul
 
     yield run
     runs.clear()
+
+
+@pytest.fixture(scope="session")
+def zookeeper_of_session() -> Iterator[ZooKeeper]:
+    """The ZooKeeper that the tests of a session share."""
+    from watchkeeper.testing import ZooKeeper
+
+    with ZooKeeper() as zookeeper:
+        yield zookeeper
+
+
+@pytest.fixture
+def zookeeper(
+    zookeeper_of_session: ZooKeeper, request: pytest.FixtureRequest
+) -> Iterator[Handle]:
+    """A ZooKeeper below a chroot of this test, with faults as verbs."""
+    from watchkeeper.testing.shared import HandleOfTest
+
+    handle = HandleOfTest(zookeeper_of_session, request.node.name)
+    try:
+        yield handle
+    finally:
+        handle.end()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -23,6 +23,7 @@ from watchkeeper.logs.activity_command import activity
 from watchkeeper.logs.load_command import load
 from watchkeeper.operate.admin_command import config, controller, prefer, reassign, topics
 from watchkeeper.operate.command import audit, broker, calibrate, offsets
+from watchkeeper.operate.zookeeper_command import zookeeper
 from watchkeeper.run.command import compare, diff, report, run, scenarios, schema, variants
 from watchkeeper.sweep.command import sweep
 
@@ -37,7 +38,7 @@ SECTIONS = {
     "Operate": (
         *(audit, offsets),
         *(topics, reassign, prefer, config, controller),
-        *(broker, calibrate),
+        *(zookeeper, broker, calibrate),
     ),
     "Logs": (load, activity),
 }
