@@ -200,11 +200,12 @@ def names_of(script: Sequence[Step]) -> Iterator[str]:
 
 
 class Shrinking:
-    """Looks for a difference in fewer steps, on fresh servers each time."""
+    """Looks for a difference in fewer steps, on fresh servers each time: for the same one."""
 
     def __init__(self, options: Namespace, difference: Difference) -> None:
         self._options = options
         self.best = difference
+        self._signature = signature_of(difference)
         self._left = options.shrink
 
     def run(self, before: Sequence[Step]) -> None:
@@ -229,7 +230,7 @@ class Shrinking:
         self._left -= 1
         with ExitStack() as stack:
             difference = Pair(self._options, stack).first_difference(steps)
-        if difference is None:
+        if difference is None or signature_of(difference) != self._signature:
             return False
         self.best = difference
         return True
