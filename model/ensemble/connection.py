@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING
 
 from watchkeeper.model.actor.events import Fired
 from watchkeeper.model.ensemble import words
-from watchkeeper.model.ensemble.delay_line import DelayLine
 from watchkeeper.model.ensemble.entry import Entry
+from watchkeeper.model.ensemble.faults import DelayLine
 from watchkeeper.model.ensemble.handlers import handle, is_write
 from watchkeeper.model.ensemble.session_ids import NO_PASSWORD, password_of
 from watchkeeper.model.wire.connect import ConnectRequest, ConnectResponse

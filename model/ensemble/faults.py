@@ -2,16 +2,19 @@
 
 A *loss* is aimed at the next request that fits. A lost request is not executed, or, as a late
 request, executed after its connection is gone; a lost answer is that of an executed request.
-Both end in a closed connection, as they do on a network.
+Both end in a closed connection, as they do on a network. A delay line is one direction of a
+slow connection.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
+from watchkeeper.model.ensemble.clock import Clock
 from watchkeeper.model.ensemble.handlers import handle_late
 
 if TYPE_CHECKING:
@@ -104,3 +107,28 @@ class Faults:
         for refusal in refusals:
             refusal.count_effect("connections refused", 1)
         return bool(refusals)
+
+
+class DelayLine:
+    """Makes each call `delay_ms` later, and none before an earlier one."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._due_ms = 0.0
+        self._calls: deque[Callable[[], object]] = deque()
+        self.delay_ms = 0.0
+
+    def send(self, call: Callable[[], object]) -> None:
+        """Make a call after the delay."""
+        now_ms = self._clock.now_ms()
+        self._due_ms = max(now_ms + self.delay_ms, self._due_ms)
+        if self._due_ms <= now_ms and not self._calls:
+            call()
+        else:
+            # A clock need not keep the order of calls that are due at one moment: each timer
+            # delivers the oldest call, whichever it was set for.
+            self._calls.append(call)
+            self._clock.call_later(self._due_ms - now_ms, self._deliver)
+
+    def _deliver(self) -> None:
+        self._calls.popleft()()

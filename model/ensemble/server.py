@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from watchkeeper.model.actor.operations import READ, Acl
 from watchkeeper.model.ensemble.connection import Connection
 from watchkeeper.model.ensemble.entry import Entry
-from watchkeeper.model.ensemble.statistics import Statistics
+from watchkeeper.model.ensemble.words import Statistics
 from watchkeeper.model.zookeeper.acl import is_allowed
 from watchkeeper.model.zookeeper.watches import Watches
 
