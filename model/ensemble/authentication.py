@@ -16,9 +16,9 @@ def identity_of(request: Auth, host: str) -> Identity | None:
     """The identity that a request proves; None for an unknown scheme or a bad credential."""
     if request.scheme == "ip":
         return ("ip", host)
-    if request.scheme != "digest":
+    if request.scheme != "digest" or request.credential is None:
         return None
-    credential = (request.credential or b"").decode("utf-8", "replace")
+    credential = request.credential.decode("utf-8", "replace")
     return ("digest", digest_of(credential))
 
 

@@ -165,6 +165,10 @@ def _sync(connection: Connection, request: Request) -> None:
 def _without_path(connection: Connection, request: Request) -> None:
     if request.opcode == Opcode.SYNC:
         connection.answer(request, body=MISSING)
+    elif request.opcode == Opcode.ADD_WATCH:
+        connection.answer(request, body=reply_body(request.opcode, None))
+    elif request.opcode == Opcode.GET_EPHEMERALS:
+        connection.answer(request, body=reply_body(request.opcode, ()))
     else:
         connection.answer(request, NoWatcher.code)
 
@@ -284,8 +288,9 @@ def _refuse_write(connection: Connection, request: Request, failure: Failure) ->
 def _refuse_undecodable(connection: Connection, request: Request) -> None:
     if request.body.is_ordered:
         _refuse_write(connection, request, Failure(MarshallingError))
-    elif request.opcode == Opcode.MULTI_READ:
-        parts = request.body.reads
+    elif request.opcode in (Opcode.AUTH, Opcode.SASL):
+        connection.hang_up(f"its credential cannot be decoded: {request.body.reason}")
+    elif (parts := request.body.reads) is not None:
         body = multi_read_body(parts, _results(connection, parts))
         connection.answer(request, MarshallingError.code, body=body)
     else:
@@ -296,9 +301,12 @@ def _refuse_reconfig(connection: Connection, request: Request) -> None:
     _refuse_write(connection, request, Failure(ReconfigDisabled))
 
 
-def _refuse_sasl(connection: Connection, request: Request) -> None:
-    connection.answer(request, AuthFailed.code)
-    connection.hang_up("SASL is not set up")
+def _pass_over_sasl(connection: Connection, request: Request) -> None:
+    # A server for which SASL is not set up answers each token with no token.
+    if request.body.token is None:
+        connection.hang_up("a SASL request has no token")
+    else:
+        connection.answer(request, body=MISSING, zxid=NO_ZXID)
 
 
 def _refuse_unknown(connection: Connection, request: Request) -> None:
@@ -335,7 +343,7 @@ _HANDLERS: dict[type[Any], Callable[[Connection, Request], None]] = {
     WhoAmI: _who_am_i,
     Auth: _authenticate,
     Reconfig: _refuse_reconfig,
-    Sasl: _refuse_sasl,
+    Sasl: _pass_over_sasl,
     WithoutPath: _without_path,
     Undecodable: _refuse_undecodable,
     Unknown: _refuse_unknown,

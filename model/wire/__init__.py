@@ -8,6 +8,7 @@ each request, seen on the wire. Read in this order:
   frames             a stream of bytes as payloads, and back
   opcodes            the numbers of the requests
   connect            the first frame of each side
+  creates            the flags of a create, alone and in a multi
   requests           what a client requests
   replies            what a server answers, and its watch events
   server_connection  a server's end of a connection: which frame may come when

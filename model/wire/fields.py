@@ -2,12 +2,20 @@
 
 A length of -1 stands for a missing string, buffer or list. A reader never believes a length:
 what goes beyond the end of the frame is `Malformed`, before anything is allocated for it.
+
+Strings, seen on Apache ZooKeeper 3.9.5
+  A server decodes UTF-8 as Java does: what is no UTF-8 becomes U+FFFD, and half a surrogate
+  pair in three bytes is replaced as one character, where Python would replace each byte. It
+  encodes each UTF-16 unit by itself, so a character beyond the basic plane leaves it as two
+  characters of three bytes, which the same server would not decode to that character again.
+  `java_string` writes this form, for what servers answer; `string` writes UTF-8.
 """
 
 from __future__ import annotations
 
+import re
 import struct
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from watchkeeper.model.actor.events import Stat
 from watchkeeper.model.actor.operations import OPEN, Acl
@@ -22,10 +30,6 @@ LAST_OF_BASIC_PLANE = "\uffff"
 
 class Malformed(Exception):
     """Bytes that are not what they should be; the message says what was expected, and where."""
-
-
-class MissingPath(Malformed):
-    """A field that every path needs is missing. Servers find that out when they execute."""
 
 
 class FieldReader:
@@ -89,21 +93,22 @@ class FieldReader:
     def string(self) -> str | None:
         """The next string; None if it is missing. Bytes that are no UTF-8 are replaced."""
         value = self.buffer()
-        return None if value is None else value.decode("utf-8", "replace")
+        return None if value is None else text_of(value)
 
     def path(self) -> str:
         """The next string, which must not be missing."""
         value = self.string()
-        if value is None:
-            raise MissingPath(f"at byte {self.at - 4} no path, but a path is needed")
-        return value
+        return self._missing("path") if value is None else value
+
+    def _missing(self, what: str) -> str:
+        raise Malformed(f"at byte {self.at - 4} no {what}, but one is needed")
 
     def count(self) -> int:
-        """The length of the list that follows; 0 for a missing one."""
+        """The length of the list that follows; 0 for a negative one, as servers read it."""
         count = self.int32()
-        if count == -1:
+        if count < 0:
             return 0
-        if count < 0 or count > len(self.data) - self.at:
+        if count > len(self.data) - self.at:
             raise Malformed(
                 f"at byte {self.at - 4} a list of {count}, but {len(self.data) - self.at} bytes "
                 "are left"
@@ -118,7 +123,7 @@ class FieldReader:
         """The next access control list.
 
         A missing scheme is read as an unknown one, and a missing identity as an empty one where
-        no server looks at it; elsewhere it raises MissingPath.
+        no server looks at it.
         """
         found = self.data[self.at : self.at + len(_OPEN)]
         if found == _OPEN:  # nearly every znode has this list
@@ -129,7 +134,7 @@ class FieldReader:
     def _acl_entry(self) -> Acl:
         permissions, scheme, identity = self.int32(), self.string() or "", self.string()
         if identity is None and scheme in SCHEMES_WITH_IDENTITIES:
-            raise MissingPath(f"at byte {self.at - 4} no identity of the scheme {scheme}")
+            identity = self._missing(f"identity of the scheme {scheme}")
         return Acl(permissions, scheme, identity or "")
 
     def stat(self) -> Stat:
@@ -151,7 +156,22 @@ class FieldReader:
         return Malformed(f"at byte {self.at} of {len(self.data)} {expected} should follow")
 
 
+_HALF_PAIR = re.compile(rb"\xed[\xa0-\xbf][\x80-\xbf]?")
+_REPLACEMENT = "\ufffd".encode()
+
+
+def text_of(data: bytes) -> str:
+    """Text as Java decodes it from UTF-8."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return _HALF_PAIR.sub(_REPLACEMENT, data).decode("utf-8", "replace")
+
+
 # --- writing ---------------------------------------------------------------------------
+
+WriteString = Callable[[str | None], bytes]
+"""How strings are written: `string` or `java_string`."""
 
 
 def int32(value: int) -> bytes:
@@ -175,11 +195,15 @@ def buffer(value: bytes | None) -> bytes:
 
 
 def string(value: str | None) -> bytes:
-    """A string with its length in bytes before it.
+    """A string in UTF-8, with its length in bytes before it."""
+    if value is None:
+        return MISSING
+    data = value.encode()
+    return INT32.pack(len(data)) + data
 
-    Java's servers encode each UTF-16 unit by itself, so a character beyond the basic plane
-    takes six bytes, and not the four of UTF-8.
-    """
+
+def java_string(value: str | None) -> bytes:
+    """A string as servers in Java encode it: each UTF-16 unit by itself."""
     if value is None:
         return MISSING
     if not value.isascii() and max(value) > LAST_OF_BASIC_PLANE:
@@ -196,16 +220,16 @@ def _as_units(value: str) -> str:
     )
 
 
-def strings(values: Iterable[str]) -> bytes:
+def strings(values: Iterable[str], *, write: WriteString = string) -> bytes:
     """A list of strings."""
-    parts = [string(value) for value in values]
+    parts = [write(value) for value in values]
     return INT32.pack(len(parts)) + b"".join(parts)
 
 
-def acl(entries: tuple[Acl, ...]) -> bytes:
+def acl(entries: tuple[Acl, ...], *, write: WriteString = string) -> bytes:
     """An access control list."""
     parts = [
-        INT32.pack(entry.permissions) + string(entry.scheme) + string(entry.identity)
+        INT32.pack(entry.permissions) + write(entry.scheme) + write(entry.identity)
         for entry in entries
     ]
     return INT32.pack(len(parts)) + b"".join(parts)

@@ -10,19 +10,25 @@ HEADER_BYTES = INT32.size
 
 
 class FrameDecoder:
-    """Cuts a stream of bytes into payloads."""
+    """Cuts a stream of bytes into payloads.
 
-    __slots__ = ("_kept", "_most_bytes")
+    What has come of an incomplete frame is kept, and looked at again when the frame is whole:
+    a peer that sends byte after byte costs no more than the bytes.
+    """
+
+    __slots__ = ("_kept", "_most_bytes", "_needed")
 
     def __init__(self, most_bytes: int) -> None:
         """`most_bytes` is the largest payload that is taken."""
         self._most_bytes = most_bytes
-        self._kept = b""
+        self._kept = bytearray()
+        self._needed = HEADER_BYTES
+        """How many bytes make the frame whole, or its length known."""
 
     @property
-    def kept_bytes(self) -> int:
-        """How many bytes of an incomplete frame are kept."""
-        return len(self._kept)
+    def kept(self) -> bytes:
+        """What has come of an incomplete frame; after Malformed, all from the wrong length on."""
+        return bytes(self._kept)
 
     def feed(self, data: bytes) -> list[bytes]:
         """Take bytes and return the payloads that are complete.
@@ -35,21 +41,31 @@ class FrameDecoder:
     def each(self, data: bytes) -> Iterator[bytes]:
         """The same one by one, so that what comes before a wrong length is not lost."""
         if self._kept:
-            data = self._kept + data
-            self._kept = b""
+            self._kept += data
+            if len(self._kept) < self._needed:
+                return
+            data = bytes(self._kept)
+            self._kept.clear()
         at, end = 0, len(data)
         while end - at >= HEADER_BYTES:
             (length,) = INT32.unpack_from(data, at)
+            begin = at + HEADER_BYTES
             if not 0 <= length <= self._most_bytes:
+                self._keep(data[at:], HEADER_BYTES)
                 raise Malformed(
                     f"a frame of {length:,} bytes; from 0 to {self._most_bytes:,} are taken"
                 )
-            begin = at + HEADER_BYTES
             if end - begin < length:
-                break
+                self._keep(data[at:], HEADER_BYTES + length)
+                return
             at = begin + length
             yield data[begin:at]
-        self._kept = data[at:]
+        if at < end:
+            self._keep(data[at:], HEADER_BYTES)
+
+    def _keep(self, rest: bytes, needed: int) -> None:
+        self._kept += rest
+        self._needed = needed
 
 
 def frame(payload: bytes) -> bytes:

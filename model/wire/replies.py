@@ -25,8 +25,8 @@ from watchkeeper.model.wire.fields import (
     acl,
     buffer,
     int32,
+    java_string,
     stat,
-    string,
     strings,
 )
 from watchkeeper.model.wire.opcodes import CREATES, Opcode
@@ -90,7 +90,7 @@ def encode_event(zxid: int, fired: Fired) -> bytes:
     return (
         HEADER.pack(EVENT_XID, zxid, 0)
         + _EVENT.pack(number, CONNECTED_STATE)
-        + string(fired.path)
+        + java_string(fired.path)
     )
 
 
@@ -121,24 +121,27 @@ def _data(answer: ZnodeView, _: Znode | None) -> bytes:
 
 
 _BODIES: dict[int, Callable[[Any, Znode | None], bytes]] = {
-    Opcode.CREATE: lambda answer, _: string(answer),
+    Opcode.CREATE: lambda answer, _: java_string(answer),
     **{
-        opcode: lambda answer, znode: _with_stat(string(answer), znode)
+        opcode: lambda answer, znode: _with_stat(java_string(answer), znode)
         for opcode in CREATES - {Opcode.CREATE}
     },
     Opcode.EXISTS: lambda answer, _: stat(answer.stat),
     Opcode.GET_DATA: _data,
     Opcode.SET_DATA: lambda _, znode: _with_stat(b"", znode),
-    Opcode.GET_ACL: lambda answer, znode: _with_stat(acl(answer), znode),
+    Opcode.GET_ACL: lambda answer, znode: _with_stat(acl(answer, write=java_string), znode),
     Opcode.SET_ACL: lambda _, znode: _with_stat(b"", znode),
-    Opcode.GET_CHILDREN: lambda answer, _: strings(answer),
-    Opcode.GET_CHILDREN_2: lambda answer, znode: _with_stat(strings(answer), znode),
-    Opcode.SYNC: lambda answer, _: string(answer),
-    Opcode.GET_EPHEMERALS: lambda answer, _: strings(answer),
+    Opcode.GET_CHILDREN: lambda answer, _: strings(answer, write=java_string),
+    Opcode.GET_CHILDREN_2: lambda answer, znode: _with_stat(
+        strings(answer, write=java_string), znode
+    ),
+    Opcode.SYNC: lambda answer, _: java_string(answer),
+    Opcode.GET_EPHEMERALS: lambda answer, _: strings(answer, write=java_string),
     Opcode.COUNT_DESCENDANTS: lambda answer, _: int32(answer),
     Opcode.ADD_WATCH: lambda *_: int32(0),
     Opcode.WHO_AM_I: lambda answer, _: (
-        int32(len(answer)) + b"".join(string(scheme) + string(name) for scheme, name in answer)
+        int32(len(answer))
+        + b"".join(java_string(scheme) + java_string(name) for scheme, name in answer)
     ),
 }
 """Opcode -> the body of its answer; the others have none."""

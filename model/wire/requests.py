@@ -7,15 +7,12 @@ How it works
   without xid and opcode has no answer.
 
   Seen on Apache ZooKeeper 3.9.5:
-  - createContainer makes a container, whatever its flags are; flags 2 and 3 make it sequential.
-    create and create2 with the flags of a container make a persistent znode. A TTL with the
-    flags of another kind, flags of a TTL without one, and unknown flags are bad arguments.
-    (With flags 0 and a TTL of -1 Apache's server ends and cannot start again.)
-  - In a multi the flags alone decide, whichever opcode a create has there; with unknown flags
-    nothing of the multi can be decoded.
   - A body that is cut takes no zxid. One that is whole but has no path is found out by the
-    leader, so as a write it takes a zxid. So does every multi that cannot be decoded.
-  - sync, checkWatches and removeWatches do not miss a path.
+    leader, so as a write it takes a zxid, but for deleteContainer. So does every multi that
+    cannot be decoded.
+  - sync, addWatch, getEphemerals, checkWatches and removeWatches do not miss a path.
+  - What follows a body is not read. In setWatches a list of length -1 is an error; any other
+    negative length, there and elsewhere, is an empty list.
 """
 
 from __future__ import annotations
@@ -27,8 +24,6 @@ from typing import Any
 from msgspec import Struct
 
 from watchkeeper.model.actor.operations import (
-    CONTAINER_MS,
-    UNLIMITED_MS,
     AddWatch,
     Check,
     CheckWatches,
@@ -49,10 +44,16 @@ from watchkeeper.model.actor.operations import (
     Sync,
     WatchKind,
 )
+from watchkeeper.model.wire.creates import (
+    opcode_of_create,
+    read_create,
+    read_create_of_multi,
+    write_create,
+)
 from watchkeeper.model.wire.fields import (
+    MISSING,
     FieldReader,
     Malformed,
-    MissingPath,
     acl,
     boolean,
     buffer,
@@ -120,12 +121,12 @@ class Undecodable(Struct, frozen=True):
     reason: str
     is_ordered: bool = False
     """Whether it is a write whose fault the leader finds, so that it takes a zxid."""
-    reads: tuple[GetData | GetChildren, ...] = ()
-    """The parts of a multi read before the one that cannot be read."""
+    reads: tuple[GetData | GetChildren, ...] | None = None
+    """The parts of a multi read before the one without a path; None if it is not whole."""
 
 
 class WithoutPath(Struct, frozen=True):
-    """A request that needs no path: a sync, or one about watches, of no path at all."""
+    """A request of no path at all where servers need none (`NEED_NO_PATH`)."""
 
 
 class Unknown(Struct, frozen=True):
@@ -149,18 +150,16 @@ class Request(Struct, frozen=True):
 EVENT_XID, PING_XID, AUTH_XID, SET_WATCHES_XID = -1, -2, -4, -8
 """The xids that are no numbers of requests."""
 
-# --- flags -----------------------------------------------------------------------------
-
-EPHEMERAL, SEQUENTIAL, CONTAINER, TTL, TTL_SEQUENTIAL = 1, 2, 4, 5, 6
-HIGHEST_FLAGS = TTL_SEQUENTIAL
-SEQUENTIAL_FLAGS = frozenset({SEQUENTIAL, EPHEMERAL | SEQUENTIAL, TTL_SEQUENTIAL})
-EPHEMERAL_FLAGS = frozenset({EPHEMERAL, EPHEMERAL | SEQUENTIAL})
-TTL_FLAGS = frozenset({TTL, TTL_SEQUENTIAL})
-
-NEED_NO_PATH = frozenset({Opcode.SYNC, Opcode.CHECK_WATCHES, Opcode.REMOVE_WATCHES})
-
-BAD_LIFETIME_MS = -2
-"""The lifetime of a create whose flags make no sense: the specification refuses it."""
+NEED_NO_PATH = frozenset(
+    {
+        Opcode.SYNC,
+        Opcode.ADD_WATCH,
+        Opcode.GET_EPHEMERALS,
+        Opcode.CHECK_WATCHES,
+        Opcode.REMOVE_WATCHES,
+    }
+)
+"""The opcodes that succeed or find no watch without a path."""
 
 KIND_BY_NUMBER: dict[int, WatchKind] = {
     1: "child",
@@ -186,128 +185,117 @@ def decode_request(payload: bytes) -> Request:
     if read is None:
         return Request(xid, number, Unknown(number))
     opcode = BY_NUMBER[number]
-    fields = FieldReader(payload, HEADER.size)
+    fields = BodyReader(payload, HEADER.size)
     try:
         if opcode is Opcode.MULTI:
             return _multi_request(xid, fields)
-        return Request(xid, opcode, read(fields, opcode))
-    except MissingPath as error:
-        return Request(xid, opcode, _without_path(opcode, str(error)))
+        body = read(fields, opcode)
     except Malformed as error:
-        return Request(xid, opcode, Undecodable(str(error)))
+        return Request(xid, opcode, Undecodable(str(error), is_ordered=opcode is Opcode.MULTI))
+    if fields.lacks and type(body) is not Undecodable:
+        body = _without_path(opcode, fields.lacks)
+    return Request(xid, opcode, body)
 
 
-def _without_path(opcode: Opcode, reason: str) -> WithoutPath | Undecodable:
+class BodyReader(FieldReader):
+    """Reads the body of a request to its end before it says that a path is missing.
+
+    A body that is cut and one without a path are answered in different ways.
+    """
+
+    __slots__ = ("lacks",)
+
+    def __init__(self, data: bytes, at: int = 0) -> None:
+        super().__init__(data, at)
+        self.lacks = ""
+        """The first field that is missing and must not be."""
+
+    def _missing(self, what: str) -> str:
+        self.lacks = self.lacks or f"at byte {self.at - 4} no {what}, but one is needed"
+        return ""
+
+
+def _without_path(opcode: Opcode, lacks: str) -> WithoutPath | Undecodable:
     if opcode in NEED_NO_PATH:
         return WithoutPath()
-    return Undecodable(reason, is_ordered=opcode in WRITES)
+    return Undecodable(
+        lacks, is_ordered=opcode in WRITES and opcode is not Opcode.DELETE_CONTAINER
+    )
 
 
-def _multi_request(xid: int, fields: FieldReader) -> Request:
-    try:
-        parts = tuple(_parts(fields))
-    except Malformed as error:
-        return Request(xid, Opcode.MULTI, Undecodable(str(error), is_ordered=True))
+def _multi_request(xid: int, fields: BodyReader) -> Request:
+    parts = tuple(_parts(fields))
+    if fields.lacks:
+        return Request(xid, Opcode.MULTI, Undecodable(fields.lacks, is_ordered=True))
     body = Multi(tuple([operation for _, operation in parts]))
     return Request(xid, Opcode.MULTI, body, tuple([part for part, _ in parts]))
 
 
-def _create(fields: FieldReader, opcode: Opcode) -> Create:
-    path, data, entries, flags = fields.path(), fields.buffer(), fields.acl(), fields.int32()
-    ttl_ms = fields.int64() if opcode is Opcode.CREATE_TTL else UNLIMITED_MS
-    is_ephemeral = flags in EPHEMERAL_FLAGS and opcode is not Opcode.CREATE_CONTAINER
-    lifetime_ms = _lifetime_of(opcode, flags, ttl_ms)
-    is_sequential = flags in SEQUENTIAL_FLAGS
-    return Create(path, data, is_ephemeral, is_sequential, entries, lifetime_ms=lifetime_ms)
-
-
-def _lifetime_of(opcode: Opcode, flags: int, ttl_ms: int) -> int:
-    has_ttl = opcode is Opcode.CREATE_TTL
-    if not 0 <= flags <= HIGHEST_FLAGS or has_ttl != (flags in TTL_FLAGS):
-        return BAD_LIFETIME_MS
-    if opcode is Opcode.CREATE_CONTAINER:
-        return CONTAINER_MS
-    return BAD_LIFETIME_MS if has_ttl and ttl_ms <= 0 else ttl_ms
-
-
-def _parts(fields: FieldReader) -> Iterator[tuple[Opcode, Any]]:
+def _parts(fields: BodyReader) -> Iterator[tuple[Opcode, Any]]:
     """The operations of a multi, each with the opcode that it is executed as."""
     while (part := _part(fields)) is not None:
         read = _PARTS.get(part)
         if read is None:
             raise Malformed(f"at byte {fields.at} a multi with a part of opcode {part}")
         opcode = BY_NUMBER[part]
-        yield (
-            _created_part(fields, opcode) if opcode in CREATES else (opcode, read(fields, opcode))
-        )
+        if opcode in CREATES:
+            yield read_create_of_multi(fields, opcode)
+        else:
+            yield opcode, read(fields, opcode)
 
 
-def _created_part(fields: FieldReader, opcode: Opcode) -> tuple[Opcode, Create]:
-    """Read a create of a multi: its flags decide what is created, not its opcode."""
-    path, data, entries, flags = fields.path(), fields.buffer(), fields.acl(), fields.int32()
-    ttl_ms = fields.int64() if opcode is Opcode.CREATE_TTL else UNLIMITED_MS
-    if not 0 <= flags <= HIGHEST_FLAGS:
-        raise Malformed(f"at byte {fields.at} a multi with a create of flags {flags}")
-    if flags in TTL_FLAGS:
-        executed, lifetime_ms = Opcode.CREATE_TTL, ttl_ms if ttl_ms > 0 else BAD_LIFETIME_MS
-    elif flags == CONTAINER:
-        executed, lifetime_ms = Opcode.CREATE_CONTAINER, CONTAINER_MS
-    else:
-        executed = Opcode.CREATE_2 if opcode is Opcode.CREATE_2 else Opcode.CREATE
-        lifetime_ms = UNLIMITED_MS
-    is_sequential = flags in SEQUENTIAL_FLAGS
-    is_ephemeral = flags in EPHEMERAL_FLAGS
-    return executed, Create(
-        path, data, is_ephemeral, is_sequential, entries, lifetime_ms=lifetime_ms
-    )
-
-
-def _part(fields: FieldReader) -> int | None:
+def _part(fields: BodyReader) -> int | None:
     """The opcode of the next part of a multi; None at its end."""
     opcode, is_end, _ = fields.int32(), fields.boolean(), fields.int32()
     return None if is_end else opcode
 
 
-def _multi_read(fields: FieldReader, opcode: Opcode) -> MultiRead | Undecodable:
+def _multi_read(fields: BodyReader, opcode: Opcode) -> MultiRead | Undecodable:
     parts: list[GetData | GetChildren] = []
-    try:
-        while (part := _part(fields)) is not None:
-            if part == Opcode.GET_DATA:
-                parts.append(GetData(fields.path(), fields.boolean()))
-            elif part == Opcode.GET_CHILDREN:
-                parts.append(GetChildren(fields.path(), fields.boolean()))
-            else:
-                raise Malformed(f"at byte {fields.at} a multi read with opcode {part}")
-    except MissingPath as error:
-        # Apache's server executes the parts before it finds out.
-        return Undecodable(str(error), reads=tuple(parts))
+    whole = 0
+    while (part := _part(fields)) is not None:
+        if part == Opcode.GET_DATA:
+            parts.append(GetData(fields.path(), fields.boolean()))
+        elif part == Opcode.GET_CHILDREN:
+            parts.append(GetChildren(fields.path(), fields.boolean()))
+        else:
+            raise Malformed(f"at byte {fields.at} a multi read with opcode {part}")
+        whole += not fields.lacks
+    if fields.lacks:  # a server executes the parts before the one without a path
+        return Undecodable(fields.lacks, reads=tuple(parts[:whole]))
     return MultiRead(tuple(parts))
 
 
-def _set_watches(fields: FieldReader, opcode: Opcode) -> SetWatches:
+def _set_watches(fields: BodyReader, opcode: Opcode) -> SetWatches:
     relative_zxid = fields.int64()
-    lists = [fields.paths() for _ in range(3 if opcode is Opcode.SET_WATCHES else 5)]
+    lists = [_listed(fields) for _ in range(3 if opcode is Opcode.SET_WATCHES else 5)]
     return SetWatches(relative_zxid, Wanted(*lists))
 
 
-def _kind(fields: FieldReader) -> WatchKind:
+def _listed(fields: BodyReader) -> tuple[str, ...]:
+    if fields.data.startswith(MISSING, fields.at):
+        raise Malformed(f"at byte {fields.at} no list of paths, but one is needed")
+    return fields.paths()
+
+
+def _kind(fields: BodyReader) -> WatchKind:
     number = fields.int32()
     if number not in KIND_BY_NUMBER:
         raise Malformed(f"at byte {fields.at - 4} kind {number} of watches; there are 1 to 5")
     return KIND_BY_NUMBER[number]
 
 
-def _add_watch(fields: FieldReader, opcode: Opcode) -> AddWatch:
+def _add_watch(fields: BodyReader, opcode: Opcode) -> AddWatch:
     path, mode = fields.path(), fields.int32()
     if mode not in (0, 1):
         raise Malformed(f"at byte {fields.at - 4} mode {mode} of a watch; there are 0 and 1")
     return AddWatch(path, mode == 1)
 
 
-Read = Callable[[FieldReader, Opcode], Any]
+Read = Callable[[BodyReader, Opcode], Any]
 
 _PARTS: dict[int, Read] = {
-    **dict.fromkeys(map(int, CREATES), _create),
+    **dict.fromkeys(map(int, CREATES), read_create),
     Opcode.DELETE: lambda fields, _: Delete(fields.path(), fields.int32()),
     Opcode.SET_DATA: lambda fields, _: SetData(fields.path(), fields.buffer(), fields.int32()),
     Opcode.CHECK: lambda fields, _: Check(fields.path(), fields.int32()),
@@ -366,24 +354,9 @@ def encode_body(opcode: int, body: Any) -> bytes:
 
 def opcode_of(operation: Any) -> Opcode:
     """The opcode of an operation whose answer has no Stat where there is a choice."""
-    if type(operation) is Create and operation.lifetime_ms != UNLIMITED_MS:
-        is_container = operation.lifetime_ms == CONTAINER_MS
-        return Opcode.CREATE_CONTAINER if is_container else Opcode.CREATE_TTL
+    if type(operation) is Create:
+        return opcode_of_create(operation)
     return _OPCODES[type(operation)]
-
-
-def _flags_of(opcode: int, body: Create) -> int:
-    if opcode == Opcode.CREATE_CONTAINER:
-        return SEQUENTIAL if body.sequential else CONTAINER
-    if opcode == Opcode.CREATE_TTL:
-        return TTL_SEQUENTIAL if body.sequential else TTL
-    return EPHEMERAL * body.ephemeral | SEQUENTIAL * body.sequential
-
-
-def _write_create(opcode: int, body: Create) -> bytes:
-    ttl = int64(body.lifetime_ms) if opcode == Opcode.CREATE_TTL else b""
-    flags = int32(_flags_of(opcode, body))
-    return string(body.path) + buffer(body.data) + acl(body.acl) + flags + ttl
 
 
 def _write_parts(operations: Sequence[Any], parts: Sequence[Opcode]) -> bytes:
@@ -432,7 +405,7 @@ def _write_nothing(opcode: int, body: Any) -> bytes:
 
 
 _WRITERS: dict[type[Any], Callable[[int, Any], bytes]] = {
-    Create: _write_create,
+    Create: write_create,
     Delete: _write_path_and_version,
     Check: _write_path_and_version,
     SetData: lambda _, body: string(body.path) + buffer(body.data) + int32(body.version),
@@ -461,7 +434,6 @@ _WRITERS: dict[type[Any], Callable[[int, Any], bytes]] = {
 """Body -> how it is written."""
 
 _OPCODES: dict[type[Any], Opcode] = {
-    Create: Opcode.CREATE,
     Delete: Opcode.DELETE,
     SetData: Opcode.SET_DATA,
     SetAcl: Opcode.SET_ACL,

@@ -3,7 +3,12 @@
 AWAITING_CONNECT   the first four bytes are a length, or a four-letter word as text
 CONNECTING         the connect request has come; requests may follow before the answer
 OPEN               the session is granted
-CLOSED             a word was answered, or the stream makes no sense: nothing more is read
+CLOSED             a word has come, a session was refused, or the stream makes no sense:
+                   nothing more is read
+
+A word has a meaning only as the first four bytes. Later it is a length of 1.6 GB, as are four
+letters that are no word, and no frame is so long. A second connect request is a request like
+others: its first bytes are an xid of 0 and an opcode.
 """
 
 from __future__ import annotations
@@ -30,6 +35,13 @@ class ConnectionState(Enum):
     CONNECTING = "connecting"
     OPEN = "open"
     CLOSED = "closed"
+
+
+WORDS = frozenset(
+    b"conf cons crst dirs dump envi gtmk hash isro mntr ruok srst srvr stat stmk wchc wchp "
+    b"wchs".split()
+)
+"""The four-letter words that Apache's servers know; not every server answers each of them."""
 
 
 class Word(Struct, frozen=True):
@@ -67,7 +79,7 @@ class ServerConnection:
                 self._first = data
                 return []
             self._first = b""
-            if _is_word(data[:HEADER_BYTES]):
+            if data[:HEADER_BYTES] in WORDS:
                 self.state = ConnectionState.CLOSED
                 return [Word(data[:HEADER_BYTES])]
         elif self.state is ConnectionState.CLOSED:
@@ -94,8 +106,3 @@ class ServerConnection:
         is_granted = response.timeout_ms > 0
         self.state = ConnectionState.OPEN if is_granted else ConnectionState.CLOSED
         return frame(encode_connect_response(response))
-
-
-def _is_word(first: bytes) -> bool:
-    """Whether these four bytes are letters; as a length they would be a frame of 1.6 GB."""
-    return first.isalpha() and first.islower()
