@@ -271,7 +271,14 @@ class Steps:
         )
 
     def _requests(self) -> tuple[Request, ...]:
-        return tuple(self._request() for _ in range(self._chance.choice((1, 1, 2, 3, 5, 9))))
+        requests: list[Request] = []
+        for _ in range(self._chance.choice((1, 1, 2, 3, 5, 9))):
+            requests.append(self._request())
+            # Apache's server holds what is behind a setACL against the old list or the new one,
+            # as the time falls.
+            if requests[-1].opcode == Op.SET_ACL:
+                break
+        return tuple(requests)
 
     # --- one request -------------------------------------------------------------------
 
