@@ -6,10 +6,9 @@ from asyncio import AbstractEventLoop
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
+from watchkeeper.model.ensemble.entry import Entry
 from watchkeeper.model.zookeeper_files.transactions import logged
 from watchkeeper.real.zookeeper_data.data_folder import DataFolder
-
-from watchkeeper.model.ensemble.entry import Entry
 
 
 class GroupCommit:
@@ -52,6 +51,8 @@ class GroupCommit:
     def _write(self, group: list[Entry]) -> None:
         folder = self._folder
         for entry in group:
+            if entry.zxid == entry.before.zxid:
+                continue  # a write of a session that has ended takes no zxid
             folder.append(
                 logged(
                     entry.before,
