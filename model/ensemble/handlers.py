@@ -231,6 +231,9 @@ def _answer_write(connection: Connection, request: Request, entry: Entry) -> Non
     answer = entry.written.answer
     if type(answer) is not Failure:
         connection.answer(request, body=_body_of(request, entry), zxid=entry.zxid)
+    elif answer.cause is not None and answer.cause.kind is MarshallingError:
+        # The part could not be decoded, and with it the multi.
+        connection.answer(request, MarshallingError.code, zxid=entry.zxid)
     elif answer.kind is TransactionFailed:
         body = failed_multi_body(answer, len(request.parts))
         connection.answer(request, body=body, zxid=entry.zxid)

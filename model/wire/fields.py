@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterable
 
 from watchkeeper.model.actor.events import Stat
 from watchkeeper.model.actor.operations import OPEN, Acl
+from watchkeeper.model.zookeeper.acl import NO_IDENTITY
 
 INT32, INT64 = struct.Struct(">i"), struct.Struct(">q")
 STAT = struct.Struct(">qqqqiiiqiiq")
@@ -122,8 +123,8 @@ class FieldReader:
     def acl(self) -> tuple[Acl, ...]:
         """The next access control list.
 
-        A missing scheme is read as an unknown one, and a missing identity as an empty one where
-        no server looks at it.
+        A missing scheme is read as an unknown one. A missing identity is `NO_IDENTITY`, and
+        empty where no server looks at it.
         """
         found = self.data[self.at : self.at + len(_OPEN)]
         if found == _OPEN:  # nearly every znode has this list
@@ -134,7 +135,7 @@ class FieldReader:
     def _acl_entry(self) -> Acl:
         permissions, scheme, identity = self.int32(), self.string() or "", self.string()
         if identity is None and scheme in SCHEMES_WITH_IDENTITIES:
-            identity = self._missing(f"identity of the scheme {scheme}")
+            identity = NO_IDENTITY
         return Acl(permissions, scheme, identity or "")
 
     def stat(self) -> Stat:

@@ -45,6 +45,7 @@ from watchkeeper.model.actor.operations import (
     WatchKind,
 )
 from watchkeeper.model.wire.creates import (
+    BAD_LIFETIME_MS,
     opcode_of_create,
     read_create,
     read_create_of_multi,
@@ -193,7 +194,7 @@ def decode_request(payload: bytes) -> Request:
     except Malformed as error:
         return Request(xid, opcode, Undecodable(str(error), is_ordered=opcode is Opcode.MULTI))
     if fields.lacks and type(body) is not Undecodable:
-        body = _without_path(opcode, fields.lacks)
+        body = _without_path(opcode, body, fields.lacks)
     return Request(xid, opcode, body)
 
 
@@ -215,12 +216,18 @@ class BodyReader(FieldReader):
         return ""
 
 
-def _without_path(opcode: Opcode, lacks: str) -> WithoutPath | Undecodable:
+def _without_path(opcode: Opcode, body: Any, lacks: str) -> Any:
     if opcode in NEED_NO_PATH:
         return WithoutPath()
+    if opcode is Opcode.SET_ACL or _has_bad_flags(body):
+        return body  # the specification refuses it for another reason first
     return Undecodable(
         lacks, is_ordered=opcode in WRITES and opcode is not Opcode.DELETE_CONTAINER
     )
+
+
+def _has_bad_flags(body: Any) -> bool:
+    return type(body) is Create and body.lifetime_ms == BAD_LIFETIME_MS
 
 
 def _multi_request(xid: int, fields: BodyReader) -> Request:

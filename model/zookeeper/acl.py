@@ -15,11 +15,15 @@ from __future__ import annotations
 
 import re
 
+from watchkeeper.model.actor.errors import InvalidACL, MarshallingError, ZooKeeperError
 from watchkeeper.model.actor.operations import ADMIN, OPEN, Acl
 from watchkeeper.model.zookeeper.addresses import address_of, network_of
 
 Identities = tuple[tuple[str, str], ...]
 """The (scheme, identity) pairs of a connection beside `world:anyone`."""
+
+NO_IDENTITY = "\0"
+"""The identity of an entry that came without one, and whose scheme looks at it."""
 
 
 def is_allowed(identities: Identities, acl: tuple[Acl, ...], permissions: int) -> bool:
@@ -61,6 +65,17 @@ def resolved(identities: Identities, acl: tuple[Acl, ...]) -> tuple[Acl, ...] | 
             return None
         stored.extend(own)
     return tuple(stored) or None
+
+
+def fault_of(identities: Identities, acl: tuple[Acl, ...]) -> type[ZooKeeperError]:
+    """Return the error for a list that is not valid; its first entry at fault decides.
+
+    A server fails on an entry without an identity before it can call the entry invalid.
+    """
+    for entry in acl:
+        if not _resolved_entry(entry, identities):
+            return MarshallingError if entry.identity == NO_IDENTITY else InvalidACL
+    return InvalidACL
 
 
 def _resolved_entry(entry: Acl, identities: Identities) -> tuple[Acl, ...]:

@@ -24,7 +24,6 @@ from watchkeeper.model.actor.errors import (
     BadArguments,
     BadVersion,
     Failure,
-    InvalidACL,
     NoAuth,
     NoChildrenForEphemerals,
     NodeExists,
@@ -56,7 +55,7 @@ from watchkeeper.model.actor.operations import (
     SetData,
 )
 from watchkeeper.model.zookeeper import java_hash_order, paths
-from watchkeeper.model.zookeeper.acl import Identities, is_allowed, resolved
+from watchkeeper.model.zookeeper.acl import Identities, fault_of, is_allowed, resolved
 from watchkeeper.model.zookeeper.lifetimes import LONGEST_TTL_MS
 from watchkeeper.model.zookeeper.tree import Change, Session, Tree, Written
 from watchkeeper.model.zookeeper.znode import NO_SESSION, Znode
@@ -133,7 +132,7 @@ def _create(tree: Tree, operation: Create, by: Author) -> Written:
         return Written(tree, Failure(BadArguments, path))
     acl = resolved(by.identities, operation.acl)
     if acl is None:
-        return Written(tree, Failure(InvalidACL, path))
+        return Written(tree, Failure(fault_of(by.identities, operation.acl), path))
     parent = tree.nodes.get(parent_path)
     if parent is None:
         return Written(tree, Failure(NoNode, path))
@@ -300,7 +299,7 @@ def _set_acl(tree: Tree, operation: SetAcl, by: Author) -> Written:
         return Written(tree, Failure(BadArguments, path))
     acl = resolved(by.identities, operation.acl)
     if acl is None:
-        return Written(tree, Failure(InvalidACL, path))
+        return Written(tree, Failure(fault_of(by.identities, operation.acl), path))
     znode = tree.nodes.get(path)
     if znode is None:
         return Written(tree, Failure(NoNode, path))
