@@ -75,10 +75,8 @@ class Load:
 
     zookeeper: ZooKeeper
     client: KazooClient
-    line: Line
-    root: str
     requests: int
-    xid: int = 0
+    root: str = ""
 
     def creates(self) -> None:
         """One create after the other."""
@@ -120,15 +118,15 @@ class Load:
 
     def _raw(self, opcode: int, body: Callable[[str], bytes]) -> None:
         paths = [f"{self.root}/r{at}" for at in range(self.requests)]
-        frames = [
-            jute.request(self.xid + at, opcode, body(path)) for at, path in enumerate(paths)
-        ]
-        self.xid += len(frames)
-        self.line.send(b"".join(frames))
+        frames = [jute.request(at, opcode, body(path)) for at, path in enumerate(paths)]
+        line = Line(self.zookeeper.addresses[0])
+        line.begin_session()
+        line.send(b"".join(frames))
         for _ in frames:
-            payload = self.line.frame(60)
+            payload = line.frame(60)
             assert payload is not None, "every request is answered"
             assert not jute.REPLY_HEAD.unpack_from(payload)[2], "no request fails"
+        line.close()
 
 
 MEASURES: dict[str, Callable[[Load], None]] = {
@@ -164,10 +162,7 @@ def prepared(contender: Contender, options: Namespace, stack: ExitStack) -> Load
     client.start()
     stack.callback(client.close)
     stack.callback(client.stop)
-    line = Line(zookeeper.addresses[0])
-    line.begin_session()
-    stack.callback(line.close)
-    return Load(zookeeper, client, line, "", options.requests)
+    return Load(zookeeper, client, options.requests)
 
 
 def one_round(name: str, load: Load, turn: int, found: Rates) -> None:
@@ -354,6 +349,7 @@ def parsed() -> Namespace:
     parser.add_argument("--rounds", type=int, default=3, help="counted rounds (3)")
     parser.add_argument("--clients", type=int, default=1_000, help="clients that watch (1000)")
     parser.add_argument("--kinds", default="java,python", help="java, python, or both (both)")
+    parser.add_argument("--without", default="", help="leave out servers with this in their name")
     parts = "rates,memory,herd,ready"
     parser.add_argument("--only", default=parts, help=f"which parts ({parts})")
     return parser.parse_args()
@@ -362,7 +358,12 @@ def parsed() -> Namespace:
 def main() -> None:
     options = parsed()
     parts = options.only.split(",")
-    contenders = [each for each in CONTENDERS if each.kind in options.kinds.split(",")]
+    contenders = [
+        each
+        for each in CONTENDERS
+        if each.kind in options.kinds.split(",")
+        if not options.without or options.without not in each.name
+    ]
     report = Report(
         f"this project's ZooKeeper beside Apache's, {options.requests:,} requests of each kind",
         ("measure", "server", "best", "median", "unit"),
