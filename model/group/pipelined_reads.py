@@ -27,6 +27,7 @@ from watchkeeper.model.group.state import Attempt
 from watchkeeper.model.registry import paths as registry
 from watchkeeper.model.registry.paths import BadPayload
 from watchkeeper.model.registry.subscription import decode_consumer
+from watchkeeper.model.registry.topic_filter import BadFilter, topic_filter
 
 Answers = dict[str, Any]
 """Path -> the result of the read; a missing znode has no entry."""
@@ -118,13 +119,15 @@ async def _read(attempt: Attempt, reads: list[Operation[Any]]) -> Answers:
 
 
 def _take_members(attempt: Attempt, members: list[str], data: Answers) -> None:
-    """Step 3: CG. A member whose registration cannot be decoded wants nothing."""
+    """Step 3: CG. A member whose registration cannot be used wants nothing."""
     for name in members:
         path = registry.member(attempt.me.group, name)
         if path in data:
             try:
                 wanted = decode_consumer(path, data[path].data)
-            except BadPayload:
+                if wanted.is_filter:
+                    topic_filter(wanted).check()
+            except (BadPayload, BadFilter):
                 continue
             attempt.members.append((name, wanted))
 

@@ -52,10 +52,11 @@ from watchkeeper.model.group.offsets import commit_blindly, commit_fenced, read_
 from watchkeeper.model.group.state import Attempt, id_path, registration
 from watchkeeper.model.group.variants import CLAIM_STEPS, AfterFailure, Step
 from watchkeeper.model.registry.paths import BadPayload
+from watchkeeper.model.registry.topic_filter import BadFilter
 
 StepFunction = Callable[[Attempt], Awaitable[None]]
 
-ATTEMPT_ERRORS = (ZooKeeperError, BadPayload, UnequalSubscriptions)
+ATTEMPT_ERRORS = (ZooKeeperError, BadPayload, BadFilter, UnequalSubscriptions)
 """Errors that fail an attempt without ending the turn. The shipped code caught everything."""
 
 

@@ -136,6 +136,10 @@ class TopicFilter:
         hidden = exclude_internal and topic in INTERNAL_TOPICS
         return matches is self.allows_matches and not hidden
 
+    def check(self) -> None:
+        """Raise BadFilter if the expression cannot be used."""
+        compiled(normalise(self.expression))
+
     @property
     def needs_topic_watch(self) -> bool:
         """Whether a topic that does not exist yet could pass, as Kafka 0.7.2 judges it.

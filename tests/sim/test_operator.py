@@ -152,3 +152,27 @@ settle: 8s
     result = simulate(from_text("two.yaml", text))
     [event] = [event for event in result.trace if event.detail.get("by") == "operator"]
     assert event.node.startswith("two:zookeeper/")
+
+
+STRANGER = "{at: 5s, write_znode: /consumers/billing/ids/stranger, data: '*1*(', for: 8s}"
+
+
+def test_a_filter_that_no_member_can_use_stops_no_hardened_group() -> None:
+    """A consumer whose filter is no regular expression counts as one that wants nothing."""
+    result = run(STRANGER, "{at: 6s, crash: billing/1}", "{at: 20s, restart: billing/1}")
+
+    assert result.holds
+    assert not list(result.trace.of_kind(EventKind.REBALANCE_FAILED))
+
+
+def test_a_filter_that_no_member_can_use_fails_the_attempts_of_kafka() -> None:
+    """The shipped consumers fail their attempts, and go on as soon as it is gone."""
+    result = run(STRANGER, variant="kafka_07")
+
+    failed = [event.detail["why"] for event in result.trace.of_kind(EventKind.REBALANCE_FAILED)]
+    assert any("topic filter '(' cannot be used" in why for why in failed)
+    last = {
+        event.node: event.t_us for event in result.trace.of_kind(EventKind.REBALANCE_COMPLETED)
+    }
+    assert last.keys() == {"billing/0", "billing/1"}
+    assert min(last.values()) > 13_000_000
