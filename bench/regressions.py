@@ -1,4 +1,4 @@
-"""Twelve faults that were mended, and 1,000 drawn scenarios of the kind that showed each.
+"""Faults that were mended, and claims about groups, with 1,000 drawn scenarios of each kind.
 
     python bench/regressions.py [--seeds 1000] [--first 0] [--class NAME,NAME] [--jobs 2] [--json]
 
@@ -25,7 +25,15 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench.regression_classes import applications, brokers, groups, settings, verdicts
+from bench.regression_classes import (
+    applications,
+    brokers,
+    groups,
+    members,
+    operators,
+    settings,
+    verdicts,
+)
 from bench.regression_classes.outcome import RegressionClass
 from bench.support.report import Report, number, parser_of
 
@@ -44,6 +52,8 @@ CLASSES = {
         verdicts.SETTLED,
         groups.NEW_GROUPS,
         verdicts.LIMITS,
+        *members.MEMBERS,
+        *operators.OPERATORS,
     )
 }
 A_CHUNK = 25
@@ -124,7 +134,7 @@ def report_of(found: dict[str, Runs]) -> Report:
     seeds = sum(runs.seeds for runs in found.values())
     wrong = sum(len(runs.wrong) for runs in found.values())
     report = Report(
-        f"Faults that were mended: of {seeds:,} drawn runs {wrong:,} show one again",
+        f"Faults that were mended, and claims: of {seeds:,} drawn runs {wrong:,} are wrong",
         ("class", "seeds", "shown", "refused", "wrong", "CPU s", "what each run is drawn for"),
         data={"classes": {name: runs.to_json() for name, runs in found.items()}},
     )

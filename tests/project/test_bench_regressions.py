@@ -1,4 +1,4 @@
-"""The classes of mended faults: a few seeds of each are right, and each sees its old mistake."""
+"""The classes of drawn runs: a few seeds of each are right, and each sees its mistake."""
 
 from __future__ import annotations
 
@@ -9,22 +9,28 @@ from random import Random
 from typing import Any
 
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 
 from tests import HOME
 from watchkeeper.check import check
 from watchkeeper.model.actor import orders
+from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.actor.events import Command
 from watchkeeper.model.actor.retry import Requests
 from watchkeeper.model.broker import administrator
 from watchkeeper.model.broker.request_handler import Serving
 from watchkeeper.model.clients.producer.settings import ProducerSettings
-from watchkeeper.model.group import claims
+from watchkeeper.model.group import assignment, claims, pipelined_reads, rebalance
+from watchkeeper.model.group.state import Attempt
 from watchkeeper.model.nemesis.targets import Targets
 from watchkeeper.model.properties import signature
 from watchkeeper.model.properties.expectations import Expected
 from watchkeeper.model.properties.judge import Judgement
 from watchkeeper.model.properties.verdicts import Finding, Verdict
+from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.payloads import PartitionState
+from watchkeeper.model.registry.subscription import decode_consumer
 from watchkeeper.run import folder
 from watchkeeper.sim.brokers.broker import Broker
 
@@ -32,6 +38,7 @@ sys.path.append(str(HOME / "bench"))
 
 import regressions
 from bench.regression_classes.applications import producers_of
+from bench.support.dealt import dealt
 
 FEW = 6
 MANY = range(60)
@@ -54,7 +61,7 @@ def test_the_report_has_a_row_for_each_class() -> None:
     report = regressions.report_of(found)
 
     assert [row[0] for row in report.rows] == list(regressions.CLASSES)
-    assert "of 48 drawn runs 1 show one again" in report.title
+    assert f"of {4 * len(found)} drawn runs 1 are wrong" in report.title
     failures = regressions.failures_of(regressions.CLASSES["topics"], found["topics"])
     assert failures == ["seed 2: clicks/0-0 begins at 5"]
 
@@ -194,3 +201,79 @@ def test_limits_sees_a_limit_of_whatever_is_violated(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(Expected, "limit_of", of_all)
 
     assert "known limit is" in seen("limits")
+
+
+def test_members_sees_another_share_than_is_dealt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every member agrees, so that no property is violated: only what is dealt tells."""
+
+    def last_first(partitions: int, streams: int, position: int) -> tuple[int, int]:
+        first, end = assignment._range(partitions, streams, streams - 1 - position)
+        return first, end
+
+    monkeypatch.setitem(assignment._SLICES, "range", last_first)
+
+    assert " fetches " in seen("members-hardened")
+
+
+def test_members_sees_an_assignment_that_kafka_refuses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(assignment._DEALS, "roundrobin", assignment._deal_and_skip)
+
+    assert "round robin needs" in seen("members-kafka_08")
+
+
+def test_operators_sees_a_member_that_cannot_read_another(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def raised(attempt: Attempt, members: list[str], data: dict[str, Any]) -> None:
+        for name in members:
+            path = paths.member(attempt.me.group, name)
+            attempt.members.append((name, decode_consumer(path, data[path].data)))
+
+    monkeypatch.setattr(pipelined_reads, "_take_members", raised)
+
+    assert "fails because of a registration" in seen("operators-hardened")
+
+
+def test_operators_sees_members_that_do_not_give_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kafka 0.8.2 has a number of attempts for each rebalance."""
+    monkeypatch.setattr(rebalance, "_is_final", lambda attempt, step: True)
+
+    assert "differ: gives up" in seen("operators-kafka_08")
+
+
+# --- who gets what -------------------------------------------------------------------------
+
+
+@given(
+    sizes=st.lists(st.integers(1, 12), min_size=1, max_size=4),
+    wants=st.lists(st.lists(st.integers(0, 3), min_size=4, max_size=4), min_size=1, max_size=4),
+    assignor=st.sampled_from(["range", "range_floor", "range_ceil", "roundrobin_11"]),
+)
+def test_what_is_dealt_slowly_is_what_members_compute(
+    sizes: list[int], wants: list[list[int]], assignor: assignment.Assignor
+) -> None:
+    """The dealer of the classes and the assignment of the members share no code."""
+    topics = {f"topic{at}": [str(name) for name in range(size)] for at, size in enumerate(sizes)}
+    streams = {
+        topic: sorted(
+            f"c{member}-{stream}"
+            for member, counts in enumerate(wants)
+            for stream in range(counts[at])
+        )
+        for at, topic in enumerate(topics)
+    }
+    there = {topic: names for topic, names in topics.items() if streams[topic]}
+    view = tuple(
+        assignment.topic_view(
+            topic, [Partition(topic, name) for name in names], streams[topic], "0.8"
+        )
+        for topic, names in there.items()
+    )
+    assume(view)
+
+    computed = assignment.assign(assignor, view)
+
+    slowly = dealt(assignor, there, {topic: streams[topic] for topic in there})
+    assert {stream: set(places) for stream, places in computed.items() if places} == {
+        stream: places for stream, places in slowly.items() if places
+    }
