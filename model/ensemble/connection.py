@@ -288,11 +288,14 @@ class Connection:
             self.transport.abort()
 
     def delay(self, by_ms: float) -> None:
-        """From now on, deliver everything so much later, in both directions."""
+        """From now on, deliver everything so much later, in both directions; 0 ends that."""
         clock = self.server.ensemble.clock
         self._inbound = self._inbound or DelayLine(clock)
         self._outbound = self._outbound or DelayLine(clock)
-        self._inbound.delay_ms = self._outbound.delay_ms = by_ms
+        for line in (self._inbound, self._outbound):
+            line.delay_ms = by_ms
+            if not by_ms:
+                line.hurry()
 
     # --- the end -----------------------------------------------------------------------
 

@@ -54,7 +54,12 @@ class History(Silent):
         """Session -> the node of its client."""
 
     def begin(self, ensemble: Ensemble) -> None:
-        """Measure time from now on; the sessions of an earlier life have clients too."""
+        """Begin anew: forget what was until now, and measure time and number clients from now.
+
+        The sessions that live have clients too.
+        """
+        self.rows = []
+        self._names = {}
         self._ensemble = ensemble
         self._begun_ms = ensemble.clock.now_ms()
         for server in ensemble.servers:

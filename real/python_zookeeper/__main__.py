@@ -24,7 +24,7 @@ from watchkeeper.model.ensemble.history import History
 from watchkeeper.model.ensemble.recorder import SILENT
 from watchkeeper.real.errors import EnvironmentProblem
 from watchkeeper.real.python_zookeeper.control import ControlError
-from watchkeeper.real.python_zookeeper.orders import RECORD, Order, Request, Result
+from watchkeeper.real.python_zookeeper.orders import RECORD, STOP, Order, Request, Result
 from watchkeeper.real.python_zookeeper.service import Service
 from watchkeeper.real.python_zookeeper.write_record import WriteRecord
 
@@ -42,6 +42,8 @@ class Child:
         self._parent = os.getppid()
         self._line = b""
         self._ended = asyncio.Event()
+        self._is_orphan = False
+        """Whether the parent has died, and not ended this process."""
         self._problem: EnvironmentProblem | None = None
         self._record = WriteRecord()
         recorder = self._record if order.has_record else SILENT
@@ -68,7 +70,7 @@ class Child:
         while not self._ended.is_set():
             await self._wait()
         await self._service.stop()
-        if os.getppid() != self._parent and self._order.removed:
+        if self._is_orphan and self._order.removed:
             shutil.rmtree(self._order.removed, ignore_errors=True)
         if self._problem is not None:
             print(self._problem, file=sys.stderr)
@@ -80,6 +82,7 @@ class Child:
         except TimeoutError:
             # A fork of the parent may hold the input open after the parent has died.
             if os.getppid() != self._parent:
+                self._is_orphan = True
                 self._ended.set()
 
     def _fail(self, problem: EnvironmentProblem) -> None:
@@ -90,10 +93,15 @@ class Child:
         data = os.read(INPUT, 65536)
         if not data:
             asyncio.get_running_loop().remove_reader(INPUT)
+            self._is_orphan = not self._ended.is_set()
             self._ended.set()
         *lines, self._line = (self._line + data).split(b"\n")
         for line in lines:
-            _write(self._answer(msgspec.json.decode(line, type=Request)))
+            request = msgspec.json.decode(line, type=Request)
+            if request.verb == STOP:
+                self._ended.set()
+            else:
+                _write(self._answer(request))
 
     def _answer(self, request: Request) -> Result:
         if request.verb == RECORD:

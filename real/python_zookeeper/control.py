@@ -22,6 +22,7 @@ from typing import Any
 from watchkeeper.model.actor.operations import Create, Delete, Multi, MultiRead, Operation
 from watchkeeper.model.ensemble.connection import Connection
 from watchkeeper.model.ensemble.ensemble import Ensemble
+from watchkeeper.model.ensemble.entry import Entry
 from watchkeeper.model.ensemble.faults import Loss, Lost
 from watchkeeper.model.ensemble.history import History
 from watchkeeper.model.ensemble.server import Server, ServerState
@@ -29,6 +30,7 @@ from watchkeeper.model.trace.text import WORDS
 from watchkeeper.model.trace.trace import Row
 from watchkeeper.model.wire.opcodes import Opcode
 from watchkeeper.model.wire.requests import Request
+from watchkeeper.model.zookeeper.acl import Identities
 from watchkeeper.model.zookeeper.paths import ROOT, parent_of
 from watchkeeper.real.python_zookeeper.observer import Delay, Lag, Observer
 
@@ -54,8 +56,9 @@ class Fault:
     end: Callable[[], object] = _nothing
 
     def count(self, effect: str, number: int = 1) -> None:
-        """Count an effect."""
-        self.effects[effect] += number
+        """Count an effect; none of it is no effect."""
+        if number:
+            self.effects[effect] += number
 
 
 class Control:
@@ -123,13 +126,14 @@ class Control:
             for server in self._ensemble.servers
         ]
 
-    def history(self, since: int = 0) -> list[Row]:
-        """The rows of the trace from this number on; none if no history is kept."""
-        return [] if self._history is None else self._history.rows[since:]
+    def history(self) -> list[Row]:
+        """The rows of the trace since its begin; none if no history is kept."""
+        return [] if self._history is None else self._history.rows
 
-    def length(self) -> int:
-        """The number of rows of the trace."""
-        return 0 if self._history is None else len(self._history.rows)
+    def begin_history(self) -> None:
+        """Forget the rows until now, and number clients from 1 again."""
+        if self._history is not None:
+            self._history.begin(self._ensemble)
 
     def sessions(self) -> dict[str, int]:
         """The sessions that live, in the order of their begin: number -> timeout in ms."""
@@ -138,20 +142,29 @@ class Control:
 
     def make(self, path: str) -> None:
         """Create a znode that every client may use, at the top of the tree."""
-        self._ensemble.submit(Create(path), Opcode.CREATE, session=0)
-        self._ensemble.flush()
+        self._operate([(Create(path), ())])
 
     def remove(self, path: str) -> list[str]:
         """Delete a znode and all below it; returns what no identity may delete."""
-        below = [each for each in self._ensemble.head.nodes if each.startswith(f"{path}/")]
-        for each in (*sorted(below, reverse=True), path):
-            nodes = self._ensemble.head.nodes
-            parent = nodes[parent_of(each) or ROOT]
-            # As the client to which the parent's list grants it.
-            identities = tuple((entry.scheme, entry.identity) for entry in parent.acl)
-            self._ensemble.submit(Delete(each), Opcode.DELETE, session=0, identities=identities)
-        self._ensemble.flush()
-        return [each for each in (*below, path) if each in self._ensemble.head.nodes]
+        nodes = self._ensemble.head.nodes
+        below = sorted((each for each in nodes if each.startswith(f"{path}/")), reverse=True)
+        gone = [each for each in (*below, path) if each in nodes]
+        # Each as a client to which the list of its parent grants that.
+        allowed = [nodes[parent_of(each) or ROOT].acl for each in gone]
+        identities = [tuple((entry.scheme, entry.identity) for entry in acl) for acl in allowed]
+        self._operate(list(zip(map(Delete, gone), identities, strict=True)))
+        return [each for each in gone if each in self._ensemble.head.nodes]
+
+    def _operate(self, operations: list[tuple[Create | Delete, Identities]]) -> None:
+        """Execute operations in a session of their own, which no client has."""
+        ensemble = self._ensemble
+        server = ensemble.leader or ensemble.servers[0]
+        session = ensemble.open_session(server, ensemble.settings.session_bounds_ms[1], _forget)
+        for operation, identities in operations:
+            opcode = Opcode.CREATE if isinstance(operation, Create) else Opcode.DELETE
+            ensemble.submit(operation, opcode, session=session, identities=identities)
+        ensemble.close_session(session, xid=1)
+        ensemble.flush()
 
     # --- sessions and connections ------------------------------------------------------
 
@@ -179,14 +192,8 @@ class Control:
         if by_s <= 0:
             raise ControlError(f"a delay is a positive number of seconds, not {by_s}")
         delay = Delay(by_s * 1000, session, fault.count)
-        self._observer.delays.append(delay)
-        self._observer.settle()
-
-        def end() -> None:
-            self._observer.delays.remove(delay)
-            self._observer.settle()
-
-        fault.end = end
+        self._observer.begin(delay)
+        fault.end = lambda: self._observer.end(delay)
 
     def _connections(self, session: int | None) -> Iterator[Connection]:
         for server in self._ensemble.servers:
@@ -348,6 +355,10 @@ class Control:
         ]
 
 
+def _forget(entry: Entry) -> None:
+    """Do nothing about an entry that no client waits for."""
+
+
 def _found(server: Server | None, problem: str) -> Server:
     if server is None:
         raise ControlError(problem)
@@ -401,7 +412,7 @@ QUESTIONS: dict[str, Callable[..., Any]] = {
     "make": Control.make,
     "remove": Control.remove,
     "history": Control.history,
-    "length": Control.length,
+    "begin_history": Control.begin_history,
 }
 """The verbs that inject nothing -> what carries them out."""
 

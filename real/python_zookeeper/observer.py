@@ -53,11 +53,35 @@ class Observer:
         self._recorder = recorder
 
     def settle(self) -> None:
-        """Delay every connection as the delays say, and stand aside when nothing is left."""
+        """Stand between the ensemble and its recorder while there is such a fault."""
         self._ensemble.recorder = self if self.delays or self.lags else self._recorder
-        for server in self._ensemble.servers:
-            for connection in server.connections.values():
-                connection.delay(self._delay_ms(connection))
+
+    def begin(self, delay: Delay) -> None:
+        """Delay every connection that fits, and those to come."""
+        self.delays.append(delay)
+        self.settle()
+        self._set(self._fitting(delay))
+
+    def end(self, delay: Delay) -> None:
+        """End a delay; what it still holds back is delivered, and counted, at once."""
+        fitting = self._fitting(delay)
+        for connection in fitting:
+            connection.delay(0.0)
+        self.delays.remove(delay)
+        self._set(fitting)
+        self.settle()
+
+    def _fitting(self, delay: Delay) -> list[Connection]:
+        servers = self._ensemble.servers
+        return [
+            each for server in servers for each in server.connections.values() if delay.fits(each)
+        ]
+
+    def _set(self, connections: list[Connection]) -> None:
+        for connection in connections:
+            by_ms = self._delay_ms(connection)
+            if by_ms:
+                connection.delay(by_ms)
 
     def _delay_ms(self, connection: Connection) -> float:
         return max((delay.by_ms for delay in self.delays if delay.fits(connection)), default=0.0)

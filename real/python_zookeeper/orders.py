@@ -8,6 +8,8 @@ from msgspec import Struct
 
 from watchkeeper.model.ensemble.settings import EnsembleSettings
 
+STOP = "stop"
+"""The verb that ends the process; an end of its input without it is the death of its parent."""
 RECORD = "record"
 """The verb that returns the rows of `write_record`."""
 

@@ -31,7 +31,7 @@ from watchkeeper.model.ensemble.words import VERSION
 from watchkeeper.real.errors import EnvironmentProblem
 from watchkeeper.real.ports import HOST, free_ports
 from watchkeeper.real.python_zookeeper.control import ControlError
-from watchkeeper.real.python_zookeeper.orders import RECORD, Order, Request, Result
+from watchkeeper.real.python_zookeeper.orders import RECORD, STOP, Order, Request, Result
 from watchkeeper.real.python_zookeeper.process_server import ProcessServer
 from watchkeeper.real.python_zookeeper.write_record import WriteRow
 from watchkeeper.real.zookeeper.session_times import SessionTime, agreed_session_times
@@ -224,8 +224,7 @@ class ProcessEnsemble:
             if process is None or process.stdin is None:
                 raise RuntimeError("the ZooKeeper does not run; start it before it is used")
             with suppress(BrokenPipeError):  # the result says that the process has ended
-                request = Request(verb, dict(arguments))
-                os.write(process.stdin.fileno(), msgspec.json.encode(request) + b"\n")
+                os.write(process.stdin.fileno(), _line(Request(verb, dict(arguments))))
             return self._result(TIMEOUT_S)
 
     def struck(self, verb: str, arguments: Mapping[str, Any]) -> dict[str, int]:
@@ -289,16 +288,23 @@ class ProcessEnsemble:
 
         def count(effects: dict[str, int]) -> None:
             for effect, number in effects.items():
-                count_effect(effect, number - counted.get(effect, 0))
+                if number > counted.get(effect, 0):
+                    count_effect(effect, number - counted.get(effect, 0))
             counted.update(effects)
 
         count(self.do("effects", {"fault": fault}))
         return lambda: count(self.do("end", {"fault": fault}))
 
 
+def _line(request: Request) -> bytes:
+    return msgspec.json.encode(request) + b"\n"
+
+
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Close the input of a process, which ends it, and kill it if it does not end in time."""
+    """End a process, and kill it if it does not end in time."""
     if process.stdin is not None:
+        with suppress(BrokenPipeError):  # it has ended
+            os.write(process.stdin.fileno(), _line(Request(STOP, {})))
         process.stdin.close()
     try:
         process.wait(STOP_TIMEOUT_S)

@@ -58,7 +58,6 @@ class Handle:
         """The znode below which its clients are; empty for the root."""
         self._clients: Clients | None = None
         self._faults: list[Fault] = []
-        self._first_row = 0
 
     def _do(self, verb: str, **arguments: Any) -> Any:
         return self.servers.do(verb, arguments)
@@ -94,7 +93,7 @@ class Handle:
     @property
     def history(self) -> History:
         """The trace of what was requested from the begin of this handle until now."""
-        rows: list[Row] = [tuple(row) for row in self._do("history", since=self._first_row)]
+        rows: list[Row] = [tuple(row) for row in self._do("history")]
         return History(self._name, rows)
 
     # --- sessions and connections ------------------------------------------------------

@@ -17,8 +17,8 @@ class HandleOfTest(Handle):
 
     def __init__(self, zookeeper: ZooKeeper, name: str) -> None:
         super().__init__(zookeeper.servers, name=name, chroot=chroot_of(name))
-        self._first_row = int(self._do("length"))
         self._do("make", path=self.chroot)
+        self._do("begin_history")
 
     def end(self) -> None:
         """End the faults and the clients of the test, and delete its znodes."""
