@@ -5,14 +5,19 @@ Seen on Apache ZooKeeper 3.9.5:
   create and create2 with the flags of a container make a persistent znode. A TTL with the flags
   of another kind, flags of a TTL without one, and unknown flags are bad arguments. (With flags
   0 and a TTL of -1 Apache's server ends and cannot start again.)
-- In a multi the flags alone decide, whichever opcode a create has there; with unknown flags
-  nothing of the multi can be decoded. So a multi has no sequential containers.
+- In a multi the flags decide what is created, whichever opcode a create has there; so a multi
+  has no sequential containers. The opcode decides whether the result has a Stat, and what
+  becomes of flags that do not fit: with createTTL the part fails for bad arguments, with the
+  others nothing of the multi can be decoded.
+- A list of permissions of length -1 is a list that is not valid. In a multi the leader fails
+  on it before it takes a zxid.
 """
 
 from __future__ import annotations
 
 from watchkeeper.model.actor.operations import CONTAINER_MS, UNLIMITED_MS, Create
 from watchkeeper.model.wire.fields import (
+    MISSING,
     FieldReader,
     Malformed,
     acl,
@@ -52,24 +57,38 @@ def _lifetime_of(opcode: Opcode, flags: int, ttl_ms: int) -> int:
     return BAD_LIFETIME_MS if has_ttl and ttl_ms <= 0 else ttl_ms
 
 
+class MissingList(Malformed):
+    """A create of a multi has no list of permissions at all."""
+
+
 def read_create_of_multi(fields: FieldReader, opcode: Opcode) -> tuple[Opcode, Create]:
     """Read a create of a multi and the opcode that it is executed as."""
-    path, data, entries, flags = fields.path(), fields.buffer(), fields.acl(), fields.int32()
+    path, data = fields.path(), fields.buffer()
+    if fields.data.startswith(MISSING, fields.at):
+        raise MissingList(f"at byte {fields.at} no list of permissions, but one is needed")
+    entries, flags = fields.acl(), fields.int32()
     ttl_ms = fields.int64() if opcode is Opcode.CREATE_TTL else UNLIMITED_MS
-    if not 0 <= flags <= HIGHEST_FLAGS:
-        raise Malformed(f"at byte {fields.at} a multi with a create of flags {flags}")
-    if flags in TTL_FLAGS:
-        executed, lifetime_ms = Opcode.CREATE_TTL, ttl_ms if ttl_ms > 0 else BAD_LIFETIME_MS
-    elif flags == CONTAINER:
-        executed, lifetime_ms = Opcode.CREATE_CONTAINER, CONTAINER_MS
-    else:
-        executed = Opcode.CREATE_2 if opcode is Opcode.CREATE_2 else Opcode.CREATE
-        lifetime_ms = UNLIMITED_MS
+    executed, lifetime_ms = _executed(opcode, flags, ttl_ms)
     is_sequential = flags in SEQUENTIAL_FLAGS
     is_ephemeral = flags in EPHEMERAL_FLAGS
     return executed, Create(
         path, data, is_ephemeral, is_sequential, entries, lifetime_ms=lifetime_ms
     )
+
+
+def _executed(opcode: Opcode, flags: int, ttl_ms: int) -> tuple[Opcode, int]:
+    """The opcode that a part is executed as, and the lifetime of its znode."""
+    if opcode is Opcode.CREATE_TTL:
+        if not 0 <= flags <= HIGHEST_FLAGS:
+            return opcode, BAD_LIFETIME_MS
+        if flags in TTL_FLAGS:
+            return opcode, ttl_ms if ttl_ms > 0 else BAD_LIFETIME_MS
+    elif not 0 <= flags <= CONTAINER:
+        raise Malformed(f"a create with the flags {flags} in a multi; there are 0 to {CONTAINER}")
+    if flags == CONTAINER:
+        return Opcode.CREATE_CONTAINER, CONTAINER_MS
+    has_stat = opcode in (Opcode.CREATE_2, Opcode.CREATE_CONTAINER)
+    return Opcode.CREATE_2 if has_stat else Opcode.CREATE, UNLIMITED_MS
 
 
 def write_create(opcode: int, body: Create) -> bytes:

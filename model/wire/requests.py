@@ -46,6 +46,7 @@ from watchkeeper.model.actor.operations import (
 )
 from watchkeeper.model.wire.creates import (
     BAD_LIFETIME_MS,
+    MissingList,
     opcode_of_create,
     read_create,
     read_create_of_multi,
@@ -192,7 +193,8 @@ def decode_request(payload: bytes) -> Request:
             return _multi_request(xid, fields)
         body = read(fields, opcode)
     except Malformed as error:
-        return Request(xid, opcode, Undecodable(str(error), is_ordered=opcode is Opcode.MULTI))
+        is_ordered = opcode is Opcode.MULTI and type(error) is not MissingList
+        return Request(xid, opcode, Undecodable(str(error), is_ordered))
     if fields.lacks and type(body) is not Undecodable:
         body = _without_path(opcode, body, fields.lacks)
     return Request(xid, opcode, body)
@@ -367,10 +369,11 @@ def opcode_of(operation: Any) -> Opcode:
 
 
 def _write_parts(operations: Sequence[Any], parts: Sequence[Opcode]) -> bytes:
-    written = [
-        PART.pack(part, False, -1) + encode_body(part, operation)
-        for part, operation in zip(parts, operations, strict=True)
-    ]
+    written = []
+    for part, operation in zip(parts, operations, strict=True):
+        if part == Opcode.CREATE_CONTAINER and operation.sequential:
+            raise ValueError(f"a multi has no sequential containers, like {operation.path}")
+        written.append(PART.pack(part, False, -1) + encode_body(part, operation))
     return b"".join(written) + END_OF_PARTS
 
 
