@@ -219,7 +219,7 @@ class Steps:
         if drawn < 0.945:
             return self._set_watches(slot)
         if drawn < 0.958:
-            return Close(slot, self._requests() if chance.random() < 0.5 else ())
+            return Close(slot, self._reads() if chance.random() < 0.5 else ())
         if drawn < 0.985:
             return self._move(slot)
         if drawn < 0.996:
@@ -279,6 +279,13 @@ class Steps:
             if requests[-1].opcode == Op.SET_ACL:
                 break
         return tuple(requests)
+
+    def _reads(self) -> tuple[Request, ...]:
+        """What may go before a close: which znodes the session has, and in which table Apache's
+        server keeps them, must not depend on how far it has come with writes."""
+        return tuple(
+            Request(opcode, self._body(opcode)) for opcode in self._chance.sample(READS, 3)
+        )
 
     # --- one request -------------------------------------------------------------------
 
@@ -411,6 +418,7 @@ REQUESTS = {
     Op.PING: 0.5,
 }
 OPCODES, WEIGHTS = tuple(map(int, REQUESTS)), tuple(REQUESTS.values())
+READS = tuple(map(int, (Op.EXISTS, Op.GET_DATA, Op.GET_CHILDREN_2, Op.GET_ACL, Op.SYNC)))
 MULTI_PARTS: tuple[int, ...] = (
     *(Op.CREATE, Op.CREATE, Op.CREATE_2, Op.DELETE, Op.DELETE, Op.SET_DATA, Op.SET_DATA),
     *(Op.CHECK, Op.CREATE_CONTAINER, Op.CREATE_TTL),
