@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -23,7 +24,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Literal, Protocol
 
-from watchkeeper.real.ports import free_ports
+from watchkeeper.real.ports import HOST, free_ports
 from watchkeeper.real.zookeeper.ensemble import Ensemble
 from watchkeeper.real.zookeeper.settings import Settings
 
@@ -275,6 +276,27 @@ def _status_kb(pids: tuple[int, ...], name: str) -> int:
             if line.startswith(name):
                 total += int(line.split()[1])
     return total
+
+
+def command_ready_s() -> float:
+    """How long `watchkeeper zookeeper` takes from its start until it answers."""
+    (port,) = free_ports(1)
+    command = [sys.executable, "-m", "watchkeeper", "zookeeper", "--port", str(port)]
+    begun = time.perf_counter()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        while process.poll() is None:
+            try:
+                with socket.create_connection((HOST, port), 5) as line:
+                    line.sendall(b"ruok")
+                    if line.recv(4) == b"imok":
+                        return time.perf_counter() - begun
+            except OSError:
+                time.sleep(0.002)
+        raise RuntimeError(f"watchkeeper zookeeper has ended with {process.returncode}")
+    finally:
+        process.terminate()
+        process.wait()
 
 
 def ready_s(kind: Kind, wanted: Wanted) -> float:
