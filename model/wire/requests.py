@@ -221,7 +221,7 @@ class BodyReader(FieldReader):
 def _without_path(opcode: Opcode, body: Any, lacks: str) -> Any:
     if opcode in NEED_NO_PATH:
         return WithoutPath()
-    if opcode is Opcode.SET_ACL or _has_bad_flags(body):
+    if opcode in (Opcode.SET_DATA, Opcode.SET_ACL) or _has_bad_flags(body):
         return body  # the specification refuses it for another reason first
     return Undecodable(
         lacks, is_ordered=opcode in WRITES and opcode is not Opcode.DELETE_CONTAINER
