@@ -232,7 +232,7 @@ class Steps:
             slot,
             chance.randrange(self._servers),
             drops=chance.random() < 0.7,
-            timeout_ms=chance.choice((30_000, 40_000, 12_345, 20_000)),
+            timeout_ms=chance.choice((30_000, 40_000, 25_001, 28_000)),
             read_only=chance.choice((False, None, True, False)),
         )
 

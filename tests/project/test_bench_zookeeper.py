@@ -82,6 +82,8 @@ def test_only_a_test_that_fails_each_time_on_ours_is_worse() -> None:
     assert compared("passed", "failed", ("passed", "passed")).worse == []
     assert compared("failed", "hangs").differing == []
     assert compared("failed", "passed").worse == []
+    assert compared("passed", "failed", ("passed", "passed")).passed("python") == 1
+    assert compared("passed", "failed", ("passed", "hangs")).passed("python") == 0
     assert not compared("passed", "failed", ("passed", "passed")).is_steady("t")
 
 
