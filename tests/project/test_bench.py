@@ -55,7 +55,7 @@ COMMANDS = (
         "three_groups_sweep",
         "wire_differential",
     ),
-    *("zookeeper_clients", "zookeeper_hostile", "zookeeper_speed"),
+    *("zookeeper_clients", "zookeeper_harness", "zookeeper_hostile", "zookeeper_speed"),
 )
 SMALL = {
     "three_groups_sweep": ["--seeds", "8", "--shrink-time", "0.5", "--jobs", "1"],
@@ -91,6 +91,7 @@ SMALL = {
     "storage": ["--rounds", "1", "--mib", "8"],
     "terabyte": ["--part", "0.0005", "--partitions", "3"],
     "soak": ["--kills", "6", "--a-round", "3", "--settle", "10"],
+    "zookeeper_harness": ["--rounds", "1", "--servers", "1"],
     "mutants": ["--seeds", "3", "--mutants", "rounds-down,half-a-batch"],
 }
 
@@ -431,6 +432,17 @@ def test_soak(zookeeper: str) -> None:
     assert [row["layout"] for row in report["rounds"]] == ["0.7", "0.8"]
     assert [sum(row["kills"].values()) for row in report["rounds"]] == [3, 3]
     assert [bar["verdict"] for bar in report["bars"]] == ["met", "met"]
+
+
+@pytest.mark.slow
+def test_zookeeper_harness() -> None:
+    """Each harness that can run passes the twenty tests."""
+    report = figures("zookeeper_harness")
+
+    assert report["contenders"]
+    for contender in report["contenders"]:
+        assert contender["outcome"].startswith("20 passed")
+        assert 0 < contender["first_s"][0] < contender["end_s"][0]
 
 
 def test_claims() -> None:

@@ -132,6 +132,21 @@ def test_the_suite_of_the_protocol_passes(tmp_path: Path) -> None:
     assert "3 passed" in output
 
 
+def test_the_leader_survives_faults(tmp_path: Path) -> None:
+    """And the tests fail without the look that the program takes."""
+    pytest.importorskip("kazoo")
+    text = (EXAMPLES / "test_leader.py").read_text()
+    (tmp_path / "test_leader.py").write_text(text)
+    broken = text.replace("return self.leads()", "return False", 1)
+    assert broken != text
+    (tmp_path / "test_broken.py").write_text(broken)
+
+    options = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
+    assert "3 passed" in run(tmp_path, *options, "test_leader.py")
+    with pytest.raises(AssertionError, match=r"1 failed, 2 passed"):
+        run(tmp_path, *options, "test_broken.py")
+
+
 def test_the_broken_protocol_has_a_counterexample(tmp_path: Path) -> None:
     """The tour says how to break it: a member works on after a notification."""
     home = copy_of_the_protocol(tmp_path) / "standby.py"
