@@ -1,206 +1,217 @@
-"""The data folder of a ZooKeeper is stopped at every call to its disk, and has to lose nothing.
+"""A ZooKeeper in Python with a data folder is killed five hundred times, and loses no answer.
 
-    python bench/zookeeper_kill_points.py [--points 500] [--seed 0] [--json]
+    python bench/zookeeper_kill_points.py [--points 500] [--seed 0] [--ignore sync] [--json]
 
-A server appends transactions of random writes, commits them in groups, takes snapshots, and
-starts again, all of it drawn from a seed, on a disk in memory (`support/lossy_disk.py`). The disk
-stops at the n-th call, and what was not synced is lost: nothing of it (the process was killed),
-all of it, its tail, or sectors and names in the middle. Then the server starts again on what is
-left, and every other time the disk stops again while it recovers. The tree has to be that after
-some transaction: none older than the last one that a commit had promised, none newer than the
-last one that was appended. The next life goes on from there. The exit code is 1 if anything is
-lost, or comes from nowhere.
+A server writes a history drawn from a seed: every kind of write, in groups that are committed
+together, with a snapshot every nine transactions and a restart now and then. At one operation
+of its disk - the n-th write, sync, new file, rename or removal, before it, after it, or in the
+middle - the process is killed, or the disk is full. Then the machine stops, too, but in a
+quarter of the cases. What was not synced is lost: all of it, some blocks of it, or what comes
+after some byte; and so are new names. The recovery is killed as well in some cases.
+
+Then the folder is opened again. What had been answered has to be there, and what is there has
+to be the tree after one of the writes; a second recovery has to find the same. After an error
+of the disk no commit may succeed. The exit code is 1 if any of this is broken.
+
+With `--ignore` the disk claims to have done a sync of files (`sync`) or of names
+(`sync_names`) and has not: then the bench has to find something. Three further figures are of
+this machine's own disk: commits with fdatasync, of one transaction and of fifty, and the
+recovery of 100,000 transactions.
 """
 
 from __future__ import annotations
 
-import itertools
 import sys
+import time
 from argparse import Namespace
-from collections import Counter
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
-from random import Random
-from typing import Any
+from tempfile import TemporaryDirectory
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench.support.lossy_disk import CALLS, LOSSES, Loss, LossyDisk, Stopped
-from bench.support.report import Bar, Report, once, parser_of
-from bench.support.zookeeper_writes import RandomWrites, new_epoch, visible
+from bench.support.report import Bar, Report, number, once, parser_of
+from tests.support.zookeeper_files.kill_points import Trial, trial
+from tests.support.zookeeper_files.simulated_disk import LOSSES
 
-from watchkeeper.model.zookeeper.tree import Tree
-from watchkeeper.real.errors import EnvironmentProblem
+from watchkeeper.model.actor.operations import Create, SetData
+from watchkeeper.model.wire.opcodes import Opcode
+from watchkeeper.model.wire.requests import opcode_of
+from watchkeeper.model.zookeeper import writes
+from watchkeeper.model.zookeeper.tree import Session, Tree, Written, empty_tree
+from watchkeeper.model.zookeeper_files.transactions import Transaction, logged
 from watchkeeper.real.zookeeper_data.data_folder import DataFolder
 
-PER_SNAPSHOT = 25
-MOST_IN_A_GROUP = 6
-LATEST = {"make": 5, "write": 40, "sync": 30, "rename": 3, "sync names": 6, "remove": 4, "cut": 2}
-"""At which call of a kind the disk stops, at the latest."""
-LONGEST_LIFE = 100
-"""How many groups a life commits, at most."""
-LIVES = 12
-"""How many stops one history lives through."""
+WORDS = {
+    "make": "a new file",
+    "write": "a write",
+    "sync": "a sync of a file",
+    "rename": "a rename",
+    "remove": "a removal",
+    "sync_names": "a sync of names",
+    "cut": "a cut of a torn end",
+}
+SESSION, TIMEOUT_MS = 7, 60_000
+COMMITS, GROUP = 1_000, 50
+PATHS = 10_000
+MOST = 100_000
 
 
-@dataclass(slots=True)
-class Stop:
-    """One stop of the disk, and what came of it."""
-
-    call: str
-    loss: Loss
-    in_recovery: bool
-    lost: str = ""
-    """What is wrong with the tree that was recovered; empty if nothing is."""
-    kept: int = 0
-    """How many transactions under way are there."""
-
-
-@dataclass(slots=True)
-class History:
-    """A history that lives through stops of its disk."""
-
-    random: Random
-    disk: LossyDisk = field(default_factory=LossyDisk)
-    trees: dict[int, Tree] = field(default_factory=dict)
-    """Zxid -> the tree after that transaction, since the last one that was promised."""
-    promised: int = 0
-    """The last transaction that a commit has promised to keep."""
-
-    def live(self, call: str, loss: Loss, *, also_in_recovery: bool) -> list[Stop]:
-        """One life that ends in a call of this kind; then recover, which may be stopped too.
-
-        A life that has no such call for long ends in the next call of any kind.
-        """
-        self.disk.stop_in, self.disk.stop_at = call, self.random.randint(1, LATEST[call])
-        with suppress(Stopped):
-            self._serve(self._open())
-        stops = [self._recover(loss, is_first=True)]
-        if also_in_recovery and not stops[0].lost:
-            self.disk.stop_at = self.random.randint(1, 3)
-            try:
-                self._open()
-            except Stopped:
-                stops.append(self._recover(loss, is_first=False))
-            self.disk.stop_at = 0
-        return stops
-
-    def _open(self) -> DataFolder:
-        return DataFolder(self.disk, "the disk", transactions_per_snapshot=PER_SNAPSHOT)
-
-    def _serve(self, folder: DataFolder) -> None:
-        random = self.random
-        writer = RandomWrites(random, folder.tree)
-        if random.random() < 0.2:
-            writer.tree = new_epoch(writer.tree)
-        self.trees[folder.tree.zxid] = folder.tree
-        for group in itertools.count():
-            if group == LONGEST_LIFE:
-                self.disk.stop_in, self.disk.stop_at = "", 1
-            for _ in range(random.randint(1, MOST_IN_A_GROUP)):
-                folder.append(writer.next())
-                self.trees[writer.tree.zxid] = writer.tree
-            folder.commit()
-            self._promise(writer.tree.zxid)
-            if folder.should_snapshot:
-                folder.snapshot(writer.tree)
-            if random.random() < 0.1:
-                folder.close()
-                folder = self._open()
-
-    def _promise(self, zxid: int) -> None:
-        self.promised = zxid
-        self.trees = {later: tree for later, tree in self.trees.items() if later >= zxid}
-
-    def _recover(self, loss: Loss, *, is_first: bool) -> Stop:
-        stop = Stop(self.disk.stopped_in, loss, not is_first)
-        self.disk = self.disk.after_power_loss(loss, self.random)
-        # A copy is opened: opening may cut, and the next life has to see the disk as it was left.
-        copy = self.disk.after_power_loss("nothing", self.random)
-        try:
-            tree = DataFolder(copy, "the disk").tree
-        except EnvironmentProblem as problem:
-            stop.lost = f"it does not start: {problem}"
-            return stop
-        stop.lost = self._wrong_with(tree)
-        stop.kept = sum(self.promised < zxid <= tree.zxid for zxid in self.trees)
-        if not stop.lost and is_first:
-            # What came back is promised from now on: clients have seen it.
-            self._promise(tree.zxid)
-        return stop
-
-    def _wrong_with(self, tree: Tree) -> str:
-        if tree.zxid < self.promised:
-            return f"{self.promised:#x} was answered, but the last one there is {tree.zxid:#x}"
-        expected = self.trees.get(tree.zxid)
-        if expected is None:
-            return "" if tree.zxid == self.promised == 0 else f"{tree.zxid:#x} was never written"
-        wanted, found = visible(expected), visible(tree)
-        different = [part for part in wanted if wanted[part] != found[part]]
-        return f"after {tree.zxid:#x} other {', '.join(different)}" if different else ""
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Kill, recover, compare, print the table."""
+    given = options(arguments)
+    trials = stopped_trials(given.points, given.seed, frozenset(given.ignore))
+    report = report_of(trials)
+    if not given.ignore and not given.quick:
+        with TemporaryDirectory(prefix="zookeeper-data-", dir=given.folder) as folder:
+            report.notes += speeds(Path(folder), report)
+    report.show(as_json=given.json)
+    return int(any(found.wrong for found in trials))
 
 
-def stops_of(points: int, seed: int, *, forgets: str = "") -> list[Stop]:
-    """So many stops, each history with up to `LIVES` of them, on disks that forget a call."""
-    stops: list[Stop] = []
-    number = 0
-    while len(stops) < points:
-        random = Random(f"{seed}/{number}")
-        number += 1
-        history = History(random, LossyDisk(forgets=forgets))
-        for _ in range(LIVES):
-            call, loss = random.choice(CALLS), random.choice(LOSSES)
-            stops += history.live(call, loss, also_in_recovery=random.random() < 0.5)
-            if stops[-1].lost or len(stops) >= points:
-                break
-    return stops[:points]
+def options(arguments: Sequence[str] | None) -> Namespace:
+    """The options of the command."""
+    parser = parser_of(__doc__, clock=False)
+    parser.add_argument("--points", type=int, default=500, help="how many (500)")
+    parser.add_argument("--seed", type=int, default=0, help="the first seed (0)")
+    parser.add_argument("--quick", action="store_true", help="measure no speeds")
+    parser.add_argument("--folder", type=Path, help="whose disk is measured (temporary files')")
+    parser.add_argument(
+        "--ignore", action="append", default=[], choices=("sync", "sync_names"), help="a defect"
+    )
+    return parser.parse_args(arguments)
 
 
-def main(arguments: Namespace) -> int:
-    """Run the bench; 1 if anything was lost."""
-    stops = stops_of(arguments.points, arguments.seed)
-    report = report_of(stops)
-    report.show(as_json=arguments.json)
-    return int(any(stop.lost for stop in stops))
+def stopped_trials(points: int, seed: int, ignores: frozenset[str]) -> list[Trial]:
+    """That many trials; those whose history was over before its kill point do not count."""
+    found: list[Trial] = []
+    for each in count(seed):
+        if len(found) == points:
+            break
+        result = trial(each, ignores=ignores)
+        if result.operation:
+            found.append(result)
+    return found
 
 
-def report_of(stops: list[Stop]) -> Report:
-    """The stops as a table: in which call, what was lost, what came of it."""
+def report_of(trials: Sequence[Trial]) -> Report:
+    """A row for each operation of the disk."""
     report = Report(
-        "Stops of a ZooKeeper's disk, and what is there afterwards",
-        ("stopped in", *(f"lost: {loss}" for loss in LOSSES), "in recovery", "wrong"),
+        "A ZooKeeper in Python with a data folder, stopped at an operation of its disk",
+        (
+            "stopped at",
+            "points",
+            "disk full",
+            "in recovery",
+            *LOSSES,
+            "more than answered",
+            "wrong",
+        ),
     )
-    for call in sorted({stop.call for stop in stops}):
-        here = [stop for stop in stops if stop.call == call]
-        by_loss = Counter(stop.loss for stop in here)
-        report.rows.append(
-            [
-                call,
-                *(str(by_loss[loss]) for loss in LOSSES),
-                str(sum(stop.in_recovery for stop in here)),
-                str(sum(bool(stop.lost) for stop in here)),
-            ]
-        )
-    wrong = [stop for stop in stops if stop.lost]
+    for operation, words in WORDS.items():
+        own = [found for found in trials if found.operation == operation]
+        if own:
+            report.rows.append([words, *row_of(own)])
+    report.rows.append(["all", *row_of(trials)])
+    wrong = [found for found in trials if found.wrong]
+    report.data["wrong"] = [[found.seed, found.wrong] for found in wrong]
+    report.notes = [f"seed {found.seed}: {found.wrong}" for found in wrong[:10]]
     report.bars.append(
-        Bar("stops after which anything was wrong", "at most", 0, "", once(len(wrong)))
+        Bar("answers lost, or trees that never were", "at most", 0, "points", once(len(wrong)))
     )
-    kept = sum(stop.kept for stop in stops)
-    report.notes = [
-        f"{len(stops)} stops; {kept} transactions that were under way were there afterwards",
-        *(f"{stop.call}, lost {stop.loss}: {stop.lost}" for stop in wrong[:10]),
-    ]
-    report.data = {"stops": len(stops), "kept": kept, "wrong": len(wrong)}
     return report
 
 
-def _parser() -> Any:
-    parser = parser_of(__doc__, clock=False)
-    parser.add_argument("--points", type=int, default=500, help="how many stops (500)")
-    parser.add_argument("--seed", type=int, default=0, help="of everything drawn (0)")
-    return parser
+def row_of(trials: Sequence[Trial]) -> list[str]:
+    """How many of these trials were of which kind, and how many are wrong."""
+    figures = [
+        len(trials),
+        sum(found.is_error for found in trials),
+        sum(found.in_recovery for found in trials),
+        *(sum(found.loss == loss for found in trials) for loss in LOSSES),
+        sum(found.recovered > found.answered for found in trials),
+        sum(bool(found.wrong) for found in trials),
+    ]
+    return [str(figure) for figure in figures]
+
+
+# --- speeds ----------------------------------------------------------------------------
+
+
+def speeds(folder: Path, report: Report) -> list[str]:
+    """Commits and recovery on the disk of this machine."""
+    tree, transactions = history(MOST)
+    by_one = commits_a_second(folder / "one", transactions[:COMMITS], 1)
+    by_group = commits_a_second(folder / "group", transactions[: COMMITS * GROUP], GROUP)
+    writing_s, recovery_s = recovery_of(folder / "recovery", transactions)
+    snapshot_s, loading_s = snapshot_of(folder / "recovery", tree)
+    report.data |= {
+        "transactions_a_second": {"1": by_one, str(GROUP): by_group},
+        "recovery_s": recovery_s,
+        "snapshot_s": snapshot_s,
+        "loading_s": loading_s,
+    }
+    return [
+        f"{number(by_one)} transactions a second, each committed alone; "
+        f"{number(by_group)} in groups of {GROUP}",
+        f"{MOST:,} transactions: written in {writing_s:.1f} s, recovered from the log in "
+        f"{recovery_s:.1f} s",
+        f"a snapshot of {len(tree.nodes):,} znodes: written in {snapshot_s:.2f} s, read in "
+        f"{loading_s:.2f} s",
+    ]
+
+
+def history(transactions: int) -> tuple[Tree, list[Transaction]]:
+    """A session, creates, and then changes of data."""
+    before = empty_tree()
+    tree = writes.open_session(before, SESSION, Session(TIMEOUT_MS))
+    opened, kind = Written(tree, None), Opcode.CREATE_SESSION
+    made = [logged(before, SESSION, 0, 1, 0, TIMEOUT_MS, opened, opcode=kind)]
+    for index in range(transactions - 1):
+        path, data = f"/{index % PATHS:06}", b"x" * 100
+        operation = Create(path, data) if index < PATHS else SetData(path, data)
+        written = writes.write(tree, SESSION, operation, now_ms=index)
+        opcode = opcode_of(operation)
+        zxid = written.tree.zxid
+        made.append(logged(tree, SESSION, index, zxid, index, operation, written, opcode=opcode))
+        tree = written.tree
+    return tree, made
+
+
+def commits_a_second(path: Path, transactions: Sequence[Transaction], group: int) -> float:
+    """How many transactions become durable in a second, in groups of this size."""
+    folder = DataFolder.open(path)
+    begin = time.perf_counter()
+    for at in range(0, len(transactions), group):
+        for transaction in transactions[at : at + group]:
+            folder.append(transaction)
+        folder.commit()
+    took_s = time.perf_counter() - begin
+    folder.close()
+    return len(transactions) / took_s
+
+
+def recovery_of(path: Path, transactions: Sequence[Transaction]) -> tuple[float, float]:
+    """How long the log takes to be written, and to be recovered."""
+    begin = time.perf_counter()
+    commits_a_second(path, transactions, 1000)
+    written = time.perf_counter()
+    DataFolder.open(path).close()
+    return written - begin, time.perf_counter() - written
+
+
+def snapshot_of(path: Path, tree: Tree) -> tuple[float, float]:
+    """How long a snapshot takes to be written, and the folder then to be opened."""
+    folder = DataFolder.open(path)
+    begin = time.perf_counter()
+    folder.snapshot(tree)
+    written = time.perf_counter()
+    folder.close()
+    opened = time.perf_counter()
+    DataFolder.open(path).close()
+    return written - begin, time.perf_counter() - opened
 
 
 if __name__ == "__main__":
-    sys.exit(main(_parser().parse_args()))
+    sys.exit(main())

@@ -5,7 +5,8 @@ transactions that follow it in the log: it is *fuzzy*. Each transaction can ther
 applied to a tree that has it already:
 
   create   an existing znode keeps its data and counters, and gets the access control list
-  delete   a missing znode is passed over
+  delete   a missing znode is passed over; one with children takes them along, since they come
+           again later
   parent   a create carries the number of children created so far, and the largest wins, as
            does the largest zxid of a change to the children
   set      it carries the new version
@@ -163,6 +164,16 @@ class Replay:
         znode = self._nodes.pop(path, None)
         if znode is None:
             return
+        self._forget(path, znode)
+        waiting = [f"{path}/{child}" for child in znode.children]
+        while waiting:
+            # It had no children when it was deleted: later transactions create these again.
+            below = waiting.pop()
+            found = self._nodes.pop(below)
+            self._forget(below, found)
+            waiting += [f"{below}/{child}" for child in found.children]
+
+    def _forget(self, path: str, znode: Znode) -> None:
         self._limited.pop(path, None)
         if znode.owner in self._ephemerals:
             self._ephemerals[znode.owner].pop(path, None)

@@ -152,13 +152,16 @@ def _check_seals(fields: DiskReader) -> None:
             return
         fields.at += section_bytes
         _check_seal(fields)
+    if not fields.is_at_end:
+        raise Malformed(f"there is something after the last seal, at byte {fields.at}")
 
 
 def _check_seal(fields: DiskReader) -> None:
     found = adler32(memoryview(fields.data)[: fields.at])
     if fields.int64() != found:
         raise Malformed(f"the checksum before byte {fields.at} is that of other bytes")
-    fields.string()
+    if fields.string() != "/":
+        raise Malformed(f'the seal before byte {fields.at} does not end with "/"')
 
 
 class _TreeReader:

@@ -7,6 +7,7 @@ any of these operations and lose what was not synced.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from pathlib import Path
@@ -63,7 +64,7 @@ class FolderOnDisk:
 
     def __init__(self, folder: Path) -> None:
         """Make and lock the folder; raises OSError or InUse."""
-        folder.mkdir(parents=True, exist_ok=True)
+        _make(folder)
         self._folder = folder
         self._descriptor = os.open(folder, os.O_RDONLY)
         try:
@@ -110,6 +111,21 @@ class FolderOnDisk:
     def close(self) -> None:
         """Unlock the folder."""
         os.close(self._descriptor)
+
+
+def _make(folder: Path) -> None:
+    """Make a folder and those above it, durably."""
+    if folder.is_dir():
+        return
+    if folder.exists():
+        raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(folder))
+    _make(folder.parent)
+    folder.mkdir(exist_ok=True)
+    descriptor = os.open(folder.parent, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 class FileOnDisk:

@@ -109,7 +109,7 @@ def _refuse_compressed(disk: Disk, where: str) -> None:
 
 def _newest_snapshot(disk: Disk) -> tuple[Tree, int | None, str]:
     """The tree of the newest readable snapshot, its zxid, and what is wrong with newer ones."""
-    unreadable = []
+    unreadable: list[str] = []
     for zxid in reversed(zxids_of(disk, "snapshot")):
         name = snapshot_name(zxid)
         try:

@@ -1,0 +1,226 @@
+"""One folder, two servers: what either has written, the other goes on with."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from kazoo.client import KazooClient
+from kazoo.exceptions import KazooException
+from kazoo.security import ACL, Id
+
+from tests.support.live_zookeeper import LONG_MS, TICK_MS, connected
+from tests.support.patience import PATIENCE_S
+from tests.support.zookeeper_files.histories import (
+    NAMES,
+    PASSWORD,
+    TIMEOUT_MS,
+    USER,
+    RandomHistory,
+)
+from watchkeeper.model.actor.operations import Acl
+from watchkeeper.model.ensemble.session_ids import password_of
+from watchkeeper.model.zookeeper.tree import Tree
+from watchkeeper.model.zookeeper.znode import Znode
+from watchkeeper.real.zookeeper.ensemble import Ensemble
+from watchkeeper.real.zookeeper.settings import Settings
+from watchkeeper.real.zookeeper_data.data_folder import DataFolder
+
+pytestmark = pytest.mark.usefixtures("needs_zookeeper")
+
+SETTINGS = Settings(tick_ms=TICK_MS, max_session_ms=LONG_MS, has_ttls=True)
+KINDS = ("create", "create", "create", "set", "delete", "acl", "multi")
+
+
+def data_of(home: Path) -> Path:
+    """Where Apache's server keeps the data of its only server."""
+    return home / "1" / "data"
+
+
+@contextmanager
+def apache(home: Path) -> Iterator[KazooClient]:
+    """A client of Apache's server on the folder, which is killed at the end."""
+    with Ensemble(settings=SETTINGS, folder=home) as zookeeper:
+        client = connected(zookeeper.hosts)
+        client.add_auth("digest", f"{USER}:{PASSWORD}")
+        yield client
+        zookeeper.servers[0].kill()
+        client.stop()
+        client.close()
+
+
+def written(home: Path, seed: int, steps: int, *, snapshots: tuple[int, ...] = ()) -> Tree:
+    """Go on with the folder as our server would, and return the tree."""
+    folder = DataFolder.open(data_of(home))
+    history = RandomHistory(seed, folder.tree)
+    for number in range(steps):
+        folder.append(history.step().transaction)
+        folder.commit()
+        if number in snapshots:
+            folder.snapshot(history.tree)
+    folder.close()
+    return history.tree
+
+
+def seen_by(client: KazooClient) -> dict[str, Any]:
+    """Everything that a client can see: data, Stat, list, and the order of the children."""
+    seen: dict[str, Any] = {}
+    waiting = ["/"]
+    while waiting:
+        path = waiting.pop()
+        data, stat = client.get(path)
+        acl, _ = client.get_acls(path)
+        children = client.get_children(path)
+        lists = tuple(Acl(entry.perms, entry.id.scheme, entry.id.id) for entry in acl)
+        seen[path] = (data or b"", tuple(stat), lists, tuple(children))
+        waiting += [f"{path.rstrip('/')}/{name}" for name in children]
+    return seen
+
+
+def seen_in(tree: Tree) -> dict[str, Any]:
+    """The same of a tree."""
+    return {path: seen_of(znode) for path, znode in tree.nodes.items()}
+
+
+def seen_of(znode: Znode) -> tuple[Any, ...]:
+    stat = znode.stat
+    values = (
+        stat.czxid,
+        stat.mzxid,
+        stat.ctime,
+        stat.mtime,
+        stat.version,
+        stat.cversion,
+        stat.aversion,
+        stat.ephemeral_owner,
+        stat.data_length,
+        stat.num_children,
+        stat.pzxid,
+    )
+    return znode.data or b"", values, znode.acl, znode.child_names
+
+
+def unordered(seen: dict[str, Any]) -> dict[str, Any]:
+    return {path: (*rest, sorted(names)) for path, (*rest, names) in seen.items()}
+
+
+def recovered(home: Path) -> Tree:
+    """The tree that we recover from the folder."""
+    folder = DataFolder.open(data_of(home))
+    folder.close()
+    return folder.tree
+
+
+def write_at_random(client: KazooClient, seed: int, steps: int) -> None:
+    """Let Apache's server write."""
+    random = Random(seed)
+    for _ in range(steps):
+        try:
+            _write(client, random)
+        except KazooException:
+            continue  # a refused write is a transaction too
+
+
+def _write(client: KazooClient, random: Random) -> None:
+    path = "/" + "/".join(random.choices(NAMES[:5], k=random.randint(1, 3)))
+    kind = random.choice(KINDS)
+    data = random.randbytes(random.choice((0, 5, 900)))
+    if kind == "create":
+        ephemeral = random.random() < 0.2
+        client.create(path, data, ephemeral=ephemeral, sequence=random.random() < 0.3)
+    elif kind == "set":
+        client.set(path, data)
+    elif kind == "delete":
+        client.delete(path)
+    elif kind == "acl":
+        client.set_acls(path, [ACL(31, Id("world", "anyone")), ACL(1, Id("ip", "127.0.0.1"))])
+    else:
+        transaction = client.transaction()
+        transaction.create(path, data, sequence=random.random() < 0.5)
+        transaction.set_data(path, b"multi")
+        transaction.create(f"{path}/x", b"")
+        transaction.commit()
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_apache_goes_on_with_what_we_have_written(tmp_path: Path, seed: int) -> None:
+    """It has the same tree: data, Stats, lists, and the order of children as after our start."""
+    data_of(tmp_path).mkdir(parents=True)
+    tree = written(tmp_path, seed, 400, snapshots=(120, 300))
+    ours = recovered(tmp_path)
+    assert unordered(seen_in(ours)) == unordered(seen_in(tree))
+
+    with apache(tmp_path) as client:
+        assert seen_by(client) == seen_in(ours)
+
+
+def test_sessions_go_on_at_apache_with_their_passwords(tmp_path: Path) -> None:
+    """And their ephemerals go when they close."""
+    data_of(tmp_path).mkdir(parents=True)
+    tree = written(tmp_path, 5, 300)
+    session = max(tree.ephemerals, key=lambda owner: len(tree.ephemerals[owner]))
+
+    with apache(tmp_path) as client:
+        own = KazooClient(
+            client.hosts and ",".join(f"{host}:{port}" for host, port in client.hosts),
+            client_id=(session, password_of(session)),
+            timeout=TIMEOUT_MS / 1000,
+        )
+        own.start(timeout=PATIENCE_S)
+        assert own.client_id[0] == session
+        assert all(client.exists(path) for path in tree.ephemerals[session])
+        own.stop()
+        own.close()
+        assert not any(client.exists(path) for path in tree.ephemerals[session])
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_we_go_on_with_what_apache_has_written(tmp_path: Path, seed: int) -> None:
+    """After kill -9: what it had answered is there, and its sessions with their ephemerals."""
+    with apache(tmp_path) as client:
+        write_at_random(client, seed, 200)
+        client.create("/ephemeral", b"", ephemeral=True)
+        seen = seen_by(client)
+        session, _ = client.client_id
+
+    tree = recovered(tmp_path)
+    assert seen_in(tree) == seen
+    assert "/ephemeral" in tree.ephemerals[session]
+    assert tree.sessions[session].timeout_ms == LONG_MS
+
+
+@pytest.mark.parametrize("seed", [11, pytest.param(12, marks=pytest.mark.slow)])
+def test_servers_take_turns(tmp_path: Path, seed: int) -> None:
+    """Neither loses or changes anything of the other's, with and without snapshots between."""
+    for turn in range(2):
+        with apache(tmp_path) as client:
+            write_at_random(client, seed + turn, 60)
+            seen = seen_by(client)
+        # It has taken a snapshot since it has read the folder, so our tables may be smaller.
+        assert unordered(seen_in(recovered(tmp_path))) == unordered(seen)
+        tree = written(tmp_path, seed + turn, 100, snapshots=(50,) if turn else ())
+        ours = recovered(tmp_path)
+        with apache(tmp_path) as client:
+            assert seen_by(client) == seen_in(ours)
+            copied = recovered_copy(tmp_path)
+        assert unordered(seen_in(copied)) == unordered(seen_in(tree))
+        assert lifetimes_in(copied) == lifetimes_in(tree)
+
+
+def lifetimes_in(tree: Tree) -> dict[str, int]:
+    """The lifetimes of containers and of znodes with a TTL, which no client can see."""
+    return {path: tree.nodes[path].lifetime_ms for path in tree.limited}
+
+
+def recovered_copy(home: Path) -> Tree:
+    """The tree that we recover while Apache's server uses the folder, from a copy of it."""
+    copy = home.with_name(f"{home.name}-copy")
+    shutil.copytree(data_of(home), data_of(copy), dirs_exist_ok=True)
+    tree = recovered(copy)
+    shutil.rmtree(copy)
+    return tree
