@@ -68,22 +68,22 @@ class ServerConnection:
         """`most_bytes` is the largest request that is taken (`jute.maxbuffer`)."""
         self.state = ConnectionState.AWAITING_CONNECT
         self._frames = FrameDecoder(most_bytes)
-        self._first = b""
-        """The first bytes, until there are enough to tell a length from a word."""
+        self._first: bytes | None = b""
+        """The first bytes, until there are enough to tell a length from a word; then None."""
 
     def receive(self, data: bytes) -> list[Event]:
         """Take bytes of the client; return what they say, in order."""
-        if self.state is ConnectionState.AWAITING_CONNECT:
+        if self.state is ConnectionState.CLOSED:
+            return []
+        if self._first is not None:
             data = self._first + data
             if len(data) < HEADER_BYTES:
                 self._first = data
                 return []
-            self._first = b""
+            self._first = None
             if data[:HEADER_BYTES] in WORDS:
                 self.state = ConnectionState.CLOSED
                 return [Word(data[:HEADER_BYTES])]
-        elif self.state is ConnectionState.CLOSED:
-            return []
         events: list[Event] = []
         try:
             for payload in self._frames.each(data):
