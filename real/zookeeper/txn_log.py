@@ -1,52 +1,23 @@
 """Every committed write of a ZooKeeper, read from its servers' transaction logs.
 
-`session_times` knows the format of a log file; this module decodes the bodies of its
-transactions and derives, in zxid order, what each write changed and which session owned
-which ephemeral. Paths outside the run's root are skipped.
+This module decodes the bodies of logged transactions and derives, in zxid order, what each
+write changed and which session owned which ephemeral. Paths outside the run's root are skipped.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from watchkeeper.model.trace.kinds import EventKind
-from watchkeeper.real.proxy.zk_frames import (
-    CLOSE_SESSION,
-    CREATE,
-    CREATE_2,
-    CREATE_SESSION,
-    DELETE,
-    ERROR,
-    MULTI,
-    SET_DATA,
-    WORDS,
-    Fields,
-)
+from watchkeeper.model.wire.opcodes import CREATES, Opcode
+from watchkeeper.model.zookeeper_files.disk_fields import DiskReader
+from watchkeeper.model.zookeeper_files.transactions import Transaction
+from watchkeeper.real.proxy.zk_frames import WORDS
 from watchkeeper.real.trace.write_events import CommittedEvent, WriteEvents
-from watchkeeper.real.zookeeper.session_times import TRANSACTION, how_it_ended, records_of
-
-
-@dataclass(frozen=True, slots=True)
-class Transaction:
-    """A logged write: its session, the leader's time, and its body."""
-
-    zxid: int
-    session: int
-    time_ms: int
-    kind: int
-    xid: int
-    body: bytes
-
-
-def transactions_of(folder: Path) -> Iterator[Transaction]:
-    """The transactions in one server's log, oldest first."""
-    for record in records_of(folder):
-        session, xid, zxid, time_ms, kind = TRANSACTION.unpack_from(record)
-        yield Transaction(zxid, session, time_ms, kind, xid, record[TRANSACTION.size :])
+from watchkeeper.real.zookeeper.session_times import how_it_ended, transactions_of
 
 
 def all_transactions(folders: Iterable[Path]) -> list[Transaction]:
@@ -82,37 +53,40 @@ def committed_writes(
 
 
 def _event_of(transaction: Transaction, ledger: WriteEvents) -> tuple[str, dict[str, Any]]:
-    if transaction.kind == CREATE_SESSION:
+    opcode, session = transaction.opcode, transaction.session
+    if opcode == Opcode.CREATE_SESSION:
         return EventKind.SESSION_OPENED, {}
-    if transaction.kind == CLOSE_SESSION:
-        return how_it_ended(transaction.xid), {"did": ledger.ended(transaction.session)}
-    if transaction.kind == ERROR or (transaction.kind == MULTI and _is_refused(transaction.body)):
-        return EventKind.REFUSED, {"op": WORDS[transaction.kind]}
-    did = list(_changes_of(transaction.kind, transaction.session, transaction.body, ledger))
-    return EventKind.APPLIED, {"op": WORDS.get(transaction.kind, "other"), "did": did}
+    if opcode == Opcode.CLOSE_SESSION:
+        return how_it_ended(transaction.xid), {"did": ledger.ended(session)}
+    if opcode == Opcode.ERROR or (opcode == Opcode.MULTI and _is_refused(transaction.body)):
+        return EventKind.REFUSED, {"op": WORDS[opcode]}
+    did = list(_changes_of(opcode, session, transaction.body, ledger))
+    return EventKind.APPLIED, {"op": WORDS.get(opcode, "other"), "did": did}
 
 
 def _is_refused(body: bytes) -> bool:
     """Whether a multi failed; the log keeps the parts before the failed one all the same."""
-    fields = Fields(body)
-    kinds = []
-    for _ in range(fields.number()):
-        kinds.append(fields.number())
-        fields.buffer()
-    return ERROR in kinds
+    return any(opcode == Opcode.ERROR for opcode, _ in _parts_of(body))
 
 
-def _changes_of(kind: int, session: int, body: bytes, ledger: WriteEvents) -> Iterator[list[Any]]:
-    fields = Fields(body)
-    if kind == MULTI:
-        for _ in range(fields.number()):
-            inner = fields.number()
-            yield from _changes_of(inner, session, fields.buffer() or b"", ledger)
-    elif kind in (CREATE, CREATE_2):
-        path, data = fields.string(), fields.buffer()
-        fields.pass_over_acl()
-        yield from ledger.created(path, session if fields.flag() else 0, data)
-    elif kind == DELETE:
-        yield from ledger.deleted(fields.string())
-    elif kind == SET_DATA:
-        yield from ledger.changed(fields.string(), fields.buffer())
+def _parts_of(body: bytes) -> list[tuple[int, bytes]]:
+    """The opcode and the body of each part of a multi."""
+    fields = DiskReader(body)
+    return [(fields.int32(), fields.buffer() or b"") for _ in range(fields.count())]
+
+
+def _changes_of(
+    opcode: int, session: int, body: bytes, ledger: WriteEvents
+) -> Iterator[list[Any]]:
+    fields = DiskReader(body)
+    if opcode == Opcode.MULTI:
+        for part, inner in _parts_of(body):
+            yield from _changes_of(part, session, inner, ledger)
+    elif opcode in CREATES:
+        path, data, _ = fields.path(), fields.buffer(), fields.acl()
+        is_ephemeral = opcode in (Opcode.CREATE, Opcode.CREATE_2) and fields.boolean()
+        yield from ledger.created(path, session if is_ephemeral else 0, data)
+    elif opcode in (Opcode.DELETE, Opcode.DELETE_CONTAINER):
+        yield from ledger.deleted(fields.path())
+    elif opcode == Opcode.SET_DATA:
+        yield from ledger.changed(fields.path(), fields.buffer())

@@ -24,14 +24,15 @@ from watchkeeper.model.registry.payloads import (
     PreferredReplicaElection,
     Reassignment,
 )
+from watchkeeper.model.wire.opcodes import Opcode
+from watchkeeper.model.zookeeper_files.transactions import Transaction
 from watchkeeper.operate import audit, audit_watch
 from watchkeeper.real.access import Access
 from watchkeeper.real.client import reset_offsets
 from watchkeeper.real.client.snapshot import Reader
 from watchkeeper.real.ports import free_ports
 from watchkeeper.real.zookeeper.ensemble import Ensemble
-from watchkeeper.real.zookeeper.session_times import CLOSE_SESSION, CREATE_SESSION
-from watchkeeper.real.zookeeper.txn_log import Transaction, transactions_of
+from watchkeeper.real.zookeeper.session_times import transactions_of
 
 pytestmark = pytest.mark.usefixtures("nothing_left_behind")
 
@@ -56,7 +57,11 @@ def logged_since(before: list[Transaction], zookeeper: Ensemble) -> list[Transac
     """The later log records, without the closes of earlier sessions, which may come late."""
     old = {znode.session for znode in before}
     since = log_of(zookeeper)[len(before) :]
-    return [event for event in since if event.kind != CLOSE_SESSION or event.session not in old]
+    return [
+        event
+        for event in since
+        if event.opcode != Opcode.CLOSE_SESSION or event.session not in old
+    ]
 
 
 def said_by(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, Any]:
@@ -108,7 +113,7 @@ def test_an_audit_opens_a_session_and_closes_it_and_that_is_all(
     code_again = run_command(["audit", cluster.hosts, "--lag"])
 
     after = logged_since(before, zookeeper)
-    assert [event.kind for event in after] == [CREATE_SESSION, CLOSE_SESSION] * 2
+    assert [event.opcode for event in after] == [Opcode.CREATE_SESSION, Opcode.CLOSE_SESSION] * 2
     assert after[0].session == after[1].session
     assert (code, code_again) == (1, 1)
 
@@ -424,7 +429,7 @@ def test_offsets_of_a_group_that_lives_are_not_touched(
 
     assert "is alive: billing_c0 is registered" in capsys.readouterr().err
     after = logged_since(before, zookeeper)
-    assert [event.kind for event in after] == [CREATE_SESSION, CLOSE_SESSION]
+    assert [event.opcode for event in after] == [Opcode.CREATE_SESSION, Opcode.CLOSE_SESSION]
 
 
 def exported(folder: Path, offsets: dict[str, dict[str, int]]) -> Path:
