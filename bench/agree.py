@@ -1,10 +1,11 @@
 """Every shipped scenario that a live world can do, live and simulated: the verdicts agree.
 
-    python bench/agree.py [--repeat 5] [--variant hardened] [SCENARIO ...]
+    python bench/agree.py [--repeat 5] [--zookeeper java,python] [SCENARIO ...]
 
-A scenario is run once in simulation and so often for real, with the same variant. The
-verdict of the run has to be the same each time, and so has what is violated. Exit code 1
-where it is not, unless the scenario says why; the traces of runs that differ are kept.
+A scenario is run once in simulation, and so often for real on Apache's server and on the one
+in Python, with the same variant. The verdict of the run has to be the same each time, and so has
+what is violated. Exit code 1 where it is not, unless the scenario says why; the traces of runs
+that differ are kept.
 What a live world cannot do is listed with the reason.
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from argparse import Namespace
 from pathlib import Path
 from typing import TextIO
 
@@ -22,9 +24,10 @@ from watchkeeper import simulate
 from watchkeeper.api.result import Result
 from watchkeeper.api.simulate import judged
 from watchkeeper.real.world.capabilities import lacking
+from watchkeeper.real.zookeepers.implementation import Implementation
 from watchkeeper.run import folder
 from watchkeeper.run.comparison import agree
-from watchkeeper.run.live_run import run_plan_live
+from watchkeeper.run.live_run import Where, run_plan_live
 from watchkeeper.scenarios import load, shipped
 
 
@@ -32,10 +35,12 @@ def main() -> None:
     arguments = parsed()
     names = arguments.scenarios or shipped()
     out = sys.stderr if arguments.json else sys.stdout
-    print(f"{'scenario':30} {'simulated':10} live", file=out)
+    servers = [Implementation(word) for word in arguments.zookeeper.split(",")]
+    print(f"{'scenario':30} {'on':7} {'simulated':10} live", file=out)
     agreeing = {
-        name: compare(name, arguments.variant, arguments.repeat, arguments.keep, out)
+        f"{name} on {server}": compare(name, server, arguments, out)
         for name in names
+        for server in servers
     }
     differing = [name for name, agree in agreeing.items() if not agree]
     if arguments.json:
@@ -45,33 +50,35 @@ def main() -> None:
     sys.exit(1 if differing else 0)
 
 
-def parsed() -> argparse.Namespace:
+def parsed() -> Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--variant", default="hardened")
+    parser.add_argument("--zookeeper", default="java,python", help="which servers (both)")
     parser.add_argument("--json", action="store_true", help="print one JSON value")
     parser.add_argument("--keep", type=Path, default=Path("runs"), help="for runs that differ")
     parser.add_argument("scenarios", nargs="*")
     return parser.parse_args()
 
 
-def compare(name: str, variant: str, repeat: int, keep: Path, out: TextIO) -> bool:
+def compare(name: str, server: Implementation, arguments: Namespace, out: TextIO) -> bool:
     """Run one scenario in both worlds and print a line; whether they agree."""
-    scenario = load(name)
+    scenario, variant = load(name), arguments.variant
     plan = scenario.plan(variant)
-    reasons = list(lacking(plan))
+    reasons = list(lacking(plan, server))
+    begin = f"{name:30} {server:7} "
     if reasons:
-        print(f"{name:30} {'':10} not possible: {reasons[0].partition('live: ')[2]}", file=out)
+        print(f"{begin}{'':10} not possible: {reasons[0].partition('live: ')[2]}", file=out)
         return True
     simulated = simulate(scenario, variant=variant)
-    print(f"{name:30} {simulated.verdict.value:10} ", end="", flush=True, file=out)
-    agreeing = True
-    for seed in range(repeat):
-        _, done = run_plan_live(scenario.plan(variant), seed, lambda now_us, end_us: None)
+    print(f"{begin}{simulated.verdict.value:10} ", end="", flush=True, file=out)
+    agreeing, where = True, Where(server)
+    for seed in range(arguments.repeat):
+        _, done = run_plan_live(scenario.plan(variant), seed, lambda now_us, end_us: None, where)
         result = judged(scenario, plan, seed, done)
         same = agree(simulated, result)
         agreeing = agreeing and (same or scenario.live_differs is not None)
-        print(word_for(result, same=same, keep=keep), end=" ", flush=True, file=out)
+        print(word_for(result, same=same, keep=arguments.keep), end=" ", flush=True, file=out)
     print(file=out)
     return agreeing
 

@@ -1,10 +1,10 @@
 """Random operations against a real server and the machine: not one answer may differ.
 
-    python bench/conformance.py [--operations 100000] [--clients 3] [--seed 0]
+    python bench/conformance.py [--operations 100000] [--clients 3] [--seed 0] [--zookeeper java]
 
-Every script is played by a real ZooKeeper, through the client that live members use, and
-by the pure machine; answers, Stats (but for times) and events are compared step by step.
-The first difference is printed as a script and ends the run with exit code 1.
+Every script is played by a server, Apache's or the one in Python, through the client that live
+members use, and by the pure machine; answers, Stats (but for times) and events are compared
+step by step. The first difference is printed as a script and ends the run with exit code 1.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ from tests.model.zookeeper.test_conformance import ASKS
 from tests.support.zookeeper.real_client import Real
 from tests.support.zookeeper.worlds import CLOSE, Machine, Step, as_heard_by
 
+from watchkeeper.real.zookeepers.implementation import Implementation
+
 STEPS = 200
 """How many steps a script has: many, since each new client costs a connection."""
 
@@ -32,7 +34,7 @@ STEPS = 200
 def main() -> None:
     arguments = parsed()
     chance = Random(arguments.seed)
-    real, machine = Real(), Machine()
+    real, machine = Real(Implementation(arguments.zookeeper)), Machine()
     kinds: Counter[str] = Counter()
     begun, done, scripts = time.monotonic(), 0, 0
     while done < arguments.operations:
@@ -57,6 +59,7 @@ def parsed() -> argparse.Namespace:
     parser.add_argument("--operations", type=int, default=100_000)
     parser.add_argument("--clients", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--zookeeper", choices=[*Implementation], default=Implementation.JAVA)
     parser.add_argument("--json", action="store_true", help="print one JSON value")
     return parser.parse_args()
 

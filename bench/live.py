@@ -64,7 +64,7 @@ from bench.support.group_join import Change, Group, Join, NotAtRest
 from bench.support.report import Bar, Report, number, parser_of, spread
 from kazoo.client import KazooClient
 
-from watchkeeper.real.zookeeper.ensemble import Ensemble
+from watchkeeper.real.zookeepers.implementation import Implementation, ensemble_of
 
 SIZES = "4x64,8x256,32x1024"
 CONTENDERS = ("hardened", "kafka_08", "recipe 0.2", "recipe 0")
@@ -171,7 +171,8 @@ def bench_of(size: Size, options: Namespace) -> Iterator[Bench]:
     """A server of its own for one size, and a folder; nothing of them is left."""
     folder = Path(tempfile.mkdtemp(prefix="watchkeeper-bench-"))
     try:
-        with Ensemble(options.servers) as ensemble:
+        zookeeper = Implementation(options.zookeeper)
+        with ensemble_of(zookeeper, options.servers, inside=folder) as ensemble:
             operator = KazooClient(ensemble.hosts, timeout=10.0)
             operator.start()
             try:
@@ -216,7 +217,7 @@ def report_of(measured: list[Measured], options: Namespace) -> Report:
     )
     report = Report(
         f"One member joins: seconds until the group is at rest ({options.repeat} joins each, "
-        f"{options.servers} embedded server(s), ours with {fetching})",
+        f"{options.servers} embedded server(s) in {options.zookeeper}, ours with {fetching})",
         (
             *("members", "partitions", "", "best s", "median s", "worst s", "ratio", "slept s"),
             *("requests", "floor", "trips", "floor", "moved", "not at rest"),
@@ -300,6 +301,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--sizes", default=SIZES, help=f"members x partitions ({SIZES})")
     parser.add_argument("--repeat", type=int, default=20, help="joins of each contender (20)")
     parser.add_argument("--servers", type=int, default=1, help="servers of the ensemble (1)")
+    parser.add_argument(
+        "--zookeeper",
+        choices=[*Implementation],
+        default=Implementation.JAVA,
+        help="Apache's server or the one in Python (java)",
+    )
     parser.add_argument(
         "--fetch-every", type=float, default=0.0, help="seconds; 0 for no fetching (0)"
     )

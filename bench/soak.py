@@ -54,6 +54,9 @@ from watchkeeper.real.ports import is_free, open_sockets
 from watchkeeper.real.world.embedded import ROOT
 from watchkeeper.real.world.run import live
 from watchkeeper.real.world.world import World
+from watchkeeper.real.zookeeper.server import Server as ApacheServer
+from watchkeeper.real.zookeepers.ensemble import Server
+from watchkeeper.real.zookeepers.implementation import Implementation
 from watchkeeper.scenarios import Scenario
 from watchkeeper.sim.world import Simulated
 
@@ -209,7 +212,7 @@ class Look:
         """Look at it."""
         (cluster,) = world.clusters.values()
         for server in cluster.service.servers:
-            self.ports += server.ports.by_use.values()
+            self.ports += ports_of(server)
             if server.state != "running":
                 self.wrong.append(f"{server.name} is {server.state}")
         names = [*world.consumers, *world.brokers]
@@ -236,6 +239,13 @@ class Look:
         ]
         idle = [name for owner, name in alive.items() if not owners[owner]]
         self.wrong += [f"{name} has registered nothing" for name in idle]
+
+
+def ports_of(server: Server) -> list[int]:
+    """The ports that a server listens on."""
+    if isinstance(server, ApacheServer):
+        return list(server.ports.by_use.values())
+    return [int(server.address.rpartition(":")[2])]
 
 
 def ephemerals(client: Any, path: str) -> list[tuple[str, int]]:
@@ -276,7 +286,7 @@ def lived(number: int, kills: int, options: Namespace) -> Round:
     timeline.draw(kills)
     scenario = scenario_of(fields_of(timeline, layout, options.settle))
     look = Look()
-    result = run(scenario, seed, options.variant, look)
+    result = run(scenario, seed, options, look)
     wrong = [*said_of(result), *look.wrong, *left_behind(before, look.ports)]
     if wrong and options.out is not None:
         options.out.mkdir(parents=True, exist_ok=True)
@@ -294,11 +304,11 @@ def lived(number: int, kills: int, options: Namespace) -> Round:
     )
 
 
-def run(scenario: Scenario, seed: int, variant: str, look: Look) -> Result:
+def run(scenario: Scenario, seed: int, options: Namespace, look: Look) -> Result:
     """Run it for real, and judge it."""
-    plan = scenario.plan(variant)
-
-    done = live(plan, seed, versions=versions(), inspect=look)
+    plan = scenario.plan(options.variant)
+    zookeeper = Implementation(options.zookeeper)
+    done = live(plan, seed, zookeeper=zookeeper, versions=versions(), inspect=look)
     return judged(scenario, plan, seed, Simulated(done.trace, done.effects, done.operations))
 
 
@@ -403,6 +413,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "--settle", type=float, default=20.0, help="seconds of a round's end (20)"
     )
     parser.add_argument("--variant", default="hardened", help="of the consumers (hardened)")
+    parser.add_argument(
+        "--zookeeper",
+        choices=[*Implementation],
+        default=Implementation.JAVA,
+        help="Apache's server or the one in Python (java)",
+    )
     parser.add_argument("--layouts", default="0.7,0.8", help="of the rounds in turn (0.7,0.8)")
     parser.add_argument(
         "--out", type=Path, help="a folder for rounds in which something was amiss"

@@ -156,7 +156,6 @@ VERBS = {
             "a follower falls behind",
             ("by", "for"),
             ("by", "for"),
-            worlds=SIM_ALONE,
         ),
         Verb(
             "rolling_restart",

@@ -101,7 +101,11 @@ def lose(world: World, action: Action, effect: FaultEffect) -> None:
 
 
 def partition(world: World, action: Action, effect: FaultEffect) -> None:
-    """Cut a member off from ZooKeeper, in both directions or in one."""
+    """Cut a member off from ZooKeeper, in both directions or in one, or a server from others."""
+    server = world.server(action.target)
+    if server is not None:
+        world.later(effect, action.for_us, server.cut_off(effect))
+        return
     directions = DIRECTIONS[action.option("direction", "both")]
     proxy = world.proxy_of(action.target)
     cut = proxy.cut(action.target, effect.add, directions=directions)
@@ -123,6 +127,14 @@ def delay(world: World, action: Action, effect: FaultEffect) -> None:
     world.later(effect, action.for_us, slow.end)
 
 
+def lag(world: World, action: Action, effect: FaultEffect) -> None:
+    """Let a follower apply commits later than it should."""
+    server = world.server(action.target)
+    assert server is not None, "only a server falls behind"
+    by_s = int(action.option("by")) / 1e6
+    world.later(effect, action.for_us, server.fall_behind(effect, by_s))
+
+
 HANDLERS: Mapping[str, Handler[World]] = {
     **actions.HANDLERS,
     "crash_host": crash_host,
@@ -133,6 +145,7 @@ HANDLERS: Mapping[str, Handler[World]] = {
     "lose": lose,
     "partition": partition,
     "delay": delay,
+    "lag": lag,
 }
 """Verb -> the function that carries it out."""
 

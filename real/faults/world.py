@@ -11,7 +11,8 @@ from watchkeeper.model.plan.faults import FaultEffect
 from watchkeeper.real.access import Access
 from watchkeeper.real.proxy.proxy import Proxy
 from watchkeeper.real.storage.host_crash import Cut
-from watchkeeper.real.zookeeper.server import Role, Server
+from watchkeeper.real.zookeeper.server import Role
+from watchkeeper.real.zookeepers.ensemble import Server, ServerFaults
 
 ROLE_OF: dict[Role | None, ServerRole] = {
     "leader": "leader",
@@ -41,6 +42,9 @@ class World(AnyWorld, Protocol):
 
     def kill_process(self, name: str) -> None:
         """Kill the process of a member that runs."""
+
+    def server(self, name: str) -> ServerTarget | None:
+        """A server of a ZooKeeper that the run has started; None for the name of a member."""
 
     def proxy_of(self, name: str) -> Proxy:
         """The proxy between a member and its ZooKeeper."""
@@ -84,10 +88,12 @@ class MemberTarget:
 
 
 class ServerTarget:
-    """A server of Apache's ZooKeeper, as faults affect it."""
+    """A server of a ZooKeeper that the run has started, as faults affect it."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: Server, faults: ServerFaults | None) -> None:
+        """`faults` is None where nothing reaches what passes between servers."""
         self.server = server
+        self._faults = faults
 
     @property
     def name(self) -> str:
@@ -122,7 +128,25 @@ class ServerTarget:
         effect.add("servers paused")
         return self.server.resume
 
+    # --- what passes between servers ---------------------------------------------------
 
-def targets_of(servers: Sequence[Server]) -> list[ServerTarget]:
+    @property
+    def faults(self) -> ServerFaults:
+        """The faults between servers; a plan that needs them is refused where there are none."""
+        assert self._faults is not None, "no fault reaches what passes between these servers"
+        return self._faults
+
+    def cut_off(self, effect: FaultEffect) -> Undo:
+        """Cut it off from the other servers, and return the call that heals that."""
+        return self.faults.cut(self.name, effect.add)
+
+    def fall_behind(self, effect: FaultEffect, by_s: float) -> Undo:
+        """From now on, learn of what is committed later; return the call that ends that."""
+        if self.role == "leader":
+            effect.missed = "it leads, and a leader has applied all that is committed"
+        return self.faults.lag(self.name, by_s, effect.add)
+
+
+def targets_of(servers: Sequence[Server], faults: ServerFaults | None) -> list[ServerTarget]:
     """Return servers, as faults affect them."""
-    return [ServerTarget(server) for server in servers]
+    return [ServerTarget(server, faults) for server in servers]

@@ -7,39 +7,60 @@ from collections.abc import Iterator
 from watchkeeper.model.plan.faults import Action
 from watchkeeper.model.plan.plan import Plan
 from watchkeeper.real.faults.faults import HANDLERS
+from watchkeeper.real.zookeepers.implementation import Implementation
 
 LACKING = {
     "disk_slow": "the disk of one broker on this machine cannot be slowed down",
     "disk_full": "the disk of one broker on this machine cannot be filled",
-    "lag": "a follower falls behind when its leader's messages come late, and "
-    "the servers talk to one another past the proxy",
 }
 """Verb -> why it cannot be done live."""
+PAST_THE_PROXY = (
+    "Apache's servers talk to one another past the proxy; --zookeeper python can do it"
+)
+"""Why no fault reaches what passes between Apache's servers."""
 BY_HAND = frozenset({"unregister", "delete_znode", "write_znode"})
 """Verbs whose writes differ from those of members only in the log of the servers."""
 
 
-def lacking(plan: Plan, *, is_existing: bool = False) -> Iterator[str]:
+def lacking(
+    plan: Plan, zookeeper: Implementation | None = Implementation.PYTHON
+) -> Iterator[str]:
     """The actions of a plan that cannot be done live, one sentence each.
 
-    `is_existing`: the ZooKeeper is external, so its servers must not be stopped.
+    `zookeeper` is None for an external one, whose servers must not be stopped.
     """
     for action in plan.timeline:
-        why = _why_not(plan, action)
-        if is_existing and not why and "zookeeper" in action.target:
-            why = "the servers of a ZooKeeper that runs already are not ours to stop"
-        if is_existing and not why and action.verb.name in BY_HAND:
-            why = "a ZooKeeper that runs already does not say who has written"
+        why = _why_not(action, zookeeper)
         if why:
             yield f"timeline[{action.number}]: `{action.label}` cannot be done live: {why}"
 
 
-def _why_not(plan: Plan, action: Action) -> str:
-    if action.verb.name not in HANDLERS:
-        return LACKING.get(action.verb.name, "no world can do it")
-    is_server = "zookeeper" in action.target
-    if action.verb.name == "partition" and is_server:
-        return "the servers talk to one another past the proxy"
-    if action.verb.name == "partition" and action.option("from", "zookeeper") != "zookeeper":
+def _why_not(action: Action, zookeeper: Implementation | None) -> str:
+    verb = action.verb.name
+    if verb not in HANDLERS:
+        return LACKING.get(verb, "no world can do it")
+    if "zookeeper" in action.target:
+        return _why_not_to_servers(action, zookeeper)
+    if verb == "partition" and action.option("from", "zookeeper") != "zookeeper":
         return "only what passes between a member and ZooKeeper can be held up"
+    if zookeeper is None and verb in BY_HAND:
+        return "a ZooKeeper that runs already does not say who has written"
+    return ""
+
+
+def _why_not_to_servers(action: Action, zookeeper: Implementation | None) -> str:
+    """Why an action on servers of a ZooKeeper cannot be done."""
+    if zookeeper is None:
+        return "the servers of a ZooKeeper that runs already are not ours to stop"
+    if action.verb.name not in ("lag", "partition"):
+        return ""
+    if zookeeper is Implementation.JAVA:
+        return PAST_THE_PROXY
+    other = str(action.option("from", "zookeeper"))
+    if "zookeeper" not in other:
+        return "a server can be cut off from the other servers alone"
+    if "/" in other:
+        return "a server is cut off from all others, and not from one of them"
+    if action.option("direction", "both") != "both":
+        return "servers are cut off from one another in both directions, and not in one"
     return ""

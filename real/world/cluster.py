@@ -20,6 +20,7 @@ from watchkeeper.real.world.external import ExternalZooKeeper
 from watchkeeper.real.world.hosts import Hosts
 from watchkeeper.real.world.leaders import ControllerPoll, Leaders
 from watchkeeper.real.world.operator import Operator
+from watchkeeper.real.zookeepers.implementation import Implementation
 
 
 class Cluster:
@@ -32,13 +33,13 @@ class Cluster:
         folder: Path,
         now_us: Callable[[], int],
         write_hosting: OnHosting,
-        access: Access | None = None,
+        zookeeper: Access | Implementation = Implementation.PYTHON,
     ) -> None:
-        """Start a ZooKeeper, or connect to the external one at `access`."""
+        """Start a ZooKeeper of this implementation, or connect to the external one there."""
         self.plan = plan
         self.prefix = prefix
         self.administrator = plan.administrator(prefix)
-        self.service = _service(plan, f"{prefix}zookeeper", access, folder.parent)
+        self.service = _service(plan, f"{prefix}zookeeper", zookeeper, folder.parent)
         self.operator = self.service.start()
         leader = self.service.leader
         self.leader = "" if leader is None else leader.name
@@ -63,7 +64,7 @@ class Cluster:
     @property
     def servers(self) -> list[ServerTarget]:
         """The servers of its ensemble, as faults affect them."""
-        return targets_of(self.service.servers)
+        return targets_of(self.service.servers, self.service.faults)
 
     @property
     def controller_id(self) -> int | None:
@@ -115,8 +116,9 @@ class Cluster:
 
 
 def _service(
-    plan: ClusterPlan, name: str, access: Access | None, folder: Path
+    plan: ClusterPlan, name: str, zookeeper: Access | Implementation, folder: Path
 ) -> EmbeddedZooKeeper | ExternalZooKeeper:
-    if access is not None:
-        return ExternalZooKeeper(access, name)
-    return EmbeddedZooKeeper(plan.zookeeper.servers, plan.zookeeper.tick_us // 1000, name, folder)
+    if isinstance(zookeeper, Access):
+        return ExternalZooKeeper(zookeeper, name)
+    tick_ms = plan.zookeeper.tick_us // 1000
+    return EmbeddedZooKeeper(zookeeper, plan.zookeeper.servers, tick_ms, name, folder)

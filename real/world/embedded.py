@@ -1,8 +1,8 @@
-"""An embedded ZooKeeper: started for a live run and ended with it."""
+"""An embedded ZooKeeper, Apache's or the one in Python: it starts and ends with a live run."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from kazoo.client import KazooClient
@@ -11,10 +11,10 @@ from watchkeeper.real.access import Access
 from watchkeeper.real.client.plain_client import client_of
 from watchkeeper.real.proxy.tap import Tap
 from watchkeeper.real.trace.write_events import CommittedEvent
-from watchkeeper.real.zookeeper.ensemble import Ensemble
-from watchkeeper.real.zookeeper.server import Server
 from watchkeeper.real.zookeeper.settings import Settings
-from watchkeeper.real.zookeeper.txn_log import committed_writes
+from watchkeeper.real.zookeepers.committed import committed_by
+from watchkeeper.real.zookeepers.ensemble import Server
+from watchkeeper.real.zookeepers.implementation import Implementation, ensemble_of, faults_of
 
 ROOT = "/watchkeeper"
 
@@ -26,17 +26,22 @@ class EmbeddedZooKeeper:
     """The znode below which the run creates everything."""
     tls = None
 
-    def __init__(self, servers: int, tick_ms: int, name: str, folder: Path) -> None:
+    def __init__(
+        self, implementation: Implementation, servers: int, tick_ms: int, name: str, folder: Path
+    ) -> None:
         """`folder` is removed with the servers if this process is killed."""
         settings = Settings(tick_ms=tick_ms)
-        self.ensemble = Ensemble(servers, settings=settings, name=name, inside=folder)
+        self.ensemble = ensemble_of(
+            implementation, servers, settings=settings, name=name, inside=folder, has_record=True
+        )
+        self.faults = faults_of(self.ensemble)
         self.tap = Tap()
         self.access = Access(self.ensemble.hosts)
         self.addresses = self.ensemble.addresses
         self.operator = client_of(self.access, timeout=20 * tick_ms / 1000)
 
     @property
-    def servers(self) -> tuple[Server, ...]:
+    def servers(self) -> Sequence[Server]:
         """The servers of the ensemble."""
         return self.ensemble.servers
 
@@ -64,8 +69,7 @@ class EmbeddedZooKeeper:
 
     def committed(self, begin_ns: int) -> Iterator[CommittedEvent]:
         """The logged writes and session events, in order."""
-        folders = [server.log_folder for server in self.servers]
-        return committed_writes(folders, self.root, begin_ns)
+        return committed_by(self.ensemble, self.root, begin_ns)
 
     def stop(self) -> None:
         """End every server and remove its data."""

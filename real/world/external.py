@@ -26,7 +26,7 @@ from watchkeeper.real.errors import EnvironmentProblem
 from watchkeeper.real.proxy.tap import AnsweredRequest, Tap
 from watchkeeper.real.trace.write_events import CommittedEvent, WriteEvents
 from watchkeeper.real.world.observer import Deletion, Observer
-from watchkeeper.real.zookeeper.server import Server
+from watchkeeper.real.zookeepers.ensemble import Server
 
 LATE_NS = 1_000_000_000
 """How long after the reply to its request a deletion without a zxid may be observed."""
@@ -47,6 +47,7 @@ class ExternalZooKeeper:
 
     servers: tuple[Server, ...] = ()
     """Empty: the run must not stop any server."""
+    faults = None
 
     def __init__(self, access: Access, name: str) -> None:
         self.access = replace(access, hosts=access.servers)

@@ -18,6 +18,7 @@ from watchkeeper.real.access import Access
 from watchkeeper.real.trace.merge import merged
 from watchkeeper.real.trace.write_events import CommittedEvent
 from watchkeeper.real.world.world import Aborted, Progress, World
+from watchkeeper.real.zookeepers.implementation import Implementation
 
 WORLD = "live"
 
@@ -35,20 +36,20 @@ def live(
     plan: Plan,
     seed: int = 0,
     *,
-    access: Access | None = None,
+    zookeeper: Access | Implementation = Implementation.PYTHON,
     abort_file: Path | None = None,
     versions: Mapping[str, str] | None = None,
     progress: Progress | None = None,
     inspect: Callable[[World], None] | None = None,
 ) -> LiveRun:
-    """Run a plan against a live ZooKeeper: an embedded one, or the external one at `access`.
+    """Run a plan against a live ZooKeeper: one of this implementation, or the external one.
 
     When the abort file appears, the run ends within 0.1 s: no further fault is injected, and
     cuts and delays end. `inspect` is called at the end of the run, before any process ends.
     `progress` is called with the time of the run and its planned end, both in µs.
     """
     folder = Path(tempfile.mkdtemp(prefix="watchkeeper-live-"))
-    world = World(plan, folder, access=access, abort_file=abort_file)
+    world = World(plan, folder, zookeeper=zookeeper, abort_file=abort_file)
     header = Header(plan.name, plan.variant, WORLD, seed, versions or {}, mix=mix_of(plan))
     try:
         try:

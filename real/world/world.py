@@ -29,7 +29,7 @@ from watchkeeper.model.trace.trace import NOTHING, Row
 from watchkeeper.real.access import Access
 from watchkeeper.real.errors import EnvironmentProblem
 from watchkeeper.real.faults.faults import HANDLERS
-from watchkeeper.real.faults.world import MemberTarget
+from watchkeeper.real.faults.world import MemberTarget, ServerTarget
 from watchkeeper.real.faults.world import World as FaultyWorld
 from watchkeeper.real.member.job import Job
 from watchkeeper.real.ports import HOST, free_ports
@@ -39,6 +39,7 @@ from watchkeeper.real.world.cluster import Cluster
 from watchkeeper.real.world.jobs import Jobs
 from watchkeeper.real.world.process import MemberProcess
 from watchkeeper.real.world.producers import Producers
+from watchkeeper.real.zookeepers.implementation import Implementation
 
 STARTING = frozenset({"start", "restart", "move"})
 """Verbs that may need one more process."""
@@ -62,12 +63,12 @@ class World:
         plan: Plan,
         folder: Path,
         *,
-        access: Access | None = None,
+        zookeeper: Access | Implementation = Implementation.PYTHON,
         abort_file: Path | None = None,
     ) -> None:
         self.plan = plan
         self.folder = folder
-        self.access = access
+        self.zookeeper = zookeeper
         self.abort_file = abort_file
         self.rows: list[Row] = []
         self.begin_ns = time.monotonic_ns()
@@ -112,7 +113,7 @@ class World:
                 self.folder / plan.name,
                 self.now_us,
                 self.write_hosting,
-                self.access,
+                self.zookeeper,
             )
             if cluster.administrator:
                 self.administrators[cluster.administrator] = cluster
@@ -351,6 +352,11 @@ class World:
     def members_of(self, name: str) -> tuple[str, ...]:
         """Return the members that run in a process; for the name of a member, that member."""
         return self.plan.members_of(name)
+
+    def server(self, name: str) -> ServerTarget | None:
+        """Return a server of a ZooKeeper that was started; None for the name of a member."""
+        servers = (server for cluster in self.clusters.values() for server in cluster.servers)
+        return next((server for server in servers if server.name == name), None)
 
     def kill_process(self, name: str) -> None:
         """Kill the process of a member that runs."""

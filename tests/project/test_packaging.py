@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import sysconfig
 import tarfile
 import tomllib
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -29,6 +31,8 @@ NAMES = ("model", "sim", "real", "reports", "scenarios", "pipeline", "checker", 
 """Folders of this repository, which other projects have, too."""
 SETUPTOOLS = tomllib.loads((HOME / "pyproject.toml").read_text())["tool"]["setuptools"]
 LONGEST_S = 600
+NAME_OF_REQUIREMENT = re.compile(r"[\w.-]*\w")
+EXTRA_OF_REQUIREMENT = re.compile(r"extra == ['\"]([\w-]+)['\"]")
 NOT_PACKED = ("tests/", "bench/", "docs/", "examples/", "watchkeeper/tests", "watchkeeper/bench")
 
 
@@ -297,17 +301,14 @@ def builder(tmp_path_factory: pytest.TempPathFactory) -> Builder:
 @pytest.fixture(scope="module")
 def new_environment(
     builder: Builder, tmp_path_factory: pytest.TempPathFactory
-) -> Callable[[str], Environment]:
-    """Make environments, each in a folder of its own."""
-    dependencies = tmp_path_factory.mktemp("dependencies")
-    for kind in ("purelib", "platlib"):
-        for path in Path(sysconfig.get_path(kind)).iterdir():
-            is_ours = path.name.startswith(("watchkeeper", "__editable__"))
-            if not is_ours and path.suffix != ".pth":
-                link = dependencies / path.name
-                link.exists() or link.symlink_to(path)
+) -> Callable[..., Environment]:
+    """Make environments, each in a folder of its own; with one extra or with everything."""
 
-    def make(name: str) -> Environment:
+    def make(name: str, extra: str = "") -> Environment:
+        dependencies = tmp_path_factory.mktemp("dependencies")
+        for path in installed_with(extra) if extra else installed_here():
+            link = dependencies / path.name
+            link.exists() or link.symlink_to(path)
         folder = tmp_path_factory.mktemp(name)
         run_in(folder, sys.executable, "-m", "venv", "--without-pip", folder)
         found = Environment(folder, builder)
@@ -315,6 +316,45 @@ def new_environment(
         return found
 
     return make
+
+
+def installed_here() -> Iterator[Path]:
+    """Yield everything that is installed, but for watchkeeper."""
+    for kind in ("purelib", "platlib"):
+        for path in Path(sysconfig.get_path(kind)).iterdir():
+            is_ours = path.name.startswith(("watchkeeper", "__editable__"))
+            if not is_ours and path.suffix != ".pth":
+                yield path
+
+
+def installed_with(extra: str) -> Iterator[Path]:
+    """Yield what an install of watchkeeper with this extra brings, but for watchkeeper."""
+    for name in needed_by("watchkeeper", extra) - {"watchkeeper"}:
+        files = metadata.distribution(name).files or []
+        for part in {file.parts[0] for file in files} - {"..", "__pycache__"}:
+            yield Path(str(metadata.distribution(name).locate_file(part)))
+
+
+def needed_by(name: str, extra: str = "") -> set[str]:
+    """Return a distribution and all that it needs, over any number of others."""
+    found: set[str] = set()
+    waiting = [(name, extra)]
+    while waiting:
+        distribution, its_extra = waiting.pop()
+        found.add(distribution)
+        for requirement in metadata.requires(distribution) or []:
+            needed = NAME_OF_REQUIREMENT.match(requirement)
+            assert needed is not None, requirement
+            of_extra = EXTRA_OF_REQUIREMENT.search(requirement)
+            is_needed = of_extra is None or of_extra[1] == its_extra
+            if is_needed and needed[0] not in found and is_installed(needed[0]):
+                waiting.append((needed[0], ""))
+    return found
+
+
+def is_installed(name: str) -> bool:
+    """Whether a distribution is there; what only other systems need is not."""
+    return next(metadata.distributions(name=name), None) is not None
 
 
 @pytest.fixture(scope="module")
@@ -327,7 +367,7 @@ def wheel(builder: Builder) -> Path:
 def installed(
     request: pytest.FixtureRequest,
     builder: Builder,
-    new_environment: Callable[[str], Environment],
+    new_environment: Callable[..., Environment],
 ) -> Environment:
     """Return an environment in which the project is installed, in both ways."""
     environment = new_environment(request.param)
@@ -388,6 +428,30 @@ def test_site_packages_gets_watchkeeper_alone(installed: Environment) -> None:
     assert "watchkeeper" in run_in(
         installed.folder, installed.folder / "bin/watchkeeper", "--help"
     )
+
+
+@pytest.mark.slow
+def test_a_live_run_needs_the_extra_live_alone(
+    wheel: Path, new_environment: Callable[..., Environment], tmp_path: Path
+) -> None:
+    """Without Java and Spark it runs on the ZooKeeper in Python, and names it."""
+    environment = new_environment("live", "live")
+    environment.install(wheel)
+    program = "import importlib.util as u; print(*map(u.find_spec, ('pyspark', 'pytest')))"
+    assert run_in(tmp_path, environment.python, "-c", program).split() == ["None", "None"]
+    command = environment.folder / "bin/watchkeeper"
+    nothing = tmp_path / "nothing"
+    nothing.mkdir()
+
+    output = run_in(
+        tmp_path,
+        *(command, "run", "consumer-crash", "--world", "live", "--no-pictures"),
+        PATH=str(nothing),
+        JAVA_HOME="",
+    )
+
+    assert output.startswith("consumer-crash, hardened, live, seed 0: holds")
+    assert "\nzookeeper watchkeeper's own, in Python\n" in output
 
 
 # --- in another project ----------------------------------------------------------------

@@ -28,7 +28,9 @@ from watchkeeper.real.zookeeper.ensemble import Ensemble
 from watchkeeper.real.zookeeper.jars import zookeeper_jars
 from watchkeeper.real.zookeeper.java import find_java
 from watchkeeper.real.zookeeper.settings import Settings
-from watchkeeper.run.live_run import run_plan_live
+from watchkeeper.real.zookeepers.ensemble import Ensemble as AnyEnsemble
+from watchkeeper.real.zookeepers.implementation import Implementation, ensemble_of
+from watchkeeper.run.live_run import Where, run_plan_live
 
 TICK_MS = 200
 LONG_MS = 60_000
@@ -59,26 +61,29 @@ def skip_without_zookeeper() -> None:
         pytest.fail(f"Java is here, so the live tests have to run: {problem}")
 
 
-def lived(fields: Mapping[str, Any] | str, stretch: int = 1) -> Result:
-    """Run a scenario for real, and judge it."""
-    skip_without_zookeeper()
+def lived(
+    fields: Mapping[str, Any] | str, stretch: int = 1, *, zookeeper: str = "python"
+) -> Result:
+    """Run a scenario for real, on the server in Python or on Apache's, and judge it."""
+    if zookeeper == "java":
+        skip_without_zookeeper()
     found = scenario_of(fields)
     plan = _stretched(found.plan(), stretch)
-    _, done = run_plan_live(plan, 0, lambda now_us, end_us: None)
+    _, done = run_plan_live(plan, 0, lambda now_us, end_us: None, Where(zookeeper))
     return judged(found, plan, 0, done)
 
 
-def lived_to_a_verdict(fields: Mapping[str, Any] | str) -> Result:
+def lived_to_a_verdict(fields: Mapping[str, Any] | str, *, zookeeper: str = "python") -> Result:
     """Run a scenario for real, with more time for each step until the run shows what it is about.
 
     On a busy machine a process may not have started when its fault comes, or a group may not be
     at rest when the run ends. Then the verdict is *unknown*, and says nothing about the code.
     """
-    result = lived(fields)
+    result = lived(fields, zookeeper=zookeeper)
     for stretch in (2, 4, 8):
         if result.verdict is not Verdict.UNKNOWN:
             break
-        result = lived(fields, stretch)
+        result = lived(fields, stretch, zookeeper=zookeeper)
     return result
 
 
@@ -113,6 +118,18 @@ def own_zookeeper(needs_zookeeper: None) -> Iterator[Ensemble]:
     with Ensemble(settings=SETTINGS) as ensemble:
         yield ensemble
     assert not ensemble.folder.exists()
+    assert descendants() <= before
+
+
+@pytest.fixture(scope="module", params=["java", pytest.param("python", marks=pytest.mark.slow)])
+def either_zookeeper(request: pytest.FixtureRequest) -> Iterator[AnyEnsemble]:
+    """A server for all tests of a module: Apache's; among slow tests also the one in Python."""
+    if request.param == "java":
+        skip_without_zookeeper()
+    before = descendants()
+    implementation = Implementation(request.param)
+    with ensemble_of(implementation, settings=SETTINGS, has_record=True) as ensemble:
+        yield ensemble
     assert descendants() <= before
 
 

@@ -69,6 +69,8 @@ class Result:
     """Further options of the command that made the run."""
     profile: NamedProfile | None = None
     """The latencies of the simulation; None for the default ones."""
+    zookeeper: str = ""
+    """Which ZooKeeper a live run has used, in words."""
 
     @property
     def verdict(self) -> Verdict:
@@ -179,6 +181,7 @@ class Result:
             "world": self.trace.header.world,
             "seed": self.seed,
             **({"profile": self.profile.to_json()} if self.profile else {}),
+            **({"zookeeper": self.zookeeper} if self.zookeeper else {}),
             "verdict": self.verdict.value,
             "properties": [finding.to_json() for finding in self.findings],
             "signatures": list(signatures_of(self.findings)),
@@ -273,6 +276,8 @@ def report(result: Result, to: Console, files: list[str] | None = None) -> None:
     if result.profile is not None:
         message = f"{result.profile.source}, digest {result.profile.digest}"
         to.print(Text.assemble(("profile   ", "dim"), message), soft_wrap=True)
+    if result.zookeeper:
+        to.print(Text.assemble(("zookeeper ", "dim"), result.zookeeper), soft_wrap=True)
     repeated = ", the same in a second run" if result.is_repeated else ""
     message = f"sha256 {result.fingerprint}{repeated}"
     to.print(Text.assemble(("trace     ", "dim"), message), soft_wrap=True)

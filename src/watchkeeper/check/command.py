@@ -209,7 +209,8 @@ def replay(
         print_json(replay_file.to_json(done))
     else:
         print(done.text)
-        for more in filter(None, (done.known_limit, done.limits)):
+        zookeeper = f"zookeeper {done.zookeeper}" if done.zookeeper else ""
+        for more in filter(None, (done.known_limit, done.limits, zookeeper)):
             print(more)
     return HOLDS if done.conforms and done.reached else VIOLATED
 
@@ -225,7 +226,7 @@ def replay(
     help="The number of schedules.",
 )
 @options.seed
-@options.zookeeper
+@options.verified_zookeeper
 @options.reaching
 @options.as_json
 def conform(
@@ -254,4 +255,5 @@ def conform(
         print_json(replay_file.conformed_json(done))
     else:
         print(done.text)
+        print(f"zookeeper {done.zookeeper}")
     return HOLDS if done.conforms else VIOLATED

@@ -60,6 +60,8 @@ class Replayed:
     """The limits of this replay."""
     known_limit: str = ""
     """Why no client can avoid the violation, as the scenario says; else empty."""
+    zookeeper: str = ""
+    """Which ZooKeeper a live replay has used, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +74,8 @@ class Conformed:
     operations: int
     steps: tuple[ScheduledStep, ...] = ()
     """The schedule with the first difference."""
+    zookeeper: str = ""
+    """Which ZooKeeper was used, in words."""
 
 
 def _ways(

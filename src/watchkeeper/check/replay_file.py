@@ -14,6 +14,12 @@ from watchkeeper.checker.cluster.initial import CannotExplore
 from watchkeeper.checker.contracts.contracts import BrokenContract
 from watchkeeper.console.credentials import NONE, Credentials
 from watchkeeper.console.exit import USAGE, Stop
+from watchkeeper.console.zookeeper import (
+    hosts_in,
+    implementation_of,
+    in_words,
+    measured_implementation,
+)
 from watchkeeper.model.counterexample.counterexample import Schedule
 from watchkeeper.model.plan.bounds import Bounds, shrunk
 from watchkeeper.model.plan.plan import Plan
@@ -22,6 +28,7 @@ from watchkeeper.scenarios import Scenario, ScenarioError, load
 if TYPE_CHECKING:
     from watchkeeper.check.replay import Conformed, Replayed
     from watchkeeper.real.access import Access
+    from watchkeeper.real.zookeepers.implementation import Implementation
 
 TICK_MS = 2_000
 """Of the embedded ZooKeeper: long enough that no session expires during a replay."""
@@ -31,7 +38,7 @@ def replay(file: str | os.PathLike[str], world: str = "sim") -> Replayed:
     """Replay the schedule in a file; `reached` says whether it led to the same violation.
 
     file    a `counterexample.yaml`, as `watchkeeper explore` writes it, or its folder
-    world   "sim", or "live" with an embedded ZooKeeper
+    world   "sim", or "live" with a ZooKeeper that is started for it
 
     Raises ScenarioError for an invalid file, and Stop for a file without a schedule.
     """
@@ -67,8 +74,10 @@ def _replayed(
         if world == "sim":
             limit = _limit(scenario, plan, schedule)
             return replays.replay_sim(plan, bounds, schedule, limit=limit)
-        with _reached(zookeeper, credentials) as access:
-            return replays.replay_live(plan, bounds, schedule, access)
+        started = hosts_in(zookeeper) or implementation_of(zookeeper)
+        with _reached(started, credentials) as access:
+            done = replays.replay_live(plan, bounds, schedule, access)
+        return replace(done, zookeeper=in_words(started))
     except (CannotExplore, BrokenContract, NoSuchStep) as error:
         raise Stop(USAGE, f"{scenario.document.name}: {error}") from None
 
@@ -110,24 +119,26 @@ def conform_scenario(
     bounds, _ = bounds_of(scenario, plan)
     plan = replace(shrunk(plan, bounds), timeline=())
     try:
-        with _reached(zookeeper, credentials) as access:
-            return replays.conform(plan, bounds, schedules, seed, access)
+        started = hosts_in(zookeeper) or measured_implementation(zookeeper)
+        with _reached(started, credentials) as access:
+            done = replays.conform(plan, bounds, schedules, seed, access)
+        return replace(done, zookeeper=in_words(started))
     except (CannotExplore, BrokenContract) as error:
         raise Stop(USAGE, str(error)) from None
 
 
 @contextmanager
-def _reached(zookeeper: str | None, credentials: Credentials) -> Iterator[Access]:
-    """Yield the address of a ZooKeeper: an existing one, or a temporary embedded one."""
+def _reached(zookeeper: Implementation | str, credentials: Credentials) -> Iterator[Access]:
+    """Yield the address of a ZooKeeper: an existing one, or a temporary one that is started."""
     from watchkeeper.real.errors import EnvironmentProblem
-    from watchkeeper.real.zookeeper.ensemble import Ensemble
     from watchkeeper.real.zookeeper.settings import Settings
+    from watchkeeper.real.zookeepers.implementation import Implementation, ensemble_of
 
     try:
-        if zookeeper is not None:
+        if not isinstance(zookeeper, Implementation):
             yield credentials.access(zookeeper)
             return
-        with Ensemble(1, settings=Settings(tick_ms=TICK_MS)) as ensemble:
+        with ensemble_of(zookeeper, settings=Settings(tick_ms=TICK_MS)) as ensemble:
             yield credentials.access(ensemble.hosts)
     except EnvironmentProblem as problem:
         raise Stop(USAGE, str(problem)) from None
@@ -141,6 +152,7 @@ def to_json(done: Replayed) -> dict[str, Any]:
         "text": done.text,
         "limits": done.limits,
         "known_limit": done.known_limit or None,
+        "zookeeper": done.zookeeper or None,
     }
 
 
@@ -151,6 +163,7 @@ def conformed_json(done: Conformed) -> dict[str, Any]:
         "text": done.text,
         "schedules": done.schedules,
         "operations": done.operations,
+        "zookeeper": done.zookeeper,
         "first_difference": [
             {"node": scheduled.node, "does": scheduled.text, "operation": scheduled.operation}
             for scheduled in done.steps

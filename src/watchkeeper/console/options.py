@@ -69,9 +69,18 @@ OPTIONS = (
     click.option("--tls-key", help="The key of --tls-cert, if it is in another file."),
 )
 
-zookeeper = click.option(
-    "--zookeeper", metavar="HOSTS[/CHROOT]", help="Live: use this ZooKeeper, and start none."
-)
+
+def _zookeeper(default: str) -> Callable[[Command], Command]:
+    return click.option(
+        "--zookeeper",
+        metavar="java|python|HOSTS",
+        help="Live: start Apache's server or the one in Python, or use HOSTS[/CHROOT].  "
+        f"[default: {default}]",
+    )
+
+
+zookeeper = _zookeeper("python")
+verified_zookeeper = _zookeeper("java if it is found, else python")
 
 LIVE_OPTIONS = (
     zookeeper,

@@ -15,6 +15,7 @@ from watchkeeper.console.exit import UNKNOWN, USAGE, Stop, cannot_write, print_j
 from watchkeeper.console.extras import needing
 from watchkeeper.console.progress import ProgressLine
 from watchkeeper.console.signals import INTERRUPTS
+from watchkeeper.console.zookeeper import JAVA, PYTHON, measured_implementation
 from watchkeeper.model.calibration.latency import Distribution, Measured, NoMeasurement
 from watchkeeper.model.calibration.probe_program import QUICK, THOROUGH, Sizes
 from watchkeeper.operate import audit, calibrate_disk
@@ -32,9 +33,12 @@ from watchkeeper.sim.calibration.fit_latency import fit
 
 if TYPE_CHECKING:
     from watchkeeper.real.calibration.zookeeper import Target
+    from watchkeeper.real.zookeepers.implementation import Implementation
 
 TICK_MS = 500
-"""Of the embedded ZooKeeper, as scenarios have it."""
+"""Of a ZooKeeper that is started, as scenarios have it."""
+WHERE = {JAVA: "embedded", PYTHON: "embedded, in Python"}
+"""Word for a ZooKeeper that is started -> what a profile calls its place."""
 SHOWN = (0, 10, 50, 90, 98, 99.9, 100)
 
 
@@ -61,6 +65,7 @@ def run(
     hosts: str | None,
     *,
     servers: str,
+    zookeeper: str | None,
     disk: Path | None,
     out: Path,
     quick: bool,
@@ -73,6 +78,8 @@ def run(
     of anything else stays in it.
     """
     INTERRUPTS.raise_from_now_on()
+    if hosts is not None and zookeeper is not None:
+        raise Stop(USAGE, f"{hosts} runs already, so --zookeeper {zookeeper} would start another")
     if not out.parent.is_dir():
         raise Stop(USAGE, f"--out {out}: there is no folder {out.parent}; make it first")
     before = _profile_before(out)
@@ -80,7 +87,8 @@ def run(
     shows: list[Callable[[], None]] = []
     output: dict[str, object] = {"file": str(out)}
     if disk is None or hosts is not None:
-        done = calibrated(hosts, int(servers), QUICK if quick else THOROUGH, credentials)
+        sizes = QUICK if quick else THOROUGH
+        done = calibrated(hosts, int(servers), sizes, credentials, zookeeper=zookeeper)
         profile = done.profile
         output["digest"] = done.digest
         shows.append(partial(show, done, out))
@@ -119,26 +127,29 @@ def calibrated(
     servers: int,
     sizes: Sizes,
     credentials: Credentials = NONE,
+    *,
+    zookeeper: str | None = None,
 ) -> Calibration:
-    """Measure a ZooKeeper, the embedded one if no hosts are named; raise Stop on failure."""
+    """Measure a ZooKeeper, one that is started if no hosts are named; raise Stop on failure."""
     try:
         if hosts is not None:
             return _of_hosts(hosts, sizes, credentials)
-        return _of_embedded(servers, sizes)
+        return _of_started(measured_implementation(zookeeper), servers, sizes)
     except NoMeasurement as error:
         raise Stop(UNKNOWN, str(error)) from None
 
 
-def _of_embedded(servers: int, sizes: Sizes) -> Calibration:
+def _of_started(started: Implementation, servers: int, sizes: Sizes) -> Calibration:
     from watchkeeper.real.errors import EnvironmentProblem
-    from watchkeeper.real.zookeeper.ensemble import Ensemble
     from watchkeeper.real.zookeeper.settings import Settings
+    from watchkeeper.real.zookeepers.implementation import ensemble_of
 
     try:
-        with Ensemble(servers, settings=Settings(tick_ms=TICK_MS)) as ensemble:
+        settings = Settings(tick_ms=TICK_MS)
+        with ensemble_of(started, servers, settings=settings) as ensemble:
             place = _place(ensemble.hosts, {}, TICK_MS, knows_phase=True)
             request = audit.request(ensemble.hosts, None)
-            return _measure(place, request, sizes, "embedded", ensemble.version)
+            return _measure(place, request, sizes, WHERE[started], ensemble.version)
     except EnvironmentProblem as problem:
         raise Stop(USAGE, str(problem)) from None
 

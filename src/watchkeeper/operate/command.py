@@ -10,6 +10,7 @@ import click
 from watchkeeper.console import options
 from watchkeeper.console.exit import HOLDS, print_json
 from watchkeeper.console.options import example
+from watchkeeper.console.zookeeper import STARTED
 
 
 @click.command(
@@ -24,7 +25,13 @@ from watchkeeper.console.options import example
     default="1",
     show_default=True,
     type=click.Choice(["1", "3"]),
-    help="Servers of the embedded ZooKeeper.",
+    help="Servers of the ZooKeeper that is started.",
+)
+@click.option(
+    "--zookeeper",
+    type=click.Choice(STARTED),
+    help="Without HOSTS: start Apache's server or the one in Python.  "
+    "[default: java if it is found, else python]",
 )
 @click.option(
     "--disk",
@@ -45,7 +52,7 @@ from watchkeeper.console.options import example
 def calibrate(hosts: str | None, as_json: bool, **given: Any) -> None:
     """Measure a real ZooKeeper or a disk, for `run --profile`.
 
-    Without HOSTS[/chroot] an embedded ZooKeeper is started and measured. The measurement
+    Without HOSTS[/chroot] a ZooKeeper is started and measured. The measurement
     writes below a znode of its own and deletes it at the end. Sections of an existing
     profile that are not measured now stay as they are.
     """

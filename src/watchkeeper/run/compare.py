@@ -43,6 +43,7 @@ class Compared:
             "differences": comparison.differences(),
             "simulated": _side_json(comparison, comparison.simulated),
             "live": _side_json(comparison, comparison.live),
+            "zookeeper": first.zookeeper,
             "folders": [str(home) for home in self.homes],
         }
 
@@ -104,6 +105,9 @@ def show(compared: Compared, to: Console) -> None:
         to.print(Text.assemble(("differs  ", "yellow"), difference), soft_wrap=True)
     if not differences:
         to.print("no difference in verdicts, owners, attempts, reads and operations")
+    used = comparison.live.results[0].zookeeper
+    if used:
+        to.print(Text.assemble(("zookeeper ", "dim"), used), soft_wrap=True)
     here, there = compared.homes
     to.print(
         Text.assemble(("events   ", "dim"), f"watchkeeper diff {here} {there}"), soft_wrap=True

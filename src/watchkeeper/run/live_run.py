@@ -13,6 +13,7 @@ from watchkeeper.api.simulate import versions
 from watchkeeper.console.credentials import NONE, Credentials
 from watchkeeper.console.exit import USAGE, Stop
 from watchkeeper.console.extras import needing
+from watchkeeper.console.zookeeper import hosts_in, implementation_of, in_words
 from watchkeeper.model.plan.plan import Plan
 from watchkeeper.run import folder
 from watchkeeper.scenarios.text.units import duration_text
@@ -26,20 +27,30 @@ if TYPE_CHECKING:
 class Where:
     """The place of a live run, and its permissions there."""
 
-    hosts: str | None = None
-    """HOSTS[/chroot] of a ZooKeeper that runs already; None to start one."""
+    zookeeper: str | None = None
+    """HOSTS[/chroot] of a ZooKeeper that runs already, or the word for one that is started."""
     credentials: Credentials = NONE
     allowed: tuple[str, ...] = ()
     """Hosts whose sessions may meet faults."""
     abort_file: Path | None = None
 
     @property
+    def hosts(self) -> str | None:
+        """The hosts of a ZooKeeper that runs already; None to start one."""
+        return hosts_in(self.zookeeper)
+
+    @property
+    def in_words(self) -> str:
+        """Which ZooKeeper the run uses."""
+        return in_words(self.hosts or implementation_of(self.zookeeper))
+
+    @property
     def options(self) -> tuple[str, ...]:
         """The options of the command line that say the same."""
-        if self.hosts is None:
+        if self.zookeeper is None:
             return ()
         allowed = [f"--allow-faults-on {shlex.quote(host)}" for host in self.allowed]
-        return (f"--zookeeper {shlex.quote(self.hosts)}", *allowed, *self.credentials.options)
+        return (f"--zookeeper {shlex.quote(self.zookeeper)}", *allowed, *self.credentials.options)
 
 
 HERE = Where()
@@ -61,7 +72,7 @@ def where(
             "--zookeeper, --allow-faults-on, --abort-file, --auth and --tls-... are for live "
             "runs; add --world live",
         )
-    if zookeeper is None and (allow_faults_on or credentials != NONE):
+    if found.hosts is None and (allow_faults_on or credentials != NONE):
         raise Stop(USAGE, "--allow-faults-on, --auth and --tls-... go with --zookeeper HOSTS")
     return found
 
@@ -89,21 +100,23 @@ def run_plan_live(
         from watchkeeper.real.world.capabilities import lacking
         from watchkeeper.real.world.permissions import fitted
         from watchkeeper.real.world.run import live
+        from watchkeeper.real.zookeepers.implementation import Implementation
     from watchkeeper.real.errors import EnvironmentProblem
 
-    problems = list(lacking(plan, is_existing=where.hosts is not None))
+    started = None if where.hosts is not None else implementation_of(where.zookeeper)
+    problems = list(lacking(plan, started))
     if problems:
         raise Stop(USAGE, "\n".join(f"{plan.name}: {problem}" for problem in problems))
-    access = None if where.hosts is None else where.credentials.access(where.hosts)
+    zookeeper = started or where.credentials.access(where.hosts or "")
     try:
-        if access is not None:
-            _check_leave(plan, where, access)
-            plan = fitted(plan, access)
+        if not isinstance(zookeeper, Implementation):
+            _check_leave(plan, where, zookeeper)
+            plan = fitted(plan, zookeeper)
             _print_faults(plan, where)
         done = live(
             plan,
             seed,
-            access=access,
+            zookeeper=zookeeper,
             abort_file=where.abort_file,
             versions=versions(),
             progress=tell,

@@ -148,7 +148,8 @@ def live(scenario: Scenario, plan: Plan, seed: int, where: Where) -> Result:
     """Run a plan for real, and judge it."""
     with _Progress(plan.name) as progress:
         plan, done = run_plan_live(plan, seed, progress.tell, where)
-    return replace(judged(scenario, plan, seed, done), options=where.options)
+    result = judged(scenario, plan, seed, done)
+    return replace(result, options=where.options, zookeeper=where.in_words)
 
 
 def _check_determinism(result: Result) -> None:

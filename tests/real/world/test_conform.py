@@ -23,13 +23,13 @@ from watchkeeper.model.counterexample.step_kind import StepKind
 from watchkeeper.model.plan.bounds import Bounds
 from watchkeeper.real.access import Access
 from watchkeeper.real.replay.replayer import Follower
-from watchkeeper.real.zookeeper.ensemble import Ensemble
+from watchkeeper.real.zookeepers.ensemble import Ensemble
 
 
 @pytest.fixture(scope="module", name="zookeeper")
-def fixture_zookeeper(own_zookeeper: Ensemble) -> Ensemble:
+def fixture_zookeeper(either_zookeeper: Ensemble) -> Ensemble:
     """Tests here compare the whole tree."""
-    return own_zookeeper
+    return either_zookeeper
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from tests.support.live_zookeeper import (
     descendants,
     disconnect,
     is_there,
+    skip_without_zookeeper,
     until,
 )
 from tests.support.patience import PATIENCE_S
@@ -43,8 +44,9 @@ from watchkeeper.real.proxy.zk_frames import CLOSE_SESSION, CREATE
 from watchkeeper.real.trace.write_events import CommittedEvent
 from watchkeeper.real.world.external import ExternalZooKeeper
 from watchkeeper.real.world.observer import Deletion, Observer
-from watchkeeper.real.zookeeper.ensemble import Ensemble
-from watchkeeper.real.zookeeper.txn_log import all_transactions, committed_writes
+from watchkeeper.real.zookeepers.committed import committed_by
+from watchkeeper.real.zookeepers.ensemble import Ensemble
+from watchkeeper.real.zookeepers.implementation import Implementation, ensemble_of
 from watchkeeper.run.folder import held
 
 pytestmark = pytest.mark.usefixtures("nothing_left_behind")
@@ -56,9 +58,9 @@ VERDICTS = (0, 1, 2)
 
 
 @pytest.fixture(scope="module", name="zookeeper")
-def fixture_zookeeper(own_zookeeper: Ensemble) -> Ensemble:
+def fixture_zookeeper(either_zookeeper: Ensemble) -> Ensemble:
     """Tests here read the log of the server and its whole tree."""
-    return own_zookeeper
+    return either_zookeeper
 
 
 @pytest.fixture
@@ -108,8 +110,7 @@ def test_the_reconstructed_writes_are_those_in_the_log(
     seen = [
         row for row in seen if row.kind not in (EventKind.SESSION_MOVED, EventKind.LEADER_ELECTED)
     ]
-    folders = [zookeeper.servers[0].log_folder]
-    logged = list(committed_writes(folders, root_in(folders), time.monotonic_ns()))
+    logged = list(committed_by(zookeeper, root_in(zookeeper), time.monotonic_ns()))
     assert any(row.kind == EventKind.SESSION_EXPIRED for row in seen)
     for session in {row.session for row in seen}:
         events = kinds_and_changes([row for row in seen if row.session == session])
@@ -209,20 +210,21 @@ def test_a_failed_multi_changes_nothing(zookeeper: Ensemble, operator: KazooClie
     request.create("/here/missing/child", b"")
     request.commit()
 
-    folders = [zookeeper.servers[0].log_folder]
-    logged = list(committed_writes(folders, "/here", time.monotonic_ns()))[-1]
+    logged = list(committed_by(zookeeper, "/here", time.monotonic_ns()))[-1]
 
     assert (logged.kind, logged.detail) == (EventKind.REFUSED, {"op": "multi"})
     operator.delete("/here")
 
 
-def root_in(folders: list[Path]) -> str:
-    """The root that the run has created, according to the log."""
-    for transaction in reversed(all_transactions(folders)):
-        at = transaction.body.find(b"/watchkeeper-")
-        if at >= 0:
-            return transaction.body[at : at + len("/watchkeeper-01234567")].decode()
-    raise AssertionError("no run has made a root")
+def root_in(zookeeper: Ensemble) -> str:
+    """The root that the run has created last, according to the server."""
+    *_, root = (
+        path
+        for event in committed_by(zookeeper, "", time.monotonic_ns())
+        for what, path, *_ in event.detail.get("did", ())
+        if what == "created" and path.count("/") == 1 and path.startswith("/watchkeeper-")
+    )
+    return str(root)
 
 
 def kinds_and_changes(rows: list[Any] | list[CommittedEvent]) -> list[tuple[str, list[Any]]]:
@@ -333,11 +335,14 @@ def test_credentials_and_certificates_give_access(
     operator.delete("/closed")
 
 
+@pytest.mark.parametrize("server", [*Implementation])
 def test_the_trace_survives_a_zookeeper_that_goes_down(
-    tmp_path: Path, needs_zookeeper: None, capsys: pytest.CaptureFixture[str]
+    server: Implementation, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The run does not wait for ever, and its trace is kept."""
-    with Ensemble(settings=SETTINGS) as doomed:
+    if server is Implementation.JAVA:
+        skip_without_zookeeper()
+    with ensemble_of(server, settings=SETTINGS) as doomed:
         operator = connected(doomed.hosts)
         with doing(doomed.servers[0].kill, once=lambda: consumers_below(operator)):
             code = ran(tmp_path, scenario(settle="4s"), doomed.hosts)

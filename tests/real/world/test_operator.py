@@ -68,7 +68,7 @@ def test_an_external_zookeeper_is_not_written_by_hand() -> None:
     """It does not say who has written, so the trace could not."""
     plan = scenario_of(scenario(*BY_HAND)).plan()
     assert not list(lacking(plan))
-    refused = list(lacking(plan, is_existing=True))
+    refused = list(lacking(plan, None))
     assert len(refused) == len(BY_HAND)
     assert all("does not say who has written" in one for one in refused)
 

@@ -31,8 +31,9 @@ def fixture_zookeeper(own_zookeeper: Ensemble) -> Ensemble:
 
 
 def test_the_page_shows_every_kind_of_run() -> None:
-    """A run, one with messages, one between clusters, an external run, and a comparison."""
-    assert [line.split()[1] for line in COMMANDS] == [*["run"] * 4, "compare"]
+    """On each ZooKeeper, with messages, between clusters, and side by side with a simulation."""
+    assert [line.split()[1] for line in COMMANDS] == [*["run"] * 6, "compare"]
+    assert [line for line in COMMANDS if line.endswith("--zookeeper java")]
 
 
 @pytest.mark.slow

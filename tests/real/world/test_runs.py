@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.live_zookeeper import lived, lived_to_a_verdict
+from tests.support.live_zookeeper import descendants, lived, lived_to_a_verdict, until
 from watchkeeper import simulate
 from watchkeeper.api.simulate import scenario_of
 from watchkeeper.model.actor.program import Program
@@ -28,12 +28,15 @@ from watchkeeper.real.faults.faults import HANDLERS
 from watchkeeper.real.member.job import Job
 from watchkeeper.real.world.capabilities import LACKING, lacking
 from watchkeeper.real.world.world import World
+from watchkeeper.real.zookeepers.implementation import Implementation
 from watchkeeper.scenarios import from_text, load, shipped
 
 Fields = Mapping[str, Any]
 LOAD = {"at": "0s", "produce": "clicks", "rate": "100/s"}
 
 
+SERVERS = ("python", "java")
+"""The ZooKeepers that a run can start."""
 LONG_S, SHORT_S = 20, 4
 """Session timeouts: one that no run of a test outlasts, and one for runs in which a session has
 to expire. No session may expire only because the machine is busy, so this is not short either.
@@ -114,19 +117,25 @@ def test_a_live_process_of_several_members_ends_and_starts_as_a_whole() -> None:
     assert (starts["broker/1"], starts["group/0"], starts["group/1"]) == (2, 2, 1)
 
 
+OF_SERVERS = ("a consumer is killed", "the server is killed")
+"""Faults whose effect on members is most up to the server."""
+
+
 @pytest.mark.parametrize(
-    "fault",
+    ("fault", "zookeeper"),
     [
-        pytest.param(name, marks=pytest.mark.slow) if name in AS_OTHERS else name
+        pytest.param(name, server, marks=[] if is_quick else pytest.mark.slow)
         for name in FAULTS
+        for server in SERVERS
+        for is_quick in [name in OF_SERVERS or (server == "python" and name not in AS_OTHERS)]
     ],
 )
-def test_hardened_has_the_same_verdicts_live_and_simulated(fault: str) -> None:
+def test_hardened_has_the_same_verdicts_live_and_simulated(fault: str, zookeeper: str) -> None:
     """Every fault is injected, the group converges, and ownership stays unique."""
     session_s = SHORT_S if fault in FAULTS_THAT_EXPIRE else LONG_S
     fields = scenario(*FAULTS[fault], session_s=session_s)
 
-    result = lived_to_a_verdict(fields)
+    result = lived_to_a_verdict(fields, zookeeper=zookeeper)
 
     assert result.verdict is Verdict.HOLDS, str(result)
     assert all(effect.is_real for effect in result.effects)
@@ -134,7 +143,8 @@ def test_hardened_has_the_same_verdicts_live_and_simulated(fault: str) -> None:
     assert list(result.trace.of_kind(EventKind.FETCHED))
 
 
-def test_the_leader_of_the_moment_is_struck_live() -> None:
+@pytest.mark.parametrize("zookeeper", SERVERS)
+def test_the_leader_of_the_moment_is_struck_live(zookeeper: str) -> None:
     """As the servers themselves say; the restart is that of the same server."""
     fields = scenario(
         {"at": "4s", "crash": "zookeeper/leader"},
@@ -143,7 +153,7 @@ def test_the_leader_of_the_moment_is_struck_live() -> None:
     )
     fields["clusters"]["main"]["zookeeper"]["servers"] = 3
 
-    result = lived(fields)
+    result = lived(fields, zookeeper=zookeeper)
 
     _, crash, restart, missed = result.effects
     assert crash.target == restart.target != ""
@@ -156,13 +166,18 @@ def test_the_leader_of_the_moment_is_struck_live() -> None:
     assert crash.target in elected
 
 
-def test_a_live_run_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("zookeeper", SERVERS)
+def test_a_live_run_leaves_nothing(
+    zookeeper: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No folder and no process."""
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    result = lived(scenario(settle="2s"))
+    before = descendants()
+    result = lived(scenario(settle="2s"), zookeeper=zookeeper)
 
     assert result.trace.header.world == "live"
     assert os.listdir(tmp_path) == []
+    until(lambda: descendants() <= before)
 
 
 class Prepared:
@@ -266,17 +281,17 @@ def test_every_verb_works_live_or_has_a_reason() -> None:
 @pytest.mark.parametrize(
     ("entry", "reason"),
     [
-        ({"at": "3s", "lag": "zookeeper/1", "by": "1s", "for": "1s"}, "falls behind"),
-        ({"at": "3s", "partition": "zookeeper/1", "for": "1s"}, "past the proxy"),
-        (
-            {"at": "3s", "partition": "group/1", "from": "brokers", "for": "1s"},
-            "between a member and ZooKeeper",
-        ),
+        ({"partition": "group/1", "from": "brokers"}, "between a member and ZooKeeper"),
+        ({"partition": "zookeeper/1", "from": "brokers"}, "from the other servers alone"),
+        ({"partition": "zookeeper/1", "from": "zookeeper/2"}, "and not from one of them"),
+        ({"partition": "zookeeper/1", "direction": "to"}, "in both directions, and not in one"),
     ],
 )
 def test_unsupported_actions_are_refused_with_the_reason(entry: Fields, reason: str) -> None:
     """The message names the entry of the timeline."""
-    plan = scenario_of(scenario(entry)).plan()
+    fields = scenario({"at": "3s", "for": "1s", **entry})
+    fields["clusters"]["main"]["zookeeper"]["servers"] = 3
+    plan = scenario_of(fields).plan()
 
     (problem,) = lacking(plan)
 
@@ -284,12 +299,31 @@ def test_unsupported_actions_are_refused_with_the_reason(entry: Fields, reason: 
     assert reason in problem
 
 
-def test_most_shipped_scenarios_can_be_run_live() -> None:
-    """Those that are refused cut servers off from each other, or fill a disk of this machine."""
-    plans = {name: load(name).plan() for name in shipped()}
-    refused = {name for name, plan in plans.items() if list(lacking(plan))}
+@pytest.mark.parametrize(
+    "entry", [{"lag": "zookeeper/1", "by": "1s"}, {"partition": "zookeeper/1"}]
+)
+def test_nothing_happens_between_servers_of_apaches(entry: Fields) -> None:
+    """It is refused with the reason, and with what can do it; on that it is not."""
+    plan = scenario_of(scenario({"at": "3s", "for": "1s", **entry})).plan()
 
-    assert refused == {"zookeeper-minority", "broker-disk-full"}
+    (problem,) = lacking(plan, Implementation.JAVA)
+
+    assert "past the proxy; --zookeeper python can do it" in problem
+    assert not list(lacking(plan, Implementation.PYTHON))
+
+
+def test_most_shipped_scenarios_can_be_run_live() -> None:
+    """Those that are refused cut Apache's servers off, or fill a disk of this machine."""
+    plans = {name: load(name).plan() for name in shipped()}
+    refused = {
+        server: {name for name, plan in plans.items() if list(lacking(plan, server))}
+        for server in Implementation
+    }
+
+    assert refused == {
+        Implementation.JAVA: {"zookeeper-minority", "broker-disk-full"},
+        Implementation.PYTHON: {"broker-disk-full"},
+    }
 
 
 def test_scenarios_do_not_mention_worlds() -> None:

@@ -91,21 +91,29 @@ def sessions(zookeeper: Ensemble) -> int:
 # --- an embedded one -------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("zookeeper", "where"), [("java", "embedded"), ("python", "embedded, in Python")]
+)
 def test_an_embedded_zookeeper_is_measured_and_simulated(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], nothing_left_behind: None
+    zookeeper: str,
+    where: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    nothing_left_behind: None,
 ) -> None:
     """The file has the measured values; a scenario runs with what follows from them."""
-    skip_without_zookeeper()
+    if zookeeper == "java":
+        skip_without_zookeeper()
     path = tmp_path / "here.yaml"
 
-    assert calibrate("--out", str(path), "--json") == 0
+    assert calibrate("--zookeeper", zookeeper, "--out", str(path), "--json") == 0
 
     output = json.loads(capsys.readouterr().out)
     section = load_profile(path).zookeeper
     assert section is not None
     assert section.measured is not None
     assert output["digest"] == profile_of(path).digest
-    assert section.measured.where == "embedded"
+    assert section.measured.where == where
     assert section.measured.version.startswith("3.9")
     assert section.measured.round_trips["read"].number == QUICK.singles
     assert section.measured.expiry.number == QUICK.sessions

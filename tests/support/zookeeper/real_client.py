@@ -29,8 +29,9 @@ from watchkeeper.model.actor.operations import (
     Pipelined,
 )
 from watchkeeper.real.client.client import Client, ClientEvent, Reply
-from watchkeeper.real.zookeeper.ensemble import Ensemble
 from watchkeeper.real.zookeeper.settings import Settings
+from watchkeeper.real.zookeepers.ensemble import Ensemble
+from watchkeeper.real.zookeepers.implementation import Implementation, ensemble_of
 
 OPERATOR = Proof("operator", "secret")
 """It deletes what a script has created: a list that does not permit it that must name it."""
@@ -96,21 +97,26 @@ class Player:
 
 
 class Real:
-    """A real server."""
+    """A real server: Apache's, or the one in Python."""
 
-    name = "real server"
     is_notified_at_close = False
 
-    _ensemble: ClassVar[Ensemble | None] = None
-    """The server that all of this process share."""
+    _ensembles: ClassVar[dict[Implementation, Ensemble]] = {}
+    """The servers that all of this process share."""
+
+    def __init__(self, implementation: Implementation = Implementation.JAVA) -> None:
+        self.implementation = implementation
+        self.name = "real server" if implementation is Implementation.JAVA else "server in Python"
 
     def _hosts(self) -> str:
-        if Real._ensemble is None:
-            skip_without_zookeeper()
-            Real._ensemble = Ensemble(settings=SETTINGS)
-            Real._ensemble.start()
-            atexit.register(Real._ensemble.stop)
-        return Real._ensemble.hosts
+        if self.implementation not in self._ensembles:
+            if self.implementation is Implementation.JAVA:
+                skip_without_zookeeper()
+            ensemble = ensemble_of(self.implementation, settings=SETTINGS)
+            ensemble.start()
+            atexit.register(ensemble.stop)
+            self._ensembles[self.implementation] = ensemble
+        return self._ensembles[self.implementation].hosts
 
     def play(self, clients: int, script: list[Step]) -> list[Told]:
         """Play a script with this many clients."""
@@ -129,8 +135,7 @@ class Real:
             operator.close()
 
     def _wait_for_no_session(self) -> None:
-        assert self._ensemble is not None
-        (server,) = self._ensemble.servers
+        (server,) = self._ensembles[self.implementation].servers
         ends = monotonic() + PATIENCE_S
         while "zk_global_sessions\t0\n" not in server.four_letter_word("mntr", PATIENCE_S):
             assert monotonic() < ends, "a script has left a session that does not expire"
