@@ -27,6 +27,10 @@ class GroupCommit:
         self._waiting: list[Entry] = []
         self._is_writing = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="zookeeper-log")
+        # Writes go on while a snapshot is taken.
+        self._snapshots = ThreadPoolExecutor(1, thread_name_prefix="zookeeper-snapshot")
+        self._is_taking_snapshot = False
+        self._has_ended = False
         self.durable_up_to: Callable[[int], None] = lambda zxid: None
         """Called in the loop with the zxid up to which everything is durable."""
 
@@ -66,21 +70,45 @@ class GroupCommit:
                 )
             )
         folder.commit()
-        if folder.should_snapshot:
-            folder.snapshot(group[-1].written.tree)
 
     def _written(self, last: Entry, done: Future[None]) -> None:
+        if self._has_ended:
+            return
         error = done.exception()
         if error is not None:
-            self._failed(error)
+            self._fail(error)
             return
         self.durable_up_to(last.zxid)
+        if self._folder.should_snapshot and not self._is_taking_snapshot:
+            self._is_taking_snapshot = True
+            taken = self._snapshots.submit(self._folder.snapshot, last.written.tree)
+            taken.add_done_callback(
+                lambda done: self._loop.call_soon_threadsafe(self._snapshot_taken, done)
+            )
         self._write_group()
 
-    def close(self) -> None:
-        """Write what waits, and end the thread."""
-        group, self._waiting = self._waiting, []
-        if group:
-            self._thread.submit(self._write, group).result()
+    def _snapshot_taken(self, done: Future[None]) -> None:
+        self._is_taking_snapshot = False
+        error = done.exception()
+        if error is not None:
+            self._fail(error)
+
+    def _fail(self, error: BaseException) -> None:
+        if not self._has_ended:
+            self._end()
+            self._failed(error)
+
+    def _end(self) -> None:
+        self._has_ended = True
+        self._snapshots.shutdown()
         self._thread.shutdown()
         self._folder.close()
+
+    def close(self) -> None:
+        """Write what waits, and end the threads; raises OSError, after which nothing is open."""
+        group, self._waiting = self._waiting, []
+        try:
+            if group:
+                self._thread.submit(self._write, group).result()
+        finally:
+            self._end()

@@ -9,6 +9,9 @@ How it works
   its first transaction. A snapshot is written beside its place, synced, and renamed; so a file
   of its name is always whole. Three snapshots are kept, and the log since the oldest of them.
 
+  A snapshot may be written in another thread while commits go on: its tree is a value, and it
+  touches no file that a commit writes to. The next commit then begins the new log file.
+
   All files are in the folder `version-2`, where Apache's servers look for them too.
 """
 
@@ -46,6 +49,7 @@ class DataFolder:
         self._disk = disk
         self._per_snapshot = transactions_per_snapshot
         self._log: OpenFile | None = None
+        self._is_log_over = False
         self._waiting: list[bytes] = []
         self._first_waiting = 0
         self._error: OSError | None = None
@@ -54,7 +58,9 @@ class DataFolder:
         """The tree that was recovered."""
         self.last_zxid = self.tree.zxid
         """The last transaction that was appended."""
-        self._since_snapshot = recovered.replayed
+        self._committed = recovered.replayed
+        self._in_snapshot = 0
+        """How much of what was committed the last snapshot holds, both counted from the start."""
         if recovered.snapshot_zxid is None:
             # Apache's servers take no log without a snapshot for a data folder.
             self.snapshot(self.tree)
@@ -96,6 +102,9 @@ class DataFolder:
         if not waiting:
             return
         with self._remembering_errors():
+            if self._is_log_over:
+                self._is_log_over = False
+                self._end_log()
             log, is_new = self._log, self._log is None
             if log is None:
                 log = self._log = self._disk.make(log_name(self._first_waiting))
@@ -104,18 +113,22 @@ class DataFolder:
             log.sync()
             if is_new:
                 self._disk.sync_names()
-        self._since_snapshot += len(waiting)
+        self._committed += len(waiting)
 
     # --- snapshots ---------------------------------------------------------------------
 
     @property
     def should_snapshot(self) -> bool:
         """Whether so much was committed since the last snapshot that another one is due."""
-        return self._since_snapshot >= self._per_snapshot
+        return self._committed - self._in_snapshot >= self._per_snapshot
 
     def snapshot(self, tree: Tree) -> None:
-        """Write a snapshot of a tree whose transactions are all committed; raises OSError."""
-        assert not self._waiting, "everything is committed"
+        """Write a snapshot of a tree whose transactions are all committed; raises OSError.
+
+        Another thread may commit meanwhile, but not take a snapshot.
+        """
+        self._in_snapshot = self._committed
+        self._is_log_over = True
         with self._remembering_errors():
             file = self._disk.make(UNFINISHED)
             for part in encode_snapshot(tree):
@@ -124,8 +137,6 @@ class DataFolder:
             file.close()
             self._disk.rename(UNFINISHED, snapshot_name(tree.zxid))
             self._disk.sync_names()
-            self._end_log()
-            self._since_snapshot = 0
             self._purge()
 
     def _end_log(self) -> None:
