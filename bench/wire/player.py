@@ -157,13 +157,13 @@ class Player:
         elif step.how == "unknown session":
             session = 0x1234567890
         else:
-            zxid += 1 << 20
+            zxid = self._newest_zxid + (1 << 20)
         data = jute.connect_request(session, password, SESSION_MS, zxid, read_only=False)
         line.send(data)
         payload = line.frame(ANSWER_S)
         found = "no answer" if payload is None else jute.granted(payload)
         if isinstance(found, jute.Granted) and found.session:
-            found = found._replace(session=-1)
+            found = found._replace(session=-1, password=None)
         # With several servers the password is looked at by one that need not have the session.
         is_closed = line.frame(EOF_S) is None and not line.is_open
         slot.notes.append(("knocked", step.how, found, is_closed))
