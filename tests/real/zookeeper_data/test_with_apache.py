@@ -224,3 +224,52 @@ def recovered_copy(home: Path) -> Tree:
     tree = recovered(copy)
     shutil.rmtree(copy)
     return tree
+
+
+@pytest.mark.parametrize("seed", [21, pytest.param(22, marks=pytest.mark.slow)])
+def test_fuzzy_snapshots_are_read_as_apache_reads_them(tmp_path: Path, seed: int) -> None:
+    """Many clients write while it takes snapshots, until kill -9; nothing answered is missing."""
+    random = Random(seed)
+    zookeeper = Ensemble(settings=SETTINGS, folder=tmp_path)
+    with (tmp_path / "1" / "zoo.cfg").open("a") as config:
+        config.write("snapCount=120\n")
+    with zookeeper:
+        clients = [connected(zookeeper.hosts) for _ in range(3)]
+        answered = answered_under_load(clients, random, 2500)
+        zookeeper.servers[0].kill()
+        for client in clients:
+            client.stop()
+            client.close()
+
+    assert len(list((data_of(tmp_path) / "version-2").glob("snapshot.*"))) > 3
+    ours = recovered(tmp_path)
+    assert len(answered) > 300
+    assert set(answered) <= set(ours.nodes)
+    with apache(tmp_path) as client:
+        assert seen_by(client) == seen_in(ours)
+
+
+def answered_under_load(clients: list[KazooClient], random: Random, number: int) -> list[str]:
+    """Write without waiting; return the paths whose create was answered and that stay."""
+    lasting = []
+    for index in range(number):
+        client = random.choice(clients)
+        if index == number - 200:
+            # The last ones are on their way when the server is killed.
+            lasting[-1].wait(PATIENCE_S)
+        if random.random() < 0.2:
+            lasting.append(client.create_async(f"/stays-{index}", b"x"))
+            continue
+        path = f"/{random.choice(NAMES[:5])}"
+        if random.random() < 0.5:
+            path += f"/{random.choice(NAMES[:5])}"
+        roll = random.random()
+        if roll < 0.4:
+            client.create_async(path, b"y" * 100, ephemeral=random.random() < 0.3)
+        elif roll < 0.6:
+            client.create_async(path, b"z", sequence=True)
+        elif roll < 0.8:
+            client.delete_async(path)
+        else:
+            client.set_async(path, random.randbytes(50))
+    return [each.value for each in lasting if each.successful()]
