@@ -8,6 +8,7 @@ Read in this order:
   control, observer faults as verbs, and what they have struck
   thread_ensemble   a service in a thread of this process
   process_ensemble  a service in a process of its own; its servers are `process_server`,
-                    its process is `__main__`, and what passes between the two is `orders`
+                    its process is `child`, and what passes between the two is `orders`
+  quick_import      how both of them and the command serve soon after their start
   write_record      what the trace of a run needs of all that was committed
 """

@@ -82,7 +82,10 @@ def zookeeper(
     Exit codes: 0 it ended on request; 1 a failure of its disk ended it; 4 usage or
     environment.
     """
-    from watchkeeper.operate import zookeeper as server
+    from watchkeeper.real.python_zookeeper.quick_import import quick_import
+
+    with quick_import():
+        from watchkeeper.operate import zookeeper as server
 
     return server.run(
         port=port,
