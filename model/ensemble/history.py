@@ -11,6 +11,7 @@ proves its identity with is not in the trace.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from watchkeeper.model.ensemble.entry import Entry
     from watchkeeper.model.ensemble.server import Server
 
+MOST_ROWS = 100_000
+"""How many rows are kept, the latest ones; they take some 50 MB."""
 SERVICE = "zookeeper"
 OTHERS: Mapping[type[Any], str] = {
     Auth: "authenticate",
@@ -47,7 +50,7 @@ class History(Silent):
     """A recorder that writes a trace."""
 
     def __init__(self) -> None:
-        self.rows: list[Row] = []
+        self._rows: deque[Row] = deque(maxlen=MOST_ROWS)
         self._ensemble: Ensemble | None = None
         self._begun_ms = 0.0
         self._names: dict[int, str] = {}
@@ -58,7 +61,7 @@ class History(Silent):
 
         The sessions that live have clients too.
         """
-        self.rows = []
+        self._rows.clear()
         self._names = {}
         self._ensemble = ensemble
         self._begun_ms = ensemble.clock.now_ms()
@@ -66,6 +69,11 @@ class History(Silent):
             self.changed(server, server.state)
         for session in sorted(ensemble.head.sessions):
             self._name(session)
+
+    @property
+    def rows(self) -> list[Row]:
+        """The rows of the trace."""
+        return list(self._rows)
 
     def name_of(self, session: int) -> str:
         """The node of a session's client."""
@@ -87,7 +95,7 @@ class History(Silent):
     ) -> None:
         if self._ensemble is not None:
             t_us = int((self._ensemble.clock.now_ms() - self._begun_ms) * 1000)
-            self.rows.append((t_us, node, kind, session, "", "", "", zxid, detail))
+            self._rows.append((t_us, node, kind, session, "", "", "", zxid, detail))
 
     # --- requests ----------------------------------------------------------------------
 

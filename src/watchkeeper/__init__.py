@@ -12,6 +12,7 @@ In a test, without any server:
 - `explore` searches every interleaving of a few programs and returns an `ExploreResult`;
   `replay` follows a counterexample in the simulation or on a real ZooKeeper.
 - `strategies` generates scenarios for Hypothesis.
+- `watchkeeper.testing.ZooKeeper` is a server for any client, with faults as verbs.
 
 In an application, with a real ZooKeeper:
 
@@ -25,9 +26,9 @@ A program awaits operations and effects: read `watchkeeper.model.actor.operation
 `watchkeeper.model.actor.effects`. The packages, in the order in which to read them: `model` (the
 protocol and its properties), `sim` (the simulated world), `real` (the same programs on real
 servers), `checker` (the search), `scenarios` (scenario files), `reports` (figures), `pipeline`
-(sweeps and analyses by Spark). Beside these, here: `api` (the functions above), `cli` and
-`console` (the command line), and a folder for each use case: `run`, `check`, `sweep`, `analyze`,
-`operate`, `logs`.
+(sweeps and analyses by Spark). Beside these, here: `api` (the functions above), `testing` (the
+server for tests), `cli` and `console` (the command line), and a folder for each use case: `run`,
+`check`, `sweep`, `analyze`, `operate`, `logs`.
 """
 
 from __future__ import annotations

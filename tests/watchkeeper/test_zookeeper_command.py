@@ -16,6 +16,8 @@ from kazoo.client import KazooClient
 from tests.support.live_zookeeper import until
 from tests.support.patience import PATIENCE_S
 from watchkeeper.cli.main import run_command
+from watchkeeper.real.ports import free_ports
+from watchkeeper.real.zookeeper_data.data_folder import DataFolder
 
 COMMAND = (sys.executable, "-m", "watchkeeper", "zookeeper")
 
@@ -164,6 +166,40 @@ def test_a_folder_that_cannot_be_used_is_a_sentence(
         err = capsys.readouterr().err
         assert str(data) in err
         assert "defect" not in err
+
+
+def test_a_folder_that_another_server_uses_is_a_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two servers would write into one log."""
+    with served("--port", "0", "--data", str(tmp_path)):
+        assert run_command(["zookeeper", "--port", "0", "--data", str(tmp_path)]) == 4
+    err = capsys.readouterr().err
+    assert str(tmp_path) in err
+    assert "defect" not in err
+
+
+def test_a_disk_that_fails_ends_it_with_another_code(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing that is not on the disk is answered: the first session is never granted."""
+
+    def fails(folder: DataFolder) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(DataFolder, "commit", fails)
+    (port,) = free_ports(1)
+    client = KazooClient(f"127.0.0.1:{port}")
+    client.start_async()
+    try:
+        code = run_command(["zookeeper", "--port", str(port), "--data", str(tmp_path / "data")])
+    finally:
+        assert client.client_id is None or not client.client_id[0]
+        client.stop()
+        client.close()
+
+    assert code == 1
+    assert "No space left on device" in capsys.readouterr().err
 
 
 def test_it_needs_no_kazoo() -> None:

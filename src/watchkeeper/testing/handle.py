@@ -92,7 +92,10 @@ class Handle:
 
     @property
     def history(self) -> History:
-        """The trace of what was requested from the begin of this handle until now."""
+        """The trace of what was requested from the begin of this handle until now.
+
+        It has at most the latest 100,000 events.
+        """
         rows: list[Row] = [tuple(row) for row in self._do("history")]
         return History(self._name, rows)
 
