@@ -36,9 +36,10 @@ from watchkeeper.model.actor.operations import (
     WatchKind,
 )
 from watchkeeper.model.zookeeper.lifetimes import LONGEST_TTL_MS
+from watchkeeper.real.zookeepers.implementation import Implementation
 
 ONE_KIND: tuple[WatchKind, ...] = ("child", "data", "persistent", "recursive")
-EVERY: list[Arm] = [*ARMS, Real()]
+EVERY: list[Arm] = [*ARMS, Real(), Real(Implementation.PYTHON)]
 every_arm = pytest.mark.parametrize("arm", EVERY, ids=lambda arm: arm.name)
 other_arms = pytest.mark.parametrize("arm", EVERY[1:], ids=lambda arm: arm.name)
 
