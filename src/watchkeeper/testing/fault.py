@@ -49,16 +49,21 @@ class Fault:
         Raises TimeoutError if that does not happen within `timeout_s`.
         """
         ends = monotonic() + timeout_s
-        while not ((effects := self.effects) if effect is None else self.effects.get(effect)):
+        while not _has(effects := self.effects, effect):
             if monotonic() > ends:
                 raise TimeoutError(
                     f"{self._verb} should have {effect or 'an effect'} within {timeout_s:g} s, "
-                    f"but has {self.effects or 'none'}; let a client do what it is aimed at"
+                    f"but has {effects or 'none'}; let a client do what it is aimed at"
                 )
             sleep(POLL_S)
-        return self.effects if effect is not None else effects
+        return effects
 
     def end(self) -> dict[str, int]:
         """End it: disarm, heal, resume or start what it struck; returns its effects."""
         effects: dict[str, int] = self._do("end", {"fault": self._number})
         return effects
+
+
+def _has(effects: Mapping[str, int], effect: str | None) -> bool:
+    """Whether there is this effect; any one for None."""
+    return bool(effects) if effect is None else effect in effects

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
 SHARING = """
@@ -94,6 +97,35 @@ def test_what_uses_no_fixture_imports_nothing(pytester: pytest.Pytester) -> None
     """The plugin is loaded in every suite of an environment, and has to cost nothing there."""
     pytester.makepyfile(CHEAP)
     pytester.runpytest_subprocess("-p", "no:xdist").assert_outcomes(passed=1)
+
+
+NO_KAZOO = """
+import socket, sys
+sys.modules["kazoo"] = None
+from watchkeeper.testing import ZooKeeper
+
+for own_process in (False, True):
+    with ZooKeeper(own_process=own_process) as zookeeper:
+        host, port = zookeeper.hosts.split(":")
+        with socket.create_connection((host, int(port))) as connection:
+            connection.sendall(b"ruok")
+            print(connection.makefile().read())
+        try:
+            zookeeper.client()
+        except ImportError as error:
+            print(error)
+"""
+
+
+def test_only_its_own_clients_need_kazoo() -> None:
+    """Any other client works with the plain install, and a sentence names the extra."""
+    done = subprocess.run(
+        [sys.executable, "-c", NO_KAZOO], capture_output=True, text=True, check=False
+    )
+    assert done.stderr == ""
+    words = done.stdout.splitlines()
+    assert words[::2] == ["imok", "imok"]
+    assert all("install the extra 'live'" in line for line in words[1::2])
 
 
 def test_a_fixture_of_the_project_goes_first(pytester: pytest.Pytester) -> None:
