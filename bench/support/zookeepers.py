@@ -110,12 +110,11 @@ class Apache:
             min_session_ms=wanted.min_session_ms,
             max_session_ms=wanted.max_session_ms,
             heap_mb=wanted.heap_mb,
+            container_check_ms=wanted.container_check_ms,
+            has_ttls=True,
         )
         self._ensemble = Ensemble(wanted.servers, settings=settings)
-        self._options = (
-            f"-Dznode.container.checkIntervalMs={wanted.container_check_ms}",
-            *wanted.java_options,
-        )
+        self._options = wanted.java_options
         self._configure(wanted)
         with self._environment():
             self._ensemble.start()
@@ -124,7 +123,6 @@ class Apache:
     def _configure(self, wanted: Wanted) -> None:
         """Add lines to the files of the servers; the last one with a name counts."""
         lines = {
-            "extendedTypesEnabled": "true",
             "4lw.commands.whitelist": "*",
             "snapshot.trust.empty": "true",
             **({} if wanted.syncs else {"forceSync": "no"}),
