@@ -25,6 +25,13 @@ class ConnectRequest(Struct, frozen=True):
     """Whether a server without a quorum would do; None from clients before 3.4."""
 
 
+class SessionKey(Struct, frozen=True):
+    """The id and password with which another connection can continue a session."""
+
+    number: int
+    password: bytes
+
+
 class ConnectResponse(Struct, frozen=True):
     """A server grants a session; a timeout of 0 says that it is over."""
 
@@ -34,6 +41,11 @@ class ConnectResponse(Struct, frozen=True):
     password: bytes
     read_only: bool | None
     """Whether the server takes no writes; None to clients that did not send the flag."""
+
+    @property
+    def key(self) -> SessionKey | None:
+        """What continues the session that is granted; None if it is refused."""
+        return SessionKey(self.session, self.password) if self.timeout_ms > 0 else None
 
 
 def decode_connect_request(payload: bytes) -> ConnectRequest:

@@ -97,7 +97,7 @@ def encode_event(zxid: int, fired: Fired) -> bytes:
 def decode_event(body: bytes) -> Event:
     """Read the body of an event; raises Malformed."""
     fields = FieldReader(body)
-    return Event(fields.int32(), fields.int32(), fields.path())
+    return Event(fields.int32(), fields.int32(), fields.string() or "")
 
 
 _EVENT = struct.Struct(">ii")

@@ -18,10 +18,10 @@ from kazoo.protocol import serialization as wire
 
 from watchkeeper.model.actor.errors import ConnectionLoss, Failure
 from watchkeeper.model.actor.operations import Operation, Sync
+from watchkeeper.model.wire.connect import SessionKey
 from watchkeeper.real.client.client import Client, PendingRequest
 from watchkeeper.real.client.codec import Answers
 from watchkeeper.real.client.connection import send
-from watchkeeper.real.proxy.zk_frames import Session
 
 Watch = tuple[str, str]
 """The kind (data, exist or child) and the path."""
@@ -64,10 +64,10 @@ class ReplayClient(Client):
     """A client with operations that programs do not have."""
 
     @property
-    def identity(self) -> Session:
+    def identity(self) -> SessionKey:
         """The session id and password, with which another connection can continue the session."""
         number, password = self._kazoo.client_id
-        return Session(number, password)
+        return SessionKey(number, password)
 
     def break_connection(self) -> None:
         """Break the connection; kazoo makes another one in the same session."""

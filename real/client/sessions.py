@@ -8,20 +8,26 @@ from __future__ import annotations
 
 import socket
 import ssl
-import struct
 
+from watchkeeper.model.wire.connect import (
+    ConnectRequest,
+    SessionKey,
+    decode_connect_response,
+    encode_connect_request,
+)
+from watchkeeper.model.wire.fields import INT32, Malformed
+from watchkeeper.model.wire.frames import frame
+from watchkeeper.model.wire.opcodes import Opcode
+from watchkeeper.model.wire.requests import CloseSession, encode_request
 from watchkeeper.real.access import Access
 from watchkeeper.real.client.plain_client import client_of
-from watchkeeper.real.proxy.zk_frames import CLOSE_SESSION, CONNECTED, LENGTH, Session
 
-CONNECT = struct.Struct(">iqiqi16s?")
-"""Version, last zxid, timeout, session, password with its length, read-only."""
-FAREWELL = struct.Struct(">ii")
+FAREWELL = encode_request(1, Opcode.CLOSE_SESSION, CloseSession())
 SHORTEST_MS, LONGEST_MS = 1, 2**31 - 1
 END_TIMEOUT_S = 5.0
 
 
-def end_session(access: Access, session: Session) -> bool:
+def end_session(access: Access, session: SessionKey) -> bool:
     """Continue a session on another connection and close it; return whether that succeeded."""
     client = client_of(access, client_id=(session.number, session.password))
     client.start_async().wait(END_TIMEOUT_S)
@@ -45,7 +51,7 @@ def granted_bounds_ms(
                 _granted_ms(address, SHORTEST_MS, tls, timeout_s),
                 _granted_ms(address, LONGEST_MS, tls, timeout_s),
             )
-        except struct.error:
+        except Malformed:
             problem = OSError("what answers is no ZooKeeper")
         except OSError as error:
             problem = error
@@ -60,23 +66,18 @@ def _granted_ms(
     host = host.strip("[]")
     with socket.create_connection((host, int(port)), timeout=timeout_s) as plain:
         connection = tls.wrap_socket(plain, server_hostname=host) if tls is not None else plain
-        _send(connection, CONNECT.pack(0, 0, timeout_ms, 0, 16, bytes(16), False))
-        answer = _receive(connection)
-        _, _, granted_ms, _, _ = CONNECTED.unpack_from(answer)
-        _send(connection, FAREWELL.pack(1, CLOSE_SESSION))
+        wanted = ConnectRequest(0, 0, timeout_ms, 0, bytes(16), False)
+        connection.sendall(frame(encode_connect_request(wanted)))
+        granted_ms = decode_connect_response(_receive(connection)).timeout_ms
+        connection.sendall(frame(FAREWELL))
         _receive(connection)
-        return int(granted_ms)
-
-
-def _send(connection: socket.socket, body: bytes) -> None:
-    connection.sendall(LENGTH.pack(len(body)) + body)
+        return granted_ms
 
 
 def _receive(connection: socket.socket) -> bytes:
-    """Receive a frame, with its length."""
-    head = _exactly(connection, LENGTH.size)
-    (length,) = LENGTH.unpack(head)
-    return head + _exactly(connection, length)
+    """Receive the payload of a frame."""
+    (length,) = INT32.unpack(_exactly(connection, INT32.size))
+    return _exactly(connection, length)
 
 
 def _exactly(connection: socket.socket, length: int) -> bytes:

@@ -2,6 +2,6 @@
 
 `proxy` is the entry: the faults and their API. A client has a `client_route` to each server, a
 route has `connection`s, and each direction of a connection has a `valve` that holds messages
-up. `zk_frames` parses the part of the protocol that is needed, `tap` records what passes.
-Read `zk_frames`, `valve`, `connection`, `proxy`.
+up. `messages` tells messages apart, by what `model.wire` knows of the protocol; `tap` records
+what passes. Read `messages`, `valve`, `connection`, `proxy`.
 """

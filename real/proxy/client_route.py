@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from ssl import SSLContext
 from typing import TYPE_CHECKING, Literal
 
+from watchkeeper.model.wire.connect import SessionKey
 from watchkeeper.real.proxy.tap import Tap
 from watchkeeper.real.proxy.valve import CountEffect, Direction, Valve
-from watchkeeper.real.proxy.zk_frames import Session
 
 if TYPE_CHECKING:
     from watchkeeper.real.proxy.connection import ProxiedConnection
@@ -89,7 +89,7 @@ class ClientRoute:
             count_effect("connections refused", 1)
         return bool(self.refusals)
 
-    def connection_of(self, session: Session | None) -> ProxiedConnection | None:
+    def connection_of(self, session: SessionKey | None) -> ProxiedConnection | None:
         """The newest open connection of this session, or of any session if None."""
         alive = [
             connection

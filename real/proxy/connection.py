@@ -18,15 +18,15 @@ import asyncio
 from itertools import count
 from typing import TYPE_CHECKING, cast
 
-from watchkeeper.real.proxy.valve import CountEffect, Flow
-from watchkeeper.real.proxy.zk_frames import (
-    Frames,
-    Session,
+from watchkeeper.model.wire.connect import SessionKey
+from watchkeeper.real.proxy.messages import (
+    MessageStream,
+    head_of,
     renumbered,
     reply_of,
-    request_of,
     session_of,
 )
+from watchkeeper.real.proxy.valve import CountEffect, Flow
 
 if TYPE_CHECKING:
     from watchkeeper.real.proxy.client_route import Loss, ServerRoute
@@ -42,7 +42,7 @@ class Side(asyncio.Protocol):
     def __init__(self, connection: ProxiedConnection, *, is_client: bool) -> None:
         self.connection = connection
         self.is_client = is_client
-        self.frames = Frames()
+        self.frames = MessageStream()
         self.transport: asyncio.Transport | None = None
         self._batch: list[bytes] | None = None
         """Frames to be written together; None while each is written immediately."""
@@ -110,7 +110,7 @@ class ProxiedConnection:
     def __init__(self, route: ServerRoute) -> None:
         self.route = route
         self.number = next(_connection_numbers)
-        self.session: Session | None = None
+        self.session: SessionKey | None = None
         """The session that the connection carries, once the server has granted it."""
         self.tap = route.client_route.tap
         loop = route.client_route.loop
@@ -231,7 +231,7 @@ class ProxiedConnection:
         # Only a program's request can be lost: the connect request and pings are no operations.
         losses = self.route.client_route.losses
         if losses and self._has_sent_connect and not self.client.frames.is_raw:
-            request = request_of(frame)
+            request = head_of(frame)
             if request is not None and request.is_of_program:
                 self._apply_loss(losses.pop(0), frame, request.xid)
                 return
@@ -273,7 +273,7 @@ class ProxiedConnection:
                 self._close_server()
         if self._reply_to_lose is not None or self._late_requests:
             answered = reply_of(frame)
-            if answered is not None and self._drops_reply(*answered):
+            if answered is not None and self._drops_reply(answered.xid, answered.error):
                 return
         self._pass_on(frame)
 
@@ -310,7 +310,7 @@ class ProxiedConnection:
         session has moved to another connection since. No server accepts it from outside in that
         case, so it is sent over the session's new connection, and its reply is dropped.
         """
-        request = request_of(frame)
+        request = head_of(frame)
         assert request is not None, "only requests are lost"
         newer = (
             self.route.client_route.connection_of(self.session)

@@ -19,12 +19,12 @@ from ssl import SSLContext
 from threading import Thread
 from typing import Any, TypeVar
 
+from watchkeeper.model.wire.connect import SessionKey
 from watchkeeper.real.ports import HOST, free_ports
 from watchkeeper.real.proxy.client_route import ClientRoute, Loss, ServerRoute
 from watchkeeper.real.proxy.connection import ProxiedConnection, Side
 from watchkeeper.real.proxy.tap import Tap
 from watchkeeper.real.proxy.valve import CountEffect, Direction
-from watchkeeper.real.proxy.zk_frames import Session
 
 Result = TypeVar("Result")
 
@@ -131,11 +131,11 @@ class Proxy:
         for connection in tuple(client_route.connections):
             connection.abort()
 
-    def session_of(self, client: str) -> Session | None:
+    def session_of(self, client: str) -> SessionKey | None:
         """The session of a client's newest open connection; None without one."""
         return self._do(self._session_of(self._client_route(client)))
 
-    async def _session_of(self, client_route: ClientRoute) -> Session | None:
+    async def _session_of(self, client_route: ClientRoute) -> SessionKey | None:
         connection = client_route.connection_of(None)
         return None if connection is None else connection.session
 

@@ -16,32 +16,19 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from watchkeeper.model.actor.events import WatchEventType
+from watchkeeper.model.actor.operations import Create, Delete, DeleteContainer, Multi, SetData
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Row
-from watchkeeper.real.proxy.zk_frames import (
-    CLOSE_SESSION,
-    CREATE,
-    CREATE_2,
-    DELETE,
-    ERROR,
-    MULTI,
-    REPLY,
-    REQUEST,
-    SET_DATA,
-    WORDS,
-    Fields,
-    Session,
-    reply_of,
-    request_of,
-    zxid_of,
-)
-from watchkeeper.real.trace.write_events import WriteEvents
+from watchkeeper.model.wire.connect import SessionKey
+from watchkeeper.model.wire.opcodes import CREATES, Opcode
+from watchkeeper.model.wire.replies import Reply, decode_body, decode_event
+from watchkeeper.model.wire.requests import EVENT_XID, HEADER, decode_request
+from watchkeeper.real.proxy.messages import BODY, head_of, reply_of
+from watchkeeper.real.trace.write_events import WORDS, WriteEvents
 
 if TYPE_CHECKING:
     from watchkeeper.real.proxy.connection import ProxiedConnection
-
-CREATES = frozenset({CREATE, CREATE_2, 19, 21})
-EPHEMERAL = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,62 +46,58 @@ class AnsweredRequest:
 
     @property
     def is_refused(self) -> bool:
-        """Whether it failed; a multi reports that in its first part."""
-        is_multi = self.opcode == MULTI and not self.error
-        return bool(self.error) or (is_multi and Fields(self.reply).number() == ERROR)
+        """Whether it failed; a multi reports that in its parts."""
+        if self.error or self.opcode != Opcode.MULTI:
+            return bool(self.error)
+        return any(opcode == Opcode.ERROR for opcode, _ in decode_body(self.opcode, self.reply))
 
     def event(self, ledger: WriteEvents) -> tuple[str, dict[str, Any]]:
         """The event of the trace: its kind and detail."""
-        if self.opcode == CLOSE_SESSION:
+        if self.opcode == Opcode.CLOSE_SESSION:
             return EventKind.SESSION_CLOSED, {"did": ledger.ended(self.session)}
         if self.is_refused:
-            return EventKind.REFUSED, {"op": WORDS.get(self.opcode, "create")}
-        did = list(_changes(self.opcode, self.session, Fields(self.request), self.reply, ledger))
-        return EventKind.APPLIED, {"op": WORDS.get(self.opcode, "create"), "did": did}
+            return EventKind.REFUSED, {"op": WORDS[self.opcode]}
+        did = list(self._changes(self.session, ledger))
+        return EventKind.APPLIED, {"op": WORDS[self.opcode], "did": did}
 
     def deletes(self, root: str) -> Iterator[str]:
         """The paths that it deleted, relative to the root."""
-        if not self.is_refused and self.opcode != CLOSE_SESSION:
-            for row in _changes(
-                self.opcode, 0, Fields(self.request), self.reply, WriteEvents(root)
-            ):
+        if not self.is_refused and self.opcode != Opcode.CLOSE_SESSION:
+            for row in self._changes(0, WriteEvents(root)):
                 if row[0] == "deleted":
                     yield row[1]
 
+    def _changes(self, session: int, ledger: WriteEvents) -> Iterator[list[Any]]:
+        """The changes of a request that succeeded, as rows of an event's detail."""
+        operation = decode_request(HEADER.pack(0, self.opcode) + self.request).body
+        if type(operation) is Multi:
+            results = decode_body(Opcode.MULTI, self.reply)
+            for part, (opcode, result) in zip(operation.operations, results, strict=True):
+                yield from _changes(part, _created_path(opcode, result), session, ledger)
+        else:
+            result = decode_body(self.opcode, self.reply) if self.reply else None
+            yield from _changes(operation, _created_path(self.opcode, result), session, ledger)
+
+
+def _created_path(opcode: int, result: Any) -> str | None:
+    """The path that a create answered with: the server names a sequential znode."""
+    if opcode not in CREATES:
+        return None
+    path: str | None = result[0] if type(result) is tuple else result
+    return path
+
 
 def _changes(
-    opcode: int, session: int, request_sent: Fields, reply: bytes, ledger: WriteEvents
+    operation: Any, created: str | None, session: int, ledger: WriteEvents
 ) -> Iterator[list[Any]]:
-    """The changes of a request that succeeded, as rows of an event's detail."""
-    if opcode == MULTI:
-        yield from _multi_changes(session, request_sent, ledger)
-    elif opcode in CREATES:
-        path, data = request_sent.string(), request_sent.buffer()
-        request_sent.pass_over_acl()
-        owner = session if request_sent.number() & EPHEMERAL else 0
-        made = Fields(reply).string() if reply else path  # the server names a sequential znode
-        yield from ledger.created(made, owner, data)
-    elif opcode == DELETE:
-        path = request_sent.string()
-        request_sent.number()
-        yield from ledger.deleted(path)
-    elif opcode == SET_DATA:
-        path, data = request_sent.string(), request_sent.buffer()
-        request_sent.number()
-        yield from ledger.changed(path, data)
-    else:  # a version check, or a change of an ACL
-        request_sent.string()
-        request_sent.number()
-
-
-def _multi_changes(
-    session: int, request_sent: Fields, ledger: WriteEvents
-) -> Iterator[list[Any]]:
-    """The changes of the parts of a multi."""
-    while (opcode := request_sent.number()) != ERROR:
-        request_sent.flag()
-        request_sent.number()
-        yield from _changes(opcode, session, request_sent, b"", ledger)
+    kind = type(operation)
+    if kind is Create:
+        owner = session if operation.ephemeral else 0
+        yield from ledger.created(created or operation.path, owner, operation.data)
+    elif kind is Delete or kind is DeleteContainer:
+        yield from ledger.deleted(operation.path)
+    elif kind is SetData:
+        yield from ledger.changed(operation.path, operation.data)
 
 
 class SessionGrant(NamedTuple):
@@ -142,9 +125,13 @@ class WatchFired(NamedTuple):
 ServerAt = tuple[str, int, str]
 """A client, the time of the run in µs, and the server that it connected to."""
 
-EVENT_TYPES = {1: "created", 2: "deleted", 3: "changed", 4: "children"}
-"""Type of a watch event -> its name in a trace; other types are about the session."""
-EVENT = -1
+EVENT_WORDS = {
+    WatchEventType.CREATED: "created",
+    WatchEventType.DELETED: "deleted",
+    WatchEventType.CHANGED: "changed",
+    WatchEventType.CHILDREN: "children",
+}
+"""What a watch event reports -> its name in a trace."""
 
 
 @dataclass(slots=True)
@@ -158,20 +145,19 @@ class Tap:
 
     def request_sent(self, connection: ProxiedConnection, frame: bytes) -> None:
         """A client's frame is on its way to a server."""
-        request = request_of(frame)
-        if request is not None and (request.is_write or request.opcode == CLOSE_SESSION):
-            body = frame[REQUEST.size :]
-            self._pending[connection.number, request.xid] = (
+        head = head_of(frame)
+        if head is not None and (head.is_write or head.opcode == Opcode.CLOSE_SESSION):
+            self._pending[connection.number, head.xid] = (
                 time.monotonic_ns(),
-                request.opcode,
-                body,
+                head.opcode,
+                frame[BODY:],
             )
 
     def is_waiting(self, connection: ProxiedConnection) -> bool:
         """Whether a server has yet to answer a write that came over this connection."""
         return any(number == connection.number for number, _ in self._pending)
 
-    def session_granted(self, connection: ProxiedConnection, session: Session) -> None:
+    def session_granted(self, connection: ProxiedConnection, session: SessionKey) -> None:
         """A server has granted a session, new or continued."""
         client, server = connection.route.client_route.name, connection.route.server
         self.granted.append(SessionGrant(time.monotonic_ns(), client, server, session.number))
@@ -182,50 +168,42 @@ class Tap:
 
     def reply_received(self, connection: ProxiedConnection, frame: bytes) -> None:
         """A frame has come from a server."""
-        head = reply_of(frame)
-        if head is None or connection.session is None:
+        reply = reply_of(frame)
+        if reply is None or connection.session is None:
             return
-        zxid = zxid_of(frame)
-        if head[0] == EVENT:
-            self._add_event(connection, connection.session, zxid, Fields(frame[REPLY.size :]))
+        if reply.xid == EVENT_XID:
+            self._add_event(connection, connection.session, reply)
         else:
-            self._add_answer(connection, connection.session, zxid, head, frame)
+            self._add_answer(connection, connection.session, reply)
 
     def _add_event(
-        self, connection: ProxiedConnection, session: Session, zxid: int, event: Fields
+        self, connection: ProxiedConnection, session: SessionKey, reply: Reply
     ) -> None:
-        what = EVENT_TYPES.get(event.number())
-        event.number()  # skip the state of the session
-        if what is not None:
+        event = decode_event(reply.body)
+        if event.what is not None:
             client, server = connection.route.client_route.name, connection.route.server
-            now = time.monotonic_ns()
             fired = WatchFired(
-                now, client, server, session.number, max(zxid, 0), what, event.string()
+                time.monotonic_ns(),
+                client,
+                server,
+                session.number,
+                max(reply.zxid, 0),
+                EVENT_WORDS[event.what],
+                event.path,
             )
             self.fired.append(fired)
 
     def _add_answer(
-        self,
-        connection: ProxiedConnection,
-        session: Session,
-        zxid: int,
-        head: tuple[int, int],
-        frame: bytes,
+        self, connection: ProxiedConnection, session: SessionKey, reply: Reply
     ) -> None:
-        found = self._pending.pop((connection.number, head[0]), None)
+        found = self._pending.pop((connection.number, reply.xid), None)
         if found is None:
             return
         asked_ns, opcode, body = found
+        now = time.monotonic_ns()
         self.seen.append(
             AnsweredRequest(
-                session.number,
-                zxid,
-                asked_ns,
-                time.monotonic_ns(),
-                opcode,
-                body,
-                frame[REPLY.size :],
-                head[1],
+                session.number, reply.zxid, asked_ns, now, opcode, body, reply.body, reply.error
             )
         )
 

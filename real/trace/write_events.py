@@ -7,6 +7,19 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from watchkeeper.model.trace.text import text
+from watchkeeper.model.wire.opcodes import CREATES, Opcode
+
+WORDS: dict[int, str] = {
+    **dict.fromkeys(CREATES, "create"),
+    Opcode.DELETE: "delete",
+    Opcode.DELETE_CONTAINER: "delete",
+    Opcode.SET_DATA: "set",
+    Opcode.SET_ACL: "set acl",
+    Opcode.MULTI: "multi",
+    Opcode.RECONFIG: "reconfig",
+    Opcode.ERROR: "failed",
+}
+"""Opcode -> its name in a trace."""
 
 
 class CommittedEvent(NamedTuple):

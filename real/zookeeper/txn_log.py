@@ -15,8 +15,7 @@ from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.wire.opcodes import CREATES, Opcode
 from watchkeeper.model.zookeeper_files.disk_fields import DiskReader
 from watchkeeper.model.zookeeper_files.transactions import Transaction
-from watchkeeper.real.proxy.zk_frames import WORDS
-from watchkeeper.real.trace.write_events import CommittedEvent, WriteEvents
+from watchkeeper.real.trace.write_events import WORDS, CommittedEvent, WriteEvents
 from watchkeeper.real.zookeeper.session_times import how_it_ended, transactions_of
 
 

@@ -19,12 +19,12 @@ from kazoo.security import OPEN_ACL_UNSAFE
 
 from tests.support.live_zookeeper import connected, disconnect, until
 from tests.support.patience import PATIENCE_S
+from watchkeeper.model.wire.opcodes import Opcode
 from watchkeeper.real.ports import HOST, free_ports, is_free
 from watchkeeper.real.proxy.connection import ProxiedConnection
 from watchkeeper.real.proxy.proxy import Proxy
 from watchkeeper.real.proxy.tap import Tap
 from watchkeeper.real.proxy.valve import Flow, Valve
-from watchkeeper.real.proxy.zk_frames import CREATE
 from watchkeeper.real.zookeeper.ensemble import Ensemble
 
 pytestmark = pytest.mark.usefixtures("nothing_left_behind")
@@ -313,12 +313,12 @@ def test_a_write_is_recorded_though_its_client_has_gone(
             line.sendall(struct.pack(">iiqiqi16s?", 45, 0, 0, 4000, 0, 16, bytes(16), False))
             assert line.recv(1024)
             for xid, body in enumerate(bodies, 1):
-                line.sendall(struct.pack(">iii", 8 + len(body), xid, CREATE) + body)
+                line.sendall(struct.pack(">iii", 8 + len(body), xid, Opcode.CREATE) + body)
 
         until(lambda: direct.exists("/left-2"))
         until(lambda: connections(zookeeper) == before)
 
-    assert [(write.opcode, write.error) for write in tap.seen] == [(CREATE, 0)] * 2
+    assert [(write.opcode, write.error) for write in tap.seen] == [(Opcode.CREATE, 0)] * 2
 
 
 def test_a_connection_begun_during_a_cut_waits_or_is_given_up(

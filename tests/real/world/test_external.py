@@ -38,9 +38,10 @@ from tests.support.patience import PATIENCE_S
 from watchkeeper.cli.main import run_command
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import parse
+from watchkeeper.model.wire.creates import EPHEMERAL
+from watchkeeper.model.wire.opcodes import Opcode
 from watchkeeper.real.access import Access
-from watchkeeper.real.proxy.tap import EPHEMERAL, AnsweredRequest
-from watchkeeper.real.proxy.zk_frames import CLOSE_SESSION, CREATE
+from watchkeeper.real.proxy.tap import AnsweredRequest
 from watchkeeper.real.trace.write_events import CommittedEvent
 from watchkeeper.real.world.external import ExternalZooKeeper
 from watchkeeper.real.world.observer import Deletion, Observer
@@ -132,7 +133,7 @@ def answered(zookeeper: ExternalZooKeeper, zxid: int, session: int, at_us: int) 
     """A session has claimed `/claim`, and the reply was read at this time."""
     request = Create(f"{zookeeper.root}/claim", b"", [], EPHEMERAL).serialize()
     zookeeper.tap.seen.append(
-        AnsweredRequest(session, zxid, 0, 1000 * at_us, CREATE, bytes(request), b"", 0)
+        AnsweredRequest(session, zxid, 0, 1000 * at_us, Opcode.CREATE, bytes(request), b"", 0)
     )
 
 
@@ -140,7 +141,9 @@ def test_a_late_reply_delays_no_later_write() -> None:
     """Its client may act at once; the trace must not show that before the write."""
     zookeeper = outside()
     zookeeper.tap.seen = [
-        AnsweredRequest(session, session, 0, 1000 * answered_us, CREATE, b"", b"", NODE_EXISTS)
+        AnsweredRequest(
+            session, session, 0, 1000 * answered_us, Opcode.CREATE, b"", b"", NODE_EXISTS
+        )
         for session, answered_us in [(3, 900), (1, 300), (2, 200)]
     ]
 
@@ -171,7 +174,9 @@ def test_a_deletion_that_a_request_made_ends_no_session() -> None:
     """However late the observer sees it: the zxid is that of the request."""
     zookeeper = outside()
     answered(zookeeper, 1, session=7, at_us=100)
-    zookeeper.tap.seen.append(AnsweredRequest(7, 2, 0, 200_000, CLOSE_SESSION, b"", b"", 0))
+    zookeeper.tap.seen.append(
+        AnsweredRequest(7, 2, 0, 200_000, Opcode.CLOSE_SESSION, b"", b"", 0)
+    )
     answered(zookeeper, 3, session=8, at_us=500)
     zookeeper.observer.deletions.append(Deletion(9_000_000_000, "/claim", 2))
 
