@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.support.zookeeper_files.histories import RandomHistory, whole
-from watchkeeper.model.actor.operations import Create
+from watchkeeper.model.actor.operations import Create, Delete
 from watchkeeper.model.zookeeper import writes
 from watchkeeper.model.zookeeper.tree import Session, Tree, empty_tree
 from watchkeeper.model.zookeeper_files.snapshot import (
@@ -61,7 +61,7 @@ def test_children_keep_their_order_in_a_new_table() -> None:
     for number in range(40):
         tree = writes.write(tree, 1, Create(f"/{number}")).tree
     for number in range(35):
-        tree = writes.write(tree, 1, writes.Delete(f"/{number}")).tree
+        tree = writes.write(tree, 1, Delete(f"/{number}")).tree
 
     found = decode_snapshot(bytes_of(tree), tree.zxid)
 

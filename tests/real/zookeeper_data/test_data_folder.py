@@ -11,9 +11,11 @@ from pathlib import Path
 import pytest
 from msgspec.structs import replace
 
-from tests.support.zookeeper_files.histories import RandomHistory, whole
+from tests.support.zookeeper_files.histories import TIMEOUT_MS, RandomHistory, whole
+from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.zookeeper.tree import Tree, empty_tree
 from watchkeeper.real.errors import EnvironmentProblem
+from watchkeeper.real.zookeeper.session_times import session_times_of
 from watchkeeper.real.zookeeper_data import file_layer
 from watchkeeper.real.zookeeper_data.data_folder import SUBFOLDER, DataFolder
 from watchkeeper.real.zookeeper_data.file_layer import FolderOnDisk
@@ -172,6 +174,19 @@ def test_the_log_goes_on_in_another_epoch(tmp_path: Path) -> None:
     folder.close()
 
     assert whole(recovered(tmp_path)) == whole(history.tree)
+
+
+def test_the_log_says_when_sessions_began_and_ended(tmp_path: Path) -> None:
+    """The reader of Apache's logs reads ours."""
+    trees = go_on(tmp_path, 400)
+
+    times = list(session_times_of(tmp_path / SUBFOLDER))
+
+    assert {time.kind for time in times} >= {EventKind.SESSION_OPENED, EventKind.SESSION_CLOSED}
+    opened = {time.session for time in times if time.kind == EventKind.SESSION_OPENED}
+    ended = {time.session for time in times} - set(trees[-1].sessions)
+    assert opened - ended == set(trees[-1].sessions)
+    assert all(time.timeout_ms == TIMEOUT_MS for time in times if time.timeout_ms)
 
 
 # --- what is refused -------------------------------------------------------------------

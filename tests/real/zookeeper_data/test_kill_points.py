@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
 from collections import Counter
 
 import pytest
 
+from tests import HOME
 from tests.support.zookeeper_files.kill_points import trial
 
+BENCH = HOME / "bench" / "zookeeper_kill_points.py"
 SEEDS = range(60)
 OPERATIONS = {"make", "write", "sync", "sync_names", "rename", "remove"}
 
@@ -31,3 +36,14 @@ def test_a_disk_that_does_not_sync_is_found_out(operation: str) -> None:
     trials = [trial(seed, ignores=frozenset({operation})) for seed in SEEDS]
 
     assert any(found.wrong for found in trials)
+
+
+@pytest.mark.parametrize(("arguments", "code"), [((), 0), (("--ignore", "sync"), 1)])
+def test_the_bench_reports_what_is_wrong(arguments: tuple[str, ...], code: int) -> None:
+    """Its exit code is 1 if anything is."""
+    command = [sys.executable, str(BENCH), "--points", "25", "--quick", "--json", *arguments]
+
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert done.returncode == code, done.stderr
+    assert bool(json.loads(done.stdout)["wrong"]) is bool(code)

@@ -23,7 +23,7 @@ from tests.support.zookeeper_files.histories import (
     USER,
     RandomHistory,
 )
-from watchkeeper.model.actor.operations import Acl
+from watchkeeper.model.actor.operations import Acl, Create, Delete
 from watchkeeper.model.ensemble.session_ids import password_of
 from watchkeeper.model.zookeeper.tree import Tree
 from watchkeeper.model.zookeeper.znode import Znode
@@ -159,6 +159,30 @@ def test_apache_goes_on_with_what_we_have_written(tmp_path: Path, seed: int) -> 
         assert seen_by(client) == seen_in(ours)
 
 
+def test_children_are_listed_in_apaches_order(tmp_path: Path) -> None:
+    """Also those of one hash, and those of a table that had been larger before the snapshot."""
+    folder = DataFolder.open(data_of(tmp_path))
+    history = RandomHistory(1, folder.tree)
+    steps = history.steps(1)  # a session begins
+    session = next(iter(history.tree.sessions))
+    alike = ("AaAa", "BBBB", "AaBB", "BBAa")
+    for parent, names in (("/p", alike), ("/q", alike[::-1]), ("/r", tuple(map(str, range(60))))):
+        steps.append(history.write(session, Create(parent)))
+        steps += [history.write(session, Create(f"{parent}/{name}")) for name in names]
+    steps += [history.write(session, Delete(f"/r/{name}")) for name in range(50)]
+    for step in steps:
+        folder.append(step.transaction)
+    folder.commit()
+    folder.snapshot(history.tree)
+    folder.close()
+    ours = recovered(tmp_path)
+    assert ours.nodes["/r"].child_names != history.tree.nodes["/r"].child_names
+    assert ours.nodes["/p"].child_names != ours.nodes["/q"].child_names
+
+    with apache(tmp_path) as client:
+        assert seen_by(client) == seen_in(ours)
+
+
 def test_sessions_go_on_at_apache_with_their_passwords(tmp_path: Path) -> None:
     """And their ephemerals go when they close."""
     data_of(tmp_path).mkdir(parents=True)
@@ -251,7 +275,7 @@ def test_fuzzy_snapshots_are_read_as_apache_reads_them(tmp_path: Path, seed: int
 
 def answered_under_load(clients: list[KazooClient], random: Random, number: int) -> list[str]:
     """Write without waiting; return the paths whose create was answered and that stay."""
-    lasting = []
+    lasting: list[Any] = []
     for index in range(number):
         client = random.choice(clients)
         if index == number - 200:

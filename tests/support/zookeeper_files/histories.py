@@ -86,6 +86,12 @@ class RandomHistory:
                 self.tree = step.written.tree
                 return step
 
+    def write(self, session: int, operation: Any) -> Step:
+        """Make this write of a session."""
+        step = self._write(session, operation)
+        self.tree = step.written.tree
+        return step
+
     def steps(self, number: int) -> list[Step]:
         """Make this many writes."""
         return [self.step() for _ in range(number)]
