@@ -122,7 +122,7 @@ def test_a_length_is_not_believed(opcode: Opcode, body: bytes) -> None:
 
 
 def test_an_opcode_of_no_request_is_unknown() -> None:
-    """Opcodes that servers do not know are told from bodies that they cannot read."""
+    """Opcodes that servers do not know differ from bodies that they cannot read."""
     for number in (0, 10, 13, 23, 99, 108, -1):
         assert decoded(number) == Unknown(number)
     assert type(decoded(Opcode.CREATE_SESSION)) is Undecodable, "known, but not for clients"
@@ -203,7 +203,7 @@ def test_an_earlier_fault_decides_about_a_request_without_a_path() -> None:
     assert set_acl == SetAcl("", OPEN, -1)
 
 
-def test_what_lacks_an_identity_is_told_from_an_empty_one() -> None:
+def test_a_missing_identity_is_not_an_empty_one() -> None:
     """A server fails on a missing identity only if the scheme looks at it."""
     for scheme, identity in (("world", NO_IDENTITY), ("digest", NO_IDENTITY), ("auth", "")):
         entry = int32(1) + int32(31) + string(scheme) + NO_STRING
