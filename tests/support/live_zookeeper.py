@@ -73,7 +73,17 @@ def lived(
     return judged(found, plan, 0, done)
 
 
-def lived_to_a_verdict(fields: Mapping[str, Any] | str, *, zookeeper: str = "python") -> Result:
+def is_judged(result: Result) -> bool:
+    """Whether a run says something about the code."""
+    return result.verdict is not Verdict.UNKNOWN
+
+
+def lived_to_a_verdict(
+    fields: Mapping[str, Any] | str,
+    *,
+    zookeeper: str = "python",
+    is_enough: Callable[[Result], bool] = is_judged,
+) -> Result:
     """Run a scenario for real, with more time for each step until the run shows what it is about.
 
     On a busy machine a process may not have started when its fault comes, or a group may not be
@@ -81,7 +91,7 @@ def lived_to_a_verdict(fields: Mapping[str, Any] | str, *, zookeeper: str = "pyt
     """
     result = lived(fields, zookeeper=zookeeper)
     for stretch in (2, 4, 8):
-        if result.verdict is not Verdict.UNKNOWN:
+        if is_enough(result):
             break
         result = lived(fields, stretch, zookeeper=zookeeper)
     return result
