@@ -49,6 +49,8 @@ class Replay:
         }
         self._births = tree.births
         self._limited = dict.fromkeys(tree.limited)
+        self._next_arrivals: dict[str, int] = {}
+        """Parent -> the next number of a child, where a child has come a second time."""
         self.zxid = tree.zxid
         """The zxid of the last transaction."""
 
@@ -74,6 +76,8 @@ class Replay:
         for session in [owner for owner in self._ephemerals if owner not in self._sessions]:
             for path in self._ephemerals.pop(session):
                 self._remove(path, self.zxid)
+        for path in self._next_arrivals:
+            self._renumber(path)
         return Tree(
             nodes=self._nodes.finish(),
             sessions=Map(self._sessions),
@@ -127,7 +131,7 @@ class Replay:
             if opcode == Opcode.CREATE:
                 self._nodes[parent_path] = _counted(parent, created, zxid)
             return
-        arrived = max(parent.created, created - 1)
+        arrived = self._arrival(parent_path, parent, created)
         children = parent.children.set(paths.name_of(path), arrived)
         table = java_hash_order.grown(parent.child_table, len(children))
         parent = replace(parent, children=children, child_table=table)
@@ -138,6 +142,24 @@ class Replay:
             self._own(znode.owner, path)
         if znode.lifetime_ms != UNLIMITED_MS:
             self._limited[path] = None
+
+    def _arrival(self, parent_path: str, parent: Znode, created: int) -> int:
+        """The number of a new child, higher than those of the others."""
+        arrived = max(parent.created, created - 1)
+        following = self._next_arrivals.get(parent_path)
+        if following is None and parent.created < created:
+            return arrived
+        arrived = max(arrived, following or 0)
+        self._next_arrivals[parent_path] = arrived + 1
+        return arrived
+
+    def _renumber(self, path: str) -> None:
+        """Number the children again: later ones are numbered from `created` on."""
+        parent = self._nodes[path]
+        names = sorted(parent.children, key=parent.children.__getitem__)
+        first = parent.created - len(names)
+        children = Map({name: number for number, name in enumerate(names, first)})
+        self._nodes[path] = replace(parent, children=children)
 
     def _own(self, session: int, path: str) -> None:
         owned = self._ephemerals.setdefault(session, {})
@@ -175,6 +197,7 @@ class Replay:
 
     def _forget(self, path: str, znode: Znode) -> None:
         self._limited.pop(path, None)
+        self._next_arrivals.pop(path, None)
         if znode.owner in self._ephemerals:
             self._ephemerals[znode.owner].pop(path, None)
 

@@ -32,6 +32,8 @@ from watchkeeper.real.zookeeper_data.recovery import log_name, recover, snapshot
 SUBFOLDER = "version-2"
 TRANSACTIONS_PER_SNAPSHOT = 100_000
 SNAPSHOTS_KEPT = 3
+EXPECTED = frozenset({"myid", "lost+found"})
+"""What may be in the folder beside it: a server's number, and what a file system makes."""
 UNFINISHED = "unfinished-snapshot"
 
 
@@ -70,6 +72,7 @@ class DataFolder:
         """Open a folder, or make it; raises EnvironmentProblem if it cannot be used."""
         folder = Path(path) / SUBFOLDER
         try:
+            _refuse_other_contents(Path(path))
             disk = FolderOnDisk(folder)
         except InUse:
             raise EnvironmentProblem(
@@ -173,6 +176,18 @@ class DataFolder:
         """Let others use the folder; what was not committed is lost."""
         self._end_log()
         self._disk.close()
+
+
+def _refuse_other_contents(path: Path) -> None:
+    """Raise EnvironmentProblem for a folder that holds something else than a server's data."""
+    if not path.is_dir() or (path / SUBFOLDER).exists():
+        return
+    others = sorted(file.name for file in path.iterdir() if file.name not in EXPECTED)
+    if others:
+        raise EnvironmentProblem(
+            f"the folder {path} is not of a ZooKeeper: it has no {SUBFOLDER}, but {others[0]}; "
+            "name an empty folder, or one that a ZooKeeper has written"
+        )
 
 
 def _unusable(path: Path, error: OSError) -> EnvironmentProblem:

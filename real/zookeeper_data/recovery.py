@@ -29,6 +29,8 @@ from watchkeeper.real.errors import EnvironmentProblem
 from watchkeeper.real.zookeeper_data.file_layer import Disk
 
 EPOCH_BITS = 32
+EPOCHS = ("acceptedEpoch", "currentEpoch")
+"""The files of a member of an ensemble."""
 _NAME = re.compile(r"(log|snapshot)\.([0-9a-f]{1,16})")
 _COMPRESSED = re.compile(r"snapshot\.[0-9a-f]+\.(gz|snappy)")
 
@@ -66,7 +68,7 @@ def recover(disk: Disk, where: str) -> Recovered:
     `where` names the folder in errors. Raises EnvironmentProblem for files that are not of
     this format, or that lack transactions, and OSError.
     """
-    _refuse_compressed(disk, where)
+    _refuse_foreign(disk, where)
     tree, snapshot_zxid, unreadable = _newest_snapshot(disk)
     replay = Replay(tree)
     number = 0
@@ -98,8 +100,14 @@ def _cut_off(disk: Disk, torn: list[tuple[str, int]]) -> None:
             disk.sync_names()
 
 
-def _refuse_compressed(disk: Disk, where: str) -> None:
+def _refuse_foreign(disk: Disk, where: str) -> None:
     for name in disk.names():
+        if name in EPOCHS:
+            raise EnvironmentProblem(
+                f"{where} belongs to a member of an ensemble, as {name} in it shows: what it has "
+                "logged last may be undone by the others, and what is written here is unknown to "
+                f"them; use a copy of the folder without {' and '.join(EPOCHS)}"
+            )
         if _COMPRESSED.fullmatch(name):
             raise EnvironmentProblem(
                 f"{where}/{name} is compressed, but only plain snapshots can be read; let the "

@@ -77,9 +77,14 @@ def test_transactions_may_be_in_the_tree_already(seed: int, data: st.DataObject)
     for step in steps[begin:]:
         replay.apply(step.transaction)
 
-    found, expected = whole(replay.tree()), whole(history.tree)
+    replayed = replay.tree()
+    found, expected = whole(replayed), whole(history.tree)
     assert found.znodes == expected.znodes
     assert found.sessions == expected.sessions
+    for znode in replayed.nodes.values():
+        numbers = sorted(znode.children.values())
+        assert len(set(numbers)) == len(numbers)
+        assert not numbers or numbers[-1] < max(znode.created, 1)
 
 
 def test_ephemerals_of_a_session_that_has_ended_are_deleted() -> None:

@@ -252,6 +252,24 @@ def test_a_folder_of_unreadable_snapshots_is_refused(tmp_path: Path) -> None:
         DataFolder.open(tmp_path)
 
 
+def test_a_folder_of_something_else_is_refused(tmp_path: Path) -> None:
+    """It stays as it is; an empty one may be used, and one with the number of a server."""
+    (tmp_path / "myid").write_text("1")
+    recovered(tmp_path / "empty")
+    with pytest.raises(EnvironmentProblem, match="is not of a ZooKeeper: it has no version-2"):
+        DataFolder.open(tmp_path)
+    assert not (tmp_path / SUBFOLDER).exists()
+
+
+def test_the_folder_of_a_member_of_an_ensemble_is_refused(tmp_path: Path) -> None:
+    """The other members know nothing of what would be written to it."""
+    go_on(tmp_path, 10)
+    (tmp_path / SUBFOLDER / "currentEpoch").write_text("1")
+
+    with pytest.raises(EnvironmentProblem, match="belongs to a member of an ensemble"):
+        DataFolder.open(tmp_path)
+
+
 def test_compressed_snapshots_are_refused(tmp_path: Path) -> None:
     """To pass them over would be to lose what they hold."""
     folder = tmp_path / SUBFOLDER
