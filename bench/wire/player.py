@@ -14,7 +14,7 @@ How it works
   for those of the next one.
 
   A connection that a server has closed is resumed at the end of its step, since its session
-  would otherwise end at a moment that nobody has chosen. One observer for each server has a
+  would otherwise end at a moment that the step does not state. One observer for each server has a
   recursive watch at the root and never changes anything.
 """
 

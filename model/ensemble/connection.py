@@ -209,7 +209,7 @@ class Connection:
             sessions.add(request.session, timeout_ms)
             self._grant(request.session, request, timeout_ms, is_new=False)
         else:
-            self._respond(ConnectResponse(0, 0, 0, NO_PASSWORD, request.read_only and False))
+            self._respond(ConnectResponse(0, 0, 0, NO_PASSWORD, _flag_of(request)))
             server.ensemble.recorder.expired(self, request.session)
             self.hang_up(f"the session {request.session:#x} has ended, or its password is wrong")
 
@@ -225,8 +225,8 @@ class Connection:
         ensemble.owners[session] = self
         self.server.use(session, self)
         ensemble.recorder.connected(self, is_new=is_new)
-        read_only = None if request.read_only is None else False
-        self._respond(ConnectResponse(0, timeout_ms, session, password_of(session), read_only))
+        password = password_of(session)
+        self._respond(ConnectResponse(0, timeout_ms, session, password, _flag_of(request)))
         self.finish()
 
     def _respond(self, response: ConnectResponse) -> None:
@@ -328,3 +328,8 @@ class Connection:
         self._silence.cancel()
         self.server.forget(self)
         self.server.ensemble.recorder.closed(self, reason)
+
+
+def _flag_of(request: ConnectRequest) -> bool | None:
+    """The read-only flag of the response: a client that sends none gets none."""
+    return None if request.read_only is None else False
