@@ -33,7 +33,12 @@ from watchkeeper.real.zookeeper_data.data_folder import DataFolder
 
 pytestmark = pytest.mark.usefixtures("needs_zookeeper")
 
-SETTINGS = Settings(tick_ms=TICK_MS, max_session_ms=LONG_MS, has_ttls=True)
+SETTINGS = Settings(
+    tick_ms=TICK_MS, max_session_ms=LONG_MS, has_ttls=True, container_check_ms=3_600_000
+)
+"""Its servers delete no container while they are compared."""
+READERS = ("DataTree", "FileSnap", "FileTxnLog", "FileTxnSnapLog", "SnapStream", "ZKDatabase")
+"""The parts of Apache's server that read the files."""
 KINDS = ("create", "create", "create", "set", "delete", "acl", "multi")
 
 
@@ -157,6 +162,15 @@ def test_apache_goes_on_with_what_we_have_written(tmp_path: Path, seed: int) -> 
 
     with apache(tmp_path) as client:
         assert seen_by(client) == seen_in(ours)
+    assert complaints_in(tmp_path / "1" / "output.log") == []
+
+
+def complaints_in(log: Path) -> list[str]:
+    """The warnings and errors of Apache's server about its files."""
+    lines = log.read_text().splitlines()
+    of_readers = [line for line in lines if any(f" {name}: " in line for name in READERS)]
+    assert of_readers
+    return [line for line in of_readers if " INFO " not in line]
 
 
 def test_children_are_listed_in_apaches_order(tmp_path: Path) -> None:

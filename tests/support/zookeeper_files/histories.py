@@ -37,7 +37,7 @@ OWN = Acl(31, *IDENTITY)
 LISTS = (OPEN, OPEN, OPEN, (OWN,), (OWN, Acl(READ)), (Acl(31, "ip", "127.0.0.1"), OWN))
 NAMES = ("a", "b", "c", "d", "e", "Aa", "BB", "é", "名", "long-name-of-a-znode")
 """`Aa` and `BB` have one hash in Java."""
-TIMEOUT_MS = 60_000
+TIMEOUT_MS = 3_600_000
 TTL_MS = 1 << 39
 
 
