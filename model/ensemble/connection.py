@@ -38,6 +38,10 @@ MISSED = -1
 """The zxid of an event that tells of a change before the watch was set again."""
 
 
+MOST_COLLECTED_BYTES = 256 * 1024
+"""What is collected at most before it is sent."""
+
+
 class Connection:
     """One connection of a client."""
 
@@ -45,6 +49,7 @@ class Connection:
         "_dropped",
         "_inbound",
         "_out",
+        "_out_bytes",
         "_outbound",
         "_reads_no_more",
         "_received_ms",
@@ -89,6 +94,7 @@ class Connection:
         self._under_way = 0
         """How many requests have begun and have no answer yet."""
         self._out: list[bytes] = []
+        self._out_bytes = 0
         self._received_ms = 0.0
         self._reads_no_more = False
         self._dropped: dict[int, Loss] = {}
@@ -270,7 +276,10 @@ class Connection:
         if not self._out:
             self.server.ensemble.will_flush(self)
         self._out.append(data)
+        self._out_bytes += len(data)
         self.sent += 1
+        if self._out_bytes > MOST_COLLECTED_BYTES:
+            self.flush()  # many large answers to small requests must not fill the memory
 
     def flush(self) -> None:
         """Send what was collected, in one piece."""
@@ -278,6 +287,7 @@ class Connection:
             return
         data = self._out[0] if len(self._out) == 1 else b"".join(self._out)
         self._out.clear()
+        self._out_bytes = 0
         if self._outbound is not None:
             self._outbound.send(lambda: self.transport.write(data))
             return

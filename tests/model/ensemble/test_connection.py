@@ -26,8 +26,9 @@ from watchkeeper.model.ensemble.ensemble import Ensemble
 from watchkeeper.model.ensemble.entry import Entry
 from watchkeeper.model.ensemble.faults import Loss, Lost
 from watchkeeper.model.ensemble.settings import EnsembleSettings
+from watchkeeper.model.wire.frames import frame
 from watchkeeper.model.wire.opcodes import Opcode
-from watchkeeper.model.wire.requests import Auth, Ping
+from watchkeeper.model.wire.requests import Auth, Ping, encode_request
 
 NO_NODE, NO_AUTH, AUTH_FAILED, UNIMPLEMENTED = -101, -102, -115, -6
 CREATED, DELETED, CHANGED, CHILDREN = 1, 2, 3, 4
@@ -248,6 +249,28 @@ def test_a_client_that_does_not_read_is_disconnected(ensemble: Ensemble) -> None
     client.send(Opcode.PING, Ping())
 
     assert client.is_closed
+
+
+def test_large_answers_are_sent_before_all_of_them_are_collected(ensemble: Ensemble) -> None:
+    """A piece of many small requests for a large znode ends where the client reads nothing."""
+    client = started(ensemble)
+    client.result(Opcode.CREATE, Create("/a", b"x" * 500_000))
+    pieces: list[int] = []
+
+    def write(data: bytes) -> None:
+        pieces.append(len(data))
+        client.transport.unread_bytes += len(data)
+
+    client.transport.write = write  # type: ignore[method-assign]
+    client.send_bytes(
+        b"".join(
+            frame(encode_request(xid, Opcode.GET_DATA, GetData("/a"))) for xid in range(10, 410)
+        )
+    )
+
+    assert client.is_closed
+    assert max(pieces) < 1_000_000
+    assert sum(pieces) < 70 * 1024 * 1024
 
 
 def test_a_request_above_the_limit_ends_the_connection(ensemble: Ensemble) -> None:
