@@ -74,6 +74,8 @@ class Quorum:
         for server in tuple(self._sides) if servers is None else servers:
             self._sides.pop(server, None)
         self._returned()
+        if self._sides:  # a server that is still cut off may have lost the others of its side
+            self._missed_in_time()
 
     def pause(self, server: Server) -> None:
         """Make a server stand still."""
