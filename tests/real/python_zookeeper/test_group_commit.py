@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from tests.support.live_zookeeper import connected, disconnect, until
 from tests.support.patience import PATIENCE_S
 from watchkeeper.model.ensemble.settings import EnsembleSettings
 from watchkeeper.real.errors import EnvironmentProblem
+from watchkeeper.real.python_zookeeper.process_ensemble import ProcessEnsemble
 from watchkeeper.real.python_zookeeper.thread_ensemble import ThreadEnsemble
 from watchkeeper.real.zookeeper_data import data_folder, file_layer
 from watchkeeper.real.zookeeper_data.data_folder import DataFolder
@@ -58,6 +61,29 @@ def test_a_session_goes_on_after_a_restart(tmp_path: Path, servers: int) -> None
             disconnect(client)
     finally:
         disconnect(client)
+
+
+def test_what_was_answered_outlives_kill_minus_nine(tmp_path: Path) -> None:
+    """Writes are on their way when the process is killed; the next one has the answered ones."""
+    first = ProcessEnsemble(settings=SETTINGS, data=tmp_path)
+    first.start()
+    client = connected(first.hosts)
+    written = [client.create_async(f"/{number}", b"x") for number in range(2000)]
+    written[500].get(PATIENCE_S)
+    assert first.pid is not None
+    os.kill(first.pid, signal.SIGKILL)
+    until(lambda: not first.is_running)
+    client.stop()
+    client.close()
+    first.stop()
+    answered = {each.value for each in written if each.successful()}
+
+    with ProcessEnsemble(settings=SETTINGS, data=tmp_path) as second:
+        client = connected(second.hosts)
+        found = {f"/{name}" for name in client.get_children("/")}
+        disconnect(client)
+    assert len(answered) > 500
+    assert answered <= found
 
 
 def test_a_full_disk_stops_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
