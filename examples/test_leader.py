@@ -29,17 +29,20 @@ class Candidate:
 
 
 def test_one_leads(zookeeper):
+    """The second candidate does not lead while the first one does."""
     candidates = [Candidate(zookeeper.client(), name) for name in (b"ann", b"ben")]
     assert [candidate.stand() for candidate in candidates] == [True, False]
 
 
 def test_a_lost_reply_is_no_lost_election(zookeeper):
+    """A candidate whose reply is lost finds out that it leads."""
     lost = zookeeper.drop_next_reply("/leader", operation="create")
     assert Candidate(zookeeper.client(), b"ann").stand()
     assert lost.effects == {"replies lost": 1}
 
 
 def test_another_one_leads_after_the_end_of_a_session(zookeeper):
+    """The znode goes with its session, and the former leader notices."""
     ann, ben = (Candidate(zookeeper.client(), name) for name in (b"ann", b"ben"))
     assert ann.stand()
     ended = zookeeper.expire(ann.client)

@@ -10,7 +10,18 @@ from tests import HOME
 
 PACKAGES = ("model", "sim", "real", "checker", "scenarios", "pipeline", "reports")
 """The folders at the top of the repository that `watchkeeper` holds as subpackages."""
-COMMANDS = ("console", "testing", "api", "run", "check", "sweep", "operate", "analyze", "logs", "cli")
+COMMANDS = (
+    "console",
+    "testing",
+    "api",
+    "run",
+    "check",
+    "sweep",
+    "operate",
+    "analyze",
+    "logs",
+    "cli",
+)
 """The folders of `src/watchkeeper`: API and command line; each imports only those before it."""
 
 
