@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from time import sleep
+from time import monotonic, sleep
 
 import pytest
 from kazoo.client import KazooClient, KazooState
@@ -102,15 +102,16 @@ def test_a_refused_client_gets_no_connection_until_the_fault_ends(one: ZooKeeper
 
 
 def test_all_clients_are_refused_for_a_time(one: ZooKeeper) -> None:
-    """Without a session the fault is meant for every client; it ends by itself."""
+    """Without a session the fault is meant for every client; it ends by itself too."""
     client = patient(one)
     seen = states_of(client)
 
-    fault = one.disconnect(for_s=0.3)
+    fault = one.disconnect(for_s=LONG_S)
+    fault.wait("connections refused")
+    assert fault.end()["connections broken"] == 1
     until(lambda: seen[-1:] == [KazooState.CONNECTED])
-
-    assert fault.effects["connections broken"] == 1
-    assert fault.effects["connections refused"] >= 1
+    one.disconnect(for_s=0.1)
+    until(lambda: seen == 2 * [KazooState.SUSPENDED, KazooState.CONNECTED])
 
 
 def test_a_disconnection_without_clients_counts_nothing(one: ZooKeeper) -> None:
@@ -121,12 +122,11 @@ def test_a_disconnection_without_clients_counts_nothing(one: ZooKeeper) -> None:
 def test_a_delay_holds_up_replies_of_old_and_new_connections(one: ZooKeeper) -> None:
     """A request takes the delay twice: on its way and on the way back."""
     client = patient(one)
-    with one.delay(0.2) as fault:
+    with one.delay(0.1) as fault:
         for each in (client, patient(one)):
-            reply = each.get_async("/")
-            reply.wait(0.3)
-            assert not reply.ready(), "it would need 0.4 s"
-            assert reply.get(timeout=LONG_S)
+            began = monotonic()
+            each.get("/")
+            assert monotonic() - began >= 0.2
     assert fault.effects == {"messages delayed": 2}
 
 
@@ -175,17 +175,18 @@ def test_a_lost_request_has_no_effect(one: ZooKeeper) -> None:
 
 
 def test_a_late_request_lands_after_its_connection_is_gone(one: ZooKeeper) -> None:
-    """It overtakes nothing, and is overtaken by what the client does next."""
+    """The client gets a ConnectionLoss, and the znode comes later."""
     client = patient(one)
     fault = one.lose_next_request("/a", lands_after_s=0.3)
 
     with pytest.raises(ConnectionLoss):
         client.create("/a")
-    assert client.retry(client.exists, "/a") is None
     fault.wait("late requests executed")
 
     assert fault.effects == {"requests lost": 1, "late requests executed": 1}
-    assert client.exists("/a")
+    assert client.retry(client.exists, "/a")
+    (broken,), (applied,) = one.history.of_kind("suspended"), one.history.of_kind("applied")
+    assert applied.t_us - broken.t_us >= 290_000, "a timer may be early by its resolution"
 
 
 @pytest.mark.parametrize(
@@ -283,26 +284,20 @@ def test_a_killed_server_comes_back_with_its_data(one: ZooKeeper) -> None:
     assert one.start(1).effects == {}, "it runs"
 
 
-def test_a_follower_that_lags_gives_old_data_until_a_sync(three: ZooKeeper) -> None:
-    """Its clients read what was committed before, and sync waits for the rest."""
-    writer = patient(three, server="leader")
-    reader = patient(three, server=1)
-    writer.create("/a", b"old")
-    until(lambda: reader.exists("/a"))
+def test_a_sync_waits_for_a_follower_that_lags(three: ZooKeeper) -> None:
+    """What comes after it is not older than the sync."""
+    writer, reader = patient(three, server="leader"), patient(three, server=1)
 
-    fault = three.lag(1, by_s=2.0)
-    writer.set("/a", b"new")
-    assert reader.get("/a")[0] == b"old"
+    fault = three.lag(1, by_s=0.3)
+    writer.create("/a")
     reader.sync("/")
-    assert reader.get("/a")[0] == b"new"
+    assert reader.exists("/a")
 
     assert fault.end() == {"commits delayed": 1}
 
 
-def test_a_lag_without_a_write_counts_nothing_and_catches_up_at_its_end(
-    three: ZooKeeper,
-) -> None:
-    """The end of a lag does not wait for what is left of it."""
+def test_a_follower_that_lags_gives_old_data(three: ZooKeeper) -> None:
+    """Before a write the lag counts nothing; its end does not wait for what is left of it."""
     writer, reader = patient(three, server="leader"), patient(three, server=1)
     fault = three.lag(1, by_s=LONG_S)
     assert reader.exists("/a") is None

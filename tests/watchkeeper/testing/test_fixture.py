@@ -13,8 +13,8 @@ SHARING = """
     def test_one(zookeeper):
         client = zookeeper.client()
         client.create("/a", b"one")
-        zookeeper.drop_next_reply("/never")
-        zookeeper.delay(30, session=12345)
+        zookeeper.drop_next_reply(operation="create")
+        zookeeper.delay(30)
         zookeeper.pause()
 
     def test_two(zookeeper):
