@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from time import sleep
 
 import pytest
 from kazoo.exceptions import NodeExistsError
@@ -92,6 +93,15 @@ def test_no_secret_is_in_the_history(zookeeper: ZooKeeper) -> None:
 
     assert "authenticate" in [event.detail.get("op") for event in zookeeper.history]
     assert not [event for event in zookeeper.history if "secret" in str(event.detail)]
+
+
+def test_pings_are_left_out(zookeeper: ZooKeeper) -> None:
+    """They say nothing, and would fill the trace."""
+    zookeeper.client(timeout=0.3)
+    sleep(0.5)  # long enough for some pings, unless the machine is very busy
+
+    assert zookeeper.sessions
+    assert "ping" not in [event.detail.get("op") for event in zookeeper.history]
 
 
 def test_a_history_is_written_as_a_trace_and_a_page(zookeeper: ZooKeeper, tmp_path: Path) -> None:
