@@ -186,8 +186,8 @@ def faults_page() -> str:
         "member (`on:`), and options. Every entry counts its effects; an entry without an "
         "effect makes the run *unknown*.",
         table(["verb", "kind", "target", "effect", "options", "worlds"], rows),
-        "Live, `lag` and the `partition` of a server need the ZooKeeper in Python, which a live run "
-        "starts by default: Apache's servers talk to one another past the proxy.",
+        "Live, `lag` and the `partition` of a server need the ZooKeeper in Python, which a live "
+        "run starts by default: Apache's servers talk to one another past the proxy.",
         "## Roles\n\n"
         "A process may be named by its role. The role is resolved when the action strikes; the "
         "report and the trace name the process that had it. `restart` starts the process again "
