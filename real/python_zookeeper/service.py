@@ -17,9 +17,8 @@ from watchkeeper.real.python_zookeeper.control import Control
 from watchkeeper.real.python_zookeeper.listener import Listener, LoopClock
 
 if TYPE_CHECKING:
-    from watchkeeper.real.zookeeper_data.data_folder import DataFolder
-
     from watchkeeper.real.python_zookeeper.group_commit import GroupCommit
+    from watchkeeper.real.zookeeper_data.data_folder import DataFolder
 
 CALLBACK_ROUNDS = 3
 """How many turns of the loop asyncio needs until the closed connections know it."""
@@ -54,6 +53,8 @@ class Service:
         self._recorder = recorder
         self._failed = failed
         self._commits: GroupCommit | None = None
+        self.notices: tuple[str, ...] = ()
+        """What was passed over or cut off to read the folder, a sentence each."""
         self.ensemble: Ensemble
         self.control: Control
         self._listener: Listener | None = None
@@ -74,11 +75,11 @@ class Service:
             raise
 
     def _open(self, data: Path) -> DataFolder:
+        from watchkeeper.real.python_zookeeper.group_commit import GroupCommit
         from watchkeeper.real.zookeeper_data.data_folder import DataFolder
 
-        from watchkeeper.real.python_zookeeper.group_commit import GroupCommit
-
         folder = DataFolder.open(data)
+        self.notices = folder.notices
         self._commits = GroupCommit(asyncio.get_running_loop(), folder, self._fail)
         return folder
 

@@ -58,6 +58,8 @@ class DataFolder:
         recovered = recover(disk, where)
         self.tree = recovered.tree
         """The tree that was recovered."""
+        self.notices = recovered.notices
+        """What was passed over or cut off to recover it, a sentence each."""
         self.last_zxid = self.tree.zxid
         """The last transaction that was appended."""
         self._committed = recovered.replayed

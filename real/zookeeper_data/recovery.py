@@ -44,6 +44,17 @@ class Recovered:
     """The snapshot that was read; None if there is none."""
     replayed: int
     """How many transactions came after it."""
+    notices: tuple[str, ...] = ()
+    """What was passed over or cut off, a sentence each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Torn:
+    """A log file whose end is not whole."""
+
+    name: str
+    whole_bytes: int
+    torn_bytes: int
 
 
 def log_name(zxid: int) -> str:
@@ -72,7 +83,7 @@ def recover(disk: Disk, where: str) -> Recovered:
     tree, snapshot_zxid, unreadable = _newest_snapshot(disk)
     replay = Replay(tree)
     number = 0
-    torn: list[tuple[str, int]] = []
+    torn: list[Torn] = []
     for name, transaction in _after(disk, where, tree.zxid, torn):
         _check_order(replay.zxid, transaction.zxid, f"{where}/{name}", unreadable)
         try:
@@ -86,18 +97,27 @@ def recover(disk: Disk, where: str) -> Recovered:
         raise EnvironmentProblem(
             f"no snapshot in {where} can be read ({unreadable}); restore the folder from a copy"
         )
-    _cut_off(disk, torn)
-    return Recovered(replay.tree(), snapshot_zxid, number)
-
-
-def _cut_off(disk: Disk, torn: list[tuple[str, int]]) -> None:
     # Only now: if transactions are missing, what is left of them stays for a closer look.
-    for name, whole_bytes in torn:
-        if whole_bytes:
-            disk.cut(name, whole_bytes)
-        else:
-            disk.remove(name)
-            disk.sync_names()
+    notices = [_cut_off(disk, where, end) for end in torn]
+    if unreadable:
+        notices.append(
+            f"an earlier snapshot in {where} was read, since a later one is not whole "
+            f"({unreadable})"
+        )
+    return Recovered(replay.tree(), snapshot_zxid, number, tuple(notices))
+
+
+def _cut_off(disk: Disk, where: str, torn: Torn) -> str:
+    name = torn.name
+    if torn.whole_bytes:
+        disk.cut(name, torn.whole_bytes)
+        return (
+            f"the last {torn.torn_bytes} bytes of {where}/{name} were cut off: they begin with a "
+            "record that is not whole, as a stop in the middle of a commit leaves it"
+        )
+    disk.remove(name)
+    disk.sync_names()
+    return f"{where}/{name} was removed: a stop has left it without a header"
 
 
 def _refuse_foreign(disk: Disk, where: str) -> None:
@@ -128,11 +148,11 @@ def _newest_snapshot(disk: Disk) -> tuple[Tree, int | None, str]:
 
 
 def _after(
-    disk: Disk, where: str, zxid: int, torn: list[tuple[str, int]]
+    disk: Disk, where: str, zxid: int, torn: list[Torn]
 ) -> Iterator[tuple[str, Transaction]]:
     """The transactions after a zxid, each with the name of its file.
 
-    The files that end in something else are added to `torn`, with how much of them is whole.
+    The files that end in something else are added to `torn`.
     """
     zxids = zxids_of(disk, "log")
     # The last file that begins at or before the zxid may hold the next ones too.
@@ -141,14 +161,15 @@ def _after(
         if begin < first:
             continue
         name = log_name(begin)
+        data = disk.read(name)
         try:
-            log = decode_log(disk.read(name))
+            log = decode_log(data)
         except NotALog as error:
             raise EnvironmentProblem(
                 f"{where}/{name} is not a transaction log: {error}; is it the right folder?"
             ) from None
         if log.is_torn:
-            torn.append((name, log.whole_bytes))
+            torn.append(Torn(name, log.whole_bytes, len(data) - log.whole_bytes))
         yield from (
             (name, transaction) for transaction in log.transactions if transaction.zxid > zxid
         )

@@ -110,6 +110,24 @@ def test_what_is_written_with_a_folder_is_there_after_a_kill(tmp_path: Path) -> 
         until(lambda: process.poll() == 0)
 
 
+def test_it_says_what_it_has_cut_off(tmp_path: Path) -> None:
+    """A log that ends in a record that is not whole is no reason not to serve."""
+    with (
+        served("--port", "0", "--data", str(tmp_path)) as (_, line),
+        client_of(hosts_in(line)) as client,
+    ):
+        client.create("/a")
+    (log,) = (tmp_path / "version-2").glob("log.*")
+    log.write_bytes(log.read_bytes() + b"half a record")
+
+    with served("--port", "0", "--data", str(tmp_path)) as (process, line):
+        process.terminate()
+        _, err = process.communicate(timeout=PATIENCE_S)
+
+    assert err.startswith(f"the last 13 bytes of {log} were cut off: ")
+    assert (process.returncode, err.count("\n")) == (0, 1)
+
+
 WRONG = {
     "an even number of servers": (["--servers", "2"], "start 1 or 3"),
     "too few ports": (["--port", "65535", "--servers", "3"], "name one up to 65533"),

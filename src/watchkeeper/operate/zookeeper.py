@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import sys
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,8 @@ async def _serve(
         len(ports), settings=settings, ports=ports, host=host, data=data, failed=end
     )
     await service.start()
+    for notice in service.notices:
+        print(notice, file=sys.stderr, flush=True)
     where = "in memory" if data is None else f"in {data}"
     hosts = ",".join(_address(host, port) for port in service.ports)
     print(f"ZooKeeper {VERSION} serves {hosts}, {where}; Ctrl-C or SIGTERM ends it", flush=True)

@@ -153,6 +153,35 @@ def test_a_torn_end_is_cut_off(tmp_path: Path, tail: bytes) -> None:
     assert whole(go_on(tmp_path, 20)[-1]) == whole(recovered(tmp_path))
 
 
+def test_what_was_cut_off_or_passed_over_is_said(tmp_path: Path) -> None:
+    """Once: the next recovery has nothing to say, but that a snapshot is damaged."""
+    go_on(tmp_path, 20, snapshots=2)
+    go_on(tmp_path, 10, seed=2)
+    log, snapshot = files_of(tmp_path, "log")[-1], files_of(tmp_path, "snapshot")[-1]
+    log.write_bytes(log.read_bytes() + b"torn")
+    (tmp_path / SUBFOLDER / "log.1f").write_bytes(b"ZK")
+    snapshot.write_bytes(snapshot.read_bytes()[:-9])
+
+    first, second = notices_of(tmp_path), notices_of(tmp_path)
+
+    assert len(first) == 3
+    assert first[0].startswith(f"the last 4 bytes of {log} were cut off: ")
+    assert (
+        first[1] == f"{log.with_name('log.1f')} was removed: a stop has left it without a header"
+    )
+    assert first[2].startswith(
+        f"an earlier snapshot in {log.parent} was read, since a later one "
+    )
+    assert f"({snapshot.name}: it is damaged: " in first[2]
+    assert second == first[2:]
+
+
+def notices_of(path: Path) -> tuple[str, ...]:
+    folder = DataFolder.open(path)
+    folder.close()
+    return folder.notices
+
+
 def test_a_log_file_that_was_only_made_is_removed(tmp_path: Path) -> None:
     """Apache's servers do not start with an empty one before others."""
     trees = go_on(tmp_path, 20)
