@@ -167,8 +167,6 @@ def _without_path(connection: Connection, request: Request) -> None:
         connection.answer(request, body=MISSING)
     elif request.opcode == Opcode.ADD_WATCH:
         connection.answer(request, body=reply_body(request.opcode, None))
-    elif request.opcode == Opcode.GET_EPHEMERALS:
-        connection.answer(request, body=reply_body(request.opcode, ()))
     else:
         connection.answer(request, NoWatcher.code)
 

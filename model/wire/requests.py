@@ -10,7 +10,8 @@ How it works
   - A body that is cut takes no zxid. One that is whole but has no path is found out by the
     leader, so as a write it takes a zxid, but for deleteContainer. So does every multi that
     cannot be decoded.
-  - sync, addWatch, getEphemerals, checkWatches and removeWatches do not miss a path.
+  - sync, addWatch, checkWatches and removeWatches do not miss a path; getEphemerals without one
+    lists all.
   - What follows a body is not read. In setWatches a list of length -1 is an error; any other
     negative length, there and elsewhere, is an empty list.
 """
@@ -156,7 +157,6 @@ NEED_NO_PATH = frozenset(
     {
         Opcode.SYNC,
         Opcode.ADD_WATCH,
-        Opcode.GET_EPHEMERALS,
         Opcode.CHECK_WATCHES,
         Opcode.REMOVE_WATCHES,
     }
@@ -221,6 +221,8 @@ class BodyReader(FieldReader):
 def _without_path(opcode: Opcode, body: Any, lacks: str) -> Any:
     if opcode in NEED_NO_PATH:
         return WithoutPath()
+    if opcode is Opcode.GET_EPHEMERALS:
+        return body  # no path and an empty one both mean: all
     if opcode in (Opcode.SET_DATA, Opcode.SET_ACL) or _has_bad_flags(body):
         return body  # the specification refuses it for another reason first
     return Undecodable(

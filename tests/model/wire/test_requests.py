@@ -17,6 +17,7 @@ from watchkeeper.model.actor.operations import (
     Create,
     Delete,
     GetData,
+    GetEphemerals,
     MultiRead,
     SetAcl,
 )
@@ -142,19 +143,23 @@ def test_negative_lengths_are_read_as_apaches_server_does() -> None:
     [
         Opcode.SYNC,
         Opcode.ADD_WATCH,
-        Opcode.GET_EPHEMERALS,
         Opcode.CHECK_WATCHES,
         Opcode.REMOVE_WATCHES,
     ],
 )
 def test_some_requests_need_no_path(opcode: Opcode) -> None:
     """A server executes these without a path, but not if the rest is cut."""
-    has_number = opcode not in (Opcode.SYNC, Opcode.GET_EPHEMERALS)
+    has_number = opcode is not Opcode.SYNC
     number = int32(1) if has_number else b""
 
     assert decoded(opcode, NO_STRING, number) == WithoutPath()
     if has_number:
         assert type(decoded(opcode, NO_STRING, number[:3])) is Undecodable
+
+
+def test_no_prefix_of_ephemerals_stands_for_all() -> None:
+    """A missing prefix is as good as an empty one."""
+    assert decoded(Opcode.GET_EPHEMERALS, NO_STRING) == GetEphemerals("")
 
 
 @pytest.mark.parametrize(
