@@ -204,7 +204,7 @@ def event_of(entry: Entry) -> tuple[str, dict[str, Any]]:
         return kind, {"did": [deleted(entry.before, path) for path in written.answer]}
     if isinstance(entry.operation, Failure):
         return EventKind.REFUSED, {"op": "undecodable", "error": entry.operation.name}
-    detail = dict(described_operation(entry.operation))
+    detail = _with_purpose(described_operation(entry.operation))
     if isinstance(written.answer, Failure):
         return EventKind.REFUSED, {**detail, "error": written.answer.name}
     return EventKind.APPLIED, {**detail, "did": described_changes(entry.before, written)}
@@ -213,9 +213,14 @@ def event_of(entry: Entry) -> tuple[str, dict[str, Any]]:
 def _described(request: Request) -> Mapping[str, Any]:
     body = request.body
     if isinstance(body, Operation):
-        return described_operation(body)
+        return _with_purpose(described_operation(body))
     word = OTHERS.get(type(body), type(body).__name__.lower())
-    return {"op": word, "purpose": ""}
+    return {"op": word, "purpose": word}
+
+
+def _with_purpose(detail: Mapping[str, Any]) -> dict[str, Any]:
+    """The detail of an operation; a server knows no purpose of it but what it does."""
+    return {**detail, "purpose": detail["op"]}
 
 
 def _server_name(server: Server) -> str:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -80,7 +81,9 @@ class Control:
             return QUESTIONS[verb](self, **arguments)
         number, fault = len(self._faults), Fault(verb)
         self._faults.append(fault)
-        self._report(verb, {"number": number, "lasts": verb in LASTING, **arguments})
+        lasts = verb in LASTING
+        target = self._target(arguments.get("server"))
+        self._report(verb, {"number": number, "lasts": lasts, **arguments, **target})
         try:
             FAULTS[verb](self, fault, **arguments)
         except ControlError as error:
@@ -88,6 +91,14 @@ class Control:
             raise
         self._ensemble.flush()
         return number
+
+    def _target(self, name: int | str | None) -> dict[str, Any]:
+        """The server that has a role now, and the role by which it is named."""
+        if name not in ("leader", "follower"):
+            return {}
+        with suppress(ControlError):  # the verb itself raises it
+            return {"server": self._named(name)[0].number, "role": name}
+        return {}
 
     def _report(self, verb: str, detail: Mapping[str, Any]) -> None:
         self._ensemble.recorder.fault(verb, detail)

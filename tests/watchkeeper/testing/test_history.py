@@ -85,6 +85,18 @@ def test_a_fault_comes_before_what_it_struck(zookeeper: ZooKeeper) -> None:
     assert ended.detail["effects"] == {"servers paused": 1}
 
 
+def test_a_server_is_named_by_its_number_and_the_role_that_it_had() -> None:
+    """Another server has the role afterwards."""
+    with ZooKeeper(3, tick_s=0.1) as zookeeper:
+        leader = zookeeper.wait_for_leader()
+        zookeeper.kill("leader")
+
+        (fault,) = zookeeper.history.of_kind("fault")
+
+    assert fault.node == f"zookeeper/{leader}"
+    assert (fault.detail["role"], fault.detail["verb"]) == ("leader", "kill")
+
+
 def test_no_secret_is_in_the_history(zookeeper: ZooKeeper) -> None:
     """A client proves its identity, and the trace says no more than that."""
     client = zookeeper.client()
