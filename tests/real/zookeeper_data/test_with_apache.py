@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -23,7 +24,7 @@ from tests.support.zookeeper_files.histories import (
     USER,
     RandomHistory,
 )
-from watchkeeper.model.actor.operations import Acl, Create, Delete
+from watchkeeper.model.actor.operations import CONTAINER_MS, Acl, Create, Delete
 from watchkeeper.model.ensemble.session_ids import password_of
 from watchkeeper.model.zookeeper.tree import Tree
 from watchkeeper.model.zookeeper.znode import Znode
@@ -48,9 +49,9 @@ def data_of(home: Path) -> Path:
 
 
 @contextmanager
-def apache(home: Path) -> Iterator[KazooClient]:
+def apache(home: Path, settings: Settings = SETTINGS) -> Iterator[KazooClient]:
     """A client of Apache's server on the folder, which is killed at the end."""
-    with Ensemble(settings=SETTINGS, folder=home) as zookeeper:
+    with Ensemble(settings=settings, folder=home) as zookeeper:
         client = connected(zookeeper.hosts)
         client.add_auth("digest", f"{USER}:{PASSWORD}")
         yield client
@@ -195,6 +196,25 @@ def test_children_are_listed_in_apaches_order(tmp_path: Path) -> None:
 
     with apache(tmp_path) as client:
         assert seen_by(client) == seen_in(ours)
+
+
+def test_apache_without_ttls_deletes_znodes_that_have_one(tmp_path: Path) -> None:
+    """As the documentation warns: it takes them for ephemerals; containers stay."""
+    folder = DataFolder.open(data_of(tmp_path))
+    history = RandomHistory(1, folder.tree)
+    steps = history.steps(1)  # a session begins
+    session = next(iter(history.tree.sessions))
+    for path, lifetime_ms in (("/ttl", 3_600_000), ("/container", CONTAINER_MS)):
+        steps.append(history.write(session, Create(path, lifetime_ms=lifetime_ms)))
+    for step in steps:
+        folder.append(step.transaction)
+    folder.commit()
+    folder.close()
+
+    with apache(tmp_path, replace(SETTINGS, has_ttls=False)) as client:
+        there = client.get_children("/")
+
+    assert sorted(there) == ["container", "zookeeper"]
 
 
 def test_sessions_go_on_at_apache_with_their_passwords(tmp_path: Path) -> None:
