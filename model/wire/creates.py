@@ -5,9 +5,9 @@ Seen on Apache ZooKeeper 3.9.5:
   create and create2 with the flags of a container make a persistent znode. A TTL with the flags
   of another kind, flags of a TTL without one, and unknown flags are bad arguments. (With flags
   0 and a TTL of -1 Apache's server ends and cannot start again.)
-- In a multi the flags decide what is created, whichever opcode a create has there; so a multi
-  has no sequential containers. The opcode decides whether the result has a Stat, and what
-  becomes of flags that do not fit: with createTTL the part fails for bad arguments, with the
+- In a multi createContainer makes a container too, and so does any other create with the flags
+  of one. A createTTL with the flags of another kind makes that kind. What becomes of flags that
+  do not fit depends on the opcode: with createTTL the part fails for bad arguments, with the
   others nothing of the multi can be decoded.
 - A list of permissions of length -1 is a list that is not valid. In a multi the leader fails
   on it before it takes a zxid.
@@ -70,7 +70,7 @@ def read_create_of_multi(fields: FieldReader, opcode: Opcode) -> tuple[Opcode, C
     ttl_ms = fields.int64() if opcode is Opcode.CREATE_TTL else UNLIMITED_MS
     executed, lifetime_ms = _executed(opcode, flags, ttl_ms)
     is_sequential = flags in SEQUENTIAL_FLAGS
-    is_ephemeral = flags in EPHEMERAL_FLAGS
+    is_ephemeral = flags in EPHEMERAL_FLAGS and executed is not Opcode.CREATE_CONTAINER
     return executed, Create(
         path, data, is_ephemeral, is_sequential, entries, lifetime_ms=lifetime_ms
     )
@@ -85,10 +85,9 @@ def _executed(opcode: Opcode, flags: int, ttl_ms: int) -> tuple[Opcode, int]:
             return opcode, ttl_ms if ttl_ms > 0 else BAD_LIFETIME_MS
     elif not 0 <= flags <= CONTAINER:
         raise Malformed(f"a create with the flags {flags} in a multi; there are 0 to {CONTAINER}")
-    if flags == CONTAINER:
+    if flags == CONTAINER or opcode is Opcode.CREATE_CONTAINER:
         return Opcode.CREATE_CONTAINER, CONTAINER_MS
-    has_stat = opcode in (Opcode.CREATE_2, Opcode.CREATE_CONTAINER)
-    return Opcode.CREATE_2 if has_stat else Opcode.CREATE, UNLIMITED_MS
+    return Opcode.CREATE_2 if opcode is Opcode.CREATE_2 else Opcode.CREATE, UNLIMITED_MS
 
 
 def write_create(opcode: int, body: Create) -> bytes:

@@ -371,11 +371,10 @@ def opcode_of(operation: Any) -> Opcode:
 
 
 def _write_parts(operations: Sequence[Any], parts: Sequence[Opcode]) -> bytes:
-    written = []
-    for part, operation in zip(parts, operations, strict=True):
-        if part == Opcode.CREATE_CONTAINER and operation.sequential:
-            raise ValueError(f"a multi has no sequential containers, like {operation.path}")
-        written.append(PART.pack(part, False, -1) + encode_body(part, operation))
+    written = [
+        PART.pack(part, False, -1) + encode_body(part, operation)
+        for part, operation in zip(parts, operations, strict=True)
+    ]
     return b"".join(written) + END_OF_PARTS
 
 

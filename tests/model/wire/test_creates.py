@@ -100,7 +100,8 @@ def test_a_ttl_that_is_not_positive_is_no_container_and_no_znode_for_ever(ttl_ms
     [
         (Opcode.CREATE, 0, Opcode.CREATE, UNLIMITED_MS),
         (Opcode.CREATE_2, 0, Opcode.CREATE_2, UNLIMITED_MS),
-        (Opcode.CREATE_CONTAINER, 0, Opcode.CREATE_2, UNLIMITED_MS),
+        (Opcode.CREATE_CONTAINER, 0, Opcode.CREATE_CONTAINER, CONTAINER_MS),
+        (Opcode.CREATE_CONTAINER, 1, Opcode.CREATE_CONTAINER, CONTAINER_MS),
         (Opcode.CREATE_TTL, 0, Opcode.CREATE, UNLIMITED_MS),
         (Opcode.CREATE, 4, Opcode.CREATE_CONTAINER, CONTAINER_MS),
         (Opcode.CREATE_TTL, 4, Opcode.CREATE_CONTAINER, CONTAINER_MS),
@@ -108,11 +109,18 @@ def test_a_ttl_that_is_not_positive_is_no_container_and_no_znode_for_ever(ttl_ms
         (Opcode.CREATE_TTL, 7, Opcode.CREATE_TTL, BAD_LIFETIME_MS),
     ],
 )
-def test_in_a_multi_the_flags_decide(
+def test_in_a_multi_opcode_and_flags_decide(
     opcode: Opcode, flags: int, executed: Opcode, lifetime_ms: int
 ) -> None:
-    """The flags say what is created; the opcode says whether the result has a Stat."""
+    """A container is one by its opcode or by its flags; a TTL by both."""
     assert in_multi(opcode, flags) == (executed, Create("/a", b"x", lifetime_ms=lifetime_ms))
+
+
+def test_a_multi_may_create_containers_with_numbers() -> None:
+    """Only the number is taken from the flags of a createContainer."""
+    for flags in (2, 3):
+        numbered = Create("/a", b"x", sequential=True, lifetime_ms=CONTAINER_MS)
+        assert in_multi(Opcode.CREATE_CONTAINER, flags) == (Opcode.CREATE_CONTAINER, numbered)
 
 
 @pytest.mark.parametrize(
@@ -132,6 +140,3 @@ def test_an_opcode_is_never_written_for_another_znode() -> None:
         encode_request(1, Opcode.CREATE, limited)
     with pytest.raises(ValueError, match="has the opcode 1, not 21"):
         encode_request(1, Opcode.CREATE_TTL, Create("/a"))
-    numbered = Create("/a", sequential=True, lifetime_ms=CONTAINER_MS)
-    with pytest.raises(ValueError, match="a multi has no sequential containers"):
-        encode_request(1, Opcode.MULTI, Multi((numbered,)))

@@ -83,7 +83,6 @@ with_ttl = st.tuples(st.booleans(), st.integers(1, 1 << 40)).flatmap(
     lambda of: _created(False, *of)
 )
 containers = st.booleans().flatmap(lambda of: _created(False, of, CONTAINER_MS))
-plain_containers = _created(False, False, CONTAINER_MS)
 stats = st.builds(
     Stat, *[long_numbers] * 4, *[numbers] * 3, long_numbers, *[numbers] * 2, long_numbers
 )
@@ -91,7 +90,7 @@ stats = st.builds(
 parts = (
     unlimited
     | with_ttl
-    | plain_containers
+    | containers
     | st.builds(Delete, texts, numbers)
     | st.builds(SetData, texts, data, numbers)
     | st.builds(Check, texts, numbers)
