@@ -21,6 +21,8 @@ WRITES = 70
 LARGEST_GROUP = 5
 PER_SNAPSHOT = 9
 """Few, so that a short history has several snapshots, and old ones are removed."""
+LATE = 0.3
+"""How often a commit was under way when another thread began a snapshot, which lacks it."""
 RESTARTS = 0.04
 """How often a server stops after a group by itself."""
 MOST_OPERATIONS = 170
@@ -62,6 +64,8 @@ class Life:
         self.answered = 0
         self.in_recovery = False
         self.committed_after_error = False
+        self._before = empty_tree()
+        """The tree before the last commit."""
 
     def run(self) -> None:
         """Write until the disk stops it; raises Killed or OSError."""
@@ -83,7 +87,8 @@ class Life:
             folder.commit()
             self.answered = tree.zxid
             if folder.should_snapshot:
-                folder.snapshot(tree)
+                folder.snapshot(tree if self._random.random() > LATE else self._before)
+            self._before = tree
         except OSError:
             self._disk.stop = None  # there is space again, but what the disk has is not known
             folder.append(RandomHistory(0, tree).step().transaction)
