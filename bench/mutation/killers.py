@@ -233,8 +233,7 @@ def _aimed_run(name: str, seed: int, states: int) -> Outcome:
 def _drawn_run(name: str, seed: int, states: int) -> Outcome:
     """Run a drawn scenario of a class: what the class finds wrong with it."""
     begun_s = time.process_time()
-    outcome = CLASSES[name].outcome(seed)
-    wrong = "; ".join((*outcome.wrong, *(f"it shows {one}" for one in outcome.shown)))
+    wrong = "; ".join(CLASSES[name].outcome(seed).wrong)
     return Outcome(wrong or "nothing is wrong", "", time.process_time() - begun_s)
 
 

@@ -21,8 +21,6 @@ class Outcome:
     """The sentence that refused what was drawn, where the class permits that."""
     kinds: tuple[str, ...] = ()
     """The kinds of failure, or of run, that it shows; a class may bound their number."""
-    shown: tuple[str, ...] = ()
-    """What the class permits, and a few of its runs show."""
 
 
 MOST_DRAWS = 20

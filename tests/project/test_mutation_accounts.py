@@ -124,15 +124,28 @@ def is_refused(event: Event) -> dict[str, Any] | None:
         ("hardened", writes("/ids/", '{ "clicks": 1 }'), "registration"),
         ("kafka_08", writes("/ids/", '{"clicks": 2}'), "registration"),
         ("hardened", writes("/offsets/", "1"), "commit"),
-        ("hardened", writes("/offsets/", "0"), "commit is late"),
         ("hardened", begins_at(1), "start"),
-        ("hardened", begins_at(1), "handover"),
-        ("kafka_08", begins_at(1), "handover"),
+        ("hardened", writes("/offsets/", "1"), "handover"),
+        ("kafka_08", writes("/offsets/", "1"), "handover"),
         ("hardened", is_refused, "refused"),
     ],
 )
 def test_a_difference_is_named(variant: str, edit: Edit, difference: str) -> None:
     assert difference in found(variant, edit)
+
+
+def test_a_timer_that_does_not_fire_is_named() -> None:
+    """Members that are at rest commit once their interval is over."""
+    result = result_of("hardened")
+    rows = [
+        tuple(event)[1:]
+        for event in result.trace
+        if event.t_us < 14_000_000 or event.detail.get("purpose") != "commit"
+    ]
+
+    found = differences(result.plan, Trace(result.trace.header, rows))
+
+    assert found == ("commit is late",)
 
 
 def of_a_shipped_member(*rows: tuple[int, EventKind, dict[str, Any]]) -> set[str]:
