@@ -8,6 +8,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -149,12 +150,17 @@ def test_it_ends_with_its_parent_even_if_that_is_killed(tmp_path: Path, fork: st
     )
     assert parent.stdout is not None
     child = int(parent.stdout.readline())
-    assert is_there(child)
+    try:
+        assert is_there(child)
 
-    parent.kill()
+        parent.kill()
 
-    until(lambda: not is_there(child))
-    until(lambda: not inside.exists())
-    os.killpg(parent.pid, signal.SIGKILL) if fork else parent.wait()
-    parent.wait()
-    parent.stdout.close()
+        until(lambda: not is_there(child))
+        until(lambda: not inside.exists())
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(parent.pid, signal.SIGKILL)  # its fork too
+        with suppress(ProcessLookupError):
+            os.kill(child, signal.SIGKILL)
+        parent.wait()
+        parent.stdout.close()
