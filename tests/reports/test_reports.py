@@ -368,6 +368,21 @@ def test_a_strip_tells_every_state_of_a_consumer() -> None:
     ]
 
 
+def test_the_end_of_another_pause_wakes_no_process() -> None:
+    """A process that two faults pause is paused until the first of them ends."""
+    trace = trace_of(
+        event(1, "a", EventKind.STARTED, group="g"),
+        event(2, "a", EventKind.FAULT, verb="pause", number=0, lasts=True, for_us=6),
+        event(3, "a", EventKind.FAULT, verb="pause", number=1, lasts=True, for_us=2),
+        event(5, "a", EventKind.FAULT_ENDED, verb="pause", number=1),
+        event(8, "a", EventKind.FAULT_ENDED, verb="pause", number=0),
+    )
+
+    (span,) = paused(trace)["a"]
+
+    assert (span.start_us, span.end_us) == (2, 8)
+
+
 def test_a_leader_that_goes_down_is_down() -> None:
     """A server that loses its office by going down is shown as down, not as up."""
     trace = trace_of(

@@ -7,9 +7,9 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, Event
 from typing import Any
 
 import pytest
@@ -47,7 +47,7 @@ from watchkeeper.real.embed.result_reader import keep_results
 from watchkeeper.real.errors import EnvironmentProblem
 from watchkeeper.real.results.segment_file import TORN, UNFINISHED, encoded, segment
 from watchkeeper.real.results.segments import BrokenResults, SegmentResults
-from watchkeeper.real.results.sqlite import SqliteResults
+from watchkeeper.real.results.sqlite import SqliteResults, add_rows
 
 ONE = CLICKS[0]
 MESSAGES, SETS = 3_000, 200
@@ -177,6 +177,30 @@ def test_two_connections_do_not_both_store(tmp_path: Path) -> None:
     assert results_in(first, ONE) == [b"a", b"b"]
 
 
+def test_a_store_waits_for_a_transaction_of_another_process(tmp_path: Path) -> None:
+    """Whichever comes second is out of date, and no error of the database."""
+    second = SqliteResults(tmp_path / "results")
+    has_begun, has_looked = Event(), Event()
+
+    def hear(statement: str) -> None:
+        (has_looked if statement.startswith("SELECT") else has_begun).set()
+
+    def write(connection: sqlite3.Connection, effect: StoreResult) -> None:
+        answers.append(pool.submit(second.store, step(None, 20, b"late")))
+        assert has_begun.wait(LONGEST_S)
+        has_looked.wait(0.2)  # a store that waits for the transaction does not look yet
+        add_rows(connection, effect)
+
+    second.connection.set_trace_callback(hear)
+    first = SqliteResults(tmp_path / "results", write)
+    answers: list[Future[bool]] = []
+    with ThreadPoolExecutor(1) as pool:
+        assert first.store(step(None, 10, b"early"))
+        assert not answers[0].result(LONGEST_S)
+
+    assert results_in(second, ONE) == [b"early"]
+
+
 # --- in segments -----------------------------------------------------------------------
 
 
@@ -252,6 +276,20 @@ def test_many_segments_are_merged_into_one(tmp_path: Path) -> None:
     assert seen_in(tmp_path, most_segments=3) == (4, b"0123")
     assert [path.name for path in tmp_path.iterdir()] == ["0000000001-0000000004.segment"]
     assert seen_in(tmp_path) == (4, b"0123")
+
+
+def test_a_store_goes_on_after_its_segments_were_merged(tmp_path: Path) -> None:
+    """The next segment comes after all that the merged one is made from."""
+    filled(tmp_path)
+    store = SegmentResults(tmp_path, together=1, most_segments=3)
+    assert store.store(step(4, 5, b"4"))
+    store.close()
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        segment(1, 4).name,
+        segment(5, 5).name,
+    ]
+    assert seen_in(tmp_path) == (5, b"01234")
 
 
 @pytest.mark.parametrize("kept", range(5))

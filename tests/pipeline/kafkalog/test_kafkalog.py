@@ -338,6 +338,24 @@ def test_an_unknown_codec_can_be_skipped(form: str) -> None:
     assert counts.corrupt == 1
 
 
+@forms
+def test_every_damaged_message_of_a_split_is_counted(form: str) -> None:
+    """A split is read piece by piece, and damage in one piece does not hide that in another."""
+    log = built([plain(b"message %d" % at) for at in range(40)], form)
+    contents = bytearray(log.segments[0])
+    for hurt in (3, 30, 31):
+        contents[log.entries[hurt].end - 1] ^= 1
+    log.segments[0] = bytes(contents)
+    counts = Counts()
+    how = Asked(tuple(COLUMNS), "skip", piece_bytes=100)
+    with on_disk(log) as found:
+        (split,) = cut(found).splits
+        for _ in read(split, how, counts):
+            pass
+
+    assert (counts.messages, counts.corrupt) == (37, 3)
+
+
 # --- 0.8: offsets, gaps, the index -----------------------------------------------------
 
 

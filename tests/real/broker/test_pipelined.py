@@ -237,6 +237,26 @@ def test_a_failure_ahead_of_its_turn_blocks_nothing(
     asyncio.run(asyncio.wait_for(main(), PATIENCE_S))
 
 
+def test_a_broker_that_closes_finishes_the_append_that_is_under_way(tmp_path: Path) -> None:
+    """Its log is closed cleanly, with all of the message that waited for the disk."""
+    message = message_set("one")
+    logs = BrokerLogSettings(default=LogSettings(flush_messages=1))
+
+    async def main() -> None:
+        settings = BrokerSettings(tmp_path, broker_id=0, port=0, logs=logs)
+        broker = Broker(settings, lambda notification: None, storage=Slow(tmp_path))
+        await broker.open()
+        _, writer = await asyncio.open_connection(HOST, broker.port)
+        writer.write(encode_request(ProduceRequest("clicks", 0, message)))
+        while not any(each.is_serving for each in broker._connections.values()):
+            await asyncio.sleep(0)
+        await broker.close()
+        assert broker.logs.all()[0].high_watermark == len(message)
+        writer.close()
+
+    asyncio.run(asyncio.wait_for(main(), PATIENCE_S))
+
+
 def test_a_request_that_was_decoded_ahead_is_decoded_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

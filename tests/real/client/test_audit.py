@@ -418,6 +418,18 @@ def test_a_group_that_is_to_come_begins_where_it_is_set(
                 reset_offsets.reset(opened, snapshot, GROUP, wanted)
 
 
+def test_offsets_can_be_set_to_the_begin_of_a_log(cluster: Cluster, tmp_path: Path) -> None:
+    """0 is the offset of the first message, and an offset like any other."""
+    nodes = healthy(Shape())
+    of_group = registry.group_home(GROUP)
+    cluster.write({path: node for path, node in nodes.items() if not path.startswith(of_group)})
+    file = exported(tmp_path, {"clicks": {str(number): 0 for number in range(4)}})
+
+    assert run_command(["offsets", cluster.hosts, "reset", str(file), "--group", GROUP]) == 0
+
+    assert offsets_in(cluster) == [b"0"] * 4
+
+
 def test_offsets_of_a_group_that_lives_are_not_touched(
     cluster: Cluster, tmp_path: Path, zookeeper: Ensemble, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import ssl
+import struct
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
@@ -340,6 +341,24 @@ def test_queued_requests_leave_together_up_to_a_limit(lines: Lines) -> None:
     assert [number for number, _ in sent(lines)] == [MOST_REQUESTS + 1, MOST_REQUESTS + 2]
     assert next(iter(lines.client._pending))[1] is requests[0][1]
     assert not lines.client._queue
+
+
+def test_more_wake_ups_than_their_socket_holds_block_nothing(lines: Lines) -> None:
+    """The thread that takes wake-ups also sends one, and must not wait for room that it makes."""
+    wakes, result = lines.connection._write_sock, Result()
+    wakes.setblocking(False)
+    with suppress(BlockingIOError):
+        while True:
+            wakes.send(b"\0")
+    wakes.setblocking(True)
+    # A wait ends with an error after a second, and not never.
+    wakes.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", 1, 0))
+    lines.client._state = KeeperState.CONNECTED
+
+    send(lines.client, [(GetChildren("/", None), result)])
+
+    assert not result.errors
+    assert sent(lines) == [(1, GetChildren.type)]
 
 
 def test_credentials_have_their_reserved_xid(lines: Lines) -> None:

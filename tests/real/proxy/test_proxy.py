@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from threading import Event
 from time import monotonic, sleep
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -157,6 +158,29 @@ def test_without_a_fault_a_message_is_delivered_at_once() -> None:
     flow.send(b"request")
 
     assert delivered == [b"request"]
+
+
+def test_no_message_overtakes_one_that_was_delayed() -> None:
+    """After the end of a delay the order is kept: what is queued goes first."""
+    delivered: list[bytes] = []
+    timers: list[Callable[[], None]] = []
+    loop: Any = SimpleNamespace(
+        time=lambda: 0.0,
+        call_later=lambda wait_s, call: timers.append(call) or SimpleNamespace(cancel=int),
+    )
+    valve = Valve()
+    flow = Flow(loop, valve, delivered.append, delivered.clear)
+    flow.is_ready = True
+    valve.delays.append((0.5, Tally().add))
+    flow.send(b"first")
+    valve.delays.clear()
+
+    flow.send(b"second")
+
+    assert delivered == []
+    loop.time = lambda: 1.0
+    timers[-1]()
+    assert delivered == [b"first", b"second"]
 
 
 # --- connections that break ------------------------------------------------------------

@@ -259,6 +259,22 @@ def test_a_new_leader_gives_every_session_its_full_time(timeout_ms: int) -> None
         assert least_us < ended_us <= least_us + 500 * MS + LATENESS_US + TRAVEL_US
 
 
+def test_a_session_ends_although_its_leader_is_lost_while_ending_it() -> None:
+    """The end of a session that no other server has logged is lost with its leader, and the next
+    leader ends the session after a full timeout."""
+    crash = {"crash": "clients/0", "at": "3s"}
+    (ended_us,) = expiries(play(idles, timeline=[crash])).values()
+    delays_us = []
+    for early_us in range(0, 1000, 50):
+        loss = {"quorum_loss": "zookeeper", "at": f"{ended_us - early_us}us", "for": "1s"}
+        run = play(idles, timeline=[crash, loss], settle="12s")
+        (again_us,) = expiries(run).values()
+        delays_us.append(again_us - ended_us)
+
+    assert min(delays_us) < 3000 * MS, "logged elsewhere: the next leader commits it"
+    assert max(delays_us) > 4000 * MS, "lost: the session has its full time again"
+
+
 # --- when the leader stands still ------------------------------------------------------
 
 
