@@ -134,6 +134,8 @@ WRONG = {
     "a host that others reach": (["--host", "0.0.0.0"], "add --allow-remote"),
     "a name that others may reach": (["--host", "example.org"], "add --allow-remote"),
     "a host that is no address": (["--host", "no.invalid", "--allow-remote"], "name another"),
+    "an empty host": (["--host", ""], "--host '' is no address"),
+    "an empty folder name": (["--data", ""], "--data is empty"),
     "bounds the wrong way round": (
         ["--min-session", "500", "--max-session", "400"],
         "no longer than the longest, 400 ms",

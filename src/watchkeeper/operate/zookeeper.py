@@ -24,7 +24,7 @@ def run(
     *,
     port: int,
     servers: int,
-    data: Path | None,
+    data: str | None,
     host: str,
     allow_remote: bool,
     settings: dict[str, Any],
@@ -34,11 +34,12 @@ def run(
     Raises Stop for what cannot be served, and at the end if the disk has failed.
     """
     ports = _ports(port, servers)
+    folder = _folder(data)
     if not allow_remote:
         _check_loopback(host)
     try:
         known = {name: value for name, value in settings.items() if value is not None}
-        problem = asyncio.run(_serve(ports, data, host, EnsembleSettings(**known)))
+        problem = asyncio.run(_serve(ports, folder, host, EnsembleSettings(**known)))
     except (ValueError, EnvironmentProblem) as error:
         raise Stop(USAGE, str(error)) from None
     if problem is not None:
@@ -90,11 +91,23 @@ def _ports(first: int, servers: int) -> tuple[int, ...]:
     return tuple(range(first, first + servers))
 
 
+def _folder(data: str | None) -> Path | None:
+    if data == "":
+        raise Stop(USAGE, "--data is empty; name a folder, or leave --data out")
+    return None if data is None else Path(data)
+
+
 def _check_loopback(host: str) -> None:
+    if host == "localhost":
+        return
     try:
-        is_loopback = host == "localhost" or ip_address(host).is_loopback
-    except ValueError:  # a name
-        is_loopback = False
+        is_loopback = ip_address(host).is_loopback
+    except ValueError:
+        raise Stop(
+            USAGE,
+            f"--host {host!r} is no address; name one such as 127.0.0.1 or ::1, add "
+            "--allow-remote for the name of a host, or leave --host out",
+        ) from None
     if not is_loopback:
         raise Stop(
             USAGE,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import click
@@ -27,7 +26,6 @@ from watchkeeper.console.options import MANY, example
 @click.option(
     "--data",
     metavar="DIR",
-    type=click.Path(path_type=Path),
     help="Make every write durable in DIR before it is answered, in the files of Apache's "
     "server.  [default: everything is in memory]",
 )
@@ -67,7 +65,7 @@ from watchkeeper.console.options import MANY, example
 def zookeeper(
     port: int,
     servers: int,
-    data: Path | None,
+    data: str | None,
     host: str,
     allow_remote: bool,
     **settings: Any,
