@@ -127,6 +127,7 @@ BAD_PATHS: tuple[Text, ...] = (
     *("{}/\U0001f600", "{}/\ue000", "{}/\ufff0", "//", "/../x", "{}/nope/deeper/still"),
     *("/zookeeper", CONFIGURATION, "/zookeeper/config/x", "/zookeeper/quota"),
 )
+EPHEMERAL_FLAGS = (1, 3)
 BAD_UTF_8 = (b"/\xff\xfe", b"/a\xc3", b"/\xed\xa0\x80", b"/\xc0\xaf", b"/\xf5\x80\x80\x80")
 
 
@@ -351,6 +352,10 @@ class Steps:
                 return jute.create(path, chance.choice(DATA), acl, flags)
             case Op.CREATE_CONTAINER:
                 flags = 4 if chance.random() < 0.9 else self._flags(in_multi=in_multi)
+                if flags in EPHEMERAL_FLAGS:
+                    # Until Apache's server has applied such a container, it takes it for an
+                    # ephemeral, which may have no children: a matter of time.
+                    flags = 4
                 return jute.create(path, chance.choice(DATA), acl, flags)
             case Op.CREATE_TTL:
                 flags = chance.choice((5, 5, 6, 5, 6, self._flags(in_multi=in_multi)))
