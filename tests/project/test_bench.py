@@ -55,7 +55,8 @@ COMMANDS = (
         "three_groups_sweep",
         "wire_differential",
     ),
-    *("zookeeper_clients", "zookeeper_harness", "zookeeper_hostile", "zookeeper_speed"),
+    *("zookeeper_clients", "zookeeper_harness", "zookeeper_hostile", "zookeeper_kill_points"),
+    "zookeeper_speed",
 )
 SMALL = {
     "three_groups_sweep": ["--seeds", "8", "--shrink-time", "0.5", "--jobs", "1"],
