@@ -66,6 +66,7 @@ from watchkeeper.model.wire.fields import (
     strings,
 )
 from watchkeeper.model.wire.opcodes import BY_NUMBER, CREATES, WRITES, Opcode
+from watchkeeper.model.zookeeper.lifetimes import LONGEST_TTL_MS
 from watchkeeper.model.zookeeper.watches import Wanted
 
 HEADER = struct.Struct(">ii")
@@ -231,7 +232,7 @@ def _without_path(opcode: Opcode, body: Any, lacks: str) -> Any:
 
 
 def _has_bad_flags(body: Any) -> bool:
-    return type(body) is Create and body.lifetime_ms == BAD_LIFETIME_MS
+    return type(body) is Create and not BAD_LIFETIME_MS < body.lifetime_ms <= LONGEST_TTL_MS
 
 
 def _multi_request(xid: int, fields: BodyReader) -> Request:
