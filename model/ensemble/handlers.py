@@ -202,13 +202,19 @@ def _write(connection: Connection, request: Request) -> None:
         if not server.is_deposed:  # the leader refuses the write, which takes a zxid
             _refuse_write(connection, request, Failure(SessionMoved))
         return
+    done = _begun(connection, request)
+    server.or_at_leader(lambda: _submit(connection, request, done))
+
+
+def _begun(connection: Connection, request: Request) -> Callable[[Entry], None]:
+    """Begin a write; returns the call that answers it once it has been applied."""
     connection.begin()
 
     def done(entry: Entry) -> None:
         _answer_write(connection, request, entry)
         connection.finish()
 
-    server.or_at_leader(lambda: _submit(connection, request, done))
+    return done
 
 
 def _submit(
@@ -268,13 +274,8 @@ def _close_session(connection: Connection, request: Request) -> None:
 
 def _refuse_write(connection: Connection, request: Request, failure: Failure) -> None:
     """A write that cannot succeed is ordered all the same: it takes a zxid."""
-    connection.begin()
     server = connection.server
-
-    def done(entry: Entry) -> None:
-        _answer_write(connection, request, entry)
-        connection.finish()
-
+    done = _begun(connection, request)
     server.or_at_leader(
         lambda: server.ensemble.refuse(
             failure,

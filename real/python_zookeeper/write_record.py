@@ -36,6 +36,8 @@ def _event_of(entry: Entry) -> tuple[str, dict[str, Any]]:
     if entry.opcode == Opcode.CLOSE_SESSION:
         kind = EventKind.SESSION_CLOSED if entry.xid else EventKind.SESSION_EXPIRED
         return kind, {"did": [deleted(entry.before, path) for path in written.answer]}
+    if isinstance(entry.operation, Failure):  # refused before it was an operation
+        return EventKind.REFUSED, {"op": "undecodable"}
     word = WORDS[type(entry.operation).__name__]
     if isinstance(written.answer, Failure):
         return EventKind.REFUSED, {"op": word}
