@@ -8,7 +8,7 @@ from functools import cache
 
 from tests import HOME
 
-PACKAGES = ("model", "sim", "real", "checker", "scenarios", "pipeline", "reports")
+PACKAGES = ("model", "sim", "real", "virtual", "checker", "scenarios", "pipeline", "reports")
 """The folders at the top of the repository that `watchkeeper` holds as subpackages."""
 COMMANDS = (
     "console",

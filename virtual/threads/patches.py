@@ -1,0 +1,222 @@
+"""The names that virtual time replaces, once for each process of the operating system.
+
+How it works
+  `install` sets each name of the tables in its module. Other modules may have the original
+  already (`from time import sleep`, `self.sleep = staticmethod(time.sleep)` in a class body, a
+  default argument), so it then looks through the loaded modules, their classes and functions,
+  and replaces the original wherever it is held by name. It does that again whenever a world
+  begins and modules were loaded since.
+
+  A lock that a module made before the installation, at its top level, is replaced too: by one
+  that is virtual within a world.
+"""
+
+from __future__ import annotations
+
+import _thread
+import atexit
+import builtins
+import datetime
+import io
+import os
+import queue
+import random
+import secrets
+import signal
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Iterable
+from types import FunctionType, ModuleType
+from typing import Any, NamedTuple
+
+from watchkeeper.virtual.threads import chance, clock, system, thread
+from watchkeeper.virtual.threads.local import Local
+from watchkeeper.virtual.threads.lock import Lock, RLock, real_lock, real_rlock
+
+
+class Patch(NamedTuple):
+    """A name in a module, and what stands for it."""
+
+    module: str
+    name: str
+    replacement: Any
+
+
+def _refused(module: ModuleType, names: Iterable[str], what: str, advice: str) -> list[Patch]:
+    return [
+        Patch(
+            module.__name__,
+            name,
+            system.refusing(f"{module.__name__}.{name}", getattr(module, name), what, advice),
+        )
+        for name in names
+        if hasattr(module, name)
+    ]
+
+
+THREADS = (
+    *(
+        Patch(module, name, Lock)
+        for module, name in (("threading", "Lock"), ("_thread", "allocate_lock"))
+    ),
+    *(Patch("threading", name, Lock) for name in ("_allocate_lock",)),
+    *(Patch(module, "RLock", RLock) for module in ("threading", "_thread")),
+    Patch("threading", "_CRLock", RLock),
+    Patch("threading", "local", Local),
+    Patch("_thread", "_local", Local),
+    Patch("threading", "get_ident", thread.get_ident),
+    Patch("_thread", "get_ident", thread.get_ident),
+    Patch("threading", "get_native_id", thread.get_native_id),
+    Patch("_thread", "start_new_thread", thread.start_new_thread),
+    Patch("threading", "enumerate", thread.enumerate_threads),
+    Patch("threading", "active_count", thread.active_count),
+    Patch("threading", "main_thread", thread.main_thread),
+    Patch("queue", "SimpleQueue", queue._PySimpleQueue),  # type: ignore[attr-defined]
+)
+METHODS = (
+    (threading.Thread, "start", thread.start),
+    (threading.Thread, "join", thread.join),
+    (threading.Thread, "is_alive", thread.is_alive),
+    (random.Random, "seed", chance.seed),
+)
+"""Class, method, replacement."""
+TIME = (
+    *(Patch("time", name, replacement) for name, replacement in clock.REPLACEMENTS.items()),
+    Patch("datetime", "datetime", clock.VirtualDatetime),
+    Patch("datetime", "date", clock.VirtualDate),
+)
+CHANCE = (
+    *(Patch("random", name, chance.drawing(name)) for name in chance.NAMES),
+    Patch("os", "urandom", chance.urandom),
+    Patch("random", "_urandom", chance.urandom),
+    Patch("uuid", "uuid1", chance.uuid1),
+    Patch("uuid", "getnode", chance.getnode),
+)
+SYSTEM = (
+    Patch("os", "getpid", system.getpid),
+    Patch("os", "getppid", system.getppid),
+    Patch("os", "_exit", system.exit_now),
+    Patch("os", "kill", system.kill),
+    Patch("atexit", "register", system.register),
+    Patch("atexit", "unregister", system.unregister),
+    Patch("signal", "signal", system.set_handler),
+    Patch("signal", "getsignal", system.handler_of),
+    Patch("signal", "alarm", system.alarm),
+    Patch("signal", "raise_signal", system.raise_signal),
+    Patch("builtins", "open", system.open_file),
+    Patch("io", "open", system.open_file),
+    Patch("os", "open", system.open_descriptor),
+    Patch("subprocess", "Popen", system.RefusingPopen),
+    *_refused(os, ("fork", "forkpty", "posix_spawn", "posix_spawnp"), "processes", system.FORKS),
+    *_refused(os, ("system", "execv", "execve"), "processes", system.FORKS),
+)
+PATCHES: tuple[Patch, ...] = (*THREADS, *TIME, *CHANCE, *SYSTEM)
+
+_LOADED = (_thread, atexit, builtins, datetime, io, os, secrets, signal, subprocess, time, uuid)
+"""Modules that have to be there before their names are replaced."""
+
+_OWN = "watchkeeper.virtual."
+_replaced: list[tuple[Any, Any]] = []
+"""Original and replacement."""
+_by_id: dict[int, Any] = {}
+"""Identity of an original -> its replacement; `_replaced` keeps the originals alive."""
+_seen: set[str] = set()
+"""The modules that were looked through."""
+
+
+def install(patches: Iterable[Patch] = ()) -> None:
+    """Replace the names of this module's tables and of `patches`; a second time does nothing."""
+    if not _replaced:
+        _put(PATCHES)
+        for kind, name, replacement in METHODS:
+            setattr(kind, name, replacement)
+    known = {id(replacement) for _, replacement in _replaced}
+    _put(patch for patch in patches if id(patch.replacement) not in known)
+    sweep()
+
+
+def _put(patches: Iterable[Patch]) -> None:
+    for patch in patches:
+        module = sys.modules[patch.module]
+        original = getattr(module, patch.name, None)
+        if original is None or original is patch.replacement:
+            continue
+        setattr(module, patch.name, patch.replacement)
+        _replaced.append((original, patch.replacement))
+        _by_id.setdefault(id(original), patch.replacement)
+        _seen.clear()
+
+
+def sweep() -> None:
+    """Replace the originals that modules loaded since the last sweep hold by name."""
+    for name, module in list(sys.modules.items()):
+        if name not in _seen and isinstance(module, ModuleType):
+            _seen.add(name)
+            if not name.startswith(_OWN) and not _is_own_copy(name):
+                _sweep_module(name, module)
+
+
+def _is_own_copy(name: str) -> bool:
+    """Modules that must keep the originals: they serve real threads, or hold the tables."""
+    return name in (
+        "greenlet",
+        "faulthandler",
+        "_thread",
+        "_datetime",
+        "_pydatetime",
+        "_io",
+        "posix",
+    )
+
+
+def _sweep_module(name: str, module: ModuleType) -> None:
+    space = vars(module)
+    for attribute, value in list(space.items()):
+        found = _by_id.get(id(value))
+        if found is not None:
+            space[attribute] = found
+        elif type(value) is _LOCK:
+            space[attribute] = Lock()
+        elif type(value) is real_rlock:
+            space[attribute] = RLock()
+        elif isinstance(value, type):
+            if value.__module__ == name:
+                _sweep_class(value)
+        elif type(value) is FunctionType and value.__module__ == name:
+            _sweep_function(value)
+
+
+_LOCK = type(real_lock())
+
+
+def _sweep_class(kind: type) -> None:
+    for attribute, value in list(vars(kind).items()):
+        if type(value) is staticmethod:
+            found = _by_id.get(id(value.__func__))
+            if found is not None:
+                setattr(kind, attribute, staticmethod(found))
+            elif type(value.__func__) is FunctionType:
+                _sweep_function(value.__func__)
+        elif type(value) is FunctionType:
+            _sweep_function(value)
+        elif type(value) is classmethod and type(value.__func__) is FunctionType:
+            _sweep_function(value.__func__)
+        elif id(value) in _by_id:
+            found = _by_id[id(value)]
+            setattr(
+                kind, attribute, staticmethod(found) if type(found) is FunctionType else found
+            )
+
+
+def _sweep_function(function: FunctionType) -> None:
+    defaults = function.__defaults__
+    if defaults and any(id(value) in _by_id for value in defaults):
+        function.__defaults__ = tuple(_by_id.get(id(value), value) for value in defaults)
+    keywords = function.__kwdefaults__
+    if keywords:
+        for name, value in keywords.items():
+            if id(value) in _by_id:
+                keywords[name] = _by_id[id(value)]

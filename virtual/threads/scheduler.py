@@ -1,0 +1,491 @@
+"""Threads in virtual time: one thread of the operating system, a clock, and every switch.
+
+How it works
+  Each virtual thread is a greenlet. The hub, the greenlet that called `run`, picks one of the
+  runnable threads and switches to it; the thread runs until it blocks, ends, or is preempted at
+  a switch point, and switches back. So at any moment one thread runs, and which one is decided
+  here alone, by a `Policy`.
+
+  Time passes in three ways. A turn of a thread costs `TURN_NS`. Reading a clock costs a little,
+  and more for a thread that does nothing else, so that a loop that waits for a moment gets
+  there. And when no thread is runnable, the clock jumps to the next entry of the calendar.
+
+  Each decision has a number, its *step*. What the policy decides other than the default (the
+  thread that has waited longest, no preemption, no stall) is kept as a `Schedule`. Together with
+  the seed it is the whole run: replayed, it gives the same one.
+
+  A process that crashes must not unwind: its `finally` blocks would release locks and send
+  messages. Its greenlets are never switched to again, and are kept until the verdict is known,
+  since Python throws into a greenlet that nothing refers to. `tear_down` ends them then.
+"""
+
+from __future__ import annotations
+
+import asyncio.events
+import heapq
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any, Protocol
+
+from greenlet import getcurrent, greenlet
+
+from watchkeeper.virtual.threads import current
+from watchkeeper.virtual.threads.errors import ProcessExit, Teardown, VirtualTimeError
+from watchkeeper.virtual.threads.process import Process
+from watchkeeper.virtual.threads.task import Task, TaskState
+
+TURN_NS = 10_000
+"""What a turn of a thread costs."""
+CLOCK_READ_NS = 200
+FREE_CLOCK_READS = 200
+"""How many reads of a clock without a wait cost little; a loop that polls has more."""
+POLL_NS = 1_000_000
+"""What a turn of a thread costs that polls, by a clock or at switch points."""
+MOST_POINTS_A_TURN = 2_000
+"""After so many switch points without a wait, a thread counts as polling."""
+NEVER = 1 << 62
+FIRST_IDENT = 1_000_001
+FIRST_PID = 1_001
+WALL_START_NS = 1_767_225_600 * 1_000_000_000
+"""The world's date at its begin: 2026-01-01, midnight UTC."""
+MOST_THROWS = 1_000
+"""How often a thread is made to unwind before it is given up."""
+
+_get_running_loop = asyncio.events._get_running_loop
+_set_running_loop = asyncio.events._set_running_loop
+
+
+class Policy(Protocol):
+    """Decides what a scheduler leaves open.
+
+    Each decision has a step; the default is 0, False, 0.
+    """
+
+    def begin(self, scheduler: Scheduler) -> None:
+        """A run begins."""
+
+    def started(self, task: Task) -> None:
+        """A thread has started."""
+
+    def choose(self, step: int, tasks: list[Task]) -> int:
+        """Which of at least two runnable threads runs, as an index; 0 has waited longest."""
+
+    def next_preemption(self, step: int) -> int:
+        """The step from which on the running thread is preempted at its next switch point."""
+
+    def woken(self, step: int, task: Task, running: Task | None) -> bool:
+        """A thread is runnable: whether the running one is preempted at its next switch point."""
+
+    def stall_ns(self, step: int, task: Task) -> int:
+        """For how long a thread that could run does not, as on a busy machine."""
+
+
+@dataclass(slots=True)
+class Schedule:
+    """What a policy has decided other than the default, by the number of the step."""
+
+    choices: dict[int, int] = field(default_factory=dict)
+    """Step -> which runnable thread ran, where it was not the one that has waited longest."""
+    preemptions: list[int] = field(default_factory=list)
+    stalls_ns: dict[int, int] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.choices) + len(self.preemptions) + len(self.stalls_ns)
+
+
+class Timer:
+    """A call at a moment, unless it is cancelled."""
+
+    __slots__ = ("at_ns", "call", "number")
+
+    def __init__(self, at_ns: int, number: int, call: Callable[[], object]) -> None:
+        self.at_ns = at_ns
+        self.number = number
+        self.call: Callable[[], object] | None = call
+
+    def __lt__(self, other: Timer) -> bool:
+        if self.at_ns != other.at_ns:
+            return self.at_ns < other.at_ns
+        return self.number < other.number
+
+    def cancel(self) -> None:
+        """Do not make the call."""
+        self.call = None
+
+
+class Scheduler:
+    """The clock, the calendar and the threads of one run."""
+
+    def __init__(self, policy: Policy, *, seed: int = 0) -> None:
+        self.policy = policy
+        self.random = Random(seed)
+        self.now_ns = 0
+        self.running: Task | None = None
+        self.turn = 0
+        """How many turns threads have had; a watchdog compares it."""
+        self.processes: list[Process] = []
+        self.deaths: list[tuple[Task, BaseException]] = []
+        """The threads that have ended by an exception, in order."""
+        self.schedule = Schedule()
+        """What was decided other than the default."""
+        self.step = 0
+        self.network: Any = None
+        """The network of the world, for patched sockets."""
+        self.ended: Callable[[Process], object] = _ignore
+        """Called when a process has ended."""
+        self.allowed: frozenset[str] = frozenset()
+        """What cannot be virtual and is permitted all the same."""
+        self.is_torn_down = False
+        self.stop_requested = False
+        self._calendar: list[Timer] = []
+        self._timers = 0
+        self._runnable: list[Task] = []
+        self._hub: greenlet | None = None
+        self._tasks = 0
+        self._preempt_at = NEVER
+        self._poll_at = NEVER
+        self._point_at = NEVER
+        """The smaller of the two: a switch point before this step does nothing."""
+        self._given_up: list[greenlet] = []
+
+    # --- calendar ----------------------------------------------------------------------
+
+    def call_at(self, at_ns: int, call: Callable[[], object]) -> Timer:
+        """Make a call outside of all threads at a moment, in order of moment and insertion."""
+        self._timers += 1
+        timer = Timer(at_ns, self._timers, call)
+        heapq.heappush(self._calendar, timer)
+        return timer
+
+    def call_later(self, delay_ns: int, call: Callable[[], object]) -> Timer:
+        """Make a call outside of all threads once so much time has passed."""
+        return self.call_at(self.now_ns + delay_ns, call)
+
+    def _make_due_calls(self) -> None:
+        calendar = self._calendar
+        while calendar and calendar[0].at_ns <= self.now_ns:
+            timer = heapq.heappop(calendar)
+            if timer.call is not None:
+                call, timer.call = timer.call, None
+                call()
+
+    def _next_moment_ns(self) -> int | None:
+        calendar = self._calendar
+        while calendar and calendar[0].call is None:
+            heapq.heappop(calendar)
+        return calendar[0].at_ns if calendar else None
+
+    # --- the hub -----------------------------------------------------------------------
+
+    def run(self, until_ns: int) -> None:
+        """Run the world until a moment, or until nothing can happen any more.
+
+        Raises what a call of the calendar raises.
+        """
+        self._hub = getcurrent()
+        current.enter(self)
+        try:
+            self.policy.begin(self)
+            self._plan_preemption()
+            self._loop(until_ns)
+        finally:
+            current.leave()
+
+    def _loop(self, until_ns: int) -> None:
+        runnable = self._runnable
+        while not self.stop_requested:
+            self._make_due_calls()
+            if runnable:
+                if self.now_ns > until_ns:
+                    return
+                self._run_one()
+                continue
+            moment_ns = self._next_moment_ns()
+            if moment_ns is None:
+                return
+            if moment_ns > until_ns:
+                self.now_ns = until_ns
+                return
+            self.now_ns = moment_ns
+
+    def _run_one(self) -> None:
+        runnable = self._runnable
+        if len(runnable) == 1:
+            task = runnable.pop()
+        else:
+            self.step += 1
+            index = self.policy.choose(self.step, runnable)
+            if index:
+                self.schedule.choices[self.step] = index
+            task = runnable.pop(index)
+        self.turn += 1
+        self.now_ns += TURN_NS
+        self._resume(task)
+
+    def _resume(self, task: Task) -> None:
+        if task.state is TaskState.OVER or not task.process.is_alive:
+            return
+        self.running = task
+        self._poll_at = self.step + MOST_POINTS_A_TURN
+        self._point_at = min(self._preempt_at, self._poll_at)
+        if task.greenlet is None:
+            task.greenlet = greenlet(self._run_body, parent=self._hub)
+            task.greenlet.switch(task)
+        else:
+            task.greenlet.switch()
+        self.running = None
+
+    def _plan_preemption(self) -> None:
+        self._preempt_at = self.policy.next_preemption(self.step)
+        self._point_at = min(self._preempt_at, self._poll_at)
+
+    # --- threads -----------------------------------------------------------------------
+
+    def start(
+        self, process: Process, name: str, body: Callable[[], object], *, is_daemon: bool = False
+    ) -> Task:
+        """Start a thread of a process; it runs when the policy chooses it."""
+        task = Task(name, process, FIRST_IDENT + self._tasks, body, is_daemon=is_daemon)
+        self._tasks += 1
+        process.tasks.append(task)
+        self.policy.started(task)
+        self._make_runnable(task)
+        return task
+
+    def _run_body(self, task: Task) -> None:
+        try:
+            task.body()
+        except Teardown:
+            pass
+        except ProcessExit:
+            self._end(task.process, "it has ended by os._exit")
+        except BaseException as error:
+            task.error = error
+            self.deaths.append((task, error))
+        finally:
+            if not task.is_doomed:
+                self._finish(task)
+
+    def _finish(self, task: Task) -> None:
+        task.state = TaskState.OVER
+        process = task.process
+        if task in process.tasks:
+            process.tasks.remove(task)
+        for joiner in task.joiners:
+            self.wake(joiner)
+        if process.is_alive and all(each.is_daemon for each in process.tasks):
+            self._end(process, "it has returned")
+
+    def _make_runnable(self, task: Task) -> None:
+        task.state = TaskState.RUNNABLE
+        if task.process.is_paused:
+            task.process.held.append(task)
+            return
+        self.step += 1
+        stall_ns = self.policy.stall_ns(self.step, task)
+        if stall_ns:
+            self.schedule.stalls_ns[self.step] = stall_ns
+            self.call_later(stall_ns, lambda: self._end_stall(task))
+            return
+        self._runnable.append(task)
+        if self.policy.woken(self.step, task, self.running):
+            self._preempt_at = self._point_at = self.step
+
+    def _end_stall(self, task: Task) -> None:
+        if task.process.is_paused:
+            task.process.held.append(task)
+        elif not task.is_over:
+            self._runnable.append(task)
+
+    def block(self, why: str, *, timeout_ns: int | None = None) -> bool:
+        """Stop the running thread until it is woken; returns False if its time is over first.
+
+        `why` says in words what it waits for.
+        """
+        task = self.running
+        if task is None:
+            raise VirtualTimeError(
+                f"a call of the calendar waits for {why}, but only threads can wait"
+            )
+        if timeout_ns is not None and timeout_ns <= 0:
+            self.pass_turn()
+            return False
+        timer = None
+        if timeout_ns is not None:
+            timer = self.call_later(timeout_ns, lambda: self._time_out(task))
+        task.blocked_on = why
+        task.blocked_since_ns = self.now_ns
+        task.has_timeout = timer is not None
+        task.state = TaskState.BLOCKED
+        task.was_woken = False
+        self._switch_away(task)
+        if timer is not None:
+            timer.cancel()
+        return task.was_woken
+
+    def _switch_away(self, task: Task) -> None:
+        if task.is_doomed:
+            raise Teardown
+        task.clock_reads = 0
+        # asyncio keeps the running loop for each thread of the operating system.
+        loop = _get_running_loop()
+        if loop is not None:
+            _set_running_loop(None)
+        assert self._hub is not None, "threads run within `run`"
+        self._hub.switch()
+        if loop is not None:
+            _set_running_loop(loop)
+        if task.is_doomed:
+            raise Teardown
+        while task.signals:
+            task.signals.pop(0)()
+
+    def _time_out(self, task: Task) -> None:
+        if task.state is TaskState.BLOCKED:
+            self._make_runnable(task)
+
+    def wake(self, task: Task) -> None:
+        """Make a blocked thread runnable; a thread that is not blocked goes on as it does."""
+        if task.state is TaskState.BLOCKED:
+            task.was_woken = True
+            self._make_runnable(task)
+
+    def switch_point(self) -> None:
+        """Let the policy run other threads before the running one goes on."""
+        self.step += 1
+        if self.step >= self._point_at:
+            self._take_point()
+
+    def _take_point(self) -> None:
+        if self.running is None:
+            return
+        if self.running.is_doomed:
+            raise Teardown
+        if self.step >= self._poll_at:
+            self.now_ns += POLL_NS
+            self.pass_turn()
+        elif self._runnable or self._has_due_call():
+            self.schedule.preemptions.append(self.step)
+            self._plan_preemption()
+            self.pass_turn()
+        else:
+            self._plan_preemption()
+
+    def _has_due_call(self) -> bool:
+        return bool(self._calendar) and self._calendar[0].at_ns <= self.now_ns
+
+    def pass_turn(self) -> None:
+        """Let the other runnable threads run before the running one goes on."""
+        task = self.running
+        if task is None:
+            return
+        if task.is_doomed:
+            raise Teardown
+        if task.process.is_paused:
+            task.process.held.append(task)
+        else:
+            self._runnable.append(task)
+        self._switch_away(task)
+
+    def read_clock_ns(self) -> int:
+        """Virtual nanoseconds since the begin of the run; reading costs time."""
+        task = self.running
+        if task is not None:
+            task.clock_reads += 1
+            if task.clock_reads > FREE_CLOCK_READS:
+                reads = task.clock_reads
+                self.now_ns += POLL_NS
+                self.pass_turn()
+                task.clock_reads = reads
+            else:
+                self.now_ns += CLOCK_READ_NS
+        return self.now_ns
+
+    def wall_ns(self, process: Process | None = None) -> int:
+        """Nanoseconds since 1970 by the clock of a process, or of the world."""
+        offset_ns = 0 if process is None else process.wall_offset_ns
+        return WALL_START_NS + self.now_ns + offset_ns
+
+    # --- processes ---------------------------------------------------------------------
+
+    def add_process(self, name: str) -> Process:
+        """A process that has no thread yet."""
+        number = len(self.processes) + 1
+        process = Process(
+            name,
+            FIRST_PID + number - 1,
+            f"10.0.{number // 250}.{number % 250 + 1}",
+            Random(self.random.getrandbits(64)),
+        )
+        self.processes.append(process)
+        return process
+
+    def crash(self, process: Process) -> None:
+        """End a process at once: no `finally` of it runs."""
+        self._end(process, "it has crashed")
+        if self.running is not None and self.running.process is process:
+            self._switch_away(self.running)
+
+    def _end(self, process: Process, ending: str) -> None:
+        if not process.is_alive:
+            return
+        process.is_alive = False
+        process.ending = ending
+        process.held.clear()
+        self._runnable[:] = [task for task in self._runnable if task.process is not process]
+        for call in process.at_end:
+            call()
+        self.ended(process)
+
+    def pause(self, process: Process) -> None:
+        """Let a process stand still; what it has sent still arrives."""
+        process.is_paused = True
+        for task in [task for task in self._runnable if task.process is process]:
+            self._runnable.remove(task)
+            process.held.append(task)
+
+    def resume(self, process: Process) -> None:
+        """Let a process go on."""
+        process.is_paused = False
+        held, process.held = process.held, []
+        for task in held:
+            self._make_runnable(task)
+
+    # --- the end -----------------------------------------------------------------------
+
+    def tear_down(self) -> None:
+        """Unwind every thread that has not ended; nothing that they do then has an effect."""
+        self.is_torn_down = True
+        self._hub = getcurrent()
+        current.enter(self)
+        try:
+            for process in self.processes:
+                for task in list(process.tasks):
+                    self._unwind(task)
+        finally:
+            current.leave()
+        self._calendar.clear()
+        self._runnable.clear()
+
+    def _unwind(self, task: Task) -> None:
+        task.is_doomed = True
+        self.running = task
+        thread = task.greenlet
+        for _ in range(MOST_THROWS):
+            if thread is None or thread.dead:
+                break
+            thread.throw(Teardown)
+        else:
+            # It swallows what ends it: collected, it would be thrown into again.
+            KEPT.append(task)
+        task.state = TaskState.OVER
+        self.running = None
+
+
+KEPT: list[Task] = []
+"""Threads that did not unwind."""
+
+
+def _ignore(process: Process) -> None:
+    """Do nothing about the end of a process."""

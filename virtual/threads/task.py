@@ -1,0 +1,93 @@
+"""A virtual thread: a greenlet that a scheduler switches to and from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import TYPE_CHECKING, Any
+
+from greenlet import greenlet
+
+if TYPE_CHECKING:
+    from watchkeeper.virtual.threads.process import Process
+
+
+class TaskState(StrEnum):
+    """What a virtual thread does."""
+
+    RUNNABLE = "runnable"
+    BLOCKED = "blocked"
+    OVER = "over"
+
+
+class Task:
+    """One virtual thread of one process."""
+
+    __slots__ = (
+        "__weakref__",
+        "blocked_on",
+        "blocked_since_ns",
+        "body",
+        "clock_reads",
+        "error",
+        "greenlet",
+        "has_timeout",
+        "ident",
+        "is_daemon",
+        "is_doomed",
+        "joiners",
+        "local_values",
+        "name",
+        "priority",
+        "process",
+        "signals",
+        "state",
+        "thread",
+        "was_woken",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        process: Process,
+        ident: int,
+        body: Callable[[], object],
+        *,
+        is_daemon: bool = False,
+    ) -> None:
+        self.name = name
+        self.process = process
+        self.ident = ident
+        self.body = body
+        self.is_daemon = is_daemon
+        self.greenlet: greenlet | None = None
+        self.state = TaskState.RUNNABLE
+        self.blocked_on = ""
+        """What it waits for, in words, while it is blocked."""
+        self.blocked_since_ns = 0
+        self.has_timeout = False
+        """Whether it goes on by itself at some moment."""
+        self.was_woken = False
+        self.is_doomed = False
+        """Whether it unwinds when it runs next."""
+        self.clock_reads = 0
+        """How often it has read a clock since it last waited."""
+        self.priority = 0.0
+        """For policies that order tasks."""
+        self.joiners: list[Task] = []
+        self.local_values: dict[int, dict[str, Any]] = {}
+        """Number of a `threading.local` -> this thread's values of it."""
+        self.signals: list[Callable[[], object]] = []
+        """Handlers that it has to call before it goes on."""
+        self.error: BaseException | None = None
+        """What has ended it, if it was an exception."""
+        self.thread: Any = None
+        """Its `threading.Thread`, if it has one."""
+
+    def __repr__(self) -> str:
+        return f"<{self.process.name}: {self.name}, {self.state}>"
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it runs never again, since it has ended or its process has."""
+        return self.state is TaskState.OVER or not self.process.is_alive
