@@ -74,6 +74,12 @@ class Policy(Protocol):
     def next_preemption(self, step: int) -> int:
         """The step from which on the running thread is preempted at its next switch point."""
 
+    def preempts(self, step: int) -> bool:
+        """Whether the running thread is preempted here; called from that step on."""
+
+    def yielded(self, task: Task) -> None:
+        """A thread polls: it would starve the others if it always came first."""
+
     def woken(self, step: int, task: Task, running: Task | None) -> bool:
         """A thread is runnable: whether the running one is preempted at its next switch point."""
 
@@ -134,6 +140,8 @@ class Scheduler:
         """The network of the world, for patched sockets."""
         self.ended: Callable[[Process], object] = _ignore
         """Called when a process has ended."""
+        self.after_turn: Callable[[Task], object] | None = None
+        """Called after each turn of a thread."""
         self.allowed: frozenset[str] = frozenset()
         """What cannot be virtual and is permitted all the same."""
         self.is_torn_down = False
@@ -222,6 +230,8 @@ class Scheduler:
         self.turn += 1
         self.now_ns += TURN_NS
         self._resume(task)
+        if self.after_turn is not None:
+            self.after_turn(task)
 
     def _resume(self, task: Task) -> None:
         if task.state is TaskState.OVER or not task.process.is_alive:
@@ -364,13 +374,15 @@ class Scheduler:
             raise Teardown
         if self.step >= self._poll_at:
             self.now_ns += POLL_NS
+            self.policy.yielded(self.running)
             self.pass_turn()
-        elif self._runnable or self._has_due_call():
+            return
+        preempts = bool(self._runnable or self._has_due_call()) and self.policy.preempts(self.step)
+        if preempts:
             self.schedule.preemptions.append(self.step)
-            self._plan_preemption()
+        self._plan_preemption()
+        if preempts:
             self.pass_turn()
-        else:
-            self._plan_preemption()
 
     def _has_due_call(self) -> bool:
         return bool(self._calendar) and self._calendar[0].at_ns <= self.now_ns
@@ -396,6 +408,7 @@ class Scheduler:
             if task.clock_reads > FREE_CLOCK_READS:
                 reads = task.clock_reads
                 self.now_ns += POLL_NS
+                self.policy.yielded(task)
                 self.pass_turn()
                 task.clock_reads = reads
             else:
