@@ -14,4 +14,5 @@ a service. A world passes a clock, and a transport for each connection. Read in 
   faults                what is lost, refused and delayed on purpose
   words                 the four-letter words, and what a server counts
   recorder, history     what it reports about itself, and the trace of all requests
+  control/              faults as verbs, and what they have struck
 """

@@ -5,7 +5,6 @@ Read in this order:
   listener          ports, connections and time, on asyncio
   group_commit      writes that are durable in a data folder before they are answered
   service           the three together, as long as they serve
-  control, observer faults as verbs, and what they have struck
   thread_ensemble   a service in a thread of this process
   process_ensemble  a service in a process of its own; its servers are `process_server`,
                     its process is `child`, and what passes between the two is `orders`

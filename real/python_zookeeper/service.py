@@ -13,7 +13,7 @@ from watchkeeper.model.ensemble.recorder import SILENT, Recorder
 from watchkeeper.model.ensemble.settings import EnsembleSettings
 from watchkeeper.real.errors import EnvironmentProblem
 from watchkeeper.real.ports import HOST
-from watchkeeper.real.python_zookeeper.control import Control
+from watchkeeper.model.ensemble.control import Control
 from watchkeeper.real.python_zookeeper.listener import Listener, LoopClock
 
 if TYPE_CHECKING:

@@ -377,7 +377,9 @@ class Scheduler:
             self.policy.yielded(self.running)
             self.pass_turn()
             return
-        preempts = bool(self._runnable or self._has_due_call()) and self.policy.preempts(self.step)
+        preempts = bool(self._runnable or self._has_due_call()) and self.policy.preempts(
+            self.step
+        )
         if preempts:
             self.schedule.preemptions.append(self.step)
         self._plan_preemption()

@@ -18,7 +18,7 @@ struck, `history` the trace of all requests, and `shared` what the fixture of py
 
 from __future__ import annotations
 
-from watchkeeper.real.python_zookeeper.control import ControlError
+from watchkeeper.model.ensemble.control import ControlError
 from watchkeeper.testing.fault import Fault
 from watchkeeper.testing.handle import Handle
 from watchkeeper.testing.history import History

@@ -10,7 +10,7 @@ POLL_S = 0.01
 WAIT_S = 10.0
 
 Do = Callable[[str, Mapping[str, Any]], Any]
-"""Carries out a verb of `real.python_zookeeper.control`."""
+"""Carries out a verb of `model.ensemble.control`."""
 
 
 class Fault:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from watchkeeper.console.extras import needing
 from watchkeeper.model.trace.trace import Row
-from watchkeeper.real.python_zookeeper.control import ControlError
+from watchkeeper.model.ensemble.control import ControlError
 from watchkeeper.testing.fault import Fault
 from watchkeeper.testing.history import History
 
@@ -34,7 +34,7 @@ class Servers(Protocol):
         """The client address of each server."""
 
     def do(self, verb: str, arguments: Mapping[str, Any]) -> Any:
-        """Carry out a verb of `real.python_zookeeper.control`."""
+        """Carry out a verb of `model.ensemble.control`."""
 
 
 class HasSession(Protocol):

@@ -22,6 +22,7 @@ from typing import Any
 
 from watchkeeper.model.actor.operations import Create, Delete, Multi, MultiRead, Operation
 from watchkeeper.model.ensemble.connection import Connection
+from watchkeeper.model.ensemble.control.observer import Delay, Lag, Observer
 from watchkeeper.model.ensemble.ensemble import Ensemble
 from watchkeeper.model.ensemble.entry import Entry
 from watchkeeper.model.ensemble.faults import Loss, Lost
@@ -33,7 +34,6 @@ from watchkeeper.model.wire.opcodes import Opcode
 from watchkeeper.model.wire.requests import Request
 from watchkeeper.model.zookeeper.acl import Identities
 from watchkeeper.model.zookeeper.paths import ROOT, parent_of
-from watchkeeper.real.python_zookeeper.observer import Delay, Lag, Observer
 
 OPERATIONS = {word: kind for kind, word in WORDS.items() if kind not in ("Check", "Pipelined")}
 """The word for an operation, as traces have it -> its class."""

@@ -1,0 +1,28 @@
+"""The names of the network that virtual time replaces."""
+
+from __future__ import annotations
+
+import select
+import selectors
+import socket
+
+from watchkeeper.virtual.network import polling, resolution
+from watchkeeper.virtual.network.socket import Socket, socketpair
+from watchkeeper.virtual.threads.patches import Patch
+
+PATCHES: tuple[Patch, ...] = (
+    Patch("socket", "socket", Socket),
+    Patch("socket", "SocketType", Socket),
+    Patch("socket", "socketpair", socketpair),
+    Patch("socket", "getaddrinfo", resolution.getaddrinfo),
+    Patch("socket", "gethostbyname", resolution.gethostbyname),
+    Patch("socket", "gethostname", resolution.gethostname),
+    Patch("socket", "getfqdn", resolution.getfqdn),
+    Patch("select", "select", polling.select),
+    Patch("select", "poll", polling.poll),
+    *((Patch("select", "epoll", polling.epoll),) if hasattr(select, "epoll") else ()),
+    *(Patch("selectors", name, kind) for name, kind in polling.SELECTORS.items()),
+)
+"""Names of `socket`, `select` and `selectors` -> what stands for them."""
+
+_LOADED = (select, selectors, socket)

@@ -1,0 +1,282 @@
+"""`select`, `poll`, `epoll` and the selectors, over virtual sockets."""
+
+from __future__ import annotations
+
+import errno
+import os
+import select as select_module
+import selectors
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from watchkeeper.virtual.network.socket import VirtualSocket, world_network
+from watchkeeper.virtual.threads.lock import NS
+from watchkeeper.virtual.threads.scheduler import Scheduler
+
+READ = selectors.EVENT_READ
+WRITE = selectors.EVENT_WRITE
+POLLIN, POLLOUT, POLLHUP = select_module.POLLIN, select_module.POLLOUT, select_module.POLLHUP
+_select = select_module.select
+_real = {name: getattr(selectors, name) for name in dir(selectors) if name.endswith("Selector")}
+_poll = select_module.poll
+_epoll: Any = getattr(select_module, "epoll", None)
+
+
+def _descriptor_of(source: Any) -> int:
+    if isinstance(source, int):
+        return source
+    try:
+        return int(source.fileno())
+    except (AttributeError, TypeError, ValueError):
+        raise ValueError(f"Invalid file object: {source!r}") from None
+
+
+def _socket_of(scheduler: Scheduler, descriptor: int) -> VirtualSocket:
+    assert scheduler.running is not None, "threads poll"
+    sock = scheduler.running.process.descriptors.get(descriptor)
+    if sock is None:
+        raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+    return sock  # type: ignore[no-any-return]
+
+
+def _ready(sock: VirtualSocket, events: int) -> int:
+    found = 0
+    if events & READ and sock.is_readable:
+        found |= READ
+    if events & WRITE and sock.is_writable:
+        found |= WRITE
+    return found
+
+
+def wait_for(
+    scheduler: Scheduler, wanted: Mapping[VirtualSocket, int], timeout_ns: int | None
+) -> list[tuple[VirtualSocket, int]]:
+    """Wait until some of the sockets are ready; returns these with their events."""
+    scheduler.switch_point()
+    ready = [(sock, found) for sock, events in wanted.items() if (found := _ready(sock, events))]
+    if ready or timeout_ns == 0:
+        return ready
+    ends_ns = None if timeout_ns is None else scheduler.now_ns + timeout_ns
+    task = scheduler.running
+    assert task is not None, "threads poll"
+    lists = [sock.waiters for sock in wanted]
+    for waiters in lists:
+        waiters.append(task)
+    try:
+        while not ready:
+            left_ns = None if ends_ns is None else ends_ns - scheduler.now_ns
+            if left_ns is not None and left_ns <= 0:
+                return []
+            scheduler.block("a socket", timeout_ns=left_ns)
+            ready = [
+                (sock, found)
+                for sock, events in wanted.items()
+                if (found := _ready(sock, events))
+            ]
+    finally:
+        for waiters in lists:
+            if task in waiters:
+                waiters.remove(task)
+    return ready
+
+
+def select(
+    rlist: Iterable[Any],
+    wlist: Iterable[Any],
+    xlist: Iterable[Any],
+    timeout: float | None = None,
+    /,
+) -> Any:
+    """Wait until some of the sockets are ready."""
+    found = world_network()
+    if found is None:
+        return _select(rlist, wlist, xlist, timeout)
+    scheduler, _ = found
+    if timeout is not None and timeout < 0:
+        raise ValueError("timeout must be non-negative")
+    readers, writers = list(rlist), list(wlist)
+    wanted: dict[VirtualSocket, int] = {}
+    for sources, event in ((readers, READ), (writers, WRITE)):
+        for source in sources:
+            sock = _socket_of(scheduler, _descriptor_of(source))
+            wanted[sock] = wanted.get(sock, 0) | event
+    timeout_ns = None if timeout is None else int(timeout * NS)
+    ready = {sock.fileno(): events for sock, events in wait_for(scheduler, wanted, timeout_ns)}
+    return (
+        [each for each in readers if ready.get(_descriptor_of(each), 0) & READ],
+        [each for each in writers if ready.get(_descriptor_of(each), 0) & WRITE],
+        [],
+    )
+
+
+class Selector(selectors.BaseSelector):
+    """What stands for each of the selectors."""
+
+    def __init__(self, scheduler: Scheduler) -> None:
+        self._scheduler = scheduler
+        self._keys: dict[int, selectors.SelectorKey] = {}
+        self._sockets: dict[VirtualSocket, int] = {}
+
+    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        """Watch a socket."""
+        if not events or events & ~(READ | WRITE):
+            raise ValueError(f"Invalid events: {events!r}")
+        descriptor = _descriptor_of(fileobj)
+        if descriptor in self._keys:
+            raise KeyError(f"{fileobj!r} (FD {descriptor}) is already registered")
+        key = selectors.SelectorKey(fileobj, descriptor, events, data)
+        self._sockets[_socket_of(self._scheduler, descriptor)] = events
+        self._keys[descriptor] = key
+        return key
+
+    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
+        """Watch a socket no more."""
+        key = self._key_of(fileobj)
+        del self._keys[key.fd]
+        for sock in [sock for sock in self._sockets if sock.fileno() in (key.fd, -1)]:
+            if sock.fileno() == key.fd or not any(sock.fileno() == fd for fd in self._keys):
+                del self._sockets[sock]
+        return key
+
+    def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
+        """Watch a socket for other events."""
+        self.unregister(fileobj)
+        return self.register(fileobj, events, data)
+
+    def _key_of(self, fileobj: Any) -> selectors.SelectorKey:
+        for key in self._keys.values():
+            if key.fileobj is fileobj:
+                return key
+        descriptor = _descriptor_of(fileobj)
+        if descriptor in self._keys:
+            return self._keys[descriptor]
+        raise KeyError(f"{fileobj!r} is not registered")
+
+    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+        """Wait until some of the sockets are ready."""
+        timeout_ns = None if timeout is None else max(int(timeout * NS), 0)
+        ready = wait_for(self._scheduler, self._sockets, timeout_ns)
+        return [
+            (self._keys[sock.fileno()], found) for sock, found in ready if sock.fileno() != -1
+        ]
+
+    def close(self) -> None:
+        """Forget every socket."""
+        self._keys.clear()
+        self._sockets.clear()
+
+    def get_key(self, fileobj: Any) -> selectors.SelectorKey:
+        """What a socket was registered with."""
+        return self._key_of(fileobj)
+
+    def get_map(self) -> Mapping[Any, selectors.SelectorKey]:
+        """File object or descriptor -> what it was registered with."""
+        return _Keys(self._keys)
+
+
+class _Keys(dict[Any, selectors.SelectorKey]):
+    """The keys by descriptor, found by file object too."""
+
+    def __missing__(self, fileobj: Any) -> selectors.SelectorKey:
+        for key in self.values():
+            if key.fileobj is fileobj:
+                return key
+        raise KeyError(f"{fileobj!r} is not registered")
+
+    def get(self, fileobj: Any, default: Any = None) -> Any:
+        """The key of a file object or a descriptor."""
+        try:
+            return self[fileobj]
+        except KeyError:
+            return default
+
+
+def _selector_class(name: str) -> type:
+    real = _real[name]
+
+    class Kind(type):
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+            found = world_network()
+            return real(*args, **kwargs) if found is None else Selector(found[0])
+
+        def __instancecheck__(cls, instance: object) -> bool:
+            return isinstance(instance, real | Selector)
+
+    return Kind(name, (real,), {"__doc__": f"`selectors.{name}`, virtual within a world."})
+
+
+SELECTORS = {
+    name: _selector_class(name) for name in _real if name != "BaseSelector" and name[0] != "_"
+}
+"""Name of a selector -> what stands for it."""
+
+
+class Poll:
+    """What stands for `select.poll()` and `select.epoll()`."""
+
+    def __init__(self, scheduler: Scheduler, unit_ns: int) -> None:
+        self._scheduler = scheduler
+        self._unit_ns = unit_ns
+        self._events: dict[int, int] = {}
+
+    def register(self, fd: Any, eventmask: int = POLLIN | POLLOUT) -> None:
+        """Watch a socket."""
+        descriptor = _descriptor_of(fd)
+        _socket_of(self._scheduler, descriptor)
+        self._events[descriptor] = eventmask
+
+    def modify(self, fd: Any, eventmask: int) -> None:
+        """Watch a socket for other events."""
+        descriptor = _descriptor_of(fd)
+        if descriptor not in self._events:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        self._events[descriptor] = eventmask
+
+    def unregister(self, fd: Any) -> None:
+        """Watch a socket no more."""
+        del self._events[_descriptor_of(fd)]
+
+    def poll(self, timeout: float | None = None, maxevents: int = -1) -> list[tuple[int, int]]:
+        """Wait until some of the sockets are ready."""
+        no_end = timeout is None or timeout < 0
+        timeout_ns = None if no_end or timeout is None else int(timeout * self._unit_ns)
+        wanted = {}
+        for descriptor, mask in self._events.items():
+            events = (READ if mask & POLLIN else 0) | (WRITE if mask & POLLOUT else 0)
+            wanted[_socket_of(self._scheduler, descriptor)] = events
+        ready = wait_for(self._scheduler, wanted, timeout_ns)
+        return [
+            (
+                sock.fileno(),
+                (POLLIN if found & READ else 0)
+                | (POLLOUT if found & WRITE else 0)
+                | (POLLHUP if sock.has_hung_up else 0),
+            )
+            for sock, found in ready
+        ]
+
+    def close(self) -> None:
+        """Forget every socket."""
+        self._events.clear()
+
+    def fileno(self) -> int:
+        """It has no descriptor."""
+        return -1
+
+    def __enter__(self) -> Poll:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def poll() -> Any:
+    """An object that polls, with timeouts in milliseconds."""
+    found = world_network()
+    return _poll() if found is None else Poll(found[0], NS // 1000)
+
+
+def epoll(sizehint: int = -1, flags: int = 0) -> Any:
+    """An object that polls, with timeouts in seconds."""
+    found = world_network()
+    return _epoll(sizehint, flags) if found is None else Poll(found[0], NS)

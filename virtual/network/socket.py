@@ -1,0 +1,534 @@
+"""Sockets in virtual time: the class that stands for `socket.socket`.
+
+`socket.socket(...)` makes a `VirtualSocket` within a world and a real socket elsewhere.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import socket as socket_module
+from collections.abc import Callable
+from typing import Any
+
+from watchkeeper.virtual.network.endpoint import Address, Endpoint, Listener
+from watchkeeper.virtual.network.network import Network
+from watchkeeper.virtual.threads.current import current_scheduler
+from watchkeeper.virtual.threads.errors import Refused
+from watchkeeper.virtual.threads.lock import NS
+from watchkeeper.virtual.threads.scheduler import Scheduler
+from watchkeeper.virtual.threads.task import Task
+
+RealSocket = socket_module.socket
+LOOPBACK = "127.0.0.1"
+ANY = ("", "0.0.0.0", "::")
+KIND_BITS = ~(
+    getattr(socket_module, "SOCK_CLOEXEC", 0) | getattr(socket_module, "SOCK_NONBLOCK", 0)
+)
+STREAM_FAMILIES = (socket_module.AF_INET, socket_module.AF_INET6, socket_module.AF_UNIX, -1)
+
+
+def world_network() -> tuple[Scheduler, Network] | None:
+    """The scheduler and the network of the thread that runs; None outside of a world."""
+    scheduler = current_scheduler()
+    if scheduler is None or scheduler.running is None or scheduler.network is None:
+        return None
+    return scheduler, scheduler.network
+
+
+class _Kind(type):
+    """Makes virtual sockets within a world; both kinds count as instances."""
+
+    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+        if cls is Socket:
+            found = world_network()
+            if found is None or kwargs.get("fileno") is not None:
+                return RealSocket(*args, **kwargs)
+            return VirtualSocket(*found, *args, **kwargs)
+        return super().__call__(*args, **kwargs)
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        if cls is Socket:
+            return isinstance(instance, RealSocket | VirtualSocket)
+        return type.__instancecheck__(cls, instance)
+
+    def __subclasscheck__(cls, other: type) -> bool:
+        if cls is Socket:
+            return issubclass(other, RealSocket)
+        return type.__subclasscheck__(cls, other)
+
+
+class Socket(RealSocket, metaclass=_Kind):
+    """What stands for `socket.socket`."""
+
+
+class VirtualSocket:
+    """A TCP socket, or one of a pair, of a virtual process."""
+
+    def __init__(
+        self,
+        scheduler: Scheduler,
+        network: Network,
+        family: int = socket_module.AF_INET,
+        type: int = socket_module.SOCK_STREAM,
+        proto: int = 0,
+        fileno: int | None = None,
+    ) -> None:
+        if type != -1 and type & KIND_BITS != socket_module.SOCK_STREAM:
+            raise Refused(
+                "only stream sockets exist in virtual time: datagrams and raw sockets would "
+                "leave the world; keep that part out of the test, or replace it by a stub"
+            )
+        assert scheduler.running is not None, "sockets belong to processes"
+        self._scheduler = scheduler
+        self._network = network
+        self._process = scheduler.running.process
+        self.family = socket_module.AF_INET if family == -1 else family
+        self.type = socket_module.SOCK_STREAM
+        self.proto = 0 if proto == -1 else proto
+        self._timeout: float | None = socket_module.getdefaulttimeout()
+        if type != -1 and type & getattr(socket_module, "SOCK_NONBLOCK", 0):
+            self._timeout = 0.0
+        self._local: Address = ("0.0.0.0", 0)
+        self._endpoint: Endpoint | None = None
+        self._listener: Listener | None = None
+        self._is_connecting = False
+        self._options: dict[tuple[int, int], Any] = {}
+        self._files = 0
+        self._is_closing = False
+        self._descriptor = network.next_descriptor()
+        self._process.descriptors[self._descriptor] = self
+        self._process.at_end.append(self._really_close)
+        self.watchers: list[Task] = []
+        """Threads that poll it."""
+
+    # --- waiting -----------------------------------------------------------------------
+
+    def _wait(
+        self, waiters: list[Task], is_ready: Callable[[], object], what: str, error: str
+    ) -> None:
+        """Wait until it is ready; raises what a real socket raises at the end of its timeout."""
+        scheduler = self._scheduler
+        scheduler.switch_point()
+        if is_ready():
+            return
+        if self._timeout == 0:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        ends_ns = None if self._timeout is None else scheduler.now_ns + int(self._timeout * NS)
+        task = scheduler.running
+        assert task is not None, "sockets are used by threads"
+        waiters.append(task)
+        try:
+            while not is_ready():
+                self._check_open()
+                left_ns = None if ends_ns is None else ends_ns - scheduler.now_ns
+                if left_ns is not None and left_ns <= 0:
+                    raise TimeoutError(error)
+                scheduler.block(what, timeout_ns=left_ns)
+        finally:
+            waiters.remove(task)
+
+    def _check_open(self) -> None:
+        if self._descriptor == -1:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+
+    def _connected(self) -> Endpoint:
+        self._check_open()
+        endpoint = self._endpoint
+        if endpoint is None or endpoint.peer is None:
+            if endpoint is not None and endpoint.error is not None:
+                self._raise_error(endpoint)
+            raise OSError(errno.ENOTCONN, os.strerror(errno.ENOTCONN))
+        return endpoint
+
+    def _raise_error(self, endpoint: Endpoint) -> None:
+        error, endpoint.error = endpoint.error, None
+        if error is not None:
+            raise OSError(error, os.strerror(error))
+
+    # --- connecting --------------------------------------------------------------------
+
+    def connect(self, address: Any) -> None:
+        """Connect to an address; raises OSError if that fails, TimeoutError if it takes long."""
+        if self._endpoint is None or not self._is_connecting:
+            self._begin_connecting(address)
+        endpoint = self._endpoint
+        assert endpoint is not None, "it is connecting"
+        if self._timeout == 0 and endpoint.peer is None and endpoint.error is None:
+            raise BlockingIOError(errno.EINPROGRESS, os.strerror(errno.EINPROGRESS))
+        try:
+            self._wait(
+                endpoint.waiters,
+                lambda: endpoint.peer is not None or endpoint.error is not None,
+                f"a connection to {address[0]}:{address[1]}",
+                "timed out",
+            )
+        except TimeoutError:
+            endpoint.is_closed = True
+            self._endpoint, self._is_connecting = None, False
+            raise
+        self._is_connecting = False
+        if endpoint.error is not None:
+            self._endpoint = None
+        self._raise_error(endpoint)
+
+    def _begin_connecting(self, address: Any) -> None:
+        self._check_open()
+        if self._endpoint is not None:
+            raise OSError(errno.EISCONN, os.strerror(errno.EISCONN))
+        if not isinstance(address, tuple):
+            raise Refused(
+                f"a socket of the file system, {address!r}, cannot be reached in virtual time; "
+                "only addresses of the world can"
+            )
+        remote = self._remote_of(address)
+        if self._local[1] == 0:
+            self._local = (self._process.address, self._network.next_port())
+        endpoint = Endpoint(self._network, self._local, remote)
+        self._endpoint, self._is_connecting = endpoint, True
+
+        def refused() -> None:
+            if not endpoint.is_closed:
+                endpoint.error = errno.ECONNREFUSED
+                endpoint.wake()
+
+        self._network.connect(endpoint, refused)
+
+    def _remote_of(self, address: tuple[Any, ...]) -> Address:
+        host, port = str(address[0]), int(address[1])
+        if host in ("localhost", "::1", *ANY) or host.startswith("127."):
+            return self._process.address, port
+        found = self._network.address_of(host)
+        if found is None or not (self._network.is_known(found) or found.startswith("10.")):
+            raise Refused(
+                f"{host}:{port} is not of this world: virtual time has no connections to "
+                "elsewhere; connect to world.hosts or to a process of the world"
+            )
+        return found, port
+
+    def connect_ex(self, address: Any) -> int:
+        """Connect; returns the number of the error, 0 for success."""
+        try:
+            self.connect(address)
+        except TimeoutError:
+            return errno.EAGAIN
+        except OSError as error:
+            return error.errno or errno.EINVAL
+        return 0
+
+    def bind(self, address: Any) -> None:
+        """Take a port of the process's address; raises OSError if it is in use."""
+        self._check_open()
+        host, port = str(address[0]), int(address[1])
+        local = (self._process.address, port or self._network.next_port())
+        if self._network.listener_at(local) is not None:
+            raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
+        self._shown_host = host if host and host not in ANY else local[0]
+        self._local = local
+
+    def listen(self, backlog: int = 128) -> None:
+        """Let others connect."""
+        self._check_open()
+        if self._listener is None:
+            if self._local[1] == 0:
+                self._local = (self._process.address, self._network.next_port())
+            if self._network.listener_at(self._local) is not None:
+                raise OSError(errno.EADDRINUSE, os.strerror(errno.EADDRINUSE))
+            self._listener = Listener(self._local, backlog)
+            self._network.add(self._listener)
+
+    def accept(self) -> tuple[VirtualSocket, Address]:
+        """Take a connection that another process has made."""
+        listener = self._listener
+        self._check_open()
+        if listener is None:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
+        self._wait(
+            listener.waiters,
+            lambda: listener.pending or listener.is_closed,
+            "a client",
+            "timed out",
+        )
+        self._check_open()
+        endpoint = listener.pending.popleft()
+        accepted = VirtualSocket(self._scheduler, self._network)
+        accepted._endpoint, accepted._local = endpoint, endpoint.local
+        accepted._timeout = socket_module.getdefaulttimeout()
+        return accepted, endpoint.remote
+
+    # --- bytes -------------------------------------------------------------------------
+
+    def recv(self, size: int, flags: int = 0) -> bytes:
+        """Receive at most so many bytes; none at the end of the stream."""
+        endpoint = self._connected()
+        if size < 0:
+            raise ValueError("negative buffersize in recv")
+        if flags & getattr(socket_module, "MSG_DONTWAIT", 0) and not endpoint.is_readable:
+            raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        self._wait(endpoint.waiters, lambda: endpoint.is_readable, "data", "timed out")
+        self._check_open()
+        if endpoint.arrived:
+            return endpoint.read(size, peek=bool(flags & socket_module.MSG_PEEK))
+        self._raise_error(endpoint)
+        return b""
+
+    def recv_into(self, buffer: Any, nbytes: int = 0, flags: int = 0) -> int:
+        """Receive into a buffer; returns how many bytes."""
+        view = memoryview(buffer).cast("B")
+        data = self.recv(nbytes or len(view), flags)
+        view[: len(data)] = data
+        return len(data)
+
+    def recvfrom(self, size: int, flags: int = 0) -> tuple[bytes, Address]:
+        """Receive, with the address of the other end."""
+        return self.recv(size, flags), self._connected().remote
+
+    def send(self, data: Any, flags: int = 0) -> int:
+        """Send as much as there is room for; returns how many bytes."""
+        endpoint = self._connected()
+        payload = bytes(data)
+        self._wait(endpoint.waiters, lambda: endpoint.is_writable, "room to send", "timed out")
+        self._check_open()
+        self._raise_error(endpoint)
+        if endpoint.is_shut:
+            raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+        if payload:
+            endpoint.send(payload)
+        return len(payload)
+
+    def sendall(self, data: Any, flags: int = 0) -> None:
+        """Send everything."""
+        self.send(data, flags)
+
+    def sendmsg(
+        self, buffers: Any, ancdata: Any = (), flags: int = 0, address: Any = None
+    ) -> int:
+        """Send the bytes of some buffers."""
+        return self.send(b"".join(bytes(buffer) for buffer in buffers), flags)
+
+    def shutdown(self, how: int) -> None:
+        """Close one direction or both."""
+        endpoint = self._connected()
+        if how in (socket_module.SHUT_WR, socket_module.SHUT_RDWR):
+            endpoint.shut()
+        if how in (socket_module.SHUT_RD, socket_module.SHUT_RDWR):
+            endpoint.take_end()
+
+    # --- the end -----------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Close it, once no file of `makefile` is open."""
+        self._is_closing = True
+        if not self._files:
+            self._really_close()
+
+    def _really_close(self) -> None:
+        if self._descriptor == -1:
+            return
+        self._process.descriptors.pop(self._descriptor, None)
+        self._descriptor = -1
+        if self._really_close in self._process.at_end and self._process.is_alive:
+            self._process.at_end.remove(self._really_close)
+        if self._listener is not None:
+            self._network.remove(self._listener)
+            for task in list(self._listener.waiters):
+                self._scheduler.wake(task)
+        if self._endpoint is not None:
+            self._endpoint.close()
+
+    def detach(self) -> int:
+        """A virtual socket cannot leave its object; raises Refused."""
+        raise Refused("a socket of virtual time cannot be detached: it has no real descriptor")
+
+    def __enter__(self) -> VirtualSocket:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def makefile(
+        self,
+        mode: str = "r",
+        buffering: int | None = None,
+        *,
+        encoding: str | None = None,
+        errors: str | None = None,
+        newline: str | None = None,
+    ) -> Any:
+        """The connection as a file."""
+        raw = _SocketFile(self, "r" in mode, "w" in mode)
+        self._files += 1
+        size = io.DEFAULT_BUFFER_SIZE if buffering is None or buffering < 0 else buffering
+        if size == 0:
+            return raw
+        buffer: Any
+        if "r" in mode and "w" in mode:
+            buffer = io.BufferedRWPair(raw, raw, size)
+        elif "w" in mode:
+            buffer = io.BufferedWriter(raw, size)
+        else:
+            buffer = io.BufferedReader(raw, size)
+        if "b" in mode:
+            return buffer
+        return io.TextIOWrapper(buffer, encoding, errors, newline)
+
+    def file_closed(self) -> None:
+        """A file of `makefile` is closed."""
+        self._files -= 1
+        if self._is_closing and not self._files:
+            self._really_close()
+
+    # --- options -----------------------------------------------------------------------
+
+    def fileno(self) -> int:
+        """Its virtual descriptor; -1 once it is closed."""
+        return self._descriptor
+
+    def settimeout(self, value: float | None) -> None:
+        """How long its operations wait: None for ever, 0 not at all."""
+        if value is not None and value < 0:
+            raise ValueError("Timeout value out of range")
+        self._timeout = value
+
+    def gettimeout(self) -> float | None:
+        """How long its operations wait."""
+        return self._timeout
+
+    timeout = property(gettimeout)
+
+    def setblocking(self, flag: bool) -> None:
+        """Whether its operations wait."""
+        self._timeout = None if flag else 0.0
+
+    def getblocking(self) -> bool:
+        """Whether its operations wait."""
+        return self._timeout != 0
+
+    def setsockopt(self, level: int, option: int, value: Any, length: int | None = None) -> None:
+        """Keep an option; none of them has an effect on streams of a world."""
+        self._check_open()
+        self._options[level, option] = value
+
+    def getsockopt(self, level: int, option: int, length: int = 0) -> Any:
+        """An option that was set, the pending error, or 0."""
+        self._check_open()
+        if (level, option) == (socket_module.SOL_SOCKET, socket_module.SO_ERROR):
+            endpoint = self._endpoint
+            error = 0
+            if endpoint is not None and endpoint.error is not None:
+                error, endpoint.error = endpoint.error, None
+            return error
+        if (level, option) == (socket_module.SOL_SOCKET, socket_module.SO_TYPE):
+            return int(socket_module.SOCK_STREAM)
+        return self._options.get((level, option), 0)
+
+    def getsockname(self) -> Any:
+        """Its own address and port."""
+        self._check_open()
+        return "" if self.family == socket_module.AF_UNIX else self._local
+
+    def getpeername(self) -> Any:
+        """The address and port of the other end."""
+        return self._connected().remote
+
+    def get_inheritable(self) -> bool:
+        """Whether children would inherit it; there are none."""
+        return False
+
+    def set_inheritable(self, inheritable: bool) -> None:
+        """Processes of a world have no children."""
+
+    # --- polling -----------------------------------------------------------------------
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether a read or an accept does not wait."""
+        if self._listener is not None:
+            return self._listener.is_readable
+        endpoint = self._endpoint
+        return endpoint is not None and not self._is_waiting() and endpoint.is_readable
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether a write does not wait, or a connection is made."""
+        endpoint = self._endpoint
+        return endpoint is not None and not self._is_waiting() and endpoint.is_writable
+
+    @property
+    def has_hung_up(self) -> bool:
+        """Whether the connection is broken or ended by the other end."""
+        endpoint = self._endpoint
+        return endpoint is not None and (endpoint.error is not None or endpoint.has_ended)
+
+    def _is_waiting(self) -> bool:
+        endpoint = self._endpoint
+        return endpoint is not None and endpoint.peer is None and endpoint.error is None
+
+    @property
+    def waiters(self) -> list[Task]:
+        """Where a thread that polls it adds itself."""
+        if self._listener is not None:
+            return self._listener.waiters
+        return self.watchers if self._endpoint is None else self._endpoint.waiters
+
+    def __repr__(self) -> str:
+        return f"<virtual socket fd={self._descriptor}, {self._local}>"
+
+
+class _SocketFile(io.RawIOBase):
+    def __init__(self, sock: VirtualSocket, reads: bool, writes: bool) -> None:
+        self._sock = sock
+        self._reads = reads
+        self._writes = writes
+        self.name = sock.fileno()
+        self.mode = "rb" if reads else "wb"
+
+    def readable(self) -> bool:
+        return self._reads
+
+    def writable(self) -> bool:
+        return self._writes
+
+    def readinto(self, buffer: Any) -> int | None:
+        try:
+            return self._sock.recv_into(buffer)
+        except BlockingIOError:
+            return None
+
+    def write(self, data: Any) -> int | None:
+        try:
+            return self._sock.send(data)
+        except BlockingIOError:
+            return None
+
+    def fileno(self) -> int:
+        return self._sock.fileno()
+
+    def close(self) -> None:
+        if not self.closed:
+            super().close()
+            self._sock.file_closed()
+
+
+def socketpair(
+    family: int | None = None, type: int = socket_module.SOCK_STREAM, proto: int = 0
+) -> tuple[Any, Any]:
+    """Two sockets that are connected with each other."""
+    found = world_network()
+    if found is None:
+        return real_socketpair() if family is None else real_socketpair(family, type, proto)
+    scheduler, network = found
+    pair = [VirtualSocket(scheduler, network, socket_module.AF_UNIX, type) for _ in range(2)]
+    assert scheduler.running is not None, "sockets are made by threads"
+    address = scheduler.running.process.address
+    ends = [(address, network.next_port()), (address, network.next_port())]
+    left = Endpoint(network, ends[0], ends[1])
+    right = Endpoint(network, ends[1], ends[0])
+    left.peer, right.peer = right, left
+    for sock, endpoint in zip(pair, (left, right), strict=True):
+        sock._endpoint, sock._local = endpoint, endpoint.local
+    return pair[0], pair[1]
+
+
+real_socketpair = socket_module.socketpair

@@ -1,0 +1,124 @@
+"""Runs a test once, in a world of its own."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from watchkeeper.model.properties.verdicts import Finding, Property, Verdict
+from watchkeeper.virtual.network.patches import PATCHES as NETWORK_PATCHES
+from watchkeeper.virtual.threads.errors import Stuck, VirtualTimeError
+from watchkeeper.virtual.threads.patches import install
+from watchkeeper.virtual.threads.scheduler import Policy
+from watchkeeper.virtual.threads.task import Task
+from watchkeeper.virtual.threads.watchdog import Watchdog
+from watchkeeper.virtual.world import kazoo_sets
+from watchkeeper.virtual.world.faults import Fault, Strike
+from watchkeeper.virtual.world.outcome import Outcome, Struck
+from watchkeeper.virtual.world.world import World, WorldSettings
+
+ASSERTIONS = Property("assertions", "always", "no assertion of the program fails")
+STOPPED = Property("no thread computes for ever", "always", "the watchdog stopped no thread")
+WATCHDOG_S = 5.0
+
+Test = Callable[[World], object]
+"""Prepares a world: starts processes, and says what has to hold."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """A test with everything that is the same in all of its runs."""
+
+    name: str
+    test: Test
+    settings: WorldSettings
+    faults: tuple[Fault, ...] = ()
+    watchdog_s: float = WATCHDOG_S
+
+
+def prepare() -> None:
+    """Replace the names that virtual time replaces; needed once, before the first world."""
+    install(NETWORK_PATCHES)
+    kazoo_sets.put()
+
+
+def run_once(
+    case: Case, policy: Policy, policy_name: str, *, seed: int, plan: tuple[Strike, ...] = ()
+) -> Outcome:
+    """Run a test with a seed, a policy and a plan of faults.
+
+    Raises what the test's own function raises, and VirtualTimeError for a world that it
+    prepares wrongly.
+    """
+    prepare()
+    world = World(policy, seed=seed, settings=case.settings, plan=plan)
+    try:
+        case.test(world)
+        if not world.has_processes:
+            raise VirtualTimeError(
+                f"{case.name} starts no process; start one by world.process(name, function)"
+            )
+        with quiet_kazoo(), Watchdog(world.scheduler, limit_s=case.watchdog_s):
+            world.run()
+        return _outcome(case, world, policy_name, seed, plan)
+    finally:
+        with quiet_kazoo():
+            world.tear_down()
+
+
+def _outcome(
+    case: Case, world: World, policy_name: str, seed: int, plan: tuple[Strike, ...]
+) -> Outcome:
+    scheduler = world.scheduler
+    return Outcome(
+        test=case.name,
+        seed=seed,
+        policy=policy_name,
+        findings=(*world.findings(), *_own_findings(world)),
+        plan=plan,
+        struck=tuple(
+            Struck(blow.strike, blow.at_us, dict(sorted(blow.effects.items())))
+            for blow in world.nemesis.blows
+        ),
+        schedule=scheduler.schedule,
+        rows=world.zookeeper.record.rows,
+        requests=world.nemesis.requests,
+        turns=scheduler.turn,
+        steps=scheduler.step,
+        end_us=world.now_us,
+        deaths=tuple(_death(task, error) for task, error, _ in world.deaths),
+        tracebacks=tuple(_traceback(error) for _, error, _ in world.deaths),
+    )
+
+
+def _own_findings(world: World) -> Iterator[Finding]:
+    for task, error, at_us in world.deaths:
+        if isinstance(error, Stuck):
+            yield Finding(STOPPED, Verdict.VIOLATED, str(error), at_us)
+        elif isinstance(error, VirtualTimeError | AssertionError):
+            yield Finding(ASSERTIONS, Verdict.VIOLATED, _death(task, error), at_us)
+
+
+def _death(task: Task, error: BaseException) -> str:
+    return f"{task.name} of {task.process.name} ended by {type(error).__name__}: {error}"
+
+
+def _traceback(error: BaseException) -> str:
+    return "".join(traceback.format_exception(error, chain=False, limit=-8))
+
+
+@contextmanager
+def quiet_kazoo() -> Iterator[None]:
+    """Let kazoo log nothing: thousands of runs lose connections on purpose."""
+    logger: Any = logging.getLogger("kazoo")
+    before = logger.level, logger.disabled
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.level, logger.disabled = before
+        logging.Logger.manager._clear_cache()  # type: ignore[attr-defined]
