@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import select
 import selectors
 import socket
 
-from watchkeeper.virtual.network import polling, resolution
+from watchkeeper.virtual.network import descriptors, polling, resolution
 from watchkeeper.virtual.network.socket import Socket, socketpair
 from watchkeeper.virtual.threads.patches import Patch
 
@@ -18,6 +20,9 @@ PATCHES: tuple[Patch, ...] = (
     Patch("socket", "gethostbyname", resolution.gethostbyname),
     Patch("socket", "gethostname", resolution.gethostname),
     Patch("socket", "getfqdn", resolution.getfqdn),
+    Patch("fcntl", "fcntl", descriptors.fcntl),
+    Patch("os", "get_blocking", descriptors.get_blocking),
+    Patch("os", "set_blocking", descriptors.set_blocking),
     Patch("select", "select", polling.select),
     Patch("select", "poll", polling.poll),
     *((Patch("select", "epoll", polling.epoll),) if hasattr(select, "epoll") else ()),
@@ -25,4 +30,4 @@ PATCHES: tuple[Patch, ...] = (
 )
 """Names of `socket`, `select` and `selectors` -> what stands for them."""
 
-_LOADED = (select, selectors, socket)
+_LOADED = (fcntl, os, select, selectors, socket)

@@ -194,7 +194,7 @@ class _Keys(dict[Any, selectors.SelectorKey]):
 def _selector_class(name: str) -> type:
     real = _real[name]
 
-    class Kind(type):
+    class Kind(type(real)):  # type: ignore[misc]
         def __call__(cls, *args: Any, **kwargs: Any) -> Any:
             found = world_network()
             return real(*args, **kwargs) if found is None else Selector(found[0])
