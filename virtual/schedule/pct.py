@@ -69,4 +69,4 @@ class Pct(FirstInFirstOut):
 
 def bound(threads: int, steps: int, depth: int) -> float:
     """The least probability that one run shows a bug of this depth."""
-    return 1.0 / (max(threads, 1) * max(steps, 1) ** (depth - 1))
+    return 1.0 / float(max(threads, 1) * max(steps, 1) ** (depth - 1))

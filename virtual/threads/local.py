@@ -12,6 +12,7 @@ from typing import Any
 
 from watchkeeper.virtual.threads.current import current_task
 
+_RealLocal = _thread._local
 _numbers = itertools.count(1)
 _HIDDEN = ("_local_number", "_local_arguments", "_local_outside")
 
@@ -29,7 +30,7 @@ class Local:
         set_hidden = object.__setattr__
         set_hidden(self, "_local_number", next(_numbers))
         set_hidden(self, "_local_arguments", (args, kwargs))
-        set_hidden(self, "_local_outside", _thread._local())
+        set_hidden(self, "_local_outside", _RealLocal())
         # The construction itself calls `__init__`, for the thread that constructs it.
         object.__getattribute__(self, "_local_outside").values = None
         _values_of(self, initialise=False)

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import asyncio.events
 import heapq
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from random import Random
@@ -144,6 +145,8 @@ class Scheduler:
         """Called after each turn of a thread."""
         self.allowed: frozenset[str] = frozenset()
         """What cannot be virtual and is permitted all the same."""
+        self.excepthook_before: Any = None
+        """What handled the exceptions of threads before the run."""
         self.is_torn_down = False
         self.stop_requested = False
         self._calendar: list[Timer] = []
@@ -192,6 +195,7 @@ class Scheduler:
         Raises what a call of the calendar raises.
         """
         self._hub = getcurrent()
+        self.excepthook_before = threading.excepthook
         current.enter(self)
         try:
             self.policy.begin(self)

@@ -69,7 +69,7 @@ def _run(thread: Thread) -> None:
     except Exception as error:
         task.error = error
         scheduler.deaths.append((task, error))
-        if threading.excepthook is not threading.__excepthook__:
+        if threading.excepthook is not scheduler.excepthook_before:  # the program has set it
             threading.excepthook(threading.ExceptHookArgs((*sys.exc_info(), thread)))
     finally:
         threading._active.pop(task.ident, None)  # type: ignore[attr-defined]

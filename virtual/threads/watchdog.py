@@ -71,7 +71,7 @@ class Watchdog:
             _sleep(self._limit_s)
             if not self._is_over and not self._has_moved():
                 sentence = self._sentence(sys._current_frames().get(self._ident))
-                error = type("StuckHere", (Stuck,), {"__str__": lambda self: sentence})
+                error = _stuck(sentence)
                 ctypes.pythonapi.PyThreadState_SetAsyncExc(
                     ctypes.c_ulong(self._ident), ctypes.py_object(error)
                 )
@@ -91,3 +91,8 @@ class Watchdog:
             "stands still meanwhile; let the loop wait by time.sleep, an event or a queue, or "
             "raise watchdog_s if it has that much to compute"
         )
+
+
+def _stuck(sentence: str) -> type[Stuck]:
+    """A class of exceptions with this text: from outside only a class can be set."""
+    return type("Stuck", (Stuck,), {"__str__": lambda self: sentence})

@@ -38,8 +38,10 @@ class Check:
         evidence: str,
         at_us: int | None = None,
         exercised: int | None = None,
+        *,
+        counts: bool = True,
     ) -> Finding:
-        return Finding(self.claim, verdict, evidence, at_us, exercised=exercised)
+        return Finding(self.claim, verdict, evidence, at_us, counts, exercised)
 
 
 def outcome_of(predicate: Predicate, world: World) -> str:
@@ -167,7 +169,8 @@ class Exclusion(Check):
 
     The strict form counts a thread only while its client is connected in the session that it had
     when it entered, and the server has that session. No lock can keep out a holder whose session
-    has ended and who does not know it: the plain form shows these as well.
+    has ended and who does not know it: the plain form counts these as well. Where a section has
+    clients the plain form is reported, and the verdict of the run does not depend on it.
     """
 
     name: str
@@ -175,6 +178,7 @@ class Exclusion(Check):
     is_strict: bool = True
     inside: list[Entry] = field(default_factory=list)
     entries: int = 0
+    has_clients: bool = False
     broken: tuple[int, str] | None = None
 
     def __post_init__(self) -> None:
@@ -186,6 +190,13 @@ class Exclusion(Check):
             "always",
             f"at most {which} at once{at_once}",
         )
+
+    def enter(self, entry: Entry, world: World) -> None:
+        """A thread enters the section."""
+        self.inside.append(entry)
+        self.entries += 1
+        self.has_clients |= entry.client is not None
+        self.turn(world)
 
     def turn(self, world: World) -> None:
         """Count the threads within the section."""
@@ -203,7 +214,8 @@ class Exclusion(Check):
         """Violated since the first moment with too many threads."""
         if self.broken is not None:
             at_us, evidence = self.broken
-            return self._finding(Verdict.VIOLATED, evidence, at_us, self.entries)
+            counts = self.is_strict or not self.has_clients
+            return self._finding(Verdict.VIOLATED, evidence, at_us, self.entries, counts=counts)
         if not self.entries:
             return self._finding(Verdict.UNKNOWN, f"no thread entered {self.name}", None, 0)
         return self._finding(

@@ -57,7 +57,9 @@ class Outcome:
     @property
     def violated(self) -> tuple[Finding, ...]:
         """The findings of properties that are violated, the earliest first."""
-        found = [each for each in self.findings if each.verdict is Verdict.VIOLATED]
+        found = [
+            each for each in self.findings if each.counts and each.verdict is Verdict.VIOLATED
+        ]
         return tuple(sorted(found, key=lambda each: each.at_us or 0))
 
     @property

@@ -87,7 +87,7 @@ def simulated(
             fail_on_violation(Campaign(case, choice), _seeds(seeds), Path(out), shrink_runs)
 
         # pytest would take `world` for a fixture, seen through the wrapped function.
-        del run.__wrapped__  # type: ignore[attr-defined]
+        del run.__wrapped__
         setattr(run, CAMPAIGN, (case, choice, _seeds(seeds)))
         return run
 

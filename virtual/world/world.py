@@ -187,9 +187,7 @@ class World:
         entry = Entry(task, self.now_us, client, known[0] if known else 0)
         self.record("entered", section=name)
         for check in self._sections[name]:
-            check.inside.append(entry)
-            check.entries += 1
-            check.turn(self)
+            check.enter(entry, self)
         try:
             yield
         finally:

@@ -55,7 +55,7 @@ class Record(History):
             self._received(connection, request)
 
     def committed(self, entry: Entry) -> None:
-        """A write has taken effect; the begin of a session is written once its client is known."""
+        """A write has taken effect; a session begins once its client is known."""
         if entry.opcode == Opcode.CREATE_SESSION:
             self._opened[entry.session] = entry
         else:
