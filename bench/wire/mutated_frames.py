@@ -31,7 +31,7 @@ class Owed:
     """What a server owes to some bytes."""
 
     answers: int
-    """Whole frames."""
+    """Whole frames, but for those whose xid is that of events: their answers look like events."""
     ending: Ending
     """How the bytes end: with a whole frame, a length that cannot be, or part of a frame."""
 
@@ -47,7 +47,8 @@ def owed_to(data: bytes) -> Owed:
             return Owed(answers, "bad length")
         if len(data) - at - 4 < length:
             return Owed(answers, "not whole")
-        answers += 1
+        is_like_event = length >= 4 and jute.INT.unpack_from(data, at + 4)[0] == jute.EVENT_XID
+        answers += not is_like_event
         at += 4 + length
     return Owed(answers, "whole")
 
