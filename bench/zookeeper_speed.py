@@ -24,7 +24,7 @@ import time
 from argparse import Namespace
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -213,6 +213,10 @@ def without_sockets(requests: int, rounds: int) -> dict[str, list[float]]:
 # --- watches and memory ----------------------------------------------------------------------
 
 
+HERD_TICK_MS = 2_000
+"""Sessions may last 20 ticks."""
+
+
 @dataclass(frozen=True, slots=True)
 class Herd:
     """Many clients that watch one znode."""
@@ -225,8 +229,10 @@ class Herd:
 def herd(contender: Contender, options: Namespace) -> Herd:
     """Connect many clients, let each watch, and change what they watch."""
     raise_limit(2 * options.clients + 200)
+    # The clients send no pings: their sessions have to last until the last of them is connected.
+    wanted = replace(contender.wanted, tick_ms=HERD_TICK_MS)
     with ExitStack() as stack:
-        zookeeper = stack.enter_context(start(contender.kind, contender.wanted))
+        zookeeper = stack.enter_context(start(contender.kind, wanted))
         writer = Line(zookeeper.addresses[0])
         stack.callback(writer.close)
         writer.begin_session()
