@@ -45,18 +45,31 @@ WORDS: dict[str, str] = {
 """The word for each class of operation."""
 
 
+LONGEST_CACHED = 4096
+"""Operations and answers with more data are described each time: a cache would keep the data."""
+
+
 def text(data: bytes | None) -> str | None:
     """Data as text, cut to a length that can be read."""
     return None if data is None else data[:LONGEST_DATA].decode("utf-8", "replace")
 
 
-@lru_cache(maxsize=16_384)
 def described_operation(operation: Operation[Any] | Pipelined) -> Mapping[str, Any]:
     """The detail of an operation: its word, its path, its purpose, and its parts if it has any.
 
-    Members of a group send the same requests again and again, so details are cached; do not
-    modify them.
+    Members of a group send the same requests again and again, so details of small ones are
+    cached; do not modify them.
     """
+    parts = operation.operations if isinstance(operation, PARTED) else (operation,)
+    for part in parts:
+        data = getattr(part, "data", None)
+        if data is not None and len(data) > LONGEST_CACHED:
+            return _described_operation.__wrapped__(operation)
+    return _described_operation(operation)
+
+
+@lru_cache(maxsize=16_384)
+def _described_operation(operation: Operation[Any] | Pipelined) -> Mapping[str, Any]:
     kind = type(operation)
     detail: dict[str, Any] = {"op": WORDS[kind.__name__], "purpose": operation.purpose}
     if isinstance(operation, PARTED):
@@ -113,9 +126,15 @@ def described_answer(answer: Any) -> Any:
     return answer
 
 
-@lru_cache(maxsize=16_384)
 def _described_znode(data: bytes | None, version: int, mine: bool) -> Mapping[str, Any]:
-    """A znode as it was read. The value is shared: do not modify it."""
+    """A znode as it was read. The value may be shared: do not modify it."""
+    if data is not None and len(data) > LONGEST_CACHED:
+        return _znode_detail.__wrapped__(data, version, mine)
+    return _znode_detail(data, version, mine)
+
+
+@lru_cache(maxsize=16_384)
+def _znode_detail(data: bytes | None, version: int, mine: bool) -> Mapping[str, Any]:
     return {"data": text(data), "version": version, "mine": mine}
 
 

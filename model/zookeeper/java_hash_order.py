@@ -14,11 +14,17 @@ from functools import lru_cache
 from zlib import crc32
 
 LOAD_FACTOR_PERCENT = 75
+LONGEST_CACHED = 512
+"""Longer names are not remembered: clients may send a megabyte, as often as they like."""
+
+
+def string_hash(text: str) -> int:
+    """Java's `String.hashCode`, over UTF-16 units, as a signed 32-bit number."""
+    return _string_hash(text) if len(text) <= LONGEST_CACHED else _string_hash.__wrapped__(text)
 
 
 @lru_cache(maxsize=65_536)
-def string_hash(text: str) -> int:
-    """Java's `String.hashCode`, over UTF-16 units, as a signed 32-bit number."""
+def _string_hash(text: str) -> int:
     value = 0
     units = text.encode("utf-16-be", "surrogatepass")
     for high, low in zip(units[::2], units[1::2], strict=True):

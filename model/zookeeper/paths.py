@@ -7,6 +7,8 @@ from functools import lru_cache
 ROOT = "/"
 RESERVED = frozenset({"/", "/zookeeper", "/zookeeper/quota", "/zookeeper/config"})
 """These cannot be deleted."""
+LONGEST_CACHED = 512
+"""Longer paths are not remembered: clients may send a megabyte, as often as they like."""
 
 FORBIDDEN_UNITS = (
     (0x0000, 0x001F),
@@ -40,19 +42,27 @@ def has_forbidden_unit(path: str) -> bool:
     )
 
 
-@lru_cache(maxsize=65_536)
 def is_valid(path: str) -> bool:
     """Whether a server takes this path in a write."""
+    return _is_valid(path) if len(path) <= LONGEST_CACHED else _is_valid.__wrapped__(path)
+
+
+@lru_cache(maxsize=65_536)
+def _is_valid(path: str) -> bool:
     return has_slash_only_where_allowed(path) and not has_forbidden_unit(path)
 
 
-@lru_cache(maxsize=65_536)
 def parent_of(path: str) -> str | None:
     """Return the path of the parent as servers compute it; None if there is no slash.
 
     Servers cut at the last slash and do not check the rest, so the parent of `/a//b` is
     `/a/`, which no znode can have.
     """
+    return _parent_of(path) if len(path) <= LONGEST_CACHED else _parent_of.__wrapped__(path)
+
+
+@lru_cache(maxsize=65_536)
+def _parent_of(path: str) -> str | None:
     at = path.rfind("/")
     if at < 0 or "\0" in path:
         return None
