@@ -9,6 +9,7 @@ import selectors
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from watchkeeper.virtual.network.endpoint import WINDOW_BYTES
 from watchkeeper.virtual.network.socket import VirtualSocket, world_network
 from watchkeeper.virtual.threads.lock import NS
 from watchkeeper.virtual.threads.scheduler import Scheduler
@@ -40,10 +41,17 @@ def _socket_of(scheduler: Scheduler, descriptor: int) -> VirtualSocket:
 
 
 def _ready(sock: VirtualSocket, events: int) -> int:
+    """Which of the events a socket is ready for; written out, since every wait comes here."""
+    endpoint = sock.endpoint
+    if endpoint is None:
+        return READ if events & READ and sock.is_readable else 0
+    is_broken = endpoint.error is not None
+    if endpoint.peer is None and not is_broken:
+        return 0
     found = 0
-    if events & READ and sock.is_readable:
-        found |= READ
-    if events & WRITE and sock.is_writable:
+    if events & READ and (endpoint.arrived or endpoint.has_ended or is_broken):
+        found = READ
+    if events & WRITE and (endpoint.under_way < WINDOW_BYTES or is_broken):
         found |= WRITE
     return found
 

@@ -23,10 +23,15 @@ from watchkeeper.virtual.threads.task import Task
 RealSocket = socket_module.socket
 LOOPBACK = "127.0.0.1"
 ANY = ("", "0.0.0.0", "::")
+# Plain numbers: the operators of enums are slow.
 KIND_BITS = ~(
-    getattr(socket_module, "SOCK_CLOEXEC", 0) | getattr(socket_module, "SOCK_NONBLOCK", 0)
+    int(getattr(socket_module, "SOCK_CLOEXEC", 0))
+    | int(getattr(socket_module, "SOCK_NONBLOCK", 0))
 )
-STREAM_FAMILIES = (socket_module.AF_INET, socket_module.AF_INET6, socket_module.AF_UNIX, -1)
+STREAM = int(socket_module.SOCK_STREAM)
+NONBLOCK = int(getattr(socket_module, "SOCK_NONBLOCK", 0))
+DONTWAIT = int(getattr(socket_module, "MSG_DONTWAIT", 0))
+PEEK = int(socket_module.MSG_PEEK)
 
 
 def world_network() -> tuple[Scheduler, Network] | None:
@@ -75,7 +80,7 @@ class VirtualSocket:
         proto: int = 0,
         fileno: int | None = None,
     ) -> None:
-        if type != -1 and type & KIND_BITS != socket_module.SOCK_STREAM:
+        if type != -1 and int(type) & KIND_BITS != STREAM:
             raise Refused(
                 "only stream sockets exist in virtual time: datagrams and raw sockets would "
                 "leave the world; keep that part out of the test, or replace it by a stub"
@@ -88,10 +93,11 @@ class VirtualSocket:
         self.type = socket_module.SOCK_STREAM
         self.proto = 0 if proto == -1 else proto
         self._timeout: float | None = socket_module.getdefaulttimeout()
-        if type != -1 and type & getattr(socket_module, "SOCK_NONBLOCK", 0):
+        if type != -1 and int(type) & NONBLOCK:
             self._timeout = 0.0
         self._local: Address = ("0.0.0.0", 0)
-        self._endpoint: Endpoint | None = None
+        self.endpoint: Endpoint | None = None
+        """Its end of a connection that is made or under way."""
         self._listener: Listener | None = None
         self._is_connecting = False
         self._options: dict[tuple[int, int], Any] = {}
@@ -135,7 +141,7 @@ class VirtualSocket:
 
     def _connected(self) -> Endpoint:
         self._check_open()
-        endpoint = self._endpoint
+        endpoint = self.endpoint
         if endpoint is None or endpoint.peer is None:
             if endpoint is not None and endpoint.error is not None:
                 self._raise_error(endpoint)
@@ -151,9 +157,9 @@ class VirtualSocket:
 
     def connect(self, address: Any) -> None:
         """Connect to an address; raises OSError if that fails, TimeoutError if it takes long."""
-        if self._endpoint is None or not self._is_connecting:
+        if self.endpoint is None or not self._is_connecting:
             self._begin_connecting(address)
-        endpoint = self._endpoint
+        endpoint = self.endpoint
         assert endpoint is not None, "it is connecting"
         if self._timeout == 0 and endpoint.peer is None and endpoint.error is None:
             raise BlockingIOError(errno.EINPROGRESS, os.strerror(errno.EINPROGRESS))
@@ -166,16 +172,16 @@ class VirtualSocket:
             )
         except TimeoutError:
             endpoint.is_closed = True
-            self._endpoint, self._is_connecting = None, False
+            self.endpoint, self._is_connecting = None, False
             raise
         self._is_connecting = False
         if endpoint.error is not None:
-            self._endpoint = None
+            self.endpoint = None
         self._raise_error(endpoint)
 
     def _begin_connecting(self, address: Any) -> None:
         self._check_open()
-        if self._endpoint is not None:
+        if self.endpoint is not None:
             raise OSError(errno.EISCONN, os.strerror(errno.EISCONN))
         if not isinstance(address, tuple):
             raise Refused(
@@ -186,7 +192,7 @@ class VirtualSocket:
         if self._local[1] == 0:
             self._local = (self._process.address, self._network.next_port())
         endpoint = Endpoint(self._network, self._local, remote)
-        self._endpoint, self._is_connecting = endpoint, True
+        self.endpoint, self._is_connecting = endpoint, True
 
         def refused() -> None:
             if not endpoint.is_closed:
@@ -253,7 +259,7 @@ class VirtualSocket:
         self._check_open()
         endpoint = listener.pending.popleft()
         accepted = VirtualSocket(self._scheduler, self._network)
-        accepted._endpoint, accepted._local = endpoint, endpoint.local
+        accepted.endpoint, accepted._local = endpoint, endpoint.local
         accepted._timeout = socket_module.getdefaulttimeout()
         return accepted, endpoint.remote
 
@@ -264,12 +270,12 @@ class VirtualSocket:
         endpoint = self._connected()
         if size < 0:
             raise ValueError("negative buffersize in recv")
-        if flags & getattr(socket_module, "MSG_DONTWAIT", 0) and not endpoint.is_readable:
+        if flags & DONTWAIT and not endpoint.is_readable:
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
         self._wait(endpoint.waiters, lambda: endpoint.is_readable, "data", "timed out")
         self._check_open()
         if endpoint.arrived:
-            return endpoint.read(size, peek=bool(flags & socket_module.MSG_PEEK))
+            return endpoint.read(size, peek=bool(flags & PEEK))
         self._raise_error(endpoint)
         return b""
 
@@ -334,8 +340,8 @@ class VirtualSocket:
             self._network.remove(self._listener)
             for task in list(self._listener.waiters):
                 self._scheduler.wake(task)
-        if self._endpoint is not None:
-            self._endpoint.close()
+        if self.endpoint is not None:
+            self.endpoint.close()
 
     def detach(self) -> int:
         """A virtual socket cannot leave its object; raises Refused."""
@@ -414,7 +420,7 @@ class VirtualSocket:
         """An option that was set, the pending error, or 0."""
         self._check_open()
         if (level, option) == (socket_module.SOL_SOCKET, socket_module.SO_ERROR):
-            endpoint = self._endpoint
+            endpoint = self.endpoint
             error = 0
             if endpoint is not None and endpoint.error is not None:
                 error, endpoint.error = endpoint.error, None
@@ -443,34 +449,23 @@ class VirtualSocket:
 
     @property
     def is_readable(self) -> bool:
-        """Whether a read or an accept does not wait."""
+        """Whether an accept does not wait."""
         if self._listener is not None:
             return self._listener.is_readable
-        endpoint = self._endpoint
-        return endpoint is not None and not self._is_waiting() and endpoint.is_readable
-
-    @property
-    def is_writable(self) -> bool:
-        """Whether a write does not wait, or a connection is made."""
-        endpoint = self._endpoint
-        return endpoint is not None and not self._is_waiting() and endpoint.is_writable
+        return False
 
     @property
     def has_hung_up(self) -> bool:
         """Whether the connection is broken or ended by the other end."""
-        endpoint = self._endpoint
+        endpoint = self.endpoint
         return endpoint is not None and (endpoint.error is not None or endpoint.has_ended)
-
-    def _is_waiting(self) -> bool:
-        endpoint = self._endpoint
-        return endpoint is not None and endpoint.peer is None and endpoint.error is None
 
     @property
     def waiters(self) -> list[Task]:
         """Where a thread that polls it adds itself."""
         if self._listener is not None:
             return self._listener.waiters
-        return self.watchers if self._endpoint is None else self._endpoint.waiters
+        return self.watchers if self.endpoint is None else self.endpoint.waiters
 
     def __repr__(self) -> str:
         return f"<virtual socket fd={self._descriptor}, {self._local}>"
@@ -527,7 +522,7 @@ def socketpair(
     right = Endpoint(network, ends[1], ends[0])
     left.peer, right.peer = right, left
     for sock, endpoint in zip(pair, (left, right), strict=True):
-        sock._endpoint, sock._local = endpoint, endpoint.local
+        sock.endpoint, sock._local = endpoint, endpoint.local
     return pair[0], pair[1]
 
 

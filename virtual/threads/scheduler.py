@@ -104,17 +104,11 @@ class Schedule:
 class Timer:
     """A call at a moment, unless it is cancelled."""
 
-    __slots__ = ("at_ns", "call", "number")
+    __slots__ = ("at_ns", "call")
 
-    def __init__(self, at_ns: int, number: int, call: Callable[[], object]) -> None:
+    def __init__(self, at_ns: int, call: Callable[[], object]) -> None:
         self.at_ns = at_ns
-        self.number = number
         self.call: Callable[[], object] | None = call
-
-    def __lt__(self, other: Timer) -> bool:
-        if self.at_ns != other.at_ns:
-            return self.at_ns < other.at_ns
-        return self.number < other.number
 
     def cancel(self) -> None:
         """Do not make the call."""
@@ -149,7 +143,8 @@ class Scheduler:
         """What handled the exceptions of threads before the run."""
         self.is_torn_down = False
         self.stop_requested = False
-        self._calendar: list[Timer] = []
+        self._calendar: list[tuple[int, int, Timer]] = []
+        """By moment and insertion."""
         self._timers = 0
         self._runnable: list[Task] = []
         self._hub: greenlet | None = None
@@ -165,8 +160,8 @@ class Scheduler:
     def call_at(self, at_ns: int, call: Callable[[], object]) -> Timer:
         """Make a call outside of all threads at a moment, in order of moment and insertion."""
         self._timers += 1
-        timer = Timer(at_ns, self._timers, call)
-        heapq.heappush(self._calendar, timer)
+        timer = Timer(at_ns, call)
+        heapq.heappush(self._calendar, (at_ns, self._timers, timer))
         return timer
 
     def call_later(self, delay_ns: int, call: Callable[[], object]) -> Timer:
@@ -175,17 +170,17 @@ class Scheduler:
 
     def _make_due_calls(self) -> None:
         calendar = self._calendar
-        while calendar and calendar[0].at_ns <= self.now_ns:
-            timer = heapq.heappop(calendar)
+        while calendar and calendar[0][0] <= self.now_ns:
+            timer = heapq.heappop(calendar)[2]
             if timer.call is not None:
                 call, timer.call = timer.call, None
                 call()
 
     def _next_moment_ns(self) -> int | None:
         calendar = self._calendar
-        while calendar and calendar[0].call is None:
+        while calendar and calendar[0][2].call is None:
             heapq.heappop(calendar)
-        return calendar[0].at_ns if calendar else None
+        return calendar[0][0] if calendar else None
 
     # --- the hub -----------------------------------------------------------------------
 
@@ -391,7 +386,7 @@ class Scheduler:
             self.pass_turn()
 
     def _has_due_call(self) -> bool:
-        return bool(self._calendar) and self._calendar[0].at_ns <= self.now_ns
+        return bool(self._calendar) and self._calendar[0][0] <= self.now_ns
 
     def pass_turn(self) -> None:
         """Let the other runnable threads run before the running one goes on."""
