@@ -41,7 +41,7 @@ ARROWS = {
     "model": {"model"},
     "sim": {"sim", "model"},
     "real": {"real", "model"},
-    "virtual": {"virtual", "model"},
+    "virtual": {"virtual", "model", "reports"},  # a failing run writes its page
     "checker": {"checker", "model"},
     "scenarios": {"scenarios", "model"},
     "pipeline": {"pipeline", "model", "sim"},

@@ -13,6 +13,7 @@ import click
 
 from watchkeeper.analyze.command import analyze
 from watchkeeper.check.command import conform, explore, replay
+from watchkeeper.check.virtual_command import virtual
 from watchkeeper.cli.sections import SectionedGroup, usage_text
 from watchkeeper.console.exit import HOLDS, UNKNOWN, USAGE, Stop, defect, report_stop
 from watchkeeper.console.extras import MissingExtra
@@ -32,6 +33,7 @@ SECTIONS = {
     "Run and check": (
         *(run, compare, report, diff),
         *(explore, replay, conform),
+        *(virtual,),
         *(scenarios, variants, schema),
     ),
     "Sweep and analyse": (sweep, analyze),

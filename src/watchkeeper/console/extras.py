@@ -10,7 +10,13 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 
-EXTRAS = {"kazoo": "live", "pyspark": "spark", "pyarrow": "spark", "hypothesis": "test"}
+EXTRAS = {
+    "kazoo": "live",
+    "pyspark": "spark",
+    "pyarrow": "spark",
+    "greenlet": "virtual",
+    "hypothesis": "test",
+}
 """Library -> the extra that installs it."""
 
 

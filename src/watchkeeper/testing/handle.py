@@ -12,8 +12,8 @@ from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, Protocol
 
 from watchkeeper.console.extras import needing
-from watchkeeper.model.trace.trace import Row
 from watchkeeper.model.ensemble.control import ControlError
+from watchkeeper.model.trace.trace import Row
 from watchkeeper.testing.fault import Fault
 from watchkeeper.testing.history import History
 
