@@ -17,8 +17,8 @@ from typing import Any
 from watchkeeper.model.ensemble.settings import EnsembleSettings
 from watchkeeper.model.properties.verdicts import Finding
 from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.virtual.modules.own_modules import OwnModules
 from watchkeeper.virtual.network.network import Network
-from watchkeeper.virtual.threads.current import current_scheduler
 from watchkeeper.virtual.threads.errors import VirtualTimeError
 from watchkeeper.virtual.threads.lock import NS
 from watchkeeper.virtual.threads.process import Process
@@ -102,6 +102,10 @@ class World:
         self._sections: dict[str, tuple[Exclusion, Exclusion]] = {}
         self._waits: list[Eventually] = []
         self._judged: list[Check] = []
+        self._shared_modules: OwnModules | None = None
+        """The copies that all processes share: modules that are only preempted."""
+        if self.settings.modules or self.settings.preempt:
+            self._shared_modules = OwnModules(self.settings.preempt, self.settings.preempt)
         self.scheduler.after_turn = self._after_turn
         self.scheduler.ended = self._process_ended
 
@@ -215,12 +219,17 @@ class World:
         self._programs[process.pid] = program
         self.zookeeper.record.name(process.address, program.name)
         self.zookeeper.record.write(program.name, EventKind.STARTED)
-        target = self._target_of(process, program)
+        target = self._target_of(program)
         start_main(self.scheduler, process, lambda: target(*program.args, **program.kwargs))
         return process
 
-    def _target_of(self, process: Process, program: Program) -> Callable[..., object]:
-        return program.target
+    def _target_of(self, program: Program) -> Callable[..., object]:
+        """The function that a new process calls, from its own copy of the module if it has one."""
+        if self._shared_modules is None:
+            return program.target
+        settings = self.settings
+        own = OwnModules(settings.modules, settings.preempt, outer=self._shared_modules)
+        return own.target_of(program.target)
 
     def restart(self, process: Process) -> None:
         """Start a process that has ended anew, with a new number and address."""
@@ -324,11 +333,3 @@ class World:
 def _name_of(predicate: Predicate) -> str:
     name = getattr(predicate, "__name__", "")
     return name.replace("_", " ") if name and name != "<lambda>" else "a predicate"
-
-
-def current_world_scheduler() -> Scheduler:
-    """The scheduler of the world that runs here; raises VirtualTimeError outside of one."""
-    scheduler = current_scheduler()
-    if scheduler is None:
-        raise VirtualTimeError("this is used within a world in virtual time only")
-    return scheduler
