@@ -29,7 +29,7 @@ import threading
 import time
 import uuid
 from collections.abc import Iterable
-from types import FunctionType, ModuleType
+from types import BuiltinMethodType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 from watchkeeper.virtual.threads import chance, clock, system, thread
@@ -172,10 +172,24 @@ def _is_own_copy(name: str) -> bool:
     )
 
 
+def _replacement_of(value: Any) -> Any:
+    """What stands for a value; None if it stays.
+
+    A method of a replaced class (`utcnow=datetime.utcnow` as a default argument) is an object of
+    its own each time, so its class is looked up.
+    """
+    found = _by_id.get(id(value))
+    if found is None and type(value) is BuiltinMethodType:
+        kind = _by_id.get(id(value.__self__))
+        if isinstance(kind, type):
+            found = getattr(kind, value.__name__)
+    return found
+
+
 def _sweep_module(name: str, module: ModuleType) -> None:
     space = vars(module)
     for attribute, value in list(space.items()):
-        found = _by_id.get(id(value))
+        found = _replacement_of(value)
         if found is not None:
             space[attribute] = found
         elif type(value) is _LOCK:
@@ -195,7 +209,7 @@ _LOCK = type(real_lock())
 def _sweep_class(kind: type) -> None:
     for attribute, value in list(vars(kind).items()):
         if type(value) is staticmethod:
-            found = _by_id.get(id(value.__func__))
+            found = _replacement_of(value.__func__)
             if found is not None:
                 setattr(kind, attribute, staticmethod(found))
             elif type(value.__func__) is FunctionType:
@@ -204,8 +218,7 @@ def _sweep_class(kind: type) -> None:
             _sweep_function(value)
         elif type(value) is classmethod and type(value.__func__) is FunctionType:
             _sweep_function(value.__func__)
-        elif id(value) in _by_id:
-            found = _by_id[id(value)]
+        elif (found := _replacement_of(value)) is not None:
             setattr(
                 kind, attribute, staticmethod(found) if type(found) is FunctionType else found
             )
@@ -213,10 +226,16 @@ def _sweep_class(kind: type) -> None:
 
 def _sweep_function(function: FunctionType) -> None:
     defaults = function.__defaults__
-    if defaults and any(id(value) in _by_id for value in defaults):
-        function.__defaults__ = tuple(_by_id.get(id(value), value) for value in defaults)
+    if defaults:
+        found = [_replacement_of(value) for value in defaults]
+        if any(each is not None for each in found):
+            function.__defaults__ = tuple(
+                value if each is None else each
+                for value, each in zip(defaults, found, strict=True)
+            )
     keywords = function.__kwdefaults__
     if keywords:
         for name, value in keywords.items():
-            if id(value) in _by_id:
-                keywords[name] = _by_id[id(value)]
+            each = _replacement_of(value)
+            if each is not None:
+                keywords[name] = each

@@ -176,6 +176,11 @@ class World:
         node = task.process.name if task is not None else "world"
         self.zookeeper.record.write(node, kind, detail=detail)
 
+    @property
+    def sections(self) -> dict[str, Exclusion]:
+        """Name -> the strict form of mutual exclusion of a section, with who is in it."""
+        return {name: strict for name, (strict, _) in self._sections.items()}
+
     @contextmanager
     def section(self, name: str, client: Any = None, *, most: int = 1) -> Iterator[None]:
         """A critical section: at most `most` threads may be in it at once.
@@ -224,7 +229,7 @@ class World:
         return process
 
     def _target_of(self, program: Program) -> Callable[..., object]:
-        """The function that a new process calls, from its own copy of the module if it has one."""
+        """The function that a process calls, from its own copy of the module if it has one."""
         if self._shared_modules is None:
             return program.target
         settings = self.settings
