@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from docs.recipes.programs import PROGRAMS
+
 from watchkeeper.model.properties.verdicts import Verdict
 from watchkeeper.virtual import faults
 from watchkeeper.virtual.schedule.policies import parse_policy

@@ -14,7 +14,6 @@ from watchkeeper.virtual.threads.patches import Patch
 
 PATCHES: tuple[Patch, ...] = (
     Patch("socket", "socket", Socket),
-    Patch("socket", "SocketType", Socket),
     Patch("socket", "socketpair", socketpair),
     Patch("socket", "getaddrinfo", resolution.getaddrinfo),
     Patch("socket", "gethostbyname", resolution.gethostbyname),

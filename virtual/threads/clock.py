@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copyreg
 import datetime as datetime_module
+import functools
 import time
 from typing import Any
 
@@ -120,13 +122,15 @@ class _OneKind(type):
         return cls.__subclasscheck__(type(instance))
 
     def __subclasscheck__(cls, other: type) -> bool:
-        if cls.__module__ == __name__:
+        if cls.__dict__.get("_STANDS_FOR") is not None:
             return issubclass(other, cls.__mro__[1])
         return type.__subclasscheck__(cls, other)
 
 
 class VirtualDatetime(_RealDatetime, metaclass=_OneKind):
     """`datetime.datetime`, with the world's now; instances are of the original class."""
+
+    _STANDS_FOR = _RealDatetime
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """A moment, of the original class unless a subclass is constructed."""
@@ -140,7 +144,7 @@ class VirtualDatetime(_RealDatetime, metaclass=_OneKind):
         wall_ns = _wall_ns()
         kind = _RealDatetime if cls is VirtualDatetime else cls
         if wall_ns is None:
-            return _RealDatetime.now.__func__(kind, tz)  # type: ignore[attr-defined]
+            return kind.now(tz) if kind is _RealDatetime else super().now(tz)
         return kind.fromtimestamp(wall_ns / NS, tz)
 
     @classmethod
@@ -157,6 +161,8 @@ class VirtualDatetime(_RealDatetime, metaclass=_OneKind):
 class VirtualDate(_RealDate, metaclass=_OneKind):
     """`datetime.date`, with the world's today."""
 
+    _STANDS_FOR = _RealDate
+
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
         """A day, of the original class unless a subclass is constructed."""
         if cls is VirtualDate:
@@ -169,6 +175,17 @@ class VirtualDate(_RealDate, metaclass=_OneKind):
         wall_ns = _wall_ns()
         kind = _RealDate if cls is VirtualDate else cls
         return kind.today() if wall_ns is None else kind.fromtimestamp(wall_ns / NS)
+
+
+def _reduced(kind: type, value: Any) -> tuple[Any, ...]:
+    return (kind, *value.__reduce_ex__(2)[1:])
+
+
+def keep_picklable() -> None:
+    """Let values be pickled by the names that the originals had, which stand for these now."""
+    for kind, real in ((VirtualDatetime, _RealDatetime), (VirtualDate, _RealDate)):
+        kind.__module__, kind.__qualname__ = "datetime", real.__qualname__
+        copyreg.pickle(real, functools.partial(_reduced, kind))
 
 
 REPLACEMENTS: dict[str, Any] = {

@@ -23,7 +23,10 @@ NS = 1_000_000_000
 
 
 def timeout_of(blocking: bool, timeout: float) -> int | None:
-    """Nanoseconds of a timeout as locks have it; None for no end."""
+    """Nanoseconds of a timeout as locks have it; None for no end.
+
+    Raises ValueError for one that makes no sense, as real locks do.
+    """
     if not blocking:
         if timeout != -1:
             raise ValueError("can't specify a timeout for a non-blocking call")
@@ -63,6 +66,8 @@ class Lock:
             return bool(self._outside().acquire(blocking, timeout))
         if self._scheduler is not scheduler:
             self._join(scheduler)
+        if timeout != -1:
+            timeout_of(blocking, timeout)
         if blocking:
             scheduler.switch_point()
         if not self._is_held:

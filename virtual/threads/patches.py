@@ -74,6 +74,7 @@ THREADS = (
     Patch("threading", "enumerate", thread.enumerate_threads),
     Patch("threading", "active_count", thread.active_count),
     Patch("threading", "main_thread", thread.main_thread),
+    Patch("threading", "_newname", thread.new_name),
     Patch("queue", "SimpleQueue", queue._PySimpleQueue),  # type: ignore[attr-defined]
 )
 METHODS = (
@@ -131,6 +132,7 @@ def install(patches: Iterable[Patch] = ()) -> None:
     """Replace the names of this module's tables and of `patches`; a second time does nothing."""
     if not _replaced:
         _put(PATCHES)
+        clock.keep_picklable()
         for kind, name, replacement in METHODS:
             setattr(kind, name, replacement)
     known = {id(replacement) for _, replacement in _replaced}

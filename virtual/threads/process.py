@@ -23,6 +23,8 @@ class Process:
         """Its threads that have not ended, the oldest first."""
         self.held: list[Task] = []
         """Threads that would run if the process did not stand still."""
+        self.named_threads = 0
+        """How many threads have a name by their number."""
         self.is_alive = True
         self.is_paused = False
         self.ending = ""

@@ -23,8 +23,10 @@ from __future__ import annotations
 
 import asyncio.events
 import heapq
+import itertools
 import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any, Protocol
@@ -193,6 +195,8 @@ class Scheduler:
         self.excepthook_before = threading.excepthook
         current.enter(self)
         try:
+            # Names of executors' threads would count on from run to run.
+            ThreadPoolExecutor._counter = itertools.count().__next__  # type: ignore[attr-defined]
             self.policy.begin(self)
             self._plan_preemption()
             self._loop(until_ns)

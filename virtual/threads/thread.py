@@ -29,6 +29,7 @@ _enumerate = threading.enumerate
 _active_count = threading.active_count
 _main_thread = threading.main_thread
 _native_id = threading.get_native_id
+_new_name = threading._newname  # type: ignore[attr-defined]
 TASK = "_virtual_task"
 """The attribute of a Thread that has its task."""
 
@@ -156,6 +157,15 @@ def start_new_thread(
     )
     scheduler.switch_point()
     return task.ident
+
+
+def new_name(template: str = "Thread-%d") -> str:
+    """The name of a new thread, counted in each process from 1 on."""
+    task = current_task()
+    if task is None:
+        return str(_new_name(template))
+    task.process.named_threads += 1
+    return template % task.process.named_threads
 
 
 def enumerate_threads() -> list[Thread]:

@@ -35,7 +35,8 @@ class Watchdog:
     def __init__(self, scheduler: Scheduler, *, limit_s: float) -> None:
         self._scheduler = scheduler
         self._limit_s = limit_s
-        self._turn = -1
+        self._before_ring = (-1, -1)
+        """The turns and the time when the timer rang last."""
         self._ident = _ident()
         self._before: Any = None
         self._is_over = False
@@ -63,8 +64,11 @@ class Watchdog:
         raise Stuck(self._sentence(frame))
 
     def _has_moved(self) -> bool:
-        turn, self._turn = self._turn, self._scheduler.turn
-        return turn != self._turn or self._scheduler.running is None
+        before, self._before_ring = (
+            self._before_ring,
+            (self._scheduler.turn, self._scheduler.now_ns),
+        )
+        return before != self._before_ring
 
     def _watch(self) -> None:
         while not self._is_over:
@@ -79,7 +83,7 @@ class Watchdog:
 
     def _sentence(self, frame: FrameType | None) -> str:
         task = self._scheduler.running
-        name = "a thread" if task is None else f"{task.name} of {task.process.name}"
+        name = "the world" if task is None else f"{task.name} of {task.process.name}"
         while frame is not None and OWN in frame.f_code.co_filename:
             frame = frame.f_back
         where = "an unknown line"

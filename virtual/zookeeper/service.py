@@ -7,6 +7,7 @@ servers after a majority has it. Requests and answers take the latency of the ne
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import ceil
 from random import Random
 
 from watchkeeper.model.ensemble.clock import Timer as ClockTimer
@@ -44,8 +45,12 @@ class VirtualClock:
         return self._scheduler.wall_ns() // NS_A_MS
 
     def call_later(self, delay_ms: float, call: Callable[[], object]) -> ClockTimer:
-        """Make a call once so much time has passed."""
-        return self._scheduler.call_later(max(int(delay_ms * NS_A_MS), 0), call)
+        """Make a call once so much time has passed.
+
+        Rounded up: an ensemble that waits for the rest of a tick would else wait for ever, at one
+        moment.
+        """
+        return self._scheduler.call_later(max(ceil(delay_ms * NS_A_MS), 0), call)
 
 
 class ZooKeeperService:
