@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -49,8 +48,8 @@ class Cell:
     runs: int = 0
     struck: int = 0
     """Runs in which a fault had an effect."""
-    verdicts: Counter[str] = field(default_factory=Counter)
-    violated: Counter[str] = field(default_factory=Counter)
+    verdicts: dict[str, int] = field(default_factory=dict)
+    violated: dict[str, int] = field(default_factory=dict)
     """Property -> the runs that violate it."""
     zombies: int = 0
     """Runs in which a holder whose session had ended did not know it."""
@@ -71,7 +70,7 @@ def run_cell(recipe: str, fault: str, seeds: Iterable[int]) -> Cell:
     for outcome in campaign.run_all(seeds):
         cell.runs += 1
         cell.struck += any(each.effects for each in outcome.struck)
-        cell.verdicts[outcome.verdict.value] += 1
+        _count(cell.verdicts, outcome.verdict.value)
         for finding in outcome.findings:
             if finding.verdict is not Verdict.VIOLATED:
                 continue
@@ -79,7 +78,11 @@ def run_cell(recipe: str, fault: str, seeds: Iterable[int]) -> Cell:
                 cell.zombies += 1
                 continue
             name = finding.claim.name
-            cell.violated[name] += 1
+            _count(cell.violated, name)
             cell.first_seed.setdefault(name, outcome.seed)
             cell.evidence.setdefault(name, finding.evidence)
     return cell
+
+
+def _count(counts: dict[str, int], what: str) -> None:
+    counts[what] = counts.get(what, 0) + 1

@@ -23,6 +23,7 @@ sys.path.insert(0, str(HOME))
 from docs.recipes.causes import CAUSES  # noqa: E402
 from docs.recipes.cells import FAULTS, Cell, case_of, run_cell  # noqa: E402
 from docs.recipes.programs import PROGRAMS  # noqa: E402
+
 from watchkeeper.virtual.schedule.policies import parse_policy  # noqa: E402
 from watchkeeper.virtual.world.campaign import Campaign  # noqa: E402
 from watchkeeper.virtual.world.report import fault_lines  # noqa: E402
@@ -51,13 +52,16 @@ def run_all(seeds: int, jobs: int, kept: Path | None) -> list[Cell]:
     todo = [key for key in _keys() if key not in known]
     with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
         running = [pool.submit(run_cell, recipe, fault, range(seeds)) for recipe, fault in todo]
-        for number, job in enumerate(as_completed(running), 1):
-            cell = job.result()
-            known[cell.recipe, cell.fault] = cell
-            print(f"{number} of {len(todo)}: {cell.recipe}, {cell.fault}", file=sys.stderr)
-            if kept is not None:
-                with kept.open("a") as file:
-                    file.write(json.dumps(asdict(cell)) + "\n")
+        try:
+            for number, job in enumerate(as_completed(running), 1):
+                cell = job.result()
+                known[cell.recipe, cell.fault] = cell
+                print(f"{number} of {len(todo)}: {cell.recipe}, {cell.fault}", file=sys.stderr)
+                if kept is not None:
+                    with kept.open("a") as file:
+                        file.write(json.dumps(asdict(cell)) + "\n")
+        finally:
+            pool.shutdown(cancel_futures=True)
     return [known[key] for key in _keys()]
 
 
@@ -124,7 +128,9 @@ def smallest(cell: Cell, name: str) -> str:
     outcome = campaign.run(cell.first_seed[name])
     small = shrink(case, outcome, most_runs=60)
     decisions = len(small.schedule)
-    order = "the default order of threads" if not decisions else f"{decisions} decisions on threads"
+    order = (
+        "the default order of threads" if not decisions else f"{decisions} decisions on threads"
+    )
     return f"{'; '.join(fault_lines(small))}; {order}."
 
 

@@ -34,6 +34,7 @@ class Endpoint:
         "is_shut",
         "local",
         "network",
+        "offset",
         "peer",
         "remote",
         "under_way",
@@ -46,6 +47,8 @@ class Endpoint:
         self.remote = remote
         self.peer: Endpoint | None = None
         self.arrived: deque[bytes] = deque()
+        self.offset = 0
+        """How much of the first piece was read."""
         self.arrived_bytes = 0
         self.under_way = 0
         """Bytes that this end has sent and the other has not read."""
@@ -138,25 +141,23 @@ class Endpoint:
 
     def read(self, most: int, *, peek: bool = False) -> bytes:
         """Take at most so many of the bytes that have arrived."""
-        arrived = self.arrived
+        arrived, offset = self.arrived, self.offset
         first = arrived[0]
-        if len(first) == most or (len(first) < most and len(arrived) == 1):
-            data = first
-            if not peek:
-                arrived.popleft()
+        left = len(first) - offset
+        if left >= most or len(arrived) == 1:
+            data = first[offset : offset + most] if offset or left > most else first
         else:
-            whole = first if len(first) > most else b"".join(arrived)
-            data, rest = whole[:most], whole[most:]
-            if not peek:
-                if whole is not first:
-                    arrived.clear()
-                else:
-                    arrived.popleft()
-                if rest:
-                    arrived.appendleft(rest)
+            data = b"".join([first[offset:], *list(arrived)[1:]])[:most]
         if not peek:
-            self._count_read(len(data))
+            self._drop(len(data))
         return data
+
+    def _drop(self, size: int) -> None:
+        """Forget so many bytes; a piece that is read in part stays as it is, with an offset."""
+        self._count_read(size)
+        self.offset += size
+        while self.arrived and self.offset >= len(self.arrived[0]):
+            self.offset -= len(self.arrived.popleft())
 
     def _count_read(self, size: int) -> None:
         self.arrived_bytes -= size
@@ -171,6 +172,7 @@ class Endpoint:
         """Lose what has arrived and was not read."""
         self._count_read(self.arrived_bytes)
         self.arrived.clear()
+        self.offset = 0
 
     @property
     def is_readable(self) -> bool:
