@@ -34,14 +34,15 @@ HEAD = """<!-- made by docs/recipes/page.py -->
 # Kazoo's recipes under faults
 
 Each recipe of kazoo {version} runs in virtual time: unmodified, with its default handler, three
-processes with a client each (a few have two), against the simulated ZooKeeper. A cell of the table is {seeds} seeds;
-a seed draws one or two faults of the kind, the moment of each, and the order of the threads. The programs
-are in `docs/recipes/programs.py`: they use a recipe as kazoo's documentation shows it, give an attempt up when it
-raises an error, and begin it again.
+processes with a client each (a few have two), against the simulated ZooKeeper. A cell of the
+table is {seeds} seeds; a seed draws one or two faults of the kind, the moment of each, and the
+order of the threads. The programs are in `docs/recipes/programs.py`: they use a recipe as
+kazoo's documentation shows it, give an attempt up when it raises an error, and begin it again.
 
-`·` means that every property held in every run in which the fault had an effect. A number is how many of the
-{seeds} runs violate a property. What no client of ZooKeeper can avoid is not counted: a holder whose session has
-ended and who does not know it yet (see *strict* mutual exclusion in [the how-to](how-to/test-kazoo-code.md)).
+`·` means that every property held, in runs in which the fault had an effect. A number is how
+many of the {seeds} runs violate a property. What no client of ZooKeeper can avoid is not
+counted: a holder whose session has ended and who does not know it yet (the *strict* form of
+mutual exclusion in [the how-to](how-to/test-kazoo-code.md) leaves it out).
 
 """
 
@@ -112,8 +113,8 @@ def _violation(recipe: str, name: str, found: list[Cell]) -> Iterator[str]:
     cell = max(found, key=lambda each: each.violated[name])
     yield f"### {recipe}: {name}"
     yield ""
-    yield f"Runs that violate it: {counts}. The first one with {cell.fault} is seed {cell.first_seed[name]}:"
-    yield f"*{cell.evidence[name]}*."
+    yield f"Runs that violate it: {counts}."
+    yield f"Seed {cell.first_seed[name]} with {cell.fault}: *{cell.evidence[name]}*."
     yield ""
     yield f"The smallest run found: {smallest(cell, name)}"
     yield ""

@@ -345,7 +345,7 @@ def _party(world: World, recipe: str) -> None:
             while world.now_s < LONG_S:
                 with suppress(*GIVEN_UP):
                     seen[name] = sorted(group)
-                time.sleep(0.5)
+                time.sleep(3)
 
     def complete() -> bool:
         alive = sorted(name for name in NAMES if name in _alive(world))

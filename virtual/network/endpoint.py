@@ -31,6 +31,7 @@ class Endpoint:
         "error",
         "has_ended",
         "is_closed",
+        "is_paired",
         "is_shut",
         "local",
         "network",
@@ -56,6 +57,8 @@ class Endpoint:
         """Whether the other end sends nothing more."""
         self.is_shut = False
         """Whether this end sends nothing more."""
+        self.is_paired = False
+        """Whether both ends are of one kernel, which needs no time."""
         self.is_closed = False
         self.error: int | None = None
         """The error that the next operation finds."""

@@ -296,9 +296,10 @@ class VirtualSocket:
         payload = bytes(data)
         self._wait(endpoint.waiters, lambda: endpoint.is_writable, "room to send", "timed out")
         self._check_open()
-        self._raise_error(endpoint)
-        if endpoint.is_shut:
+        peer = endpoint.peer
+        if endpoint.is_shut or (endpoint.is_paired and peer is not None and peer.is_closed):
             raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+        self._raise_error(endpoint)
         if payload:
             endpoint.send(payload)
         return len(payload)
@@ -521,6 +522,7 @@ def socketpair(
     left = Endpoint(network, ends[0], ends[1])
     right = Endpoint(network, ends[1], ends[0])
     left.peer, right.peer = right, left
+    left.is_paired = right.is_paired = True
     for sock, endpoint in zip(pair, (left, right), strict=True):
         sock.endpoint, sock._local = endpoint, endpoint.local
     return pair[0], pair[1]
