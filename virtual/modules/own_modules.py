@@ -28,6 +28,10 @@ from watchkeeper.virtual.modules.preemption import SWITCH_POINT, preempted_code,
 from watchkeeper.virtual.threads.errors import VirtualTimeError
 
 
+MAIN_COPY = "__mp_main__"
+"""The name of a copied script, as for `multiprocessing`: it must not run as a program again."""
+
+
 class OwnModules:
     """The copies that one process has, or that all processes of a world share."""
 
@@ -77,7 +81,7 @@ class OwnModules:
         parent, _, last = name.rpartition(".")
         holder = self.find(parent) if parent else None
         spec = _spec_of(name)
-        module = ModuleType(name, None)
+        module = ModuleType(MAIN_COPY if name == "__main__" else name, None)
         module.__spec__ = spec
         module.__loader__ = spec.loader
         module.__file__ = spec.origin
@@ -89,7 +93,7 @@ class OwnModules:
         space[SWITCH_POINT] = switch_point
         self._copies[name] = module
         try:
-            with _standing_for(name, module):
+            with _standing_for(module.__name__, module):
                 exec(_code_of(spec, _is_below(name, self._preempted)), space)
         except BaseException:
             del self._copies[name]
