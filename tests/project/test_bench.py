@@ -53,6 +53,7 @@ COMMANDS = (
         "storage",
         "terabyte",
         "three_groups_sweep",
+        "virtual",
         "wire_differential",
     ),
     *("zookeeper_clients", "zookeeper_harness", "zookeeper_hostile", "zookeeper_kill_points"),

@@ -104,7 +104,8 @@ def _own_findings(world: World) -> Iterator[Finding]:
 
 
 def _death(task: Task, error: BaseException) -> str:
-    return f"{task.name} of {task.process.name} ended by {type(error).__name__}: {error}"
+    text = f"{task.name} of {task.process.name} ended by {type(error).__name__}: {error}"
+    return text.rstrip(": ")
 
 
 def _traceback(error: BaseException) -> str:

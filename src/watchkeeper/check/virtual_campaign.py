@@ -223,7 +223,7 @@ def _run_delays(case: Case, policy: PolicyChoice, wish: Wish) -> Told:
         return _told(case, (), failing, wish)
     what = "every schedule" if search.is_complete else "the search was cut short: each schedule"
     text = (
-        f"{case.name}: {what} of {search.runs:,} with at most {policy.number} delays holds; "
+        f"{case.name}: {what} of {search.runs:,} with at most {_delays(policy.number)} holds; "
         "without faults"
     )
     verdict = Verdict.HOLDS if search.is_complete else Verdict.UNKNOWN
@@ -233,7 +233,8 @@ def _run_delays(case: Case, policy: PolicyChoice, wish: Wish) -> Told:
 
 def _told(case: Case, briefs: tuple[Brief, ...], failing: Outcome | None, wish: Wish) -> Told:
     counts = Counter(brief.verdict for brief in briefs)
-    head = f"{case.name}: {len(briefs):,} seeds, " + ", ".join(
+    seeds = "1 seed" if len(briefs) == 1 else f"{len(briefs):,} seeds"
+    head = f"{case.name}: {seeds}, " + ", ".join(
         f"{number:,} {verdict.value}" for verdict, number in counts.items()
     )
     if failing is not None:
@@ -297,3 +298,7 @@ def _json_of(told: Told) -> dict[str, Any]:
         "folder": None if told.folder is None else os.fspath(told.folder),
         "deterministic": told.is_deterministic,
     }
+
+
+def _delays(number: int) -> str:
+    return "one delay" if number == 1 else f"{number} delays"
