@@ -1,25 +1,43 @@
-"""A leader election of a dozen lines, in virtual time. One of its two tests fails on purpose."""
+"""Test in virtual time that workers which use kazoo's lock work one at a time."""
 
 import time
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import NodeExistsError
+from kazoo.exceptions import KazooException
 
 from watchkeeper.virtual import faults, simulated
 
+ROUNDS = 3
 
-def lead(world, name, terms):
-    """Lead three times for two seconds, whenever no other process does."""
+
+def work(world, name, done):
+    """Take the lock, work, and try again whenever the session or the connection is lost."""
     client = KazooClient(hosts=world.hosts)
-    client.start()
-    while terms.count(name) < 3:
+    client.start(timeout=60)
+    while done.count(name) < ROUNDS:
         try:
-            client.retry(client.create, "/leader", name.encode(), ephemeral=True)
-        except NodeExistsError:
-            time.sleep(0.5)
-            continue
-        with world.section("leading", client):
-            terms.append(name)
-            time.sleep(2)
-        client.delete("/leader")
+            with client.Lock("/lock", name), world.section("work", client):
+                time.sleep(0.5)
+        except KazooException:
+            time.sleep(0.2)
+        else:
+            done.append(name)
     client.stop()
+
+
+@simulated(
+    seeds=100,
+    until_s=120,
+    faults=[faults.lost_reply(), faults.expire(), faults.pause(), faults.crash()],
+)
+def test_one_at_a_time(world):
+    """No two work at once, and each one that does not crash gets all turns."""
+    done = []
+    for name in ("ann", "ben", "cid"):
+        world.process(name, work, world, name, done)
+
+    def all_turns_are_taken():
+        alive = [each.name for each in world.scheduler.processes if each.is_alive]
+        return all(done.count(name) >= ROUNDS for name in alive)
+
+    world.eventually(all_turns_are_taken, within_s=60)

@@ -27,7 +27,6 @@ from typing import Any
 from watchkeeper.virtual.modules.preemption import SWITCH_POINT, preempted_code, switch_point
 from watchkeeper.virtual.threads.errors import VirtualTimeError
 
-
 MAIN_COPY = "__mp_main__"
 """The name of a copied script, as for `multiprocessing`: it must not run as a program again."""
 

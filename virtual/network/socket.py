@@ -14,6 +14,7 @@ from typing import Any
 
 from watchkeeper.virtual.network.endpoint import Address, Endpoint, Listener
 from watchkeeper.virtual.network.network import Network
+from watchkeeper.virtual.network.socket_file import SocketFile
 from watchkeeper.virtual.threads.current import current_scheduler
 from watchkeeper.virtual.threads.errors import Refused
 from watchkeeper.virtual.threads.lock import NS
@@ -364,7 +365,7 @@ class VirtualSocket:
         newline: str | None = None,
     ) -> Any:
         """The connection as a file."""
-        raw = _SocketFile(self, "r" in mode, "w" in mode)
+        raw = SocketFile(self, "r" in mode, "w" in mode)
         self._files += 1
         size = io.DEFAULT_BUFFER_SIZE if buffering is None or buffering < 0 else buffering
         if size == 0:
@@ -470,41 +471,6 @@ class VirtualSocket:
 
     def __repr__(self) -> str:
         return f"<virtual socket fd={self._descriptor}, {self._local}>"
-
-
-class _SocketFile(io.RawIOBase):
-    def __init__(self, sock: VirtualSocket, reads: bool, writes: bool) -> None:
-        self._sock = sock
-        self._reads = reads
-        self._writes = writes
-        self.name = sock.fileno()
-        self.mode = "rb" if reads else "wb"
-
-    def readable(self) -> bool:
-        return self._reads
-
-    def writable(self) -> bool:
-        return self._writes
-
-    def readinto(self, buffer: Any) -> int | None:
-        try:
-            return self._sock.recv_into(buffer)
-        except BlockingIOError:
-            return None
-
-    def write(self, data: Any) -> int | None:
-        try:
-            return self._sock.send(data)
-        except BlockingIOError:
-            return None
-
-    def fileno(self) -> int:
-        return self._sock.fileno()
-
-    def close(self) -> None:
-        if not self.closed:
-            super().close()
-            self._sock.file_closed()
 
 
 def socketpair(

@@ -22,7 +22,6 @@ How it works
 from __future__ import annotations
 
 import asyncio.events
-import heapq
 import itertools
 import threading
 from collections.abc import Callable
@@ -34,6 +33,7 @@ from typing import Any, Protocol
 from greenlet import getcurrent, greenlet
 
 from watchkeeper.virtual.threads import current
+from watchkeeper.virtual.threads.calendar import Calendar, Timer
 from watchkeeper.virtual.threads.errors import ProcessExit, Teardown, VirtualTimeError
 from watchkeeper.virtual.threads.process import Process
 from watchkeeper.virtual.threads.task import Task, TaskState
@@ -103,20 +103,6 @@ class Schedule:
         return len(self.choices) + len(self.preemptions) + len(self.stalls_ns)
 
 
-class Timer:
-    """A call at a moment, unless it is cancelled."""
-
-    __slots__ = ("at_ns", "call")
-
-    def __init__(self, at_ns: int, call: Callable[[], object]) -> None:
-        self.at_ns = at_ns
-        self.call: Callable[[], object] | None = call
-
-    def cancel(self) -> None:
-        """Do not make the call."""
-        self.call = None
-
-
 class Scheduler:
     """The clock, the calendar and the threads of one run."""
 
@@ -145,9 +131,7 @@ class Scheduler:
         """What handled the exceptions of threads before the run."""
         self.is_torn_down = False
         self.stop_requested = False
-        self._calendar: list[tuple[int, int, Timer]] = []
-        """By moment and insertion."""
-        self._timers = 0
+        self._calendar = Calendar()
         self._runnable: list[Task] = []
         self._hub: greenlet | None = None
         self._tasks = 0
@@ -155,34 +139,16 @@ class Scheduler:
         self._poll_at = NEVER
         self._point_at = NEVER
         """The smaller of the two: a switch point before this step does nothing."""
-        self._given_up: list[greenlet] = []
 
     # --- calendar ----------------------------------------------------------------------
 
     def call_at(self, at_ns: int, call: Callable[[], object]) -> Timer:
         """Make a call outside of all threads at a moment, in order of moment and insertion."""
-        self._timers += 1
-        timer = Timer(at_ns, call)
-        heapq.heappush(self._calendar, (at_ns, self._timers, timer))
-        return timer
+        return self._calendar.add(at_ns, call)
 
     def call_later(self, delay_ns: int, call: Callable[[], object]) -> Timer:
         """Make a call outside of all threads once so much time has passed."""
-        return self.call_at(self.now_ns + delay_ns, call)
-
-    def _make_due_calls(self) -> None:
-        calendar = self._calendar
-        while calendar and calendar[0][0] <= self.now_ns:
-            timer = heapq.heappop(calendar)[2]
-            if timer.call is not None:
-                call, timer.call = timer.call, None
-                call()
-
-    def _next_moment_ns(self) -> int | None:
-        calendar = self._calendar
-        while calendar and calendar[0][2].call is None:
-            heapq.heappop(calendar)
-        return calendar[0][0] if calendar else None
+        return self._calendar.add(self.now_ns + delay_ns, call)
 
     # --- the hub -----------------------------------------------------------------------
 
@@ -206,13 +172,13 @@ class Scheduler:
     def _loop(self, until_ns: int) -> None:
         runnable = self._runnable
         while not self.stop_requested:
-            self._make_due_calls()
+            self._calendar.make_calls(self.now_ns)
             if runnable:
                 if self.now_ns > until_ns:
                     return
                 self._run_one()
                 continue
-            moment_ns = self._next_moment_ns()
+            moment_ns = self._calendar.next_ns()
             if moment_ns is None:
                 return
             if moment_ns > until_ns:
@@ -380,17 +346,14 @@ class Scheduler:
             self.policy.yielded(self.running)
             self.pass_turn()
             return
-        preempts = bool(self._runnable or self._has_due_call()) and self.policy.preempts(
-            self.step
-        )
+        preempts = bool(
+            self._runnable or self._calendar.is_due(self.now_ns)
+        ) and self.policy.preempts(self.step)
         if preempts:
             self.schedule.preemptions.append(self.step)
         self._plan_preemption()
         if preempts:
             self.pass_turn()
-
-    def _has_due_call(self) -> bool:
-        return bool(self._calendar) and self._calendar[0][0] <= self.now_ns
 
     def pass_turn(self) -> None:
         """Let the other runnable threads run before the running one goes on."""
@@ -496,12 +459,12 @@ class Scheduler:
             thread.throw(Teardown)
         else:
             # It swallows what ends it: collected, it would be thrown into again.
-            KEPT.append(task)
+            _given_up_on.append(task)
         task.state = TaskState.OVER
         self.running = None
 
 
-KEPT: list[Task] = []
+_given_up_on: list[Task] = []
 """Threads that did not unwind."""
 
 

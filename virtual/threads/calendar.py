@@ -1,0 +1,59 @@
+"""Calls at moments of virtual time, in order."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+
+
+class Timer:
+    """A call at a moment, unless it is cancelled."""
+
+    __slots__ = ("at_ns", "call")
+
+    def __init__(self, at_ns: int, call: Callable[[], object]) -> None:
+        self.at_ns = at_ns
+        self.call: Callable[[], object] | None = call
+
+    def cancel(self) -> None:
+        """Do not make the call."""
+        self.call = None
+
+
+class Calendar:
+    """The calls that are to be made, by moment and insertion."""
+
+    def __init__(self) -> None:
+        self._entries: list[tuple[int, int, Timer]] = []
+        self._added = 0
+
+    def add(self, at_ns: int, call: Callable[[], object]) -> Timer:
+        """Make a call at a moment."""
+        self._added += 1
+        timer = Timer(at_ns, call)
+        heapq.heappush(self._entries, (at_ns, self._added, timer))
+        return timer
+
+    def make_calls(self, now_ns: int) -> None:
+        """Make the calls that are due, and those that they add for this moment."""
+        entries = self._entries
+        while entries and entries[0][0] <= now_ns:
+            timer = heapq.heappop(entries)[2]
+            if timer.call is not None:
+                call, timer.call = timer.call, None
+                call()
+
+    def is_due(self, now_ns: int) -> bool:
+        """Whether a call may be due."""
+        return bool(self._entries) and self._entries[0][0] <= now_ns
+
+    def next_ns(self) -> int | None:
+        """The moment of the next call; None if there is none."""
+        entries = self._entries
+        while entries and entries[0][2].call is None:
+            heapq.heappop(entries)
+        return entries[0][0] if entries else None
+
+    def clear(self) -> None:
+        """Make no call any more."""
+        self._entries.clear()
