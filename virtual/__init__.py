@@ -13,6 +13,7 @@ a world. It needs kazoo and greenlet, the extra `virtual`.
 
   threads    threads under one clock, every switch decided; knows nothing of ZooKeeper
   schedule   who runs next: policies, and recorded schedules
+  modules    preemption between lines, and copies of modules for each process
   network    sockets, and the links between processes
   zookeeper  the verified ZooKeeper on that network
   world      a test: processes, faults, properties, many seeds, the smallest failure

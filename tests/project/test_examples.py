@@ -147,6 +147,21 @@ def test_the_leader_survives_faults(tmp_path: Path) -> None:
         run(tmp_path, *options, "test_broken.py")
 
 
+def test_the_lock_holds_in_virtual_time(tmp_path: Path) -> None:
+    """And a lock that every process has for itself does not."""
+    pytest.importorskip("greenlet")
+    text = (EXAMPLES / "test_one_at_a_time.py").read_text()
+    (tmp_path / "test_one_at_a_time.py").write_text(text)
+    broken = text.replace('"/lock", name', 'f"/lock-{name}", name', 1)
+    assert broken != text
+    (tmp_path / "test_broken.py").write_text(broken)
+
+    options = ("-m", "pytest", "-q", "-p", "no:cacheprovider")
+    assert "1 passed" in run(tmp_path, *options, "test_one_at_a_time.py")
+    with pytest.raises(AssertionError, match=r"mutual exclusion of work, strict is violated"):
+        run(tmp_path, *options, "test_broken.py")
+
+
 def test_the_broken_protocol_has_a_counterexample(tmp_path: Path) -> None:
     """The tour says how to break it: a member works on after a notification."""
     home = copy_of_the_protocol(tmp_path) / "standby.py"

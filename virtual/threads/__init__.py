@@ -2,10 +2,12 @@
 
 Nothing here knows ZooKeeper. Read in this order:
 
-  scheduler, task, process  greenlets, a calendar, and who runs next
+  scheduler, task, process  greenlets, and who runs next
+  calendar                  calls at moments
   current                   which world runs in this thread of the operating system
   lock, local, thread       what `threading` makes within a world
   clock, chance, system     time, random numbers, and what an operating system gives
   patches                   the names that are replaced, and where they are looked for
+  watchdog                  stops what computes for too long
   errors                    what is refused
 """

@@ -1,13 +1,15 @@
-"""One run in virtual time, and many of them. Read in this order:
+"""One run in virtual time, and many of them.
 
-world               processes, a ZooKeeper, faults, and what has to hold
-checks              properties: mutual exclusion, elements, and predicates of one's own
-faults, nemesis     what may strike, the plan of one run, and its strikes
-run, outcome        a test run once, and what that has shown
-campaign            a test with many seeds
-shrink              a failing run made smaller
-report, folder      what a failing run says and writes
-replay              a failing run once more
-simulated           the decorator that joins them
-kazoo_sets          kazoo's sets, in the order of insertion
+Read in this order:
+
+  world               processes, a ZooKeeper, faults, and what has to hold
+  checks              properties: mutual exclusion, elements, and predicates of one's own
+  faults, nemesis     what may strike, the plan of one run, and its strikes
+  run, outcome        a test run once, and what that has shown
+  campaign            a test with many seeds
+  shrink              a failing run made smaller
+  report, folder      what a failing run says and writes
+  replay              a failing run once more
+  simulated           the decorator that joins them
+  kazoo_sets          kazoo's sets, in the order of insertion
 """

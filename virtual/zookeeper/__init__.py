@@ -1,5 +1,7 @@
 """The verified ZooKeeper in virtual time, on the network of a world.
 
-service  its servers, their addresses, and how long they take
-record   the trace of all requests, with the names of processes
+Its modules:
+
+  service  its servers, their addresses, and how long they take
+  record   the trace of all requests, with the names of processes
 """
