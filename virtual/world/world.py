@@ -243,6 +243,10 @@ class World:
 
     def _process_ended(self, process: Process) -> None:
         self.zookeeper.record.write(process.name, EventKind.ENDED, detail={"why": process.ending})
+        # A crash is no turn of a thread, and may be what a property has waited for.
+        for check in self._judged:
+            check.turn(self)
+        self._stop_if_over()
 
     def sessions_of(self, process: Process) -> list[int]:
         """The sessions whose connections come from a process, the oldest first."""
