@@ -94,23 +94,12 @@ def delete(client: Any, lose: Lose) -> str:
     return "deleted"
 
 
-def double_barrier(client: Any, lose: Lose) -> str:
-    """Enter a barrier for one; the reply of the create is lost."""
-    gate = client.DoubleBarrier("/double", 1, "one")
-    client.ensure_path("/double")
-    before_call(client, "create", lose)
-    gate.enter()
-    left = client.get_children("/double")
-    return f"participating: {gate.participating}; znodes left: {len(left)}"
-
-
 CASES: dict[str, tuple[Case, str]] = {
     "Counter, the reply of its set": (counter, "the counter is 3"),
     "Queue, the reply of its delete": (queue, "one got: two; left: 0"),
     "retry of a sequential create": (sequence, "znodes: 2"),
     "retry of an ephemeral create": (ephemeral, "NodeExistsError, and the znode is its own"),
     "retry of a delete": (delete, "NoNodeError, though it was deleted"),
-    "DoubleBarrier, the reply of its create": (double_barrier, "participating: False"),
 }
 """What is lost -> the case, and what it ends with if the recipe is as virtual time found it."""
 

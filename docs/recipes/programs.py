@@ -193,9 +193,12 @@ def barrier(world: World) -> None:
     world.process("keeper", keeper, world)
     for name in NAMES[:2]:
         world.process(name, waiter, world, name)
-    world.eventually(
-        lambda: {*passed} >= {*_alive(world)} & {*NAMES}, within_s=40, name="all pass"
-    )
+
+    def all_pass() -> bool:
+        is_left = not state["removed"] and "keeper" not in _alive(world)
+        return is_left or {*passed} >= {*_alive(world)} & {*NAMES}
+
+    world.eventually(all_pass, within_s=40)
 
 
 def double_barrier(world: World) -> None:

@@ -47,6 +47,7 @@ COMMANDS = (
         "operations",
         "pipeline",
         "proved",
+        "recipes_live",
         "regressions",
         "seeds",
         "soak",
