@@ -186,9 +186,14 @@ def barrier(world: World) -> None:
         with client_of(world) as client:
             while not state["made"] and world.now_s < LONG_S:
                 time.sleep(0.05)
-            if persist(world, lambda: client.Barrier("/barrier").wait(30)):
+
+            def wait() -> None:
+                if not client.Barrier("/barrier").wait(10):
+                    raise LockTimeout("the barrier stands")
                 assert state["removed"], f"{name} has passed a barrier that stands"
                 passed.append(name)
+
+            persist(world, wait)
 
     world.process("keeper", keeper, world)
     for name in NAMES[:2]:
