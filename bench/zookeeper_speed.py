@@ -238,10 +238,13 @@ def herd(contender: Contender, options: Namespace) -> Herd:
         writer.begin_session()
         writer.call(1, Op.CREATE, jute.create(HERD, DATA, OPEN, 0))
         before_kb = memory_kb(zookeeper.pids)
-        lines = [Line(zookeeper.addresses[0]) for _ in range(options.clients)]
-        for line in lines:
+        lines = []
+        for _ in range(options.clients):
+            # One after the other: Apache's listen queue holds 50, and one that overflows waits.
+            line = Line(zookeeper.addresses[0])
             stack.callback(line.close)
             line.begin_session()
+            lines.append(line)
         watch_all(lines, 1)
         grown_kb = memory_kb(zookeeper.pids) - before_kb
         last_ms = []

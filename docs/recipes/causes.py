@@ -24,9 +24,9 @@ GATE = (
     "meanwhile, "
     "or that comes back after one of the others has left, finds neither `ready` nor all the "
     "members, and waits for a znode that nothing will create; `enter` has no timeout. "
-    "Members that "
-    "are told in `leave` to wait for a znode of a member that does not leave wait with "
-    "it. Nothing "
+    "A member "
+    "whose `leave` waits for the znode of a member that does not leave waits as long as "
+    "that one. Nothing "
     "short of a limit in time helps: run `enter` and `leave` with one, and begin again under "
     "another path."
 )

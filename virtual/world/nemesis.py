@@ -74,6 +74,9 @@ class Nemesis:
             self._end(blow)
 
     def _launch(self, blow: Blow, connection: Connection | None) -> None:
+        if blow.strike.fault.is_aimed:
+            self._strike(blow, connection)  # the request that it comes with may be struck itself
+            return
         delay_ns = int(blow.strike.after_s * NS)
         self._world.scheduler.call_later(delay_ns, lambda: self._strike(blow, connection))
 

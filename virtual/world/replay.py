@@ -100,5 +100,11 @@ def load_module(file: Path) -> ModuleType:
     # As for a script: the test may import what stands beside it.
     if str(path.parent) not in sys.path:
         sys.path.insert(0, str(path.parent))
-    spec.loader.exec_module(module)
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[path.stem]
+        raise VirtualTimeError(
+            f"{file} cannot be imported: {type(error).__name__}: {error}"
+        ) from error
     return module

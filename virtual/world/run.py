@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -41,9 +42,29 @@ class Case:
 
 
 def prepare() -> None:
-    """Replace the names that virtual time replaces; needed once, before the first world."""
+    """Replace the names that virtual time replaces; needed once, before the first world.
+
+    Raises VirtualTimeError where gevent or eventlet have replaced them already.
+    """
+    refuse_other_schedulers()
     install(NETWORK_PATCHES)
     kazoo_sets.put()
+
+
+def refuse_other_schedulers() -> None:
+    """Raise VirtualTimeError where another library decides which thread runs."""
+    gevent = sys.modules.get("gevent.monkey")
+    eventlet = sys.modules.get("eventlet.patcher")
+    if gevent is not None and gevent.is_module_patched("threading"):
+        name = "gevent"
+    elif eventlet is not None and eventlet.is_monkey_patched("thread"):
+        name = "eventlet"
+    else:
+        return
+    raise VirtualTimeError(
+        f"{name} has replaced threads in this process, and has a clock and an order of its own; "
+        f"run the test without {name}'s monkey patches, on kazoo's default handler"
+    )
 
 
 def run_once(
@@ -57,7 +78,7 @@ def run_once(
     prepare()
     world = World(policy, seed=seed, settings=case.settings, plan=plan)
     try:
-        case.test(world)
+        _prepare_world(case, world)
         if not world.has_processes:
             raise VirtualTimeError(
                 f"{case.name} starts no process; start one by world.process(name, function)"
@@ -68,6 +89,17 @@ def run_once(
     finally:
         with quiet_kazoo():
             world.tear_down()
+
+
+def _prepare_world(case: Case, world: World) -> None:
+    try:
+        case.test(world)
+    except VirtualTimeError:
+        raise
+    except Exception as error:
+        raise VirtualTimeError(
+            f"{case.name} fails while it prepares its world: {type(error).__name__}: {error}"
+        ) from error
 
 
 def _outcome(
