@@ -2,106 +2,262 @@
 
     python bench/recipes_live.py [--kinds java,python] [--json]
 
-Each case loses the reply of exactly one request of an unmodified kazoo client, by a proxy before
-a real ZooKeeper: the request takes effect, and its connection breaks in place of the reply. The
-table has what followed on Apache's server and on this project's; docs/kazoo-recipes.md has the
-runs in virtual time. Apache's server needs Java 17 and PySpark.
+Each case strikes an unmodified kazoo client with exactly one fault, by a proxy before a real
+ZooKeeper: a reply is lost with its connection, a request arrives late, a connection breaks, a
+session ends. The table has what followed on Apache's server and on this project's;
+docs/kazoo-recipes.md has the runs in virtual time. Apache's server needs Java 17 and PySpark.
 """
 
 from __future__ import annotations
 
 import sys
+import time
 from argparse import Namespace
 from collections import Counter
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.support.report import Bar, Report, once, parser_of
 from bench.support.zookeepers import NAMES, Wanted, start
-from kazoo.client import KazooClient
+from kazoo.client import KazooClient, KazooState
+from kazoo.exceptions import KazooException, LockTimeout
 
 from watchkeeper.real.proxy.proxy import Proxy
 
-Lose = Callable[[], None]
-Case = Callable[[Any, Lose], str]
+LATE_S = 1.0
+"""How long after its connection a late request arrives."""
+PATIENCE_S = 4.0
+"""For how long a case waits for what does not come."""
 
 
-def before_call(client: Any, method: str, lose: Lose) -> None:
-    """Arm the loss when the client's method is called next."""
-    original = getattr(client, method)
+class Struck:
+    """A client behind the proxy, what can strike it, and another client that nothing strikes."""
 
-    def call(*args: Any, **kwargs: Any) -> Any:
-        setattr(client, method, original)
-        lose()
-        return original(*args, **kwargs)
+    def __init__(self, proxy: Proxy, name: str, hosts: str) -> None:
+        self._proxy = proxy
+        self._name = name
+        self._hosts = hosts
+        self.effects: Counter[str] = Counter()
+        self.client = self._started(proxy.hosts_of(name))
+        self.other = self._started(hosts)
 
-    setattr(client, method, call)
+    def _started(self, hosts: str, **options: Any) -> Any:
+        client = KazooClient(hosts=hosts, timeout=6.0, **options)
+        client.start(timeout=30)
+        return client
+
+    def close(self) -> None:
+        """Stop both clients."""
+        for client in (self.client, self.other):
+            with suppress(KazooException):
+                client.stop()
+            client.close()
+
+    def _count(self, effect: str, times: int = 1) -> None:
+        self.effects[effect] += times
+
+    def lose_reply(self) -> None:
+        """Lose the reply to the next request."""
+        self._proxy.lose_reply(self._name, self._count)
+
+    def delay_request(self) -> None:
+        """Break the connection at the next request, which arrives some time later."""
+        self._proxy.lose_request(self._name, self._count, lands_after_s=LATE_S)
+
+    def break_connection(self) -> None:
+        """Break the connection now, and wait until the client knows."""
+        knows = self.waits_for(KazooState.SUSPENDED)
+        self._proxy.disconnect(self._name, self._count)
+        knows.wait(PATIENCE_S)
+
+    def end_session(self) -> None:
+        """End the client's session, and wait until it has another one."""
+        is_back = self.waits_for(KazooState.CONNECTED)
+        twin = self._started(self._hosts, client_id=self.client.client_id)
+        twin.stop()
+        twin.close()
+        self._count("sessions ended")
+        is_back.wait(PATIENCE_S)
+        time.sleep(0.5)
+
+    def waits_for(self, state: str) -> Event:
+        """An event that is set when the client comes into a state."""
+        event = Event()
+        self.client.add_listener(lambda now: event.set() if now == state else None)
+        return event
+
+    def before(self, method: str, strike: Callable[[], None]) -> None:
+        """Strike when this method of the client is called next."""
+        original = getattr(self.client, method)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            setattr(self.client, method, original)
+            strike()
+            return original(*args, **kwargs)
+
+        setattr(self.client, method, call)
+
+    def after(self, method: str, strike: Callable[[], None]) -> None:
+        """Strike when the next call of this method has its result, before it returns."""
+        original = getattr(self.client, method)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            setattr(self.client, method, original)
+            result = original(*args, **kwargs)
+            strike()
+            return result
+
+        setattr(self.client, method, call)
 
 
-def counter(client: Any, lose: Lose) -> str:
+def outcome_of(call: Callable[[], object]) -> str:
+    """What a call ends with: the name of its error, or its result."""
+    try:
+        return str(call())
+    except KazooException as error:
+        return type(error).__name__
+
+
+def counter(struck: Struck) -> str:
     """Add twice; the reply of the second write is lost."""
-    shared = client.Counter("/counter")
+    shared = struck.client.Counter("/counter")
     shared += 1
-    before_call(client, "set", lose)
+    struck.before("set", struck.lose_reply)
     shared += 1
-    return f"2 additions, the counter is {client.Counter('/counter').value}"
+    return f"2 additions, the counter is {struck.other.Counter('/counter').value}"
 
 
-def queue(client: Any, lose: Lose) -> str:
+def queue(struck: Struck) -> str:
     """Put two elements and get one; the reply of its delete is lost."""
-    shared = client.Queue("/queue")
+    shared = struck.client.Queue("/queue")
     shared.put(b"one")
     shared.put(b"two")
-    before_call(client, "delete", lose)
+    struck.before("delete", struck.lose_reply)
     element = shared.get()
-    return (
-        f"2 elements put, one got: {element.decode()}; left: {len(client.get_children('/queue'))}"
-    )
+    left = len(struck.other.get_children("/queue"))
+    return f"2 elements put, one got: {element.decode()}; left: {left}"
 
 
-def sequence(client: Any, lose: Lose) -> str:
+def locking_queue(struck: Struck) -> str:
+    """Get an element; the reply of the create of its lock is lost."""
+    struck.other.LockingQueue("/locking").put(b"one")
+    shared = struck.client.LockingQueue("/locking")
+    struck.before("create", struck.lose_reply)
+    first = outcome_of(lambda: shared.get(1))
+    second = shared.get(1)
+    third = struck.other.LockingQueue("/locking").get(1)
+    return f"{first}; then its client gets {second}, another one {third}"
+
+
+def double_barrier(struck: Struck) -> str:
+    """Wait at a barrier of two; the connection breaks, and the other one comes."""
+    waiting = Thread(target=struck.client.DoubleBarrier("/gate", 2, "a").enter, daemon=True)
+    waiting.start()
+    while not struck.other.exists("/gate") or not struck.other.get_children("/gate"):
+        time.sleep(0.02)
+    time.sleep(0.2)
+    is_back = struck.waits_for(KazooState.CONNECTED)
+    struck.break_connection()
+    is_back.wait(PATIENCE_S)
+    passing = Thread(target=struck.other.DoubleBarrier("/gate", 2, "b").enter, daemon=True)
+    passing.start()
+    passing.join(PATIENCE_S)
+    waiting.join(PATIENCE_S)
+    return f"{_passed(passing)}; the one whose connection broke {_passed(waiting)}"
+
+
+def _passed(thread: Thread) -> str:
+    return "still waits" if thread.is_alive() else "has entered"
+
+
+def children_watch(struck: Struck) -> str:
+    """The connection breaks when the reply to `get_children` is there and not yet looked at."""
+    seen: list[int] = []
+    struck.client.ensure_path("/watched")
+    struck.client.ChildrenWatch("/watched", lambda children: seen.append(len(children)))
+    is_back = struck.waits_for(KazooState.CONNECTED)
+    struck.after("get_children", struck.break_connection)
+    struck.other.create("/watched/one")
+    is_back.wait(PATIENCE_S)
+    time.sleep(0.5)
+    struck.other.create("/watched/two")
+    time.sleep(PATIENCE_S)
+    return f"2 children, the watcher has seen {seen[-1]}"
+
+
+def party(struck: Struck) -> str:
+    """Join; the session ends."""
+    struck.client.Party("/party", "a").join()
+    struck.end_session()
+    return f"1 has joined, members: {len(list(struck.other.Party('/party', 'b')))}"
+
+
+def lock(struck: Struck) -> str:
+    """Acquire and release; the first create of the contender's znode arrives late."""
+    mine = struck.client.Lock("/lock", "a")
+    struck.before("create", struck.delay_request)
+    mine.acquire()
+    time.sleep(LATE_S * 2)
+    mine.release()
+    try:
+        struck.other.Lock("/lock", "b").acquire(timeout=PATIENCE_S)
+    except LockTimeout:
+        return "acquired and released, and another one waits for it"
+    return "acquired and released, and another one has it"
+
+
+def sequence(struck: Struck) -> str:
     """Create one sequential znode by `retry`; the reply is lost."""
+    client = struck.client
     client.ensure_path("/jobs")
-    lose()
+    struck.lose_reply()
     client.retry(client.create, "/jobs/job-", b"", sequence=True)
     return f"1 create has returned, znodes: {len(client.get_children('/jobs'))}"
 
 
-def ephemeral(client: Any, lose: Lose) -> str:
+def ephemeral(struck: Struck) -> str:
     """Create an ephemeral by `retry`; the reply is lost."""
-    lose()
-    try:
-        client.retry(client.create, "/leader", b"", ephemeral=True)
-    except Exception as error:
-        stat = client.exists("/leader")
-        owner = "its own" if stat.ephemeralOwner == client.client_id[0] else "another one's"
-        return f"{type(error).__name__}, and the znode is {owner}"
-    return "created"
+    client = struck.client
+    struck.lose_reply()
+    outcome = outcome_of(lambda: client.retry(client.create, "/leader", b"", ephemeral=True))
+    stat = client.exists("/leader")
+    owner = "its own" if stat.ephemeralOwner == client.client_id[0] else "another one's"
+    return f"{outcome}, and the znode is {owner}"
 
 
-def delete(client: Any, lose: Lose) -> str:
+def delete(struck: Struck) -> str:
     """Delete a znode by `retry`; the reply is lost."""
+    client = struck.client
     client.create("/znode")
-    lose()
-    try:
-        client.retry(client.delete, "/znode")
-    except Exception as error:
-        return f"{type(error).__name__}, though it was deleted"
-    return "deleted"
+    struck.lose_reply()
+    return f"{outcome_of(lambda: client.retry(client.delete, '/znode'))}, though it was deleted"
 
 
-CASES: dict[str, tuple[Case, str]] = {
+CASES: dict[str, tuple[Callable[[Struck], str], str]] = {
     "Counter, the reply of its set": (counter, "the counter is 3"),
     "Queue, the reply of its delete": (queue, "one got: two; left: 0"),
+    "LockingQueue, the reply of its create": (
+        locking_queue,
+        "then its client gets None, another one None",
+    ),
+    "DoubleBarrier, a broken connection": (
+        double_barrier,
+        "has entered; the one whose connection broke still waits",
+    ),
+    "ChildrenWatch, a broken connection": (children_watch, "2 children, the watcher has seen 1"),
+    "Party, an expired session": (party, "1 has joined, members: 0"),
+    "Lock, a late create": (lock, "another one waits for it"),
     "retry of a sequential create": (sequence, "znodes: 2"),
     "retry of an ephemeral create": (ephemeral, "NodeExistsError, and the znode is its own"),
     "retry of a delete": (delete, "NoNodeError, though it was deleted"),
 }
-"""What is lost -> the case, and what it ends with if the recipe is as virtual time found it."""
+"""What strikes -> the case, and what it ends with if the recipe is as virtual time found it."""
+ONE_STRIKE = ("replies lost", "late requests landed", "connections broken", "sessions ended")
 
 
 def seen(kind: Any) -> dict[str, str]:
@@ -111,27 +267,15 @@ def seen(kind: Any) -> dict[str, str]:
         zookeeper = stack.enter_context(start(kind, Wanted()))
         proxy = stack.enter_context(Proxy(zookeeper.addresses))
         for number, (name, (case, _)) in enumerate(CASES.items()):
-            effects: Counter[str] = Counter()
-
-            def count(effect: str, times: int = 1, effects: Counter[str] = effects) -> None:
-                effects[effect] += times
-
-            client = KazooClient(hosts=proxy.hosts_of(f"client-{number}"))
-            client.start(timeout=30)
+            struck = Struck(proxy, f"client-{number}", zookeeper.hosts)
             try:
-                found[name] = case(
-                    client,
-                    lambda number=number, count=count: _lose(proxy, number, count),  # type: ignore[misc]
-                )
+                found[name] = case(struck)
             finally:
-                client.stop()
-                client.close()
-            assert effects["replies lost"] == 1, f"{name}: one reply is lost, not {effects}"
+                struck.close()
+            assert any(struck.effects[effect] == 1 for effect in ONE_STRIKE), (
+                f"{name}: one strike is expected, not {struck.effects}"
+            )
     return found
-
-
-def _lose(proxy: Proxy, number: int, count: Any) -> None:
-    proxy.lose_reply(f"client-{number}", count)
 
 
 def parsed() -> Namespace:
@@ -144,7 +288,7 @@ def main() -> None:
     options = parsed()
     kinds = options.kinds.split(",")
     found = {kind: seen(kind) for kind in kinds}
-    report = Report("kazoo's recipes with one lost reply", ("case", *(NAMES[k] for k in kinds)))
+    report = Report("kazoo's recipes, each struck once", ("case", *(NAMES[k] for k in kinds)))
     report.rows = [[name, *(found[kind][name] for kind in kinds)] for name in CASES]
     same = sum(CASES[name][1] in found[kind][name] for name in CASES for kind in kinds)
     report.bars.append(

@@ -13,11 +13,12 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from kazoo.client import KazooClient
-from kazoo.exceptions import KazooException, LockTimeout
+from kazoo.exceptions import KazooException, LockTimeout, NoNodeError
 from kazoo.handlers.threading import KazooTimeoutError
 from kazoo.recipe.cache import TreeCache
 from kazoo.recipe.watchers import PatientChildrenWatch
 
+from watchkeeper.virtual.world.checks import Elements
 from watchkeeper.virtual.world.world import World
 
 NAMES = ("ann", "bob", "cid")
@@ -207,27 +208,33 @@ def barrier(world: World) -> None:
 
 
 def double_barrier(world: World) -> None:
-    """All enter before one goes on, and all leave."""
+    """All enter before one goes on, and all leave, unless one crashes before it has entered."""
     entered: list[str] = []
     left: list[str] = []
     begun: list[str] = []
 
     def member(world: World, name: str) -> None:
+        if name in entered:
+            return  # it starts anew after a crash, and has been through
         with client_of(world) as client:
             gate = client.DoubleBarrier("/double", len(NAMES), name)
             begun.append(name)
-            gate.enter()
-            if not gate.participating:
-                return
-            assert len({*begun}) == len(NAMES), f"{name} is alone behind the barrier"
+            while not gate.participating and world.now_s < LONG_S:
+                gate.enter()
+            assert {*begun} == {*NAMES}, f"{name} is alone behind the barrier"
             entered.append(name)
             time.sleep(0.1)
             gate.leave()
             left.append(name)
 
+    def all_leave() -> bool:
+        alive = _alive(world)
+        is_short = any(name not in entered for name in NAMES if name not in alive)
+        return is_short or all(name in left for name in alive)
+
     for name in NAMES:
         world.process(name, member, world, name)
-    world.eventually(lambda: len(left) == len(NAMES), within_s=40, name="all leave")
+    world.eventually(all_leave, within_s=40)
 
 
 # --- counters and queues ---------------------------------------------------------------
@@ -264,23 +271,37 @@ def counter(world: World) -> None:
 
 def queue(world: World) -> None:
     """Each element that was put is got once."""
-    _queue(world, "Queue", lambda shared: shared.get(), lambda shared: None)
+
+    def take(shared: Any, elements: Elements) -> None:
+        elements.excuse()  # until it is known what the get has done
+        element = shared.get()
+        elements.excused -= 1
+        if element is not None:
+            elements.took(element, world)
+        else:
+            time.sleep(0.05)
+
+    _queue(world, "Queue", "/queue", take)
 
 
 def locking_queue(world: World) -> None:
-    """Each element that was put is got and consumed once."""
-    _queue(world, "LockingQueue", lambda shared: shared.get(2), lambda shared: shared.consume())
+    """Each element that was put is got and consumed once; it may be got by several."""
+
+    def take(shared: Any, elements: Elements) -> None:
+        element = shared.get(2)
+        if element is None:
+            return
+        elements.hold(element)
+        if shared.consume():
+            elements.took(element, world)
+
+    _queue(world, "LockingQueue", "/queue/entries", take)
 
 
 def _queue(
-    world: World,
-    recipe: str,
-    get: Callable[[Any], Any],
-    consume: Callable[[Any], Any],
+    world: World, recipe: str, folder: str, take: Callable[[Any, Elements], object]
 ) -> None:
-    number = 6
-    is_locking = recipe == "LockingQueue"
-    folder = "/queue/entries" if is_locking else "/queue"
+    starts: list[float] = []
 
     def left() -> list[bytes]:
         nodes = world.zookeeper.ensemble.head.nodes
@@ -289,44 +310,40 @@ def _queue(
         ]
 
     elements = world.elements("queue", left)
+    finished: list[int] = []
+
+    def is_emptied() -> bool:
+        return bool(finished or "producer" not in _alive(world)) and not left()
 
     def producer(world: World) -> None:
+        starts.append(world.now_s)
+        start = len(starts)  # a producer that starts anew has elements of its own
         with client_of(world) as client:
             shared = getattr(client, recipe)("/queue")
-            for at in range(number):
-                element = b"%d" % at
-                try:
+            for at in range(6):
+                element = b"%d.%d" % (start, at)
+                elements.put_in_doubt(element)
+                with suppress(*GIVEN_UP):
                     shared.put(element)
-                except GIVEN_UP:
-                    elements.put_in_doubt(element)
-                else:
                     elements.put(element)
                 time.sleep(0.01)
+        finished.append(start)
 
-    def consumer(world: World, name: str) -> None:
+    def consumer(world: World) -> None:
         with client_of(world) as client:
             shared = getattr(client, recipe)("/queue")
-            idle_since = world.now_s
-            while world.now_s - idle_since < 8 and world.now_s < LONG_S:
-                elements.excuse()  # until it is known what the get has done
+            while not is_emptied() and world.now_s < LONG_S:
                 try:
-                    element = get(shared)
-                    if element is not None and consume(shared) is False:
-                        element = None
+                    take(shared, elements)
+                except NoNodeError:  # the lock of a LockingQueue is gone, and it does not forget
+                    shared = getattr(client, recipe)("/queue")
                 except GIVEN_UP:
-                    if not is_locking:
-                        continue
-                    element = None
-                elements.excused -= 1
-                if element is None:
-                    time.sleep(0.2)
-                    continue
-                elements.took(element, world)
-                idle_since = world.now_s
+                    time.sleep(0.05)
 
     world.process("producer", producer, world)
     for name in NAMES[:2]:
-        world.process(name, consumer, world, name)
+        world.process(name, consumer, world)
+    world.eventually(is_emptied, within_s=40, name="the queue is emptied")
 
 
 # --- groups ----------------------------------------------------------------------------
@@ -371,24 +388,30 @@ def set_partitioner(world: World) -> None:
 
     def member(world: World, name: str) -> None:
         with client_of(world) as client:
-            share = client.SetPartitioner(
+            share = None
+            while world.now_s < LONG_S:
+                try:
+                    share = step(client, name, share)
+                except GIVEN_UP:
+                    time.sleep(0.3)
+
+    def step(client: Any, name: str, share: Any) -> Any:
+        """What kazoo's documentation shows as the loop of a member."""
+        if share is None:
+            return client.SetPartitioner(
                 "/set", set=partitions, identifier=name, time_boundary=0.5
             )
-            while world.now_s < LONG_S:
-                if share.failed:
-                    owned[name] = ()
-                    share = client.SetPartitioner(
-                        "/set", set=partitions, identifier=name, time_boundary=0.5
-                    )
-                elif share.release:
-                    owned[name] = ()
-                    share.release_set()
-                elif share.acquired:
-                    owned[name] = tuple(sorted(share))
-                    time.sleep(0.2)
-                elif share.allocating:
-                    owned[name] = ()
-                    share.wait_for_acquire(5)
+        owned[name] = tuple(sorted(share)) if share.acquired else ()
+        if share.failed:
+            share.finish()
+            return None
+        if share.release:
+            share.release_set()
+        elif share.allocating:
+            share.wait_for_acquire(5)
+        else:
+            time.sleep(0.2)
+        return share
 
     def covered() -> bool:
         held = [each for name in _alive(world) for each in owned.get(name, ())]

@@ -237,17 +237,24 @@ class Elements(Check):
         self.surely: list[Any] = []
         self.maybe: list[Any] = []
         self.taken: list[Any] = []
+        self.held: list[Any] = []
         self.excused = 0
         """How many may be lost: a get ended in an error, or its process crashed in it."""
         self._broken: tuple[int, str] | None = None
 
     def put(self, element: Any) -> None:
-        """An element was put."""
+        """An element was put, whether it was in doubt before or not."""
+        if element in self.maybe:
+            self.maybe.remove(element)
         self.surely.append(element)
 
     def put_in_doubt(self, element: Any) -> None:
         """A put ended in an error: the element may be there."""
         self.maybe.append(element)
+
+    def hold(self, element: Any) -> None:
+        """A thread has an element that it may give back: it is not lost from now on."""
+        self.held.append(element)
 
     def excuse(self) -> None:
         """A get ended in an error: an element may be gone that nothing has taken."""
@@ -265,7 +272,8 @@ class Elements(Check):
         if self._broken is not None:
             return self._finding(Verdict.VIOLATED, self._broken[1], self._broken[0], exercised)
         left = list(self._left()) if self._left is not None else []
-        gone = [each for each in self.surely if each not in self.taken and each not in left]
+        kept = [*self.taken, *self.held, *left]
+        gone = [each for each in self.surely if each not in kept]
         if len(gone) > self.excused:
             evidence = f"{gone[-1]!r} was put and is lost"
             return self._finding(Verdict.VIOLATED, evidence, world.now_us, exercised)
