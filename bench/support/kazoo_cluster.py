@@ -31,7 +31,6 @@ KIND: Kind = "java" if os.environ["SERVERS_UNDER_TEST"] == "java" else "python"
 OUTCOMES = Path(os.environ["OUTCOMES"])
 SECONDS = int(os.environ["SECONDS_A_TEST"])
 LAST_LINES = 100
-READ_ONLY = "-Dreadonlymode.enabled=true"
 
 
 class Hangs(Exception):
@@ -80,7 +79,7 @@ class Cluster:
             name, _, value = option.removeprefix("-Dzookeeper.").partition("=")
             properties[name] = value
         self._wanted = Wanted(
-            servers=size, tick_ms=2_000, properties=properties, java_options=(READ_ONLY,)
+            servers=size, tick_ms=2_000, properties=properties, read_only_mode=True
         )
         self._zookeeper: ZooKeeper | None = None
         self._nodes = tuple(Node(self, number) for number in range(size))

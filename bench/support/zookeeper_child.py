@@ -37,6 +37,7 @@ def main() -> None:
         max_session_ms=wanted["max_session_ms"],
         container_check_ms=wanted["container_check_ms"],
         connections_per_address=0,
+        read_only_mode=wanted["read_only_mode"],
     )
     zookeeper = ThreadEnsemble(
         wanted["servers"],

@@ -53,7 +53,8 @@ class Wanted:
     """Apache's: flush the log to the disk before an answer."""
     properties: dict[str, str] = field(default_factory=dict)
     """Further lines of Apache's configuration."""
-    java_options: tuple[str, ...] = ()
+    read_only_mode: bool = False
+    """Serve reads without a leader, to clients that accept that."""
 
 
 class ZooKeeper(Protocol):
@@ -114,7 +115,7 @@ class Apache:
             has_ttls=True,
         )
         self._ensemble = Ensemble(wanted.servers, settings=settings)
-        self._options = wanted.java_options
+        self._options = ("-Dreadonlymode.enabled=true",) if wanted.read_only_mode else ()
         self._configure(wanted)
         with self._environment():
             self._ensemble.start()
@@ -193,7 +194,7 @@ class Ours:
         self._output = folder / "output.log"
         ports = ports or free_ports(wanted.servers)
         values = {
-            **asdict(replace(wanted, properties={}, java_options=())),
+            **asdict(replace(wanted, properties={})),
             "ports": ports,
             "folder": str(folder / "data") if wanted.data else None,
         }

@@ -36,8 +36,8 @@ CAUSES: dict[tuple[str, str], str] = {
         "`get` creates an ephemeral lock for an element. The create takes effect, its reply is "
         "lost, and `get` raises an error: the queue object does not know that it has the "
         "element, and no consumer gets it while the session of this client lives. (Issue 366 of "
-        "kazoo's project has another way to the same end, which is mended.) The recipe could look "
-        "for a lock with its own id before it tries again. "
+        "kazoo's project has another way to the same end, which is mended.) The recipe could "
+        "look for a lock with its own id before it tries again. "
         + LIVE
         + "After an error of `get`, stop the client and start it again: a new session frees "
         "what the old one has locked."

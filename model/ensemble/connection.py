@@ -147,7 +147,7 @@ class Connection:
         server.statistics.received += 1
         server.ensemble.recorder.requested(self, request)
         if self.session:
-            server.ensemble.sessions.touch(self.session)
+            server.sessions.touch(self.session)
         if self._under_way and (self._waiting or not is_write(request)):
             self._waiting.append(request)
             if len(self._waiting) > server.ensemble.settings.most_outstanding:
@@ -185,7 +185,9 @@ class Connection:
 
     def _connect(self, request: ConnectRequest) -> None:
         server = self.server
-        if not server.is_serving:
+        if server.is_read_only and not request.read_only:
+            self.hang_up("the server is read-only, and its client does not accept that")
+        elif not server.is_serving and not server.is_read_only:
             self.hang_up("the server has no leader")
         elif server.ensemble.faults.refuses(server, session=request.session):
             self.hang_up("its session is refused on purpose")
@@ -197,7 +199,26 @@ class Connection:
         else:
             timeout_ms = server.ensemble.settings.negotiated_ms(request.timeout_ms)
             self.begin()
-            server.or_at_leader(lambda: self._connect_at_leader(request, timeout_ms))
+            if server.is_read_only:
+                self._connect_read_only(request, timeout_ms)
+            else:
+                server.or_at_leader(lambda: self._connect_at_leader(request, timeout_ms))
+
+    def _connect_read_only(self, request: ConnectRequest, timeout_ms: int) -> None:
+        """Grant a session that only this server knows; those of the ensemble wait for it."""
+        server = self.server
+        session = request.session
+        if session in server.tree.sessions:
+            self.hang_up("its session belongs to the ensemble, and the server is read-only")
+        elif session and not self._continues(session, request.password):
+            self._refuse_session(request)
+        else:
+            session = session or server.ensemble.next_session_id(server)
+            server.sessions.add(session, timeout_ms)
+            self._grant(session, request, timeout_ms, is_new=not request.session)
+
+    def _continues(self, session: int, password: bytes) -> bool:
+        return session in self.server.sessions and password == password_of(session)
 
     def _connect_at_leader(self, request: ConnectRequest, timeout_ms: int) -> None:
         server = self.server
@@ -210,14 +231,16 @@ class Connection:
             return
         # Apache's server closes the old connection before it looks at the password.
         server.end_connection_of(request.session, "its session goes on over another connection")
-        sessions = server.ensemble.sessions
-        if request.session in sessions and request.password == password_of(request.session):
-            sessions.add(request.session, timeout_ms)
+        if self._continues(request.session, request.password):
+            server.sessions.add(request.session, timeout_ms)
             self._grant(request.session, request, timeout_ms, is_new=False)
         else:
-            self._respond(ConnectResponse(0, 0, 0, NO_PASSWORD, _flag_of(request)))
-            server.ensemble.recorder.expired(self, request.session)
-            self.hang_up(f"the session {request.session:#x} has ended, or its password is wrong")
+            self._refuse_session(request)
+
+    def _refuse_session(self, request: ConnectRequest) -> None:
+        self._respond(ConnectResponse(0, 0, 0, NO_PASSWORD, self._flag_for(request)))
+        self.server.ensemble.recorder.expired(self, request.session)
+        self.hang_up(f"the session {request.session:#x} has ended, or its password is wrong")
 
     def _grant(
         self, session: int, request: ConnectRequest, timeout_ms: int, *, is_new: bool
@@ -228,12 +251,18 @@ class Connection:
         self.session = session
         self.timeout_ms = timeout_ms
         self._silence.cancel()
-        ensemble.owners[session] = self
+        if not self.server.is_read_only:
+            ensemble.owners[session] = self
         self.server.use(session, self)
         ensemble.recorder.connected(self, is_new=is_new)
         password = password_of(session)
-        self._respond(ConnectResponse(0, timeout_ms, session, password, _flag_of(request)))
+        flag = self._flag_for(request)
+        self._respond(ConnectResponse(0, timeout_ms, session, password, flag))
         self.finish()
+
+    def _flag_for(self, request: ConnectRequest) -> bool | None:
+        """The read-only flag of the response: a client that sends none gets none."""
+        return None if request.read_only is None else self.server.is_read_only
 
     def _respond(self, response: ConnectResponse) -> None:
         self._send(self._wire.accept(response))
@@ -338,8 +367,3 @@ class Connection:
         self._silence.cancel()
         self.server.forget(self)
         self.server.ensemble.recorder.closed(self, reason)
-
-
-def _flag_of(request: ConnectRequest) -> bool | None:
-    """The read-only flag of the response: a client that sends none gets none."""
-    return None if request.read_only is None else False

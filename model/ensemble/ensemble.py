@@ -144,7 +144,7 @@ class Ensemble:
 
     def open_session(self, server: Server, timeout_ms: int, done: Callable[[Entry], None]) -> int:
         """Begin a session; returns its id."""
-        session = self._next_session_id(server)
+        session = self.next_session_id(server)
         before = self.head
         tree = writes.open_session(before, session, Session(timeout_ms))
         opcode = Opcode.CREATE_SESSION
@@ -226,7 +226,8 @@ class Ensemble:
             if server.is_connected:
                 server.follow(entry)
 
-    def _next_session_id(self, server: Server) -> int:
+    def next_session_id(self, server: Server) -> int:
+        """An id for a session that begins at a server; none has had it before."""
         last = self._last_ids.get(server.number)
         if last is None:
             last = first_session_id(server.number, self.clock.wall_ms())
@@ -270,4 +271,5 @@ class Ensemble:
         if self._container_timer is not None:
             self._container_timer.cancel()
         for server in self.servers:
+            server.sessions.stop()
             server.hang_up_on_all()

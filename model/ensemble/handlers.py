@@ -17,6 +17,7 @@ from watchkeeper.model.actor.errors import (
     Failure,
     MarshallingError,
     NoNode,
+    NotReadOnly,
     NoWatcher,
     ReconfigDisabled,
     SessionExpired,
@@ -83,7 +84,10 @@ MOVED = "its session goes on at another server"
 
 def handle(connection: Connection, request: Request) -> None:
     """Serve a request; the answer comes at once or when a write has been applied."""
-    _HANDLERS[type(request.body)](connection, request)
+    if connection.server.local_sessions is not None:
+        _handle_read_only(connection, request)
+    else:
+        _HANDLERS[type(request.body)](connection, request)
 
 
 def handle_late(connection: Connection, request: Request) -> None:
@@ -329,7 +333,24 @@ def _authenticate(connection: Connection, request: Request) -> None:
     connection.answer(request, zxid=NO_ZXID)
 
 
+# --- without a leader ------------------------------------------------------------------
+
+
+def _handle_read_only(connection: Connection, request: Request) -> None:
+    """What needs the leader is refused; a session that only this server knows can end here."""
+    body = request.body
+    if type(body) is CloseSession:
+        connection.server.sessions.remove(connection.session)
+        connection.answer(request)
+        connection.hang_up("its client has closed the session")
+    elif type(body) in _LEADERS or (type(body) is Undecodable and body.is_ordered):
+        connection.answer(request, NotReadOnly.code)
+    else:
+        _HANDLERS[type(body)](connection, request)
+
+
 _ORDERED = frozenset({Create, Delete, SetData, SetAcl, Multi, DeleteContainer, CloseSession})
+_LEADERS = _ORDERED | {Sync, Reconfig}
 
 _HANDLERS: dict[type[Any], Callable[[Connection, Request], None]] = {
     **dict.fromkeys((Create, Delete, SetData, SetAcl, Multi, DeleteContainer), _write),

@@ -9,7 +9,8 @@ How it works
   - the leader is in the side with the majority: it goes on, servers outside of it look for a
     leader and close their connections, servers that have come back follow again;
   - it is not: it steps down, all connections of all servers are closed, and after an election
-    the server of the majority's side with the highest number leads in a new epoch.
+    the server of the majority's side with the highest number leads in a new epoch. Without a
+    majority a server that may be read-only serves reads after a while, with what it has.
 
   A server logs what is committed when it is committed, and applies it later if it lags; so
   every server of that side has the whole history, and applies the rest of it before it leads.
@@ -107,7 +108,7 @@ class Quorum:
     def start(self, server: Server) -> None:
         """Start a server that is down."""
         if server.state is ServerState.DOWN:
-            server.enter(ServerState.LOOKING)
+            self._look(server)
             self._returned()
 
     # --- settling ----------------------------------------------------------------------
@@ -197,7 +198,20 @@ class Quorum:
         if server.is_serving and server.is_paused:
             server.depose()
         elif server.is_serving:
-            server.enter(ServerState.LOOKING)
+            self._look(server)
+
+    def _look(self, server: Server) -> None:
+        """A server looks for a leader, and may serve reads if it finds none."""
+        server.enter(ServerState.LOOKING)
+        settings, since_ms = self._ensemble.settings, server.looking_since_ms
+
+        def serve_reads() -> None:
+            is_looking = server.state is ServerState.LOOKING
+            if is_looking and server.looking_since_ms == since_ms and not server.is_paused:
+                server.enter(ServerState.READ_ONLY)
+
+        if settings.read_only_mode:
+            self._later(settings.read_only_after_ms, serve_reads)
 
     def _follow(self, server: Server) -> None:
         if server.is_deposed:  # it closes its connections first

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 from watchkeeper.model.actor.operations import READ, Acl
 from watchkeeper.model.ensemble.connection import Connection
 from watchkeeper.model.ensemble.entry import Entry
+from watchkeeper.model.ensemble.sessions import Sessions
 from watchkeeper.model.ensemble.words import Statistics
 from watchkeeper.model.zookeeper.acl import is_allowed
 from watchkeeper.model.zookeeper.watches import Watches
@@ -36,6 +37,8 @@ class ServerState(StrEnum):
     FOLLOWING = "follower"
     LOOKING = "looking"
     """It runs and has no leader: it closes each connection."""
+    READ_ONLY = "read-only"
+    """It runs, has no leader, and serves reads to clients that accept that."""
     DOWN = "down"
 
 
@@ -52,6 +55,9 @@ class Server:
         self.state = ServerState.LOOKING
         self.is_paused = False
         self.is_deposed = False
+        self.looking_since_ms = 0.0
+        self.local_sessions: Sessions | None = None
+        """The sessions that only this server knows, while it is read-only."""
         self.is_connected = True
         """Whether it receives what the leader commits."""
         self.tree = ensemble.committed
@@ -72,6 +78,16 @@ class Server:
     def is_serving(self) -> bool:
         """Whether it takes requests."""
         return self.state in SERVING
+
+    @property
+    def is_read_only(self) -> bool:
+        """Whether it serves reads alone, since it has no leader."""
+        return self.local_sessions is not None
+
+    @property
+    def sessions(self) -> Sessions:
+        """The sessions whose signs of life count here: the leader's, or its own ones."""
+        return self.ensemble.sessions if self.local_sessions is None else self.local_sessions
 
     @property
     def is_following(self) -> bool:
@@ -239,13 +255,30 @@ class Server:
         """Change the state; a server that stops serving closes its connections."""
         if state is self.state:
             return
+        if self.is_read_only:
+            self._end_local_sessions()
         self.state = state
         self.is_deposed = False
-        if state not in SERVING:
+        if state is ServerState.LOOKING:
+            self.looking_since_ms = self.ensemble.clock.now_ms()
+        if state is ServerState.READ_ONLY:
+            self.local_sessions = Sessions(
+                self.ensemble.clock, self.ensemble.settings.tick_ms, self._expire_local
+            )
+        elif state not in SERVING:
             self.is_connected = False
             self._behind.clear()
             self.hang_up_on_all("the server has no leader")
         self.ensemble.recorder.changed(self, state)
+
+    def _end_local_sessions(self) -> None:
+        if self.local_sessions is not None:
+            self.local_sessions.stop()
+        self.hang_up_on_all("the server is no longer read-only")
+        self.local_sessions = None
+
+    def _expire_local(self, session: int) -> None:
+        self.end_connection_of(session, "its session has ended")
 
     def depose(self) -> None:
         """The others have missed this server; it learns of it when it goes on."""

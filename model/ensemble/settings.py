@@ -33,6 +33,9 @@ class EnsembleSettings(Struct, frozen=True, kw_only=True):
     """How long a connection may last without a session."""
     container_check_ms: int = 60_000
     """How often empty containers and znodes with a passed TTL are deleted."""
+    read_only_mode: bool = False
+    """Whether a server without a leader serves reads to clients that accept that
+    (`readonlymode.enabled`, with the local sessions that it needs)."""
     extended_types: bool = True
     """Whether znodes may have a TTL; Apache's servers refuse it by default."""
 
@@ -46,6 +49,11 @@ class EnsembleSettings(Struct, frozen=True, kw_only=True):
                 f"the shortest session timeout, {shortest} ms, must be positive and no longer "
                 f"than the longest, {longest} ms"
             )
+
+    @property
+    def read_only_after_ms(self) -> int:
+        """How long a server looks for a leader before it serves reads without one."""
+        return max(2_000, self.tick_ms)
 
     @property
     def session_bounds_ms(self) -> tuple[int, int]:

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 VERSION = "3.9.5-watchkeeper"
 """The version whose semantics and protocol the server has."""
 BUILT = f"{VERSION}, built on 2026-01-01 00:00 UTC"
+ALWAYS = ("ruok", "envi", "isro")
+"""The words that a server without a leader answers."""
+READ_ONLY = "READ-ONLY mode; serving only read-only clients\n"
 NOT_SERVING = "This ZooKeeper instance is not currently serving requests\n"
 UNKNOWN = "{word} is not executed because it is not in the whitelist.\n"
 
@@ -64,7 +67,7 @@ def answer(server: Server, word: bytes) -> str:
     say = _WORDS.get(name)
     if say is None:
         return UNKNOWN.format(word=name)
-    if not server.is_serving and name not in ("ruok", "envi"):
+    if not (server.is_serving or server.is_read_only) and name not in ALWAYS:
         return NOT_SERVING
     return say(server)
 
@@ -74,12 +77,16 @@ def _ruok(server: Server) -> str:
 
 
 def _srvr(server: Server) -> str:
-    return f"Zookeeper version: {BUILT}\n" + _figures(server)
+    return _head(server) + _figures(server)
+
+
+def _head(server: Server) -> str:
+    return f"Zookeeper version: {BUILT}\n{READ_ONLY if server.is_read_only else ''}"
 
 
 def _stat(server: Server) -> str:
     clients = "".join(f" {_brief(connection)}\n" for connection in server.connections.values())
-    return f"Zookeeper version: {BUILT}\nClients:\n{clients}\n{_figures(server)}"
+    return f"{_head(server)}Clients:\n{clients}\n{_figures(server)}"
 
 
 def _figures(server: Server) -> str:
@@ -122,7 +129,7 @@ def _full(connection: Connection) -> str:
 
 
 def _dump(server: Server) -> str:
-    sessions = server.ensemble.sessions
+    sessions = server.sessions
     ticks = sessions.by_tick()
     lines = [
         "SessionTracker dump:",
@@ -216,7 +223,9 @@ def _conf(server: Server) -> str:
 
 
 def _isro(server: Server) -> str:
-    return "rw"
+    if server.is_read_only:
+        return "ro"
+    return "rw" if server.is_serving else "null"
 
 
 _WORDS: dict[str, Callable[[Server], str]] = {

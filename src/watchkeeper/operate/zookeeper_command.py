@@ -60,6 +60,11 @@ from watchkeeper.console.options import MANY, example
     type=click.IntRange(0),
     help="How many connections one address may have to one server; 0 for any number.",
 )
+@click.option(
+    "--read-only-mode",
+    is_flag=True,
+    help="A server without a leader serves reads to clients that accept that.",
+)
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--allow-remote", is_flag=True, help="--host may be reached by other machines.")
 def zookeeper(

@@ -30,6 +30,7 @@ class ZooKeeper(Handle):
         tick_s: float = 0.5,
         min_session_s: float | None = None,
         max_session_s: float | None = None,
+        read_only_mode: bool = False,
         own_process: bool = False,
         data: Path | str | None = None,
         name: str = "zookeeper",
@@ -38,12 +39,14 @@ class ZooKeeper(Handle):
 
         It runs in a thread of this process or, with `own_process`, beside a program that holds
         the interpreter for long. With `data` every write is durable in that folder, in the
-        files of Apache's server. `name` is in the header of the history.
+        files of Apache's server. In read-only mode a server without a leader serves reads to
+        clients that accept that. `name` is in the header of the history.
         """
         settings = EnsembleSettings(
             tick_ms=_in_ms(tick_s),
             min_session_ms=None if min_session_s is None else _in_ms(min_session_s),
             max_session_ms=None if max_session_s is None else _in_ms(max_session_s),
+            read_only_mode=read_only_mode,
             connections_per_address=0,
         )
         folder = None if data is None else Path(data)

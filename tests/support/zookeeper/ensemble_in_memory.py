@@ -131,9 +131,10 @@ class MemoryClient:
         session: int = 0,
         password: bytes = bytes(16),
         last_zxid: int = 0,
+        read_only: bool | None = False,
     ) -> ConnectResponse | None:
         """Begin or continue a session; None if the server does not answer."""
-        request = ConnectRequest(0, last_zxid, timeout_ms, session, password, False)
+        request = ConnectRequest(0, last_zxid, timeout_ms, session, password, read_only)
         self.send_bytes(frame(encode_connect_request(request)))
         frames = self.frames()
         if not frames:
