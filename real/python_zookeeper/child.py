@@ -19,10 +19,10 @@ from typing import Any
 
 import msgspec
 
+from watchkeeper.model.ensemble.control import ControlError
 from watchkeeper.model.ensemble.history import History
 from watchkeeper.model.ensemble.recorder import SILENT
 from watchkeeper.real.errors import EnvironmentProblem
-from watchkeeper.model.ensemble.control import ControlError
 from watchkeeper.real.python_zookeeper.orders import RECORD, STOP, Order, Request, Result
 from watchkeeper.real.python_zookeeper.service import Service
 from watchkeeper.real.python_zookeeper.write_record import WriteRecord

@@ -26,11 +26,11 @@ from typing import IO, Any
 
 import msgspec
 
+from watchkeeper.model.ensemble.control import ControlError
 from watchkeeper.model.ensemble.settings import EnsembleSettings
 from watchkeeper.model.ensemble.words import VERSION
 from watchkeeper.real.errors import EnvironmentProblem
 from watchkeeper.real.ports import HOST, free_ports
-from watchkeeper.model.ensemble.control import ControlError
 from watchkeeper.real.python_zookeeper.orders import RECORD, STOP, Order, Request, Result
 from watchkeeper.real.python_zookeeper.process_server import ProcessServer
 from watchkeeper.real.python_zookeeper.write_record import WriteRow

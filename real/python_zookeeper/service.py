@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from watchkeeper.model.ensemble.control import Control
 from watchkeeper.model.ensemble.ensemble import Ensemble
 from watchkeeper.model.ensemble.history import History
 from watchkeeper.model.ensemble.recorder import SILENT, Recorder
 from watchkeeper.model.ensemble.settings import EnsembleSettings
 from watchkeeper.real.errors import EnvironmentProblem
 from watchkeeper.real.ports import HOST
-from watchkeeper.model.ensemble.control import Control
 from watchkeeper.real.python_zookeeper.listener import Listener, LoopClock
 
 if TYPE_CHECKING:
