@@ -118,7 +118,7 @@ def _violation(recipe: str, name: str, found: list[Cell]) -> Iterator[str]:
     yield ""
     yield f"The smallest run found: {smallest(cell, name)}"
     yield ""
-    yield CAUSES.get((recipe, name), "Its cause is not looked into.")
+    yield CAUSES.get((recipe, name), "It is found and not explained yet.")
     yield ""
 
 
