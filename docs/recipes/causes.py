@@ -93,9 +93,5 @@ CAUSES: dict[tuple[str, str], str] = {
         + "Put an id of the attempt into the name or the data, and look for it before the "
         "second attempt, as kazoo's `Lock` does."
     ),
-    ("transaction", "counted"): (
-        TWICE + "A transaction is done twice. Let it contain a create under a name of its own, "
-        "which fails the second time."
-    ),
 }
 """(recipe, property) -> the cause, and the advice."""
