@@ -16,6 +16,7 @@ from argparse import Namespace
 from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -33,6 +34,8 @@ LATE_S = 1.0
 """How long after its connection a late request arrives."""
 PATIENCE_S = 4.0
 """For how long a case waits for what does not come."""
+
+Strike = Callable[[], None]
 
 
 class Struck:
@@ -91,25 +94,17 @@ class Struck:
         self.client.add_listener(lambda now: event.set() if now == state else None)
         return event
 
-    def before(self, method: str, strike: Callable[[], None]) -> None:
-        """Strike when this method of the client is called next."""
+    def at_call(
+        self, method: str, *, before: Strike = lambda: None, after: Strike = lambda: None
+    ) -> None:
+        """Strike when this method is called next, or when that call has its result."""
         original = getattr(self.client, method)
 
         def call(*args: Any, **kwargs: Any) -> Any:
             setattr(self.client, method, original)
-            strike()
-            return original(*args, **kwargs)
-
-        setattr(self.client, method, call)
-
-    def after(self, method: str, strike: Callable[[], None]) -> None:
-        """Strike when the next call of this method has its result, before it returns."""
-        original = getattr(self.client, method)
-
-        def call(*args: Any, **kwargs: Any) -> Any:
-            setattr(self.client, method, original)
+            before()
             result = original(*args, **kwargs)
-            strike()
+            after()
             return result
 
         setattr(self.client, method, call)
@@ -127,7 +122,7 @@ def counter(struck: Struck) -> str:
     """Add twice; the reply of the second write is lost."""
     shared = struck.client.Counter("/counter")
     shared += 1
-    struck.before("set", struck.lose_reply)
+    struck.at_call("set", before=struck.lose_reply)
     shared += 1
     return f"2 additions, the counter is {struck.other.Counter('/counter').value}"
 
@@ -137,7 +132,7 @@ def queue(struck: Struck) -> str:
     shared = struck.client.Queue("/queue")
     shared.put(b"one")
     shared.put(b"two")
-    struck.before("delete", struck.lose_reply)
+    struck.at_call("delete", before=struck.lose_reply)
     element = shared.get()
     left = len(struck.other.get_children("/queue"))
     return f"2 elements put, one got: {element.decode()}; left: {left}"
@@ -147,7 +142,7 @@ def locking_queue(struck: Struck) -> str:
     """Get an element; the reply of the create of its lock is lost."""
     struck.other.LockingQueue("/locking").put(b"one")
     shared = struck.client.LockingQueue("/locking")
-    struck.before("create", struck.lose_reply)
+    struck.at_call("create", before=struck.lose_reply)
     first = outcome_of(lambda: shared.get(1))
     second = shared.get(1)
     third = struck.other.LockingQueue("/locking").get(1)
@@ -181,7 +176,7 @@ def children_watch(struck: Struck) -> str:
     struck.client.ensure_path("/watched")
     struck.client.ChildrenWatch("/watched", lambda children: seen.append(len(children)))
     is_back = struck.waits_for(KazooState.CONNECTED)
-    struck.after("get_children", struck.break_connection)
+    struck.at_call("get_children", after=struck.break_connection)
     struck.other.create("/watched/one")
     is_back.wait(PATIENCE_S)
     time.sleep(0.5)
@@ -200,7 +195,7 @@ def party(struck: Struck) -> str:
 def lock(struck: Struck) -> str:
     """Acquire and release; the first create of the contender's znode arrives late."""
     mine = struck.client.Lock("/lock", "a")
-    struck.before("create", struck.delay_request)
+    struck.at_call("create", before=struck.delay_request)
     mine.acquire()
     time.sleep(LATE_S * 2)
     mine.release()
@@ -238,26 +233,42 @@ def delete(struck: Struck) -> str:
     return f"{outcome_of(lambda: client.retry(client.delete, '/znode'))}, though it was deleted"
 
 
-CASES: dict[str, tuple[Callable[[Struck], str], str]] = {
-    "Counter, the reply of its set": (counter, "the counter is 3"),
-    "Queue, the reply of its delete": (queue, "one got: two; left: 0"),
-    "LockingQueue, the reply of its create": (
-        locking_queue,
-        "then its client gets None, another one None",
+@dataclass(frozen=True, slots=True)
+class Case:
+    """What one strike does to a recipe."""
+
+    run: Callable[[Struck], str]
+    effect: str
+    """What the strike does exactly once."""
+    ends_with: str
+    """What the case ends with if the recipe is as virtual time found it."""
+
+
+LOST, LATE = "replies lost", "late requests landed"
+BROKEN, ENDED = "connections broken", "sessions ended"
+
+CASES = {
+    "Counter, the reply of its set": Case(counter, LOST, "the counter is 3"),
+    "Queue, the reply of its delete": Case(queue, LOST, "one got: two; left: 0"),
+    "LockingQueue, the reply of its create": Case(
+        locking_queue, LOST, "then its client gets None, another one None"
     ),
-    "DoubleBarrier, a broken connection": (
+    "DoubleBarrier, a broken connection": Case(
         double_barrier,
+        BROKEN,
         "has entered; the one whose connection broke still waits",
     ),
-    "ChildrenWatch, a broken connection": (children_watch, "2 children, the watcher has seen 1"),
-    "Party, an expired session": (party, "1 has joined, members: 0"),
-    "Lock, a late create": (lock, "another one waits for it"),
-    "retry of a sequential create": (sequence, "znodes: 2"),
-    "retry of an ephemeral create": (ephemeral, "NodeExistsError, and the znode is its own"),
-    "retry of a delete": (delete, "NoNodeError, though it was deleted"),
+    "ChildrenWatch, a broken connection": Case(
+        children_watch, BROKEN, "2 children, the watcher has seen 1"
+    ),
+    "Party, an expired session": Case(party, ENDED, "1 has joined, members: 0"),
+    "Lock, a late create": Case(lock, LATE, "another one waits for it"),
+    "retry of a sequential create": Case(sequence, LOST, "znodes: 2"),
+    "retry of an ephemeral create": Case(
+        ephemeral, LOST, "NodeExistsError, and the znode is its own"
+    ),
+    "retry of a delete": Case(delete, LOST, "NoNodeError, though it was deleted"),
 }
-"""What strikes -> the case, and what it ends with if the recipe is as virtual time found it."""
-ONE_STRIKE = ("replies lost", "late requests landed", "connections broken", "sessions ended")
 
 
 def seen(kind: Any) -> dict[str, str]:
@@ -266,14 +277,14 @@ def seen(kind: Any) -> dict[str, str]:
     with ExitStack() as stack:
         zookeeper = stack.enter_context(start(kind, Wanted()))
         proxy = stack.enter_context(Proxy(zookeeper.addresses))
-        for number, (name, (case, _)) in enumerate(CASES.items()):
+        for number, (name, case) in enumerate(CASES.items()):
             struck = Struck(proxy, f"client-{number}", zookeeper.hosts)
             try:
-                found[name] = case(struck)
+                found[name] = case.run(struck)
             finally:
                 struck.close()
-            assert any(struck.effects[effect] == 1 for effect in ONE_STRIKE), (
-                f"{name}: one strike is expected, not {struck.effects}"
+            assert struck.effects[case.effect] == 1, (
+                f"{name}: one of {case.effect!r} is expected, not {struck.effects}"
             )
     return found
 
@@ -290,7 +301,7 @@ def main() -> None:
     found = {kind: seen(kind) for kind in kinds}
     report = Report("kazoo's recipes, each struck once", ("case", *(NAMES[k] for k in kinds)))
     report.rows = [[name, *(found[kind][name] for kind in kinds)] for name in CASES]
-    same = sum(CASES[name][1] in found[kind][name] for name in CASES for kind in kinds)
+    same = sum(CASES[name].ends_with in found[kind][name] for name in CASES for kind in kinds)
     report.bars.append(
         Bar("as in virtual time", "at least", len(CASES) * len(kinds), "cases", once(same))
     )

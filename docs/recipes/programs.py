@@ -10,6 +10,7 @@ import datetime
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import count
 from typing import Any
 
 from kazoo.client import KazooClient
@@ -221,6 +222,8 @@ def double_barrier(world: World) -> None:
             begun.append(name)
             while not gate.participating and world.now_s < LONG_S:
                 gate.enter()
+            if not gate.participating:
+                return
             assert {*begun} == {*NAMES}, f"{name} is alone behind the barrier"
             entered.append(name)
             time.sleep(0.1)
@@ -301,7 +304,7 @@ def locking_queue(world: World) -> None:
 def _queue(
     world: World, recipe: str, folder: str, take: Callable[[Any, Elements], object]
 ) -> None:
-    starts: list[float] = []
+    starts = count(1)
 
     def left() -> list[bytes]:
         nodes = world.zookeeper.ensemble.head.nodes
@@ -316,8 +319,7 @@ def _queue(
         return bool(finished or "producer" not in _alive(world)) and not left()
 
     def producer(world: World) -> None:
-        starts.append(world.now_s)
-        start = len(starts)  # a producer that starts anew has elements of its own
+        start = next(starts)  # a producer that starts anew has elements of its own
         with client_of(world) as client:
             shared = getattr(client, recipe)("/queue")
             for at in range(6):

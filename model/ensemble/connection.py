@@ -187,7 +187,7 @@ class Connection:
         server = self.server
         if server.is_read_only and not request.read_only:
             self.hang_up("the server is read-only, and its client does not accept that")
-        elif not server.is_serving and not server.is_read_only:
+        elif not server.has_sessions:
             self.hang_up("the server has no leader")
         elif server.ensemble.faults.refuses(server, session=request.session):
             self.hang_up("its session is refused on purpose")

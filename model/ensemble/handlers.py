@@ -84,7 +84,7 @@ MOVED = "its session goes on at another server"
 
 def handle(connection: Connection, request: Request) -> None:
     """Serve a request; the answer comes at once or when a write has been applied."""
-    if connection.server.local_sessions is not None:
+    if connection.server.is_read_only:
         _handle_read_only(connection, request)
     else:
         _HANDLERS[type(request.body)](connection, request)

@@ -56,8 +56,9 @@ class Server:
         self.is_paused = False
         self.is_deposed = False
         self.looking_since_ms = 0.0
-        self.local_sessions: Sessions | None = None
-        """The sessions that only this server knows, while it is read-only."""
+        self.sessions = ensemble.sessions
+        """The sessions whose signs of life count here: the leader's, or those that only this
+        server knows while it is read-only."""
         self.is_connected = True
         """Whether it receives what the leader commits."""
         self.tree = ensemble.committed
@@ -82,12 +83,12 @@ class Server:
     @property
     def is_read_only(self) -> bool:
         """Whether it serves reads alone, since it has no leader."""
-        return self.local_sessions is not None
+        return self.state is ServerState.READ_ONLY
 
     @property
-    def sessions(self) -> Sessions:
-        """The sessions whose signs of life count here: the leader's, or its own ones."""
-        return self.ensemble.sessions if self.local_sessions is None else self.local_sessions
+    def has_sessions(self) -> bool:
+        """Whether it takes sessions: it serves, or it serves reads alone."""
+        return self.is_serving or self.is_read_only
 
     @property
     def is_following(self) -> bool:
@@ -262,7 +263,7 @@ class Server:
         if state is ServerState.LOOKING:
             self.looking_since_ms = self.ensemble.clock.now_ms()
         if state is ServerState.READ_ONLY:
-            self.local_sessions = Sessions(
+            self.sessions = Sessions(
                 self.ensemble.clock, self.ensemble.settings.tick_ms, self._expire_local
             )
         elif state not in SERVING:
@@ -272,10 +273,9 @@ class Server:
         self.ensemble.recorder.changed(self, state)
 
     def _end_local_sessions(self) -> None:
-        if self.local_sessions is not None:
-            self.local_sessions.stop()
+        self.sessions.stop()
         self.hang_up_on_all("the server is no longer read-only")
-        self.local_sessions = None
+        self.sessions = self.ensemble.sessions
 
     def _expire_local(self, session: int) -> None:
         self.end_connection_of(session, "its session has ended")

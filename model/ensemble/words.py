@@ -67,7 +67,7 @@ def answer(server: Server, word: bytes) -> str:
     say = _WORDS.get(name)
     if say is None:
         return UNKNOWN.format(word=name)
-    if not (server.is_serving or server.is_read_only) and name not in ALWAYS:
+    if not server.has_sessions and name not in ALWAYS:
         return NOT_SERVING
     return say(server)
 

@@ -238,6 +238,7 @@ class Elements(Check):
         self.maybe: list[Any] = []
         self.taken: list[Any] = []
         self.held: list[Any] = []
+        """What a thread has or had, and may have given back."""
         self.excused = 0
         """How many may be lost: a get ended in an error, or its process crashed in it."""
         self._broken: tuple[int, str] | None = None

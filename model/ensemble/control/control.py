@@ -130,7 +130,7 @@ class Control:
             {
                 "number": server.number,
                 "state": _state_of(server),
-                "role": _role_of(server),
+                "role": server.state.value if server.has_sessions else None,
                 "zxid": server.tree.zxid,
                 "connections": len(server.connections),
             }
@@ -380,10 +380,6 @@ def _state_of(server: Server) -> str:
     if not server.is_running:
         return "down"
     return "paused" if server.is_paused else "running"
-
-
-def _role_of(server: Server) -> str | None:
-    return server.state.value if server.is_serving or server.is_read_only else None
 
 
 def _fitting(
