@@ -22,6 +22,7 @@ How it works
 from __future__ import annotations
 
 import asyncio.events
+import gc
 import itertools
 import threading
 from collections.abc import Callable
@@ -159,6 +160,10 @@ class Scheduler:
         """
         self._hub = getcurrent()
         self.excepthook_before = threading.excepthook
+        is_collecting = gc.isenabled()
+        # A collection runs finalizers, and callbacks that read the clock, as Hypothesis has one:
+        # at moments that no seed decides.
+        gc.disable()
         current.enter(self)
         try:
             # Names of executors' threads would count on from run to run.
@@ -168,6 +173,8 @@ class Scheduler:
             self._loop(until_ns)
         finally:
             current.leave()
+            if is_collecting:
+                gc.enable()
 
     def _loop(self, until_ns: int) -> None:
         runnable = self._runnable

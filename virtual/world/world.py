@@ -7,7 +7,6 @@ true, or until its time is over.
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -272,16 +271,10 @@ class World:
 
     def run(self) -> None:
         """Run until everything has ended, or until the time is over."""
-        was_enabled = gc.isenabled()
-        gc.disable()  # collections would run finalizers at moments that no seed decides
-        try:
-            self.nemesis.begin()
-            self.scheduler.run(int(self.settings.until_s * NS))
-            for call in self._at_end:
-                call()
-        finally:
-            if was_enabled:
-                gc.enable()
+        self.nemesis.begin()
+        self.scheduler.run(int(self.settings.until_s * NS))
+        for call in self._at_end:
+            call()
 
     def at_end(self, call: Callable[[], object]) -> None:
         """Call a function once the run is over."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 import time
 from typing import Any
@@ -15,6 +16,7 @@ from watchkeeper.virtual.schedule.pct import Pct, bound
 from watchkeeper.virtual.schedule.policies import parse_policy
 from watchkeeper.virtual.schedule.random_policy import RandomPolicy
 from watchkeeper.virtual.schedule.recorded import Recorded
+from watchkeeper.virtual.threads.current import current_scheduler
 from watchkeeper.virtual.threads.errors import VirtualTimeError
 from watchkeeper.virtual.threads.scheduler import Policy, Schedule
 
@@ -92,6 +94,26 @@ def test_a_record_replays_its_run(name: str, seed: int) -> None:
     assert len(schedule) > 0
     assert (again, same) == (result, turns)
     assert recorded == schedule
+
+
+def test_no_collection_of_garbage_comes_within_a_run() -> None:
+    """A callback of the collector may read the clock, which costs virtual time."""
+    within: list[str] = []
+
+    def read_the_clock(phase: str, info: dict[str, int]) -> None:
+        if current_scheduler() is not None:
+            within.append(f"{phase} at {time.perf_counter()}")
+
+    before = gc.get_threshold()
+    gc.callbacks.append(read_the_clock)
+    gc.set_threshold(1)
+    try:
+        run(FirstInFirstOut(), busy)
+        assert gc.isenabled()
+    finally:
+        gc.set_threshold(*before)
+        gc.callbacks.remove(read_the_clock)
+    assert within == []
 
 
 def test_a_search_by_delays_is_complete_within_its_bound() -> None:
