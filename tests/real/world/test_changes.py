@@ -55,6 +55,8 @@ def topics_over_time(layout: str) -> dict[str, Any]:
         {"at": "10s", "produce": "clicks-new", "rate": "100/s"},
         session_s=SHORT_S,
     )
+    # The first broker to register leads; the other one registers later, on a busy machine too.
+    fields["clusters"]["main"]["brokers"] = [{"id": 0}, {"id": 1, "starts": "800ms"}]
     topics = dict.fromkeys(("clicks", "clicks-old"), TOPICS[layout])
     fields["clusters"]["main"].update(layout=layout, topics=topics)
     fields["groups"]["group"].update(filter={"white_list": "clicks.*", "streams": 1})
