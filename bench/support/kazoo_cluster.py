@@ -5,7 +5,7 @@ Java from a folder of Apache's distribution. This plugin puts a module in its pl
 harness is imported; the suite itself stays as it is installed. It is not imported by a bench
 but loaded by `python -m pytest -p kazoo_cluster`, and reads three environment variables:
 
-    SERVERS_UNDER_TEST   `java` or `python`
+    SERVERS_UNDER_TEST   `java`, `python`, or `virtual`: each test in a world in virtual time
     OUTCOMES             the file that takes one JSON line for each test
     SECONDS_A_TEST       after which a test is stopped, and fails as one that hangs
 """
@@ -27,7 +27,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
 from bench.support.zookeepers import Kind, Wanted, ZooKeeper, begin
 
-KIND: Kind = "java" if os.environ["SERVERS_UNDER_TEST"] == "java" else "python"
+IS_VIRTUAL = os.environ["SERVERS_UNDER_TEST"] == "virtual"
+if IS_VIRTUAL:
+    from bench.support import kazoo_virtual
+KIND: Kind = os.environ["SERVERS_UNDER_TEST"]  # type: ignore[assignment]
 OUTCOMES = Path(os.environ["OUTCOMES"])
 SECONDS = int(os.environ["SECONDS_A_TEST"])
 LAST_LINES = 100
@@ -100,7 +103,9 @@ class Cluster:
     def start(self) -> None:
         """Start all servers, empty if they were ended before."""
         if self._zookeeper is None:
-            self._zookeeper = begin(KIND, self._wanted)
+            self._zookeeper = (
+                kazoo_virtual.WORLDS.servers() if IS_VIRTUAL else begin(KIND, self._wanted)
+            )
         for node in self._nodes:
             node.running = True
 
@@ -129,9 +134,25 @@ def replace_cluster() -> None:
 replace_cluster()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put each test into a world, where the servers are virtual."""
+    if IS_VIRTUAL:
+        kazoo_virtual.put_into_worlds(items, terminate_cluster)
+
+
+def terminate_cluster() -> None:
+    """Let the next test take other servers."""
+    from kazoo.testing import harness
+
+    if harness.CLUSTER is not None:
+        harness.CLUSTER.terminate()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Stop a test that hangs, set-up and clean-up included."""
+    if IS_VIRTUAL:  # A world has a watchdog of its own, with the same signal.
+        return (yield)
     seen = signal.signal(signal.SIGALRM, stop_test)
     signal.alarm(SECONDS)
     try:

@@ -178,6 +178,11 @@ class Endpoint:
         self.offset = 0
 
     @property
+    def is_over(self) -> bool:
+        """Whether the connection is broken, or ended by the other end."""
+        return self.error is not None or self.has_ended
+
+    @property
     def is_readable(self) -> bool:
         """Whether a read does not wait."""
         return bool(self.arrived) or self.has_ended or self.error is not None

@@ -44,6 +44,8 @@ def _ready(sock: VirtualSocket, events: int) -> int:
     """Which of the events a socket is ready for; written out, since every wait comes here."""
     endpoint = sock.endpoint
     if endpoint is None:
+        if sock.is_unconnected:
+            return events
         return READ if events & READ and sock.is_readable else 0
     is_broken = endpoint.error is not None
     if endpoint.peer is None and not is_broken:
@@ -256,7 +258,7 @@ class Poll:
         return [
             (
                 sock.fileno(),
-                (POLLIN if found & READ else 0)
+                (POLLIN if found & READ and not sock.is_unconnected else 0)
                 | (POLLOUT if found & WRITE else 0)
                 | (POLLHUP if sock.has_hung_up else 0),
             )

@@ -452,15 +452,17 @@ class VirtualSocket:
     @property
     def is_readable(self) -> bool:
         """Whether an accept does not wait."""
-        if self._listener is not None:
-            return self._listener.is_readable
-        return False
+        return self._listener is not None and self._listener.is_readable
+
+    @property
+    def is_unconnected(self) -> bool:
+        """Whether it neither listens nor connects."""
+        return self.endpoint is None and self._listener is None
 
     @property
     def has_hung_up(self) -> bool:
-        """Whether the connection is broken or ended by the other end."""
-        endpoint = self.endpoint
-        return endpoint is not None and (endpoint.error is not None or endpoint.has_ended)
+        """Whether its connection is broken or ended; Linux says so of a new socket too."""
+        return self.is_unconnected if self.endpoint is None else self.endpoint.is_over
 
     @property
     def waiters(self) -> list[Task]:

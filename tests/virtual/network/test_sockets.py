@@ -187,6 +187,29 @@ def test_errors_of_sockets() -> None:
     assert errno.EADDRINUSE in real
 
 
+def test_a_socket_without_connection_has_hung_up() -> None:
+    """Polls answer for a new socket as Linux does, and for one that listens they wait."""
+
+    def look() -> tuple[object, ...]:
+        with socket.socket() as new:
+            poll = select.poll()
+            poll.register(new, select.POLLIN | select.POLLOUT)
+            found = select.select([new], [new], [], 0)
+            events = [event for _, event in poll.poll(0)]
+            new.bind(("127.0.0.1", 0))
+            new.listen()
+            waits = select.select([new], [new], [], 0)
+            client = socket.create_connection(new.getsockname())
+            time.sleep(0.1)
+            accepts = [event for _, event in poll.poll(0)]
+            client.close()
+            return len(found[0]), len(found[1]), events, waits, accepts
+
+    new_events = [select.POLLOUT | select.POLLHUP]
+    expected = (1, 1, new_events, ([], [], []), [select.POLLIN])
+    assert (look(), in_virtual_time(look)) == (expected, expected)
+
+
 def test_polls_find_what_is_ready() -> None:
     """`select`, `poll`, `epoll` and each selector find a readable socket, and time out."""
 
