@@ -1,6 +1,7 @@
-"""kazoo's own test suite, unmodified, on Apache's server and on this project's.
+"""kazoo's own test suite, unmodified, on Apache's server, on this project's, in virtual time.
 
     python bench/kazoo_suite.py [--servers 3] [--third] [--only test_lock] [--kinds java,python]
+    python bench/kazoo_suite.py --servers 3 --kinds java,virtual [--seed 7]
 
 The suite is the one of the installed kazoo. Its files run one after the other, each in a
 process of its own; its harness gets its servers from `support/kazoo_cluster.py` instead of from
@@ -15,6 +16,11 @@ test, by the order of the names; it is the same third each time.
 
 What no server here offers fails on both: TLS, SASL. With one server, tests that stop another
 one fail on both too.
+
+`virtual` runs each test in a world of its own: the test, its `setUp` and its `tearDown` are one
+process in virtual time, and the servers are the world's (`support/kazoo_virtual.py`). What needs
+real TLS or SASL, another handler than kazoo's default one, or a pipe of a real process
+(`NOT_VIRTUAL`) does not run there and is left out on all kinds; the seconds are compared too.
 
 Exit code 1 if a test passes on Apache's server and fails each time on ours.
 """
@@ -41,6 +47,14 @@ from bench.support.report import Bar, Report, once, parser_of
 from bench.support.zookeepers import KINDS, NAMES, Kind
 
 SUPPORT = Path(__file__).parent / "support"
+NOT_VIRTUAL = {
+    "test_eventlet_handler.py": "another handler",
+    "test_gevent_handler.py": "another handler",
+    "test_sasl.py": "SASL",
+    "TestSSLClient": "TLS",
+    "SelectTestCase::test_select": "the pipe of a real process",
+}
+"""The tests that virtual time does not run (a file, a class or a test), and why."""
 OUTCOMES = ("passed", "skipped", "failed", "hangs", "lost")
 """`lost`: the process of its file has ended before the test reported anything."""
 PYTEST = (
@@ -73,11 +87,14 @@ class Run:
     seconds: int
     log: Path
     """The file that takes what pytest prints."""
+    seed: int = 0
+    """Of the schedule, in virtual time."""
 
     def outcomes(self, tests: Sequence[str]) -> Outcomes:
-        """Run tests, each file's in a process of its own."""
+        """Run tests, each file's in a process of its own; worlds need no more than one."""
         found: Outcomes = {}
-        for file, names in by_file(tests).items():
+        parts = {"all": list(tests)} if self.kind == "virtual" else by_file(tests)
+        for file, names in parts.items():
             begun = time.monotonic()
             found.update(self._of_file(names))
             counts = Counter(found[name].outcome for name in names)
@@ -93,7 +110,10 @@ class Run:
             process = subprocess.Popen(
                 [*PYTEST, *tests],
                 cwd=suite(),
-                env=environment(self.kind, self.servers, self.seconds, outcomes),
+                env={
+                    **environment(self.kind, self.servers, self.seconds, outcomes),
+                    "SEED": str(self.seed),
+                },
                 stdout=log,
                 stderr=log,
             )
@@ -153,9 +173,20 @@ def all_tests() -> list[str]:
             check=False,
         )
     tests = [line for line in done.stdout.splitlines() if "::" in line]
-    if not tests:
-        sys.exit(f"kazoo's tests could not be collected:\n{done.stdout}{done.stderr}")
+    if done.returncode or not tests:
+        sys.exit(
+            "kazoo's tests could not be collected; they need the package objgraph beside pytest:\n"
+            f"{done.stdout}{done.stderr}"
+        )
     return tests
+
+
+def is_virtual(test: str) -> bool:
+    """Whether a test runs in virtual time too."""
+    return not any(
+        f"/{name}" in test or f"::{name}::" in test or test.endswith(f"::{name}")
+        for name in NOT_VIRTUAL
+    )
 
 
 def by_file(tests: Iterable[str]) -> dict[str, list[str]]:
@@ -220,7 +251,8 @@ def outcome_class(outcome: str) -> str:
 def compared(options: Namespace, tests: list[str]) -> Comparison:
     """Run tests on all kinds, and those that differ again."""
     runs = {
-        kind: Run(kind, options.servers, options.seconds, options.log) for kind in options.kinds
+        kind: Run(kind, options.servers, options.seconds, options.log, options.seed)
+        for kind in options.kinds
     }
     comparison = Comparison({kind: run.outcomes(tests) for kind, run in runs.items()})
     differing = comparison.differing
@@ -255,8 +287,27 @@ def reported(comparison: Comparison, options: Namespace) -> Report:
     if len(comparison.by_kind) > 1:
         least, ours = (comparison.passed(kind) for kind in (options.kinds[0], options.kinds[-1]))
         report.bars.append(Bar("tests passed", "at least", least, "as Apache's", once(ours)))
-    report.notes = [*difference_lines(comparison), *report.data["fails_on_both"]]
+    if "virtual" in comparison.by_kind:
+        report.notes = [*faster_lines(comparison)]
+    report.notes += [*difference_lines(comparison), *report.data["fails_on_both"]]
     return report
+
+
+def faster_lines(comparison: Comparison) -> list[str]:
+    """How many times sooner the tests that pass everywhere end in virtual time."""
+    runs = comparison.by_kind
+    passing = [
+        test
+        for test in runs["virtual"]
+        if all(outcomes[test].outcome == "passed" for outcomes in runs.values())
+    ]
+    took_s = {kind: sum(runs[kind][test].seconds for test in passing) for kind in runs}
+    return [
+        f"{len(passing)} tests that pass on each: {NAMES[kind]} {took_s[kind]:.1f} s, in virtual "
+        f"time {took_s['virtual']:.2f} s, {took_s[kind] / took_s['virtual']:.0f} times sooner"
+        for kind in runs
+        if kind != "virtual"
+    ]
 
 
 def vars_of(outcome: Outcome) -> dict[str, str | float]:
@@ -290,7 +341,10 @@ def parsed() -> Namespace:
     parser.add_argument("--servers", type=int, default=1, help="servers of the cluster (1)")
     parser.add_argument("--third", action="store_true", help="every third test")
     parser.add_argument("--only", default="", help="tests whose name has this in it")
-    parser.add_argument("--kinds", default=",".join(KINDS), help="java, python, or both (both)")
+    parser.add_argument(
+        "--kinds", default=",".join(KINDS), help="of java, python, virtual (java,python)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of virtual time's schedule (0)")
     parser.add_argument(
         "--seconds", type=int, default=90, help="the longest a test may take (90)"
     )
@@ -304,6 +358,8 @@ def parsed() -> Namespace:
 def main() -> None:
     options = parsed()
     tests = [test for test in all_tests() if options.only in test]
+    if "virtual" in options.kinds:
+        tests = [test for test in tests if is_virtual(test)]
     if options.third:
         tests = sorted(tests)[::3]
     comparison = compared(options, tests)

@@ -28,9 +28,10 @@ from watchkeeper.real.ports import HOST, free_ports
 from watchkeeper.real.zookeeper.ensemble import Ensemble
 from watchkeeper.real.zookeeper.settings import Settings
 
-Kind = Literal["java", "python"]
+Kind = Literal["java", "python", "virtual"]
 KINDS: tuple[Kind, ...] = ("java", "python")
-NAMES = {"java": "Apache's", "python": "ours"}
+"""The kinds that serve on real sockets; `virtual` ones serve in a world alone."""
+NAMES = {"java": "Apache's", "python": "ours", "virtual": "in virtual time"}
 
 CHILD = Path(__file__).with_name("zookeeper_child.py")
 NEVER_MS = 2_000_000_000

@@ -110,6 +110,27 @@ def test_a_third_of_kazoos_own_tests_pass(tmp_path: Path) -> None:
     assert sum(outcome.outcome == "passed" for outcome in first.values()) > len(third) / 2
 
 
+REFUSED = "Reconfig"
+"""What the simulated ZooKeeper refuses; Apache's server executes it."""
+
+
+def test_kazoos_whole_suite_passes_in_virtual_time(tmp_path: Path) -> None:
+    """With three servers, each test of the default handler passes; none waits for real time."""
+    log = tmp_path / "kazoo.log"
+    run = kazoo_suite.Run("virtual", 3, 90, log)
+    tests = [test for test in kazoo_suite.all_tests() if kazoo_suite.is_virtual(test)]
+
+    outcomes = run.outcomes(tests)
+
+    wrong = {
+        test: outcome
+        for test, outcome in outcomes.items()
+        if outcome.outcome not in ("passed", "skipped") and REFUSED not in test
+    }
+    assert not wrong, log.read_text()[-20_000:]
+    assert sum(outcome.outcome == "passed" for outcome in outcomes.values()) > 290
+
+
 @pytest.mark.slow
 def test_kazoo_suite() -> None:
     """The tests of one file pass on ours, with servers that come and go."""
