@@ -175,7 +175,7 @@ def all_tests() -> list[str]:
     tests = [line for line in done.stdout.splitlines() if "::" in line]
     if done.returncode or not tests:
         sys.exit(
-            "kazoo's tests could not be collected; they need the package objgraph beside pytest:\n"
+            "kazoo's tests could not be collected; they need objgraph beside pytest:\n"
             f"{done.stdout}{done.stderr}"
         )
     return tests
