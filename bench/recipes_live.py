@@ -5,7 +5,8 @@
 Each case strikes an unmodified kazoo client with exactly one fault, by a proxy before a real
 ZooKeeper: a reply is lost with its connection, a request arrives late, a connection breaks, a
 session ends. The table has what followed on Apache's server and on this project's;
-docs/kazoo-recipes.md has the runs in virtual time. Apache's server needs Java 17 and PySpark.
+docs/kazoo-recipes.md has the runs in virtual time. Apache's server needs Java 17 and PySpark, and
+two of the cases are of tooz (the extra `test`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections import Counter
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -27,6 +29,7 @@ from bench.support.report import Bar, Report, once, parser_of
 from bench.support.zookeepers import NAMES, Wanted, start
 from kazoo.client import KazooClient, KazooState
 from kazoo.exceptions import KazooException, LockTimeout
+from tooz import coordination
 
 from watchkeeper.real.proxy.proxy import Proxy
 
@@ -34,6 +37,9 @@ LATE_S = 1.0
 """How long after its connection a late request arrives."""
 PATIENCE_S = 4.0
 """For how long a case waits for what does not come."""
+
+LOST, LATE = "replies lost", "late requests landed"
+BROKEN, ENDED, SKEWED = "connections broken", "sessions ended", "clocks read that are ahead"
 
 Strike = Callable[[], None]
 
@@ -44,7 +50,7 @@ class Struck:
     def __init__(self, proxy: Proxy, name: str, hosts: str) -> None:
         self._proxy = proxy
         self._name = name
-        self._hosts = hosts
+        self.hosts = hosts
         self.effects: Counter[str] = Counter()
         self.client = self._started(proxy.hosts_of(name))
         self.other = self._started(hosts)
@@ -81,12 +87,16 @@ class Struck:
     def end_session(self) -> None:
         """End the client's session, and wait until it has another one."""
         is_back = self.waits_for(KazooState.CONNECTED)
-        twin = self._started(self._hosts, client_id=self.client.client_id)
+        twin = self._started(self.hosts, client_id=self.client.client_id)
         twin.stop()
         twin.close()
         self._count("sessions ended")
         is_back.wait(PATIENCE_S)
         time.sleep(0.5)
+
+    def count_skew(self) -> None:
+        """Count that a clock has been read that is ahead."""
+        self._count(SKEWED)
 
     def waits_for(self, state: str) -> Event:
         """An event that is set when the client comes into a state."""
@@ -206,6 +216,76 @@ def lock(struck: Struck) -> str:
     return "acquired and released, and another one has it"
 
 
+def lease(struck: Struck) -> str:
+    """Take a lease of 20 s; the clock of another client is 30 s ahead."""
+    duration = timedelta(seconds=20)
+    held = bool(struck.client.NonBlockingLease("/lease", duration, "a"))
+
+    def ahead() -> datetime:
+        struck.count_skew()
+        return datetime.now(UTC).replace(tzinfo=None) + timedelta(seconds=30)
+
+    taken = bool(struck.other.NonBlockingLease("/lease", duration, "b", utcnow=ahead))
+    return f"a has the lease: {held}; b, whose clock is ahead, has it at once: {taken}"
+
+
+def set_partitioner(struck: Struck) -> str:
+    """Divide one partition; the first create of a lock's znode arrives late, then it leaves."""
+    struck.client.ensure_path("/set/party")
+    mine = struck.client.SetPartitioner("/set", {"p"}, identifier="a", time_boundary=1)
+    while not struck.other.get_children("/set/party"):
+        time.sleep(0.02)
+    struck.at_call("create", before=struck.delay_request)
+    mine.wait_for_acquire(PATIENCE_S)
+    is_mine = mine.acquired
+    time.sleep(LATE_S * 2)
+    mine.release_set()
+    try:
+        struck.other.Lock("/set/locks/p", "b").acquire(timeout=PATIENCE_S)
+    except LockTimeout:
+        return f"acquired: {is_mine}, then released, and another one waits for its lock"
+    return f"acquired: {is_mine}, then released, and another one has its lock"
+
+
+def tooz_group(struck: Struck) -> str:
+    """Join a group by tooz; the session ends."""
+    coordinator = coordinator_of(struck)
+    coordinator.join_group(b"g").get()
+    struck.end_session()
+    members = sorted(each.decode() for each in coordinator.get_members(b"g").get())
+    return f"a has joined, and its heartbeats go on; members: {members}"
+
+
+def tooz_leader(struck: Struck) -> str:
+    """Lead by tooz; the session ends, and another one campaigns."""
+    leads: list[str] = []
+    coordinator = coordinator_of(struck)
+    coordinator.watch_elected_as_leader(b"g", lambda event: leads.append("a"))
+    coordinator.run_watchers()
+    struck.end_session()
+    other = coordination.get_coordinator(f"zookeeper://{struck.hosts}", b"b")
+    other.start()
+    other.watch_elected_as_leader(b"g", lambda event: leads.append("b"))
+    other.run_watchers()
+    coordinator.run_watchers()
+    other.stop()
+    return f"elected: {leads}; a holds the lead by its own account: {_leads(coordinator)}"
+
+
+def coordinator_of(struck: Struck) -> Any:
+    """A coordinator of tooz with the struck client, in a group."""
+    coordinator = coordination.get_coordinator(f"zookeeper://{struck.hosts}", b"a")
+    coordinator._coord = struck.client
+    coordinator.start()
+    with suppress(coordination.GroupAlreadyExist):
+        coordinator.create_group(b"g").get()
+    return coordinator
+
+
+def _leads(coordinator: Any) -> bool:
+    return bool(coordinator._get_group_leader_lock(b"g").is_acquired)
+
+
 def sequence(struck: Struck) -> str:
     """Create one sequential znode by `retry`; the reply is lost."""
     client = struck.client
@@ -244,9 +324,6 @@ class Case:
     """What the case ends with if the recipe is as virtual time found it."""
 
 
-LOST, LATE = "replies lost", "late requests landed"
-BROKEN, ENDED = "connections broken", "sessions ended"
-
 CASES = {
     "Counter, the reply of its set": Case(counter, LOST, "the counter is 3"),
     "Queue, the reply of its delete": Case(queue, LOST, "one got: two; left: 0"),
@@ -263,6 +340,14 @@ CASES = {
     ),
     "Party, an expired session": Case(party, ENDED, "1 has joined, members: 0"),
     "Lock, a late create": Case(lock, LATE, "another one waits for it"),
+    "NonBlockingLease, a clock that is ahead": Case(lease, SKEWED, "has it at once: True"),
+    "SetPartitioner, a late create": Case(
+        set_partitioner, LATE, "another one waits for its lock"
+    ),
+    "tooz: group, an expired session": Case(tooz_group, ENDED, "members: []"),
+    "tooz: leader, an expired session": Case(
+        tooz_leader, ENDED, "elected: ['a', 'b']; a holds the lead by its own account: True"
+    ),
     "retry of a sequential create": Case(sequence, LOST, "znodes: 2"),
     "retry of an ephemeral create": Case(
         ephemeral, LOST, "NodeExistsError, and the znode is its own"

@@ -25,6 +25,21 @@ NOT_AGAIN = (
     + "Listen for `LOST`, and call `join` again once the client is connected: from another "
     "thread, since a listener must not wait."
 )
+LEASE_ENDS = (
+    "A lease ends by the clock, not with a session, and the recipe does not say when: the end "
+    "counts from a reading of the clock before its last requests, and is stored in whole "
+    "seconds, so a lease of one second can end at once. A client that waits for a reply through "
+    "a broken connection, or stands still afterwards, works beyond the end; a clock that is "
+    "ahead takes a lease that others hold. kazoo's documentation asks for clocks that agree "
+    "roughly, and does not name the rest; the recipe could return the end. "
+    + LIVE
+    + "Take leases that are much longer than the work, note the time before the call, and stop "
+    "when the duration less one second has passed since."
+)
+LEASE_WAITS = (
+    "A clock that is ahead stores an end that lies far in the future for the others, and they "
+    "wait until then. A late request strikes the lock within the recipe: " + LEFT_BEHIND
+)
 TWICE = "The write takes effect and its reply is lost; `client.retry` sends it again. "
 
 CAUSES: dict[tuple[str, str], str] = {
@@ -32,6 +47,11 @@ CAUSES: dict[tuple[str, str], str] = {
     ("ReadLock and WriteLock", "all got their turns"): LEFT_BEHIND,
     ("Semaphore", "all got their turns"): LEFT_BEHIND,
     ("Election", "each has led"): LEFT_BEHIND,
+    ("SetPartitioner", "each partition has one owner"): LEFT_BEHIND,
+    ("NonBlockingLease", "mutual exclusion of lease, strict"): LEASE_ENDS,
+    ("NonBlockingLease", "all got their turns"): LEASE_WAITS,
+    ("MultiNonBlockingLease", "mutual exclusion of leases, strict"): LEASE_ENDS,
+    ("MultiNonBlockingLease", "all got their turns"): LEASE_WAITS,
     ("LockingQueue", "the queue is emptied"): (
         "`get` creates an ephemeral lock for an element. The create takes effect, its reply is "
         "lost, and `get` raises an error: the queue object does not know that it has the "
@@ -95,3 +115,27 @@ CAUSES: dict[tuple[str, str], str] = {
     ),
 }
 """(recipe, property) -> the cause, and the advice."""
+
+TOOZ_CAUSES: dict[tuple[str, str], str] = {
+    ("get_lock", "all got their turns"): LEFT_BEHIND,
+    ("join_group", "the group is complete"): (
+        "A member joins once, by an ephemeral znode. When its session ends the znode goes; the "
+        "driver does not listen to the state of its client, so the member is in no group, and "
+        "no call of it says so: heartbeats go on in the new session. After a crash and a "
+        "restart there is a second way: the znode of the session before is still there, "
+        "`join_group` raises `MemberAlreadyExist`, and it vanishes some seconds later. A lost "
+        "reply of the first attempt ends in the same error, so a member cannot tell whether the "
+        "znode is its own; the driver could compare its owner with the session. "
+        + LIVE
+        + "Look for oneself in `get_members` from time to time and join again, and wait for a "
+        "session timeout before the first join after a restart."
+    ),
+    ("watch_elected_as_leader", "one believes that it leads"): (
+        "The leader holds a lock of kazoo. Its session ends, another member is elected and gets "
+        "its callback; the first one learns nothing of it: `is_acquired` stays true, so the "
+        "driver neither gives the lead up nor campaigns again. Both believe that they lead, "
+        "for ever. " + LIVE + "Ask `get_leader` before work that only a leader may do, and call "
+        "`stand_down_group_leader` when it names another one."
+    ),
+}
+"""What of tooz, and the property -> the cause, and the advice."""

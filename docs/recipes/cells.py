@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from docs.recipes.programs import PROGRAMS
+from docs.recipes.programs import programs_of
 
 from watchkeeper.model.properties.verdicts import Verdict
 from watchkeeper.virtual import faults
@@ -45,6 +45,7 @@ class Cell:
 
     recipe: str
     fault: str
+    library: str = "kazoo"
     runs: int = 0
     struck: int = 0
     """Runs in which a fault had an effect."""
@@ -57,16 +58,16 @@ class Cell:
     evidence: dict[str, str] = field(default_factory=dict)
 
 
-def case_of(recipe: str, fault: str) -> Case:
+def case_of(recipe: str, fault: str, library: str = "kazoo") -> Case:
     """The test of a cell."""
     settings = WorldSettings(until_s=UNTIL_S, servers=3 if fault in SEVERAL else 1)
-    return Case(f"{recipe}, {fault}", PROGRAMS[recipe], settings, FAULTS[fault])
+    return Case(f"{recipe}, {fault}", programs_of(library)[recipe], settings, FAULTS[fault])
 
 
-def run_cell(recipe: str, fault: str, seeds: Iterable[int]) -> Cell:
+def run_cell(recipe: str, fault: str, seeds: Iterable[int], library: str = "kazoo") -> Cell:
     """Run the seeds of a cell."""
-    cell = Cell(recipe, fault)
-    campaign = Campaign(case_of(recipe, fault), parse_policy("random"))
+    cell = Cell(recipe, fault, library)
+    campaign = Campaign(case_of(recipe, fault, library), parse_policy("random"))
     for outcome in campaign.run_all(seeds):
         cell.runs += 1
         cell.struck += any(each.effects for each in outcome.struck)

@@ -162,6 +162,16 @@ def test_the_lock_holds_in_virtual_time(tmp_path: Path) -> None:
         run(tmp_path, *options, "test_broken.py")
 
 
+def test_a_library_from_outside_runs_in_virtual_time(tmp_path: Path) -> None:
+    """tooz works without faults, and an ended session does what its page says."""
+    pytest.importorskip("tooz", reason="tooz is not installed; pip install tooz")
+    (tmp_path / "test_tooz.py").write_text((EXAMPLES / "test_tooz.py").read_text())
+
+    assert "3 passed" in run(
+        tmp_path, "-m", "pytest", "-q", "-p", "no:cacheprovider", "test_tooz.py"
+    )
+
+
 def test_the_broken_protocol_has_a_counterexample(tmp_path: Path) -> None:
     """The tour says how to break it: a member works on after a notification."""
     home = copy_of_the_protocol(tmp_path) / "standby.py"

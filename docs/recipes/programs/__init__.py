@@ -5,6 +5,8 @@ Each function prepares a world: three processes, unless it says otherwise.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from docs.recipes.programs import barriers, groups, locks, queues, requests, watchers
 from docs.recipes.programs.clients import Prepare, in_rounds
 
@@ -32,3 +34,12 @@ PROGRAMS: dict[str, Prepare] = {
     "transaction": requests.transactions,
 }
 """Recipe -> the program that uses it."""
+
+
+def programs_of(library: str) -> Mapping[str, Prepare]:
+    """The programs on kazoo's recipes, or on those of another library."""
+    if library == "kazoo":
+        return PROGRAMS
+    from docs.recipes.programs.tooz_driver import TOOZ_PROGRAMS
+
+    return TOOZ_PROGRAMS
