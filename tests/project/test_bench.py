@@ -56,6 +56,7 @@ COMMANDS = (
         "three_groups_sweep",
         "virtual",
         "wire_differential",
+        "wrong_recipes",
     ),
     *("zookeeper_clients", "zookeeper_harness", "zookeeper_hostile", "zookeeper_kill_points"),
     "zookeeper_speed",

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from bench.support.wrong_recipes import MISTAKES, Mistake, copy_of
+from bench.wrong_recipes import catch
 from docs.recipes.causes import CAUSES
 from docs.recipes.cells import FAULTS, run_cell
 from docs.recipes.programs import PROGRAMS
@@ -47,3 +49,17 @@ def test_the_page_has_every_recipe_and_every_fault() -> None:
     assert {*PROGRAMS} <= rows
     assert all(fault in PAGE for fault in FAULTS)
     assert all(f"### {recipe}: " in PAGE for recipe, _ in CAUSES)
+
+
+@pytest.mark.parametrize("mistake", MISTAKES, ids=lambda mistake: mistake.name)
+def test_a_mistake_in_a_recipe_is_caught(mistake: Mistake) -> None:
+    """By chance, within some seeds; the recipe as it is holds with the same seed."""
+    assert catch(mistake, "random", 100) is not None
+
+
+def test_a_mistake_that_does_not_fit_is_an_error() -> None:
+    """A kazoo whose recipe has changed is no recipe with a mistake."""
+    wrong = Mistake("none", "Lock", "kazoo.recipe.lock", "no such line", "", "Lock")
+
+    with pytest.raises(LookupError, match="0 times"):
+        copy_of(wrong)
