@@ -150,7 +150,7 @@ def digests(seeds: int, pythons: list[str]) -> dict[str, str]:
     found = {"this process": digest(seeds), "this process, again": digest(seeds)}
     for python in pythons:
         for hash_seed in HASH_SEEDS:
-            where = f"{Path(python).name}, hash seed {hash_seed}"
+            where = f"{version_of(python)}, hash seed {hash_seed}"
             found[where] = subprocess.run(
                 [python, __file__, "--digest", str(seeds)],
                 env={**os.environ, "PYTHONHASHSEED": str(hash_seed)},
@@ -159,6 +159,12 @@ def digests(seeds: int, pythons: list[str]) -> dict[str, str]:
                 check=True,
             ).stdout.strip()
     return found
+
+
+def version_of(python: str) -> str:
+    """The version of an interpreter."""
+    words = [python, "-c", "import platform; print('CPython', platform.python_version())"]
+    return subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout.strip()
 
 
 def rounds_of(work: Callable[[], float], rounds: int) -> list[float]:

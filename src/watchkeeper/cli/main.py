@@ -25,13 +25,22 @@ from watchkeeper.logs.load_command import load
 from watchkeeper.operate.admin_command import config, controller, prefer, reassign, topics
 from watchkeeper.operate.command import audit, broker, calibrate, offsets
 from watchkeeper.operate.zookeeper_command import zookeeper
-from watchkeeper.run.command import compare, diff, report, run, scenarios, schema, variants
+from watchkeeper.run.command import (
+    compare,
+    diff,
+    export,
+    report,
+    run,
+    scenarios,
+    schema,
+    variants,
+)
 from watchkeeper.sweep.command import sweep
 
 PROGRAM = "watchkeeper"
 SECTIONS = {
     "Run and check": (
-        *(run, compare, report, diff),
+        *(run, compare, report, export, diff),
         *(explore, replay, conform),
         *(virtual,),
         *(scenarios, variants, schema),

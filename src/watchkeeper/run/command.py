@@ -149,6 +149,35 @@ def report(folder: Path, as_json: bool) -> None:
 
 
 @click.command(
+    epilog=example("watchkeeper export runs/consumer-crash-hardened-sim-0 --format shiviz")
+)
+@click.argument("run", type=click.Path(path_type=Path))
+@click.option(
+    "--format",
+    "viewer",
+    type=click.Choice(["perfetto", "shiviz"]),
+    default="perfetto",
+    show_default=True,
+    help="The viewer: Perfetto and Chrome's tracing, or ShiViz.",
+)
+@click.option("--out", type=click.Path(path_type=Path), help="The file to write.")
+@options.as_json
+def export(run: Path, viewer: str, out: Path | None, as_json: bool) -> None:
+    """Write the trace of RUN in the format of another viewer.
+
+    RUN is the folder of a run, or a trace. Without --out the file is beside the trace:
+    perfetto.json or shiviz.log.
+    """
+    from watchkeeper.run.run import export_trace
+
+    file = export_trace(run, viewer, out)
+    if as_json:
+        print_json({"run": str(run), "format": viewer, "file": file})
+    else:
+        print(file)
+
+
+@click.command(
     epilog=example(
         "watchkeeper diff runs/consumer-crash-hardened-sim-0 runs/consumer-crash-hardened-sim-1"
     )

@@ -249,6 +249,25 @@ class _Progress(ProgressLine):
 # --- recorded runs ---------------------------------------------------------------------
 
 
+def export_trace(place: Path, viewer: str, out: Path | None) -> str:
+    """Write the trace of a run for another viewer, and return the path of the file."""
+    from watchkeeper.reports.exports import perfetto, shiviz
+
+    trace = folder.read_trace(place)
+    home = place if place.is_dir() else place.parent
+    write, name = {
+        "perfetto": (perfetto.trace_events, "perfetto.json"),
+        "shiviz": (shiviz.log, "shiviz.log"),
+    }[viewer]
+    path = home / name if out is None else out
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(write(trace))
+    except OSError as error:
+        raise cannot_write(path, error) from None
+    return str(path)
+
+
 def draw_again(place: Path) -> list[str]:
     """Draw the figures of a run from its trace, and return the paths of the files."""
     from watchkeeper.reports import write_all

@@ -1,0 +1,1 @@
+"""A trace in the formats of other viewers."""
