@@ -37,6 +37,7 @@ from watchkeeper.virtual.threads import current
 from watchkeeper.virtual.threads.calendar import Calendar, Timer
 from watchkeeper.virtual.threads.errors import ProcessExit, Teardown, VirtualTimeError
 from watchkeeper.virtual.threads.process import Process
+from watchkeeper.virtual.threads.silence import silence
 from watchkeeper.virtual.threads.task import Task, TaskState
 
 TURN_NS = 10_000
@@ -448,9 +449,10 @@ class Scheduler:
         self._hub = getcurrent()
         current.enter(self)
         try:
-            for process in self.processes:
-                for task in list(process.tasks):
-                    self._unwind(task)
+            with silence():
+                for process in self.processes:
+                    for task in list(process.tasks):
+                        self._unwind(task)
         finally:
             current.leave()
         self._calendar.clear()

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from watchkeeper.model.properties.verdicts import Finding, Property, Verdict
+from watchkeeper.virtual.threads.errors import VirtualTimeError
 
 if TYPE_CHECKING:
     from watchkeeper.virtual.threads.task import Task
@@ -56,6 +57,11 @@ def outcome_of(predicate: Predicate, world: World) -> str:
         result = predicate(world) if takes_world else predicate()
     except AssertionError as error:
         return str(error) or "an assertion failed"
+    except Exception as error:
+        raise VirtualTimeError(
+            f"the predicate {getattr(predicate, '__name__', predicate)!r} of the test fails by "
+            f"{type(error).__name__}: {error}; a predicate returns a value, or asserts"
+        ) from error
     return "" if result is None or result else "it does not hold"
 
 
@@ -303,9 +309,8 @@ class NoThreadDied(Check):
         """Name the first thread that died."""
         for task, error, at_us in world.deaths:
             if not isinstance(error, self._expected):
-                text = (
-                    f"{task.name} of {task.process.name} died of {type(error).__name__}: {error}"
-                )
+                why = f"{type(error).__name__}: {error}".rstrip(": ")
+                text = f"{task.name} of {task.process.name} died of {why}"
                 return self._finding(Verdict.VIOLATED, text, at_us)
         return self._finding(Verdict.HOLDS, "no thread died")
 

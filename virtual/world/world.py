@@ -116,6 +116,12 @@ class World:
         return self.zookeeper.hosts
 
     @property
+    def znodes(self) -> dict[str, bytes]:
+        """Path -> data of every znode, as the leader of the servers has them now."""
+        nodes = self.zookeeper.ensemble.head.nodes
+        return {path: node.data or b"" for path, node in nodes.items()}
+
+    @property
     def now_s(self) -> float:
         """Virtual seconds since the begin of the run."""
         return self.scheduler.now_ns / NS

@@ -365,3 +365,26 @@ def test_a_seed_is_one_schedule() -> None:
     """The same seed has the same turns at the same moments; another seed has others."""
     assert turns_of(3) == turns_of(3)
     assert turns_of(3) != turns_of(4)
+
+
+def test_threads_that_are_unwound_say_nothing(
+    capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    """A pool whose workers wait at the end of a run would log each of them, with its stack."""
+    pools: list[ThreadPoolExecutor] = []
+
+    def main() -> None:
+        pools.append(ThreadPoolExecutor(4))
+        for _ in range(4):
+            pools[0].submit(time.sleep, 0.1)
+        queue.Queue().get()
+
+    machine = Machine()
+    machine.process("main", main)
+    machine.run(until_s=10)
+    pools.clear()
+
+    assert capfd.readouterr().err == ""
+    assert caplog.records == []
+    logging.getLogger("concurrent.futures").critical("heard again")
+    assert [record.message for record in caplog.records] == ["heard again"]

@@ -448,3 +448,33 @@ def test_an_error_of_a_session_that_has_ended() -> None:
         strike(faults.expire(), 3, after_s=0.01),
     )
     assert errors
+
+
+@pytest.mark.parametrize("kind", ["always", "eventually", "finally_"])
+def test_a_predicate_that_fails_is_a_sentence(kind: str) -> None:
+    """It is a mistake of the test, and no violation."""
+
+    def broken(world: World) -> bool:
+        return bool(world.no_such_thing)  # type: ignore[attr-defined]
+
+    def test(world: World) -> None:
+        world.process("user", time.sleep, 1)
+        getattr(world, kind)(broken)
+
+    with pytest.raises(VirtualTimeError, match=r"'broken' of the test fails by AttributeError"):
+        once(test)
+
+
+def test_predicates_see_the_znodes() -> None:
+    """With their data, as the leader has them."""
+    seen: list[dict[str, bytes]] = []
+
+    def user(world: World) -> None:
+        client = started(world)
+        client.create("/a/b", b"1", makepath=True)
+        seen.append(world.znodes)
+        client.stop()
+
+    once(lambda world: world.process("user", user, world), servers=3)
+
+    assert {path: seen[0][path] for path in ("/a", "/a/b")} == {"/a": b"", "/a/b": b"1"}
