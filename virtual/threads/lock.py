@@ -41,13 +41,15 @@ def timeout_of(blocking: bool, timeout: float) -> int | None:
 class Lock:
     """What `threading.Lock()` makes."""
 
-    __slots__ = ("__weakref__", "_is_held", "_real", "_scheduler", "_waiters")
+    __slots__ = ("__weakref__", "_is_held", "_real", "_scheduler", "_waiters", "holder")
 
     def __init__(self) -> None:
         self._real: Any = None
         self._scheduler: Scheduler | None = None
         self._is_held = False
         self._waiters: list[Task] = []
+        self.holder: Task | None = None
+        """The thread that has taken it last; any thread may give it back."""
 
     def _outside(self) -> Any:
         if self._real is None:
@@ -72,6 +74,7 @@ class Lock:
             scheduler.switch_point()
         if not self._is_held:
             self._is_held = True
+            self.holder = scheduler.running
             return True
         return self._wait(scheduler, timeout_of(blocking, timeout))
 
@@ -86,12 +89,15 @@ class Lock:
             if left_ns is not None and left_ns <= 0:
                 return False
             self._waiters.append(task)
+            task.wanted = self
             try:
                 scheduler.block("a lock", timeout_ns=left_ns)
             finally:
+                task.wanted = None
                 if task in self._waiters:
                     self._waiters.remove(task)
         self._is_held = True
+        self.holder = task
         return True
 
     def release(self) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from greenlet import greenlet
 
 if TYPE_CHECKING:
+    from watchkeeper.virtual.threads.lock import Lock
     from watchkeeper.virtual.threads.process import Process
 
 
@@ -43,6 +44,7 @@ class Task:
         "signals",
         "state",
         "thread",
+        "wanted",
         "was_woken",
     )
 
@@ -64,6 +66,8 @@ class Task:
         self.state = TaskState.RUNNABLE
         self.blocked_on = ""
         """What it waits for, in words, while it is blocked."""
+        self.wanted: Lock | None = None
+        """The lock that it waits for, if it waits for one."""
         self.blocked_since_ns = 0
         self.has_timeout = False
         """Whether it goes on by itself at some moment."""
@@ -91,3 +95,23 @@ class Task:
     def is_over(self) -> bool:
         """Whether it runs never again, since it has ended or its process has."""
         return self.state is TaskState.OVER or not self.process.is_alive
+
+    @property
+    def waits_for(self) -> Task | None:
+        """The thread that has the lock for which this one waits without a limit in time.
+
+        A condition waits for a lock that it has taken itself: that is no other thread.
+        """
+        if self.state is not TaskState.BLOCKED or self.has_timeout or self.wanted is None:
+            return None
+        return None if self.wanted.holder is self else self.wanted.holder
+
+
+def ring_from(task: Task) -> list[Task]:
+    """The threads that wait for each other's locks, from this one on; empty if there are none."""
+    ring = [task]
+    following = task.waits_for
+    while following is not None and following not in ring:
+        ring.append(following)
+        following = following.waits_for
+    return ring if following is task else []

@@ -24,6 +24,7 @@ from watchkeeper.virtual.world.world import World, WorldSettings
 
 ASSERTIONS = Property("assertions", "always", "no assertion of the program fails")
 STOPPED = Property("no thread computes for ever", "always", "the watchdog stopped no thread")
+DEADLOCK = Property("no deadlock", "end", "no threads wait for each other's locks")
 WATCHDOG_S = 5.0
 
 Test = Callable[[World], object]
@@ -133,6 +134,16 @@ def _own_findings(world: World) -> Iterator[Finding]:
             yield Finding(STOPPED, Verdict.VIOLATED, str(error), at_us)
         elif isinstance(error, VirtualTimeError | AssertionError):
             yield Finding(ASSERTIONS, Verdict.VIOLATED, _death(task, error), at_us)
+    ring = world.deadlock()
+    if ring:
+        since_us = max(task.blocked_since_ns for task in ring) // 1000
+        yield Finding(DEADLOCK, Verdict.VIOLATED, _ring_text(ring), since_us)
+
+
+def _ring_text(ring: list[Task]) -> str:
+    others = [*ring[1:], ring[0]]
+    waits = [f"{one.name} for {other.name}" for one, other in zip(ring, others, strict=True)]
+    return f"threads of {ring[0].process.name} wait for each other's locks: {', '.join(waits)}"
 
 
 def _death(task: Task, error: BaseException) -> str:

@@ -22,7 +22,7 @@ from watchkeeper.virtual.threads.errors import VirtualTimeError
 from watchkeeper.virtual.threads.lock import NS
 from watchkeeper.virtual.threads.process import Process
 from watchkeeper.virtual.threads.scheduler import Policy, Scheduler
-from watchkeeper.virtual.threads.task import Task, TaskState
+from watchkeeper.virtual.threads.task import Task, TaskState, ring_from
 from watchkeeper.virtual.threads.thread import forget_threads, start_main
 from watchkeeper.virtual.world.checks import (
     Always,
@@ -187,18 +187,23 @@ class World:
         return {name: strict for name, (strict, _) in self._sections.items()}
 
     @contextmanager
-    def section(self, name: str, client: Any = None, *, most: int = 1) -> Iterator[None]:
+    def section(
+        self, name: str, client: Any = None, *, most: int = 1, session: int | None = None
+    ) -> Iterator[None]:
         """A critical section: at most `most` threads may be in it at once.
 
         With the client that guards it, the strict form of the property counts a thread only
-        while its session lives; without, both forms are the same.
+        while its session lives; without, both forms are the same. `session` is the session in
+        which the section was acquired, where it may have ended before the section is entered.
         """
         task = self.scheduler.running
         assert task is not None, "sections are entered by processes"
         if name not in self._sections:
             self._sections[name] = self._new_sections(name, most)
         known = None if client is None else client.client_id
-        entry = Entry(task, self.now_us, client, known[0] if known else 0)
+        if session is None:
+            session = known[0] if known else 0
+        entry = Entry(task, self.now_us, client, session)
         self.record("entered", section=name)
         for check in self._sections[name]:
             check.enter(entry, self)
@@ -326,6 +331,12 @@ class World:
             and task.blocked_since_ns <= before_ns
         ]
         return sorted(blocked, key=lambda task: task.blocked_since_ns)
+
+    def deadlock(self) -> list[Task]:
+        """Threads that wait for each other's locks for ever; empty if there are none."""
+        tasks = [each for process in self.scheduler.processes for each in process.tasks]
+        alive = (task for task in tasks if task.process.is_alive)
+        return next((ring for ring in map(ring_from, alive) if ring), [])
 
     def findings(self) -> tuple[Finding, ...]:
         """The findings of all checks."""

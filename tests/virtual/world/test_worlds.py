@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -245,6 +246,28 @@ def test_a_holder_that_does_not_know_it_is_no_violation_of_the_strict_form() -> 
     assert outcome.verdict is Verdict.HOLDS
 
 
+def test_a_holder_is_in_the_session_of_its_acquisition() -> None:
+    """Who enters late, in a new session, is no holder in the strict form: its own has ended."""
+
+    def user(world: World, name: str, acquired: dict[str, int]) -> None:
+        client = started(world)
+        with world.section("work", client, session=acquired.get(name)):
+            time.sleep(1)
+
+    def both(acquired: dict[str, int]) -> Outcome:
+        def test(world: World) -> None:
+            for name in "ab":
+                world.process(name, user, world, name, acquired)
+
+        return once(test)
+
+    def verdicts(outcome: Outcome) -> list[Verdict]:
+        return [finding.verdict for finding in outcome.findings if "work" in finding.claim.name]
+
+    assert verdicts(both({}))[0] is Verdict.VIOLATED
+    assert verdicts(both({"a": 1})) == [Verdict.HOLDS, Verdict.VIOLATED]
+
+
 def test_two_holders_with_living_sessions_violate_the_strict_form() -> None:
     """A lock that locks nothing is found."""
 
@@ -478,3 +501,55 @@ def test_predicates_see_the_znodes() -> None:
     once(lambda world: world.process("user", user, world), servers=3)
 
     assert {path: seen[0][path] for path in ("/a", "/a/b")} == {"/a": b"", "/a/b": b"1"}
+
+
+def two_locks(world: World, *, in_order: bool) -> None:
+    """Two threads that take two locks, in one order or in opposite ones."""
+    left, right = threading.Lock(), threading.RLock()
+
+    def take(first: Any, second: Any) -> None:
+        with first:
+            time.sleep(0.1)
+            with second:
+                world.record("both")
+
+    other = threading.Thread(target=take, args=(left, right), name="other")
+    other.start()
+    take(*((left, right) if in_order else (right, left)))
+    other.join()
+
+
+def test_threads_that_wait_for_each_other_are_found() -> None:
+    """No check has to be named; in one order they pass."""
+    found, fine = (
+        once(lambda world, order=order: world.process("p", two_locks, world, in_order=order))
+        for order in (False, True)
+    )
+
+    (finding,) = found.violated
+    assert finding.claim.name == "no deadlock"
+    assert finding.evidence == (
+        "threads of p wait for each other's locks: MainThread for other, other for MainThread"
+    )
+    assert finding.at_us is not None
+    assert 99_000 < finding.at_us < 101_000
+    assert fine.violated == ()
+
+
+def test_threads_that_wait_for_a_notification_are_no_deadlock() -> None:
+    """Each waits at a condition, whose lock it has taken itself, while the other has another."""
+
+    def main() -> None:
+        conditions = [threading.Condition() for _ in range(2)]
+
+        def wait(mine: threading.Condition, other: threading.Condition) -> None:
+            with other, mine:
+                mine.wait()
+
+        threading.Thread(target=wait, args=conditions).start()
+        time.sleep(1)
+        wait(*reversed(conditions))
+
+    outcome = once(lambda world: world.process("p", main), until_s=5)
+
+    assert [each.claim.name for each in outcome.violated] == []
