@@ -1,0 +1,101 @@
+"""The code of live runs in virtual time: driver, kazoo client, fetchers and brokers' servers.
+
+What a live run shows in half a minute shows here in a tenth of a second, from a seed: the shipped
+scenarios have the verdicts of the simulation, whose members are driven by other code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+import pytest
+from kazoo.protocol.states import EventType, WatchedEvent
+
+from tests.support.virtual_members import Ran, run_members, runs_here
+from watchkeeper import simulate
+from watchkeeper.api.simulate import scenario_of
+from watchkeeper.model.properties.verdicts import Finding, Verdict
+from watchkeeper.real.client.client import Client
+from watchkeeper.scenarios import ScenarioError, shipped
+
+
+def run_here(name: str, variant: str, seed: int, folder: Path) -> Ran:
+    return run_members(scenario_of(name).plan(variant), seed, folder)
+
+
+def those_that_run(variant: str) -> list[str]:
+    """The shipped scenarios of a variant that need nothing that is left out."""
+    found = []
+    for name in shipped():
+        try:
+            plan = scenario_of(name).plan(variant)
+        except ScenarioError:
+            continue
+        if runs_here(plan):
+            found.append(name)
+    return found
+
+
+def violated(findings: Iterable[Finding]) -> set[str]:
+    """The properties that count and are violated."""
+    return {
+        finding.claim.name
+        for finding in findings
+        if finding.counts and finding.verdict is Verdict.VIOLATED
+    }
+
+
+@pytest.mark.parametrize("name", those_that_run("hardened"))
+def test_a_shipped_scenario_holds_as_in_simulation(name: str, tmp_path: Path) -> None:
+    """Each property that the simulation exercises is exercised, and has the same verdict."""
+    simulated = simulate(name, seed=0, variant="hardened")
+    ran = run_here(name, "hardened", 0, tmp_path)
+
+    findings = ran.judgement.findings
+    assert violated(findings) == violated(simulated.findings)
+    names = {each.claim.name for each in findings}
+    assert {each.claim.name for each in simulated.findings} <= names
+    assert all(effect.counts or effect.missed for effect in ran.effects)
+
+
+def test_most_scenarios_of_the_early_layout_run() -> None:
+    """Enough of them that a change of the code of live runs is seen."""
+    assert len(those_that_run("hardened")) >= 25
+
+
+def test_one_seed_is_one_run(tmp_path: Path) -> None:
+    """Event for event; another seed is another run."""
+    folders = [tmp_path / str(number) for number in range(3)]
+    for folder in folders:
+        folder.mkdir()
+    first, again, other = (
+        run_here("consumer-crash", "hardened", seed, folder).trace.fingerprint
+        for seed, folder in zip((0, 0, 1), folders, strict=True)
+    )
+
+    assert first == again
+    assert first != other
+
+
+def test_the_bugs_of_a_shipped_variant_are_found(tmp_path: Path) -> None:
+    """Kafka 0.7.2 fetches what it has no claim to once its session has ended, here too."""
+    ran = run_here("session-expiry", "kafka_07", 0, tmp_path)
+
+    assert "truthful registry" in violated(ran.judgement.findings)
+
+
+def test_a_client_that_drops_notifications_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A mistake in the code of live runs itself: no member takes over after a crash."""
+    fired = Client._fired
+
+    def deaf(client: Client, event: WatchedEvent) -> None:
+        if event.type != EventType.CHILD:
+            fired(client, event)
+
+    monkeypatch.setattr(Client, "_fired", deaf)
+    ran = run_here("consumer-crash", "hardened", 0, tmp_path)
+
+    assert "progress" in violated(ran.judgement.findings)
