@@ -8,6 +8,7 @@ The simulated ensemble and the checker both serve from it. Read in this order:
   tree             all znodes and sessions, and what a write returns
   reads, writes    what each operation returns and changes
   watches          which clients are notified of a change
+  armed_watches    which watches a client of Java sets again after a reconnection
   lifetimes        which containers and TTLs are over
   acl, addresses   which lists are valid, and what they permit
   standalone       tree and watches together: one server that never fails

@@ -34,9 +34,13 @@ from kazoo.retry import KazooRetry
 from watchkeeper.model.actor.errors import ConnectionLoss, Failure, SessionExpired, Unimplemented
 from watchkeeper.model.actor.events import Fired, WatchEventType
 from watchkeeper.model.actor.operations import GetEphemerals, Operation
+from watchkeeper.model.wire.requests import SetWatches
+from watchkeeper.model.zookeeper.armed_watches import ArmedWatches
+from watchkeeper.model.zookeeper.watches import Wanted
 from watchkeeper.real.client.attempts import AttemptLimit
 from watchkeeper.real.client.codec import Answers, UnknownError, request_for
 from watchkeeper.real.client.connection import Connection, ready, send
+from watchkeeper.real.client.requests import SetWatchesRequest
 from watchkeeper.real.client.server_version import lists_ephemerals
 
 State = Literal["new", "connected", "suspended", "expired", "closed"]
@@ -152,9 +156,19 @@ class PendingRequest:
         """Translate the response of a server and emit it."""
         try:
             answer = self.answers.of(self.operation, response)
+            self.client.note_watches(self.operation, answer)
         except UnknownError as error:  # for the program's thread; this one is kazoo's
             answer = error
         self.client.emit(Reply(self.ticket, answer, self.client.last_zxid), self.generation)
+
+    set_exception = set
+
+
+class NoAnswer:
+    """Receives the answer to a request that no program has made."""
+
+    def set(self, response: Any) -> None:
+        """Nothing: if the connection breaks, the next one begins with the same request."""
 
     set_exception = set
 
@@ -169,8 +183,14 @@ class Client:
         timeout_ms: int,
         on_event: Callable[[ClientEvent], None],
         options: Mapping[str, Any] | None = None,
+        *,
+        resends_watches: bool = False,
     ) -> None:
-        """`options` are passed to kazoo unchanged: `auth_data`, `use_ssl`, `ca` and so on."""
+        """`options` are passed to kazoo unchanged: `auth_data`, `use_ssl`, `ca` and so on.
+
+        A client that resends its watches sets them again at every reconnection within a session,
+        as Java's client does and kazoo does not; a program that relies on that needs it.
+        """
         self.prefix = chroot
         self.on_event = on_event
         self.state: State = "new"
@@ -179,6 +199,8 @@ class Client:
         """The longest time that `on_event` has blocked kazoo's thread."""
         self._lock = threading.Lock()
         self._tickets = 0
+        self._armed = ArmedWatches() if resends_watches else None
+        """The watches that are set, by paths without the chroot; None if it resends none."""
         self._lists_ephemerals: bool | None = None
         """Whether the connected server knows `getEphemerals`; None before it is looked up."""
         logger = logging.getLogger("watchkeeper.kazoo")
@@ -300,6 +322,8 @@ class Client:
         if event.type in WATCH_EVENTS:
             path = event.path[len(self.prefix) :] if self.prefix else event.path
             fired = Fired(WATCH_EVENTS[event.type], path or "/")
+            if self._armed is not None:
+                self._armed.note_event(fired)
             self.emit(fired, self.generation, zxid=self._connection.frame_zxid)
 
     def _state_changed(self, state: str) -> None:
@@ -311,6 +335,10 @@ class Client:
                 # Reconnecting within a session keeps its generation.
                 if self.state in ("new", "expired"):
                     self.generation += 1
+                    if self._armed is not None:
+                        self._armed.clear()
+                else:
+                    self._resend_watches()
                 self.state = "connected"
                 self._lists_ephemerals = None  # the next server may have another version
             elif state == KazooState.SUSPENDED:
@@ -319,6 +347,18 @@ class Client:
             else:
                 self.state = "expired"
             self.emit(self.state, self.generation)
+
+    def note_watches(self, operation: Operation[Any], answer: Any) -> None:
+        """An answer has come: watches may have been set, or removed."""
+        if self._armed is not None:
+            self._armed.note_reply(operation, answer)
+
+    def _resend_watches(self) -> None:
+        """Set the watches of the broken connection again, before any other request."""
+        wanted = Wanted() if self._armed is None else self._armed.wanted().below(self.prefix)
+        if wanted != Wanted():
+            request = SetWatchesRequest(SetWatches(self.last_zxid, wanted))
+            send(self._kazoo, [(request, NoAnswer())])
 
     def _refuse_queued(self) -> None:
         """Fail the requests that kazoo queued last: they must not run on the next connection."""

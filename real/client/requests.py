@@ -15,6 +15,8 @@ from kazoo.protocol import serialization as wire
 from kazoo.protocol.states import ZnodeStat
 
 from watchkeeper.model.actor.operations import CONTAINER_MS, WatchKind
+from watchkeeper.model.wire.opcodes import Opcode
+from watchkeeper.model.wire.requests import SetWatches, encode_body
 
 INT, LONG = struct.Struct("!i"), struct.Struct("!q")
 HEADER = struct.Struct("!i?i")
@@ -104,6 +106,27 @@ class RemoveWatchesRequest(CheckWatchesRequest):
     """Remove this session's watches of one kind at a path."""
 
     type: ClassVar[int] = 18
+
+
+class SetWatchesRequest(NamedTuple):
+    """Set the watches of an earlier connection again, or hear of what has changed since."""
+
+    body: SetWatches
+
+    @property
+    def type(self) -> int:
+        """The opcode; the old one, unless there are persistent watches, for old servers."""
+        wanted = self.body.wanted
+        has_persistent = wanted.persistent or wanted.recursive
+        return int(Opcode.SET_WATCHES_2 if has_persistent else Opcode.SET_WATCHES)
+
+    def serialize(self) -> bytes:
+        """The request as bytes."""
+        return encode_body(self.type, self.body)
+
+    @staticmethod
+    def deserialize(data: bytes, offset: int) -> None:
+        """The response is empty."""
 
 
 class CreateWithLifetimeRequest(NamedTuple):

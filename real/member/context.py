@@ -96,7 +96,12 @@ class MemberContext:
         """Create the client of this process."""
         job = self.job
         self.client = Client(
-            job.hosts, job.chroot, job.session_timeout_ms, on_event, dict(job.kazoo)
+            job.hosts,
+            job.chroot,
+            job.session_timeout_ms,
+            on_event,
+            dict(job.kazoo),
+            resends_watches=job.resends_watches,
         )
         return self.client
 

@@ -83,6 +83,8 @@ class Job:
     """The port of a broker; 0 for a member that does not serve."""
     armed: tuple[tuple[str, str], ...] = ()
     """The steps at which to report and wait: (before or after_reply, purpose)."""
+    resends_watches: bool = False
+    """Whether its client sets its watches again after a reconnection, as Java's does."""
     skew_ms: int = 0
     kazoo: tuple[tuple[str, Any], ...] = ()
     """kazoo's options for access to ZooKeeper."""

@@ -59,6 +59,7 @@ class Jobs:
             self._job(cluster, plan.node, program, plan.settings.session_timeout_ms),
             group=group.name,
             about={"variant": plan.variant.name},
+            resends_watches=plan.variant.client_resends_watches,
         )
         if cluster.hosts is not None:
             return replace(job, role=self._consumer_role(cluster, group, plan, program))
@@ -101,6 +102,7 @@ class Jobs:
             self._job(cluster, plan.node, program, cluster.plan.session_timeout_ms),
             about={"address": f"{plan.host}:{plan.port}"},
             port=self.world.ports[plan.node],
+            resends_watches=True,
             role=None if cluster.hosts is None else cluster.hosts.role(plan),
         )
 

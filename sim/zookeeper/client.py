@@ -21,8 +21,8 @@ from watchkeeper.model.actor.events import Fired, Notification, SessionEvent
 from watchkeeper.model.actor.operations import Operation, Pipelined
 from watchkeeper.model.plan.faults import FaultEffect
 from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.zookeeper.armed_watches import ArmedWatches
 from watchkeeper.model.zookeeper.watches import Wanted
-from watchkeeper.sim.zookeeper.client_watches import ArmedWatches
 from watchkeeper.sim.zookeeper.connection import CLOSE, Connection, Request
 from watchkeeper.sim.zookeeper.ensemble import Ensemble
 from watchkeeper.sim.zookeeper.heartbeat import Pulse

@@ -4,8 +4,8 @@ A plan's brokers and consumers run as they do in processes of a live run: the dr
 its kazoo client, its fetchers and their connections to brokers. The timeline strikes by the same
 nemesis. So one seed gives one run, and the run is judged as one of any other world.
 
-Left out: messages, the 0.8 layout with its administrator, several clusters, and the faults of
-links and clocks; `runs_here` says whether a plan has none of these.
+Left out: messages, several clusters, and the faults of servers, links and clocks; `runs_here`
+says whether a plan has none of these.
 """
 
 from __future__ import annotations
@@ -28,8 +28,10 @@ from watchkeeper.model.nemesis.nemesis import Handler, Nemesis
 from watchkeeper.model.nemesis.world import Undo
 from watchkeeper.model.plan.faults import Action, FaultEffect
 from watchkeeper.model.plan.plan import BrokerPlan, ConsumerPlan, GroupPlan, Plan
-from watchkeeper.model.programs import broker_program, consumer_program
+from watchkeeper.model.programs import administrator_program, broker_program, consumer_program
 from watchkeeper.model.properties.judge import Judgement, judge
+from watchkeeper.model.registry.paths import CONTROLLER, partition_state
+from watchkeeper.model.registry.payloads import Controller, PartitionState
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import NOTHING, Header, Row, Trace
 from watchkeeper.real.client.client import Client
@@ -47,6 +49,8 @@ from watchkeeper.virtual.world.world import World, WorldSettings
 
 NS_A_US = 1_000
 PORT = 9092
+LEADERS_NS = 20_000_000
+"""How often the data plane looks who leads."""
 OF_SERVICE = frozenset(
     {
         EventKind.APPLIED,
@@ -97,17 +101,25 @@ class Target:
 class OnlyCluster:
     """The cluster of the plan."""
 
-    administrator = ""
     prefix = ""
-    controller_id = None
     servers = ()
 
-    def __init__(self, plan: Plan, data: DataPlane) -> None:
+    def __init__(
+        self, plan: Plan, data: DataPlane, znodes: Callable[[], dict[str, bytes]]
+    ) -> None:
+        self._znodes = znodes
         (self.plan,) = plan.clusters
+        self.administrator = self.plan.administrator(self.prefix)
         self._data = data
         self.disks = data.disks
         self.homes = data.homes
         self.deleted: dict[str, dict[str, None]] = {}
+
+    @property
+    def controller_id(self) -> int | None:
+        """0.8: the broker id in `/controller`; None if no broker is the controller."""
+        data = self._znodes().get(CONTROLLER)
+        return None if data is None else Controller.decode(CONTROLLER, data).broker
 
     def serve(self, broker: str, partitions: list[Partition]) -> None:
         """Let a broker that is up serve more partitions."""
@@ -128,7 +140,7 @@ class Members:
         self.data = DataPlane(
             plan.clusters[0], folder / "cluster.json", self.now_us, self._write_hosting
         )
-        self.cluster = OnlyCluster(plan, self.data)
+        self.cluster = OnlyCluster(plan, self.data, lambda: world.znodes)
         self.clusters = {self.cluster.plan.name: self.cluster}
         self.consumers = {member.node: (group, member) for group, member in plan.consumers()}
         self.brokers = {broker.node: broker for broker in self.cluster.plan.brokers}
@@ -141,12 +153,29 @@ class Members:
 
     def begin(self) -> None:
         """Put the starts and the timeline on the calendar."""
+        if self.cluster.administrator:
+            self.start(self.cluster.administrator)
+            self._note_leaders()
         plans = (*self.brokers.values(), *(member for _, member in self.consumers.values()))
         for plan in plans:
             if plan.starts_us is not None:
                 self.at(plan.starts_us, partial(self.start, plan.node))
         self.nemesis.schedule()
         self.at(self.nemesis.ends_us + self.plan.settle_us, self._stop_if_calm)
+
+    def _note_leaders(self) -> None:
+        """0.8: let the brokers' data plane know who leads, as the registry says."""
+        nodes = self.world.zookeeper.ensemble.head.nodes
+        leaders = {}
+        for topic, homes in self.data.homes.items():
+            for index, _ in homes.replicas:
+                partition = Partition(topic, str(index))
+                path = partition_state(partition)
+                if path in nodes:
+                    data = nodes[path].data
+                    leaders[str(partition)] = PartitionState.decode(path, data).leader
+        self.data.lead(leaders)
+        self.world.scheduler.call_later(LEADERS_NS, self._note_leaders)
 
     def _stop_if_calm(self) -> None:
         end_us = self.nemesis.ends_us + self.plan.settle_us
@@ -167,6 +196,9 @@ class Members:
             group, plan = self.consumers[name]
             about = {"variant": plan.variant.name}
             run = partial(self._consume, group, plan, new_id)
+        elif name == self.cluster.administrator:
+            about = {}
+            run = self._administer
         else:
             broker = self.brokers[name]
             about = {"address": f"{broker.host}:{broker.port}"}
@@ -195,21 +227,41 @@ class Members:
             lambda: self.drivers[plan.node].client.session,
             ends_on_error=plan.variant.fetch_errors is FetchErrors.END_FETCHER,
         )
-        self._drive(plan.node, program, writer, fetcher, plan.settings.session_timeout_ms)
+        self._drive(
+            plan.node,
+            program,
+            writer,
+            fetcher,
+            plan.settings.session_timeout_ms,
+            resends_watches=plan.variant.client_resends_watches,
+        )
+
+    def _administer(self) -> None:
+        name, plan = self.cluster.administrator, self.cluster.plan
+        program = administrator_program(plan, name, self.data.homes)
+        self._drive(name, program, self._writer(name), None, plan.session_timeout_ms)
 
     def _serve(self, plan: BrokerPlan) -> None:
         program = broker_program(self.cluster.plan, plan, self.data.disks.get(plan.broker_id, {}))
         writer = self._writer(plan.node)
         RateServer(PORT, program.me, self.data.file, writer.t_us)
-        self._drive(plan.node, program, writer, None, self.cluster.plan.session_timeout_ms)
+        timeout_ms = self.cluster.plan.session_timeout_ms
+        self._drive(plan.node, program, writer, None, timeout_ms, resends_watches=True)
 
     def _drive(
-        self, node: str, program: Any, writer: RowWriter, fetcher: Any, timeout_ms: int
+        self,
+        node: str,
+        program: Any,
+        writer: RowWriter,
+        fetcher: Any,
+        timeout_ms: int,
+        *,
+        resends_watches: bool = False,
     ) -> None:
         driver = Driver(
             program,
             writer,
-            partial(Client, self.world.hosts, "", timeout_ms),
+            partial(Client, self.world.hosts, "", timeout_ms, resends_watches=resends_watches),
             fetcher,
             Steps(self, node),
         )
@@ -372,7 +424,6 @@ def runs_here(plan: Plan) -> bool:
     cluster, *others = plan.clusters
     return (
         not others
-        and cluster.layout == "0.7"
         and cluster.storage is None
         and not plan.producers
         and not plan.processes

@@ -6,18 +6,26 @@ scenarios have the verdicts of the simulation, whose members are driven by other
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from kazoo.client import KazooClient
 from kazoo.protocol.states import EventType, WatchedEvent
 
 from tests.support.virtual_members import Ran, run_members, runs_here
 from watchkeeper import simulate
 from watchkeeper.api.simulate import scenario_of
+from watchkeeper.model.actor.events import Fired
+from watchkeeper.model.actor.operations import Create, GetChildren
 from watchkeeper.model.properties.verdicts import Finding, Verdict
-from watchkeeper.real.client.client import Client
+from watchkeeper.real.client.client import Client, Reply
 from watchkeeper.scenarios import ScenarioError, shipped
+from watchkeeper.virtual.schedule.random_policy import RandomPolicy
+from watchkeeper.virtual.world.run import Case, run_once
+from watchkeeper.virtual.world.world import World, WorldSettings
 
 
 def run_here(name: str, variant: str, seed: int, folder: Path) -> Ran:
@@ -99,3 +107,66 @@ def test_a_client_that_drops_notifications_is_found(
     ran = run_here("consumer-crash", "hardened", 0, tmp_path)
 
     assert "progress" in violated(ran.judgement.findings)
+
+
+BUGGY = ("connection-loss-mid-claim", "late-requests", "old-servers", "late-fence")
+
+
+@pytest.mark.parametrize("name", BUGGY)
+def test_a_shipped_variant_violates_what_it_violates_in_simulation(
+    name: str, tmp_path: Path
+) -> None:
+    """Its client sets its watches again after a reconnection, or it would miss changes."""
+    simulated = [simulate(name, seed=seed, variant="kafka_07") for seed in range(3)]
+    known = set().union(*(violated(result.findings) for result in simulated))
+    ran = run_here(name, "kafka_07", 0, tmp_path)
+
+    assert violated(ran.judgement.findings) <= known
+
+
+@pytest.mark.parametrize("resends", [True, False])
+def test_a_client_hears_of_what_it_missed_if_it_resends_its_watches(resends: bool) -> None:
+    """Below a chroot too: of a change while it was disconnected, and of one afterwards."""
+    events: list[Any] = []
+
+    def member(world: World) -> None:
+        def is_there(kind: type[Any], number: int) -> bool:
+            return sum(type(event.content) is kind for event in events) >= number
+
+        def wait(condition: Callable[[], bool]) -> None:
+            while not condition():
+                time.sleep(0.01)
+
+        client = Client(world.hosts, "/app", 4000, events.append, resends_watches=resends)
+        client.start()
+        wait(lambda: client.state == "connected")
+        for path in ("/a", "/b"):
+            assert client.make_chroot()
+            client.submit((Create(path, b""), GetChildren(path, watch=True)), client.generation)
+        wait(lambda: is_there(Reply, 4))
+        world.zookeeper.control.do("disconnect", {"session": client.session, "for_s": 1.0})
+        wait(lambda: client.state == "suspended")
+        wait(lambda: client.state == "connected")
+        time.sleep(3)
+        client.close()
+
+    def other(world: World) -> None:
+        client = KazooClient(hosts=world.hosts)
+        client.start()
+        while not any(event.content == "suspended" for event in events):
+            time.sleep(0.01)
+        client.create("/app/a/child")
+        time.sleep(2)
+        client.create("/app/b/child")
+        client.stop()
+
+    def test(world: World) -> None:
+        world.process("member", member, world)
+        world.process("other", other, world)
+
+    outcome = run_once(
+        Case("a client", test, WorldSettings(until_s=20)), RandomPolicy(0), "random", seed=0
+    )
+    fired = [event.content.path for event in events if isinstance(event.content, Fired)]
+    assert not outcome.deaths, outcome.tracebacks
+    assert fired == (["/a", "/b"] if resends else [])
