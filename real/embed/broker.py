@@ -78,6 +78,7 @@ class Broker(Member):
             logger=logging.getLogger("watchkeeper.broker"),
             session_timeout_ms=session_timeout_ms,
             kazoo=kazoo,
+            resends_watches=True,
         )
 
     def set_topic(self, topic: str, partitions: int) -> None:

@@ -129,6 +129,7 @@ class Consumer(Member):
             session_timeout_ms=timeout_ms,
             fetching=self.handover,
             kazoo=kazoo,
+            resends_watches=me.variant.client_resends_watches,
         )
         if leave_on_error:
             self.callbacks.failed = lambda: self.tell(LEAVE)

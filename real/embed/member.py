@@ -112,8 +112,13 @@ class Member:
         session_timeout_ms: int = 6000,
         fetching: Fetching | None = None,
         kazoo: Mapping[str, Any] | None = None,
+        resends_watches: bool = False,
     ) -> None:
-        """Describe a member; `hosts` is written as for ZooKeeper: `one:2181,two:2181/chroot`."""
+        """Describe a member; `hosts` is written as for ZooKeeper: `one:2181,two:2181/chroot`.
+
+        `resends_watches`: its program relies on a client that sets its watches again after a
+        reconnection.
+        """
         self.name = name
         self.logger = logger
         self.account = Counters(name, logger)
@@ -126,7 +131,14 @@ class Member:
         addresses, chroot = hosts_and_chroot(hosts)
 
         def connect(hear: Callable[[ClientEvent], None]) -> Client:
-            return Client(addresses, chroot, session_timeout_ms, hear, kazoo)
+            return Client(
+                addresses,
+                chroot,
+                session_timeout_ms,
+                hear,
+                kazoo,
+                resends_watches=resends_watches,
+            )
 
         self.driver = self.make_driver(program, connect, fetching)
         self.driver.saw = self._saw

@@ -33,6 +33,7 @@ class ReadingMember(TaskMember):
             logger=logger,
             session_timeout_ms=me.settings.session_timeout_ms,
             kazoo=kazoo,
+            resends_watches=me.variant.client_resends_watches,
         )
         self.fetcher = StreamFetcher(connector, self.driver)
         self.fetching = self.driver.fetching = self.fetcher

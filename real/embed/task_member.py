@@ -35,6 +35,7 @@ class TaskMember(Member):
         logger: logging.Logger,
         session_timeout_ms: int = 6000,
         kazoo: Mapping[str, Any] | None = None,
+        resends_watches: bool = False,
     ) -> None:
         super().__init__(
             program,
@@ -43,6 +44,7 @@ class TaskMember(Member):
             logger=logger,
             session_timeout_ms=session_timeout_ms,
             kazoo=kazoo,
+            resends_watches=resends_watches,
         )
         self.callers = SyncCalls(name, self.driver.tasks, self.driver.loop)
 

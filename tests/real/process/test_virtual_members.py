@@ -16,7 +16,7 @@ from kazoo.client import KazooClient
 from kazoo.protocol.states import EventType, WatchedEvent
 
 from tests.support.virtual_members import Ran, run_members, runs_here
-from watchkeeper import simulate
+from watchkeeper import Broker, Consumer, simulate
 from watchkeeper.api.simulate import scenario_of
 from watchkeeper.model.actor.events import Fired
 from watchkeeper.model.actor.operations import Create, GetChildren
@@ -170,3 +170,41 @@ def test_a_client_hears_of_what_it_missed_if_it_resends_its_watches(resends: boo
     fired = [event.content.path for event in events if isinstance(event.content, Fired)]
     assert not outcome.deaths, outcome.tracebacks
     assert fired == (["/a", "/b"] if resends else [])
+
+
+@pytest.mark.parametrize("variant", ["kafka_07", "hardened"])
+def test_an_embedded_member_sees_what_it_missed(variant: str) -> None:
+    """A second consumer joins while the first one is disconnected within its session."""
+    shares: dict[str, list[int]] = {"first": [], "second": []}
+
+    def consume(world: World, name: str) -> None:
+        consumer = Consumer(
+            world.hosts,
+            group="group",
+            topics={"clicks": 1},
+            variant=variant,
+            layout="0.7",
+            consumer_id=name,
+            on_partitions_assigned=lambda places: shares[name].append(len(places)),
+        )
+        with consumer:
+            if name == "first":
+                time.sleep(6)
+                (session,) = world.sessions_of(world.scheduler.running.process)  # type: ignore[union-attr]
+                world.zookeeper.control.do("disconnect", {"session": session, "for_s": 1.5})
+            time.sleep(40)
+
+    def serve(world: World) -> None:
+        with Broker(world.hosts, id=0, host="host", topics={"clicks": 4}):
+            time.sleep(60)
+
+    def test(world: World) -> None:
+        world.process("broker", serve, world)
+        world.process("first", consume, world, "first", starts_at_s=2)
+        world.process("second", consume, world, "second", starts_at_s=8.5)
+
+    outcome = run_once(
+        Case("members", test, WorldSettings(until_s=30)), RandomPolicy(0), "random", seed=0
+    )
+    assert not outcome.deaths, outcome.tracebacks
+    assert sum(shares["second"]) == 2, shares
