@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from sysconfig import get_paths
 from types import FrameType
 
 PATHS = get_paths()
 STANDARD, PACKAGES = PATHS["stdlib"], (PATHS["purelib"], PATHS["platlib"])
+STAND_INS = f"{Path(__file__).parents[2] / 'virtual'}{os.sep}"
+"""Where the functions are that stand for Python's own once a world in virtual time has run."""
 
 
 def is_library(file: str) -> bool:
     """Whether a file is one of Python's own; what is made on the fly is held to be, too."""
-    return file.startswith("<") or (file.startswith(STANDARD) and not package_of(file))
+    if file.startswith(("<", STAND_INS)):
+        return True
+    return file.startswith(STANDARD) and not package_of(file)
 
 
 def package_of(file: str) -> str:

@@ -116,8 +116,7 @@ class Consumer(Member):
         kazoo             passed to kazoo unchanged: `auth_data`, `use_ssl`, `ca` ...
         """
         wanted = subscription_given(group, topics, white_list, black_list, streams)
-        me = consumer_given(group, wanted, variant, layout, config, consumer_id, host)
-        self.me = me
+        me = self.me = consumer_given(group, wanted, variant, layout, config, consumer_id, host)
         timeout_ms = me.settings.session_timeout_ms
         self.callbacks = Callbacks(me.node, LOGGER, slow_after_s or timeout_ms / 3000)
         self.handover = self.make_listener(on_partitions_assigned, on_partitions_revoked)

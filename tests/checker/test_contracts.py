@@ -102,6 +102,17 @@ REACHING = {
 """What a turn calls -> the name in the error, where that is always the same."""
 
 
+@pytest.fixture(params=[False, True], ids=["", "after virtual time"])
+def replaced(request: pytest.FixtureRequest) -> None:
+    """Names that virtual time has replaced in this process name the same lines."""
+    if request.param:
+        pytest.importorskip("greenlet")
+        from watchkeeper.virtual.world.run import prepare
+
+        prepare()
+
+
+@pytest.mark.usefixtures("replaced")
 @pytest.mark.parametrize("called", REACHING)
 def test_reading_the_machine_is_named_with_the_line(called: str, tmp_path: Path) -> None:
     turn = f"""\

@@ -150,6 +150,8 @@ class VirtualDatetime(_RealDatetime, metaclass=_OneKind):
     @classmethod
     def utcnow(cls) -> Any:
         """This moment in UTC, without a time zone."""
+        if _wall_ns() is None:
+            return _RealDatetime.utcnow() if cls is VirtualDatetime else super().utcnow()
         return cls.now(datetime_module.timezone.utc).replace(tzinfo=None)  # noqa: UP017
 
     @classmethod
