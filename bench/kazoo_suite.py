@@ -44,7 +44,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.support.report import Bar, Report, once, parser_of
-from bench.support.zookeepers import KINDS, NAMES, Kind
+from bench.support.zookeepers import KINDS, NAMES, Where
 
 SUPPORT = Path(__file__).parent / "support"
 NOT_VIRTUAL = {
@@ -82,7 +82,7 @@ Outcomes = dict[str, Outcome]
 class Run:
     """Runs tests on servers of one kind."""
 
-    kind: Kind
+    kind: Where
     servers: int
     seconds: int
     log: Path
@@ -148,7 +148,7 @@ def suite() -> Path:
     return Path(spec.origin).parent.parent
 
 
-def environment(kind: Kind, servers: int, seconds: int, outcomes: Path) -> dict[str, str]:
+def environment(kind: Where, servers: int, seconds: int, outcomes: Path) -> dict[str, str]:
     """The environment of a process of the suite."""
     return {
         **{name: value for name, value in os.environ.items() if name != "CI"},
@@ -201,7 +201,7 @@ def by_file(tests: Iterable[str]) -> dict[str, list[str]]:
 class Comparison:
     """The outcomes on servers of each kind, and what differs."""
 
-    by_kind: dict[Kind, Outcomes]
+    by_kind: dict[Where, Outcomes]
     again: dict[str, list[tuple[str, ...]]] = field(default_factory=dict)
     """Test that differed -> its outcomes in each further run, by kind."""
 
@@ -221,7 +221,7 @@ class Comparison:
         classes = tuple(map(outcome_class, first))
         return all(tuple(map(outcome_class, run)) == classes for run in self.again.get(test, []))
 
-    def passed(self, kind: Kind) -> int:
+    def passed(self, kind: Where) -> int:
         """How many tests have passed on servers of a kind, in the first run or a further one."""
         at = list(self.by_kind).index(kind)
         return sum(

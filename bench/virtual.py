@@ -149,8 +149,9 @@ def digests(seeds: int, pythons: list[str]) -> dict[str, str]:
     """Where -> the digest there."""
     found = {"this process": digest(seeds), "this process, again": digest(seeds)}
     for python in pythons:
+        version = version_of(python)
         for hash_seed in HASH_SEEDS:
-            where = f"{version_of(python)}, hash seed {hash_seed}"
+            where = f"{version}, hash seed {hash_seed}"
             found[where] = subprocess.run(
                 [python, __file__, "--digest", str(seeds)],
                 env={**os.environ, "PYTHONHASHSEED": str(hash_seed)},

@@ -1,6 +1,6 @@
 """Mistakes in copies of kazoo's recipes: by which policy each is caught, and how soon.
 
-    python bench.wrong_recipes.py [--seeds 1000] [--json]
+    python bench/wrong_recipes.py [--seeds 1000] [--json]
 
 Each mistake is one changed place of a recipe (`support/wrong_recipes.py`). The program of
 `docs/recipes` that uses the recipe runs seed by seed, by chance and by PCT with a depth of three,

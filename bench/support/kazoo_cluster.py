@@ -25,10 +25,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
-from bench.support.zookeepers import Kind, Wanted, ZooKeeper, begin
+from bench.support.zookeepers import Wanted, Where, ZooKeeper, begin
 
-KIND: Kind = os.environ["SERVERS_UNDER_TEST"]  # type: ignore[assignment]
-if KIND == "virtual":
+WHERE: Where = os.environ["SERVERS_UNDER_TEST"]  # type: ignore[assignment]
+if WHERE == "virtual":
     from bench.support import kazoo_virtual
 OUTCOMES = Path(os.environ["OUTCOMES"])
 SECONDS = int(os.environ["SECONDS_A_TEST"])
@@ -102,10 +102,10 @@ class Cluster:
     def start(self) -> None:
         """Start all servers, empty if they were ended before."""
         if self._zookeeper is None:
-            if KIND == "virtual":
+            if WHERE == "virtual":
                 self._zookeeper = kazoo_virtual.WORLDS.servers()
             else:
-                self._zookeeper = begin(KIND, self._wanted)
+                self._zookeeper = begin(WHERE, self._wanted)
         for node in self._nodes:
             node.running = True
 
@@ -136,7 +136,7 @@ replace_cluster()
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Put each test into a world, where the servers are virtual."""
-    if KIND == "virtual":
+    if WHERE == "virtual":
         kazoo_virtual.put_into_worlds(items, terminate_cluster)
 
 
@@ -151,7 +151,7 @@ def terminate_cluster() -> None:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_protocol(item: pytest.Item) -> Iterator[None]:
     """Stop a test that hangs, set-up and clean-up included."""
-    if KIND == "virtual":  # A world has a watchdog of its own, with the same signal.
+    if WHERE == "virtual":  # A world has a watchdog of its own, with the same signal.
         return (yield)
     seen = signal.signal(signal.SIGALRM, stop_test)
     signal.alarm(SECONDS)

@@ -43,7 +43,7 @@ class Hangs(Exception):
 class WorldsServers:
     """The servers of the world that runs."""
 
-    kind: Kind = "virtual"
+    kind: Kind = "python"
     output = ""
     pids = ()
 
@@ -71,8 +71,6 @@ class Worlds:
 
     def __init__(self) -> None:
         self.world: World | None = None
-        self.virtual_s = 0.0
-        """How long the tests have lasted so far, by their own clock."""
 
     def servers(self) -> WorldsServers:
         """The servers of the test that runs."""
@@ -83,7 +81,7 @@ class Worlds:
         """Run a test in virtual time; raises what it raises."""
         world = self.world = World(RandomPolicy(SEED), seed=SEED, settings=SETTINGS)
         raised: list[BaseException] = []
-        ended: list[float] = []
+        has_ended: list[bool] = []
 
         def body() -> None:
             try:
@@ -91,17 +89,16 @@ class Worlds:
             except BaseException as error:
                 # pytest's ways to skip and to fail are no exceptions of a thread.
                 raised.append(error)
-            ended.append(world.now_s)
+            has_ended.append(True)
             world.scheduler.stop_requested = True
 
         world.process("test", body)
         try:
             with Watchdog(world.scheduler, limit_s=WATCHDOG_S):
                 world.run()
-            self.virtual_s += world.now_s
             if raised:
                 raise raised[0]
-            if not ended:
+            if not has_ended:
                 raise Hangs(f"Hangs: {where_it_waits(world)}")
         finally:
             forget()

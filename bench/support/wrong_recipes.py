@@ -10,6 +10,7 @@ import importlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 
@@ -147,6 +148,7 @@ MISTAKES = (
 )
 
 
+@cache
 def copy_of(mistake: Mistake) -> ModuleType:
     """The module of the recipe with the mistake.
 

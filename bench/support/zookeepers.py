@@ -28,10 +28,11 @@ from watchkeeper.real.ports import HOST, free_ports
 from watchkeeper.real.zookeeper.ensemble import Ensemble
 from watchkeeper.real.zookeeper.settings import Settings
 
-Kind = Literal["java", "python", "virtual"]
+Kind = Literal["java", "python"]
 KINDS: tuple[Kind, ...] = ("java", "python")
-"""The kinds that serve on real sockets; `virtual` ones serve in a world alone."""
-NAMES = {"java": "Apache's", "python": "ours", "virtual": "in virtual time"}
+Where = Kind | Literal["virtual"]
+"""Where kazoo's suite runs: on servers with real sockets, or in worlds in virtual time."""
+NAMES: dict[Where, str] = {"java": "Apache's", "python": "ours", "virtual": "in virtual time"}
 
 CHILD = Path(__file__).with_name("zookeeper_child.py")
 NEVER_MS = 2_000_000_000

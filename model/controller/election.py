@@ -27,7 +27,6 @@ from watchkeeper.model.controller.failover import fail_over
 from watchkeeper.model.controller.reign import ControllerSettings, Reign
 from watchkeeper.model.controller.variants import EpochRaised
 from watchkeeper.model.registry import paths
-from watchkeeper.model.registry.paths import BadPayload
 from watchkeeper.model.registry.payloads import Controller, ControllerEpoch
 from watchkeeper.model.trace.kinds import EventKind
 
@@ -65,10 +64,8 @@ async def controller_in_registry(requests: Requests) -> int:
 
 
 def _broker_in(seen: ZnodeView) -> int:
-    try:
-        return Controller.decode(paths.CONTROLLER, seen.data).broker
-    except BadPayload:
-        return NO_CONTROLLER
+    broker = Controller.broker_in(paths.CONTROLLER, seen.data)
+    return NO_CONTROLLER if broker is None else broker
 
 
 async def _begin(

@@ -114,6 +114,14 @@ class Controller:
         broker = _int(path, data, value.get("brokerid"), "brokerid")
         return Controller(broker, str(value.get("timestamp", "")))
 
+    @staticmethod
+    def broker_in(path: str, data: bytes | None) -> int | None:
+        """The broker that it names; None where it cannot be read, as what an operator wrote."""
+        try:
+            return Controller.decode(path, data).broker
+        except BadPayload:
+            return None
+
 
 @dataclass(frozen=True, slots=True)
 class ControllerEpoch:

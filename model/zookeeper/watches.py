@@ -184,18 +184,6 @@ class Wanted(Struct, frozen=True):
     persistent: tuple[str, ...] = ()
     recursive: tuple[str, ...] = ()
 
-    def below(self, chroot: str) -> Wanted:
-        """The same watches of a client whose root is a chroot."""
-        if not chroot:
-            return self
-        lists = (self.data, self.exist, self.child, self.persistent, self.recursive)
-        return Wanted(
-            *(
-                tuple(chroot + path if path != "/" else chroot for path in paths)
-                for paths in lists
-            )
-        )
-
 
 def set_watches(
     watches: Watches, tree: Tree, client: int, wanted: Wanted, relative_zxid: int

@@ -34,13 +34,11 @@ from kazoo.retry import KazooRetry
 from watchkeeper.model.actor.errors import ConnectionLoss, Failure, SessionExpired, Unimplemented
 from watchkeeper.model.actor.events import Fired, WatchEventType
 from watchkeeper.model.actor.operations import GetEphemerals, Operation
-from watchkeeper.model.wire.requests import SetWatches
 from watchkeeper.model.zookeeper.armed_watches import ArmedWatches
 from watchkeeper.model.zookeeper.watches import Wanted
 from watchkeeper.real.client.attempts import AttemptLimit
-from watchkeeper.real.client.codec import Answers, UnknownError, request_for
+from watchkeeper.real.client.codec import Answers, UnknownError, request_for, watches_request
 from watchkeeper.real.client.connection import Connection, ready, send
-from watchkeeper.real.client.requests import SetWatchesRequest
 from watchkeeper.real.client.server_version import lists_ephemerals
 
 State = Literal["new", "connected", "suspended", "expired", "closed"]
@@ -355,9 +353,9 @@ class Client:
 
     def _resend_watches(self) -> None:
         """Set the watches of the broken connection again, before any other request."""
-        wanted = Wanted() if self._armed is None else self._armed.wanted().below(self.prefix)
+        wanted = Wanted() if self._armed is None else self._armed.wanted()
         if wanted != Wanted():
-            request = SetWatchesRequest(SetWatches(self.last_zxid, wanted))
+            request = watches_request(wanted, self.prefix, self.last_zxid)
             send(self._kazoo, [(request, NoAnswer())])
 
     def _refuse_queued(self) -> None:

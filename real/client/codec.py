@@ -14,6 +14,7 @@ from kazoo import exceptions
 from kazoo.protocol import serialization as wire
 from kazoo.protocol.states import ZnodeStat
 from kazoo.security import ACL, Id
+from msgspec.structs import astuple
 
 from watchkeeper.model.actor import errors
 from watchkeeper.model.actor.errors import Failure
@@ -42,6 +43,8 @@ from watchkeeper.model.actor.operations import (
     SetData,
     Sync,
 )
+from watchkeeper.model.wire.requests import SetWatches
+from watchkeeper.model.zookeeper.watches import Wanted
 from watchkeeper.real.client.requests import (
     AddWatchRequest,
     CheckWatchesRequest,
@@ -52,6 +55,7 @@ from watchkeeper.real.client.requests import (
     MultiReadRequest,
     MultiRequest,
     RemoveWatchesRequest,
+    SetWatchesRequest,
 )
 
 EPHEMERAL, SEQUENTIAL, CONTAINER, WITH_TTL, SEQUENTIAL_WITH_TTL = 1, 2, 4, 5, 6
@@ -62,10 +66,22 @@ Watcher = Callable[[Any], None]
 
 def request_for(operation: Operation[Any], prefix: str, watcher: Watcher) -> Any:
     """Return kazoo's request for an operation; its path is relative to `prefix` (the chroot)."""
-    path = f"{prefix}{operation.path}"
-    if prefix and operation.path == "/" and not isinstance(operation, Multi | MultiRead):
-        path = prefix  # no path but the root ends in a slash
+    if isinstance(operation, Multi | MultiRead):
+        path = f"{prefix}{operation.path}"
+    else:
+        path = _absolute(prefix, operation.path)
     return REQUESTS[type(operation)](operation, path, watcher)
+
+
+def watches_request(wanted: Wanted, prefix: str, last_zxid: int) -> SetWatchesRequest:
+    """Return the request that sets these watches again; their paths are relative to `prefix`."""
+    lists = ((_absolute(prefix, path) for path in paths) for paths in astuple(wanted))
+    return SetWatchesRequest(SetWatches(last_zxid, Wanted(*map(tuple, lists))))
+
+
+def _absolute(prefix: str, path: str) -> str:
+    """A path with the chroot; no path but the root ends in a slash."""
+    return prefix if prefix and path == "/" else f"{prefix}{path}"
 
 
 def _acls(acl: tuple[Acl, ...]) -> list[ACL]:

@@ -92,9 +92,6 @@ class ControllerPoll:
     def _update(self, answer: IAsyncResult) -> None:
         if answer.successful():
             data, _ = answer.value
-            try:
-                self.broker_id = Controller.decode(CONTROLLER, data).broker
-            except BadPayload:
-                self.broker_id = None
+            self.broker_id = Controller.broker_in(CONTROLLER, data)
         elif isinstance(answer.exception, NoNodeError):
             self.broker_id = None

@@ -100,14 +100,13 @@ class _Layout:
             yield self._instant(item, "g")
         elif item.end_us is None and item.kind in ("mark", "firing"):
             yield self._instant(item, "t")
+        elif item.kind == "firing":
+            yield from self._firing(item)
         else:
             yield from self._work(item)
 
     def _work(self, item: Item) -> Iterator[Record]:
-        """A request, a rebalance, or a watch that reaches its process."""
-        if item.kind == "firing":
-            yield from self._firing(item)
-            return
+        """A request or a rebalance, until the end of the trace if it has none."""
         end_us = self._end_us if item.end_us is None else item.end_us
         span = self._span(
             item.node, THREADS[item.kind], item.label, item.start_us, end_us, _arguments(item)
@@ -123,6 +122,7 @@ class _Layout:
             yield from self._arrow(span, item.start_us, served, item.at_server_us)
 
     def _firing(self, item: Item) -> Iterator[Record]:
+        """A watch that fires at its server and reaches its process."""
         assert item.end_us is not None, "one that is not heard is an instant"
         server = item.server or item.node
         fired = self._span(server, SERVED, item.label, item.start_us, item.start_us, {})

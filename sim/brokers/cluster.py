@@ -52,12 +52,7 @@ class Cluster:
     def controller_id(self) -> int | None:
         """The broker id in `/controller`; None without one, or without a readable one."""
         znode = self.ensemble.committed.nodes.get(paths.CONTROLLER)
-        if znode is None:
-            return None
-        try:
-            return Controller.decode(paths.CONTROLLER, znode.data).broker
-        except paths.BadPayload:  # an operator has written it
-            return None
+        return None if znode is None else Controller.broker_in(paths.CONTROLLER, znode.data)
 
     def operate(self, operation: Delete | SetData, done: Callable[[str], object]) -> None:
         """Change a znode from a session of an operator; a set creates what is not there."""

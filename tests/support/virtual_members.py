@@ -74,7 +74,6 @@ class Ran:
     trace: Trace
     judgement: Judgement
     effects: tuple[FaultEffect, ...]
-    turns: int
 
 
 class Target:
@@ -119,7 +118,7 @@ class OnlyCluster:
     def controller_id(self) -> int | None:
         """0.8: the broker id in `/controller`; None if no broker is the controller."""
         data = self._znodes().get(CONTROLLER)
-        return None if data is None else Controller.decode(CONTROLLER, data).broker
+        return None if data is None else Controller.broker_in(CONTROLLER, data)
 
     def serve(self, broker: str, partitions: list[Partition]) -> None:
         """Let a broker that is up serve more partitions."""
@@ -212,7 +211,7 @@ class Members:
         started = reversed(self.world.scheduler.processes)
         process = next(process for process in started if process.name == name)
         self._processes[name] = process
-        self._row(name, EventKind.STARTED, about)
+        self._write_of(name, EventKind.STARTED, about)
         if name in self.brokers:
             self.data.open(self.brokers[name], f"{process.address}:{PORT}")
 
@@ -284,7 +283,8 @@ class Members:
         self._on_end.pop(name, None)
         driver = self.drivers.get(name)
         session = 0 if driver is None else driver.client.session
-        self._row(name, EventKind.ENDED, {"why": "killed", "failed": True}, session)
+        detail = {"why": "killed", "failed": True}
+        self._write_of(name, EventKind.ENDED, detail, session=session)
         if driver is not None and driver.fetching is not None:
             driver.fetching.stop()
         self.world.scheduler.crash(self._processes[name])
@@ -294,7 +294,7 @@ class Members:
 
     def now_us(self) -> int:
         """The moment of the run."""
-        return self.world.scheduler.now_ns // NS_A_US
+        return self.world.now_us
 
     def at(self, due_us: int, call: Callable[[], object]) -> None:
         """Call this at that moment, outside of all threads."""
@@ -304,17 +304,33 @@ class Members:
         self, node: str, kind: str, detail: Mapping[str, Any] = NOTHING, *, topic: str = ""
     ) -> None:
         """Write an event of the timeline."""
-        self.rows.append((self.now_us(), node, kind, 0, "", topic, "", 0, detail))
+        self._row(node, kind, detail, topic=topic)
 
-    def _row(self, node: str, kind: str, detail: Mapping[str, Any], session: int = 0) -> None:
-        group = self.groups.get(node, "")
-        self.rows.append((self.now_us(), node, kind, session, group, "", "", 0, detail))
+    def _write_of(
+        self, node: str, kind: str, detail: Mapping[str, Any], *, session: int = 0
+    ) -> None:
+        """Write an event of the process of a member."""
+        self._row(node, kind, detail, session=session, group=self.groups.get(node, ""))
 
     def _write_hosting(self, node: str, does: str, partition: Partition) -> None:
-        place = (partition.topic, partition.name)
-        self.rows.append(
-            (self.now_us(), node, EventKind.HOSTING, 0, "", *place, 0, {"does": does})
+        detail = {"does": does}
+        self._row(
+            node, EventKind.HOSTING, detail, topic=partition.topic, partition=partition.name
         )
+
+    def _row(
+        self,
+        node: str,
+        kind: str,
+        detail: Mapping[str, Any],
+        *,
+        session: int = 0,
+        group: str = "",
+        topic: str = "",
+        partition: str = "",
+    ) -> None:
+        place = (group, topic, partition)
+        self.rows.append((self.now_us(), node, kind, session, *place, 0, detail))
 
     def later(self, effect: FaultEffect, delay_us: int, undo: Undo) -> None:
         """Undo an action after a delay."""
@@ -466,7 +482,6 @@ def run_members(plan: Plan, seed: int, folder: Path) -> Ran:
         rows = sorted([*rows, *members.rows], key=lambda row: row[0])
         trace = Trace(Header(plan.name, plan.variant, "virtual", seed, {}), rows)
         effects = tuple(members.nemesis.effects)
-        return Ran(trace, judge(plan, trace, effects), effects, world.scheduler.turn)
+        return Ran(trace, judge(plan, trace, effects), effects)
     finally:
-        with quiet_kazoo():
-            world.tear_down()
+        world.tear_down()

@@ -49,7 +49,7 @@ class Lock:
         self._is_held = False
         self._waiters: list[Task] = []
         self.holder: Task | None = None
-        """The thread that has taken it last; any thread may give it back."""
+        """The thread that has taken it; any thread may give it back."""
 
     def _outside(self) -> Any:
         if self._real is None:
@@ -59,6 +59,7 @@ class Lock:
     def _join(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
         self._is_held = False
+        self.holder = None
         self._waiters = []
 
     def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
@@ -111,6 +112,7 @@ class Lock:
         if not self._is_held:
             raise RuntimeError("release unlocked lock")
         self._is_held = False
+        self.holder = None
         if self._waiters:
             waiters, self._waiters = self._waiters, []
             for task in waiters:
@@ -144,12 +146,11 @@ class Lock:
 class RLock:
     """What `threading.RLock()` makes."""
 
-    __slots__ = ("__weakref__", "_count", "_lock", "_owner", "_real")
+    __slots__ = ("__weakref__", "_count", "_lock", "_real")
 
     def __init__(self) -> None:
         self._real: Any = None
         self._lock = Lock()
-        self._owner: Task | None = None
         self._count = 0
 
     def _outside(self) -> Any:
@@ -162,15 +163,13 @@ class RLock:
         scheduler = current_scheduler()
         if scheduler is None:
             return bool(self._outside().acquire(blocking, timeout))
-        task = scheduler.running
-        if self._lock._scheduler is not scheduler:
-            self._owner, self._count = None, 0
-        if self._count and self._owner is task:
+        lock = self._lock
+        if self._count and lock._scheduler is scheduler and lock.holder is scheduler.running:
             self._count += 1
             return True
-        if not self._lock.acquire(blocking, timeout):
+        if not lock.acquire(blocking, timeout):
             return False
-        self._owner, self._count = task, 1
+        self._count = 1
         return True
 
     def release(self) -> None:
@@ -183,7 +182,6 @@ class RLock:
             raise RuntimeError("cannot release un-acquired lock")
         self._count -= 1
         if not self._count:
-            self._owner = None
             self._lock.release()
 
     def locked(self) -> bool:
@@ -204,7 +202,7 @@ class RLock:
             return bool(self._outside()._is_owned())
         if self._lock._scheduler is not scheduler:
             return False
-        return bool(self._count) and self._owner is scheduler.running
+        return bool(self._count) and self._lock.holder is scheduler.running
 
     def _recursion_count(self) -> int:
         if current_scheduler() is None:
@@ -217,7 +215,7 @@ class RLock:
             return self._outside()._release_save()
         if not self._is_owned():
             raise RuntimeError("cannot release un-acquired lock")
-        count, self._count, self._owner = self._count, 0, None
+        count, self._count = self._count, 0
         self._lock.release()
         return count
 
@@ -227,7 +225,7 @@ class RLock:
             self._outside()._acquire_restore(state)
             return
         self._lock.acquire()
-        self._owner, self._count = scheduler.running, state
+        self._count = state
 
     def _at_fork_reinit(self) -> None:
         self._real = None

@@ -88,8 +88,7 @@ def run_once(
             world.run()
         return _outcome(case, world, policy_name, seed, plan)
     finally:
-        with quiet_kazoo():
-            world.tear_down()
+        world.tear_down()
 
 
 def _prepare_world(case: Case, world: World) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 
 from kazoo.client import KazooClient
@@ -24,6 +24,9 @@ LONG_S = 45.0
 """After so long a process stops, whatever it has reached."""
 
 Prepare = Callable[[World], None]
+Body = Callable[[Any, World, str], object]
+Connect = Callable[[World, str], AbstractContextManager[Any]]
+"""Makes the client of a process, by the world and the name."""
 
 
 @contextmanager
@@ -57,26 +60,38 @@ def persist(world: World, attempt: Callable[[], object]) -> bool:
 
 
 def rounds(
-    world: World, name: str, done: dict[str, int], body: Callable[[Any, World, str], object]
+    world: World,
+    name: str,
+    done: dict[str, int],
+    body: Body,
+    connect: Connect,
+    failures: tuple[type[Exception], ...],
 ) -> None:
     """Call `body` until it has succeeded `ROUNDS` times."""
-    with client_of(world) as client:
+    with connect(world, name) as client:
         while done.get(name, 0) < ROUNDS and world.now_s < LONG_S:
             try:
                 body(client, world, name)
-            except GIVEN_UP:
+            except failures:
                 time.sleep(0.3)
                 continue
             done[name] = done.get(name, 0) + 1
 
 
-def in_rounds(body: Callable[[Any, World, str], object]) -> Prepare:
-    """A world in which each process calls `body` some rounds, and all of them get there."""
+def in_rounds(
+    body: Body,
+    connect: Connect = lambda world, name: client_of(world),
+    failures: tuple[type[Exception], ...] = GIVEN_UP,
+) -> Prepare:
+    """A world in which each process calls `body` some rounds, and all of them get there.
+
+    `body` gets what `connect` makes; an attempt that ends by one of the failures is begun again.
+    """
 
     def prepare(world: World) -> None:
         done: dict[str, int] = {}
         for name in NAMES:
-            world.process(name, rounds, world, name, done, body)
+            world.process(name, rounds, world, name, done, body, connect, failures)
 
         def all_got_their_turns() -> bool:
             alive = {process.name for process in world.scheduler.processes if process.is_alive}

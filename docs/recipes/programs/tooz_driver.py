@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import tooz
-from docs.recipes.programs.clients import GIVEN_UP, LONG_S, NAMES, ROUNDS, Prepare, living
+from docs.recipes.programs.clients import GIVEN_UP, LONG_S, NAMES, Prepare, in_rounds, living
 from tooz import coordination
 
 from watchkeeper.virtual.world.world import World
@@ -45,31 +45,10 @@ def coordinator_of(world: World, name: str) -> Iterator[Any]:
             coordinator.stop()
 
 
-def lock(world: World) -> None:
-    """Each process holds the lock three times."""
-    done: dict[str, int] = {}
-
-    def user(world: World, name: str) -> None:
-        with coordinator_of(world, name) as coordinator:
-            while done.get(name, 0) < ROUNDS and world.now_s < LONG_S:
-                try:
-                    with (
-                        coordinator.get_lock(b"work"),
-                        world.section("lock", coordinator._coord),
-                    ):
-                        time.sleep(0.05)
-                except FAILED:
-                    time.sleep(0.3)
-                    continue
-                done[name] = done.get(name, 0) + 1
-
-    for name in NAMES:
-        world.process(name, user, world, name)
-    world.eventually(
-        lambda: all(done.get(name, 0) >= ROUNDS for name in living(world)),
-        within_s=40,
-        name="all got their turns",
-    )
+def take_lock(coordinator: Any, world: World, name: str) -> None:
+    """One holds the lock."""
+    with coordinator.get_lock(b"work"), world.section("lock", coordinator._coord):
+        time.sleep(0.05)
 
 
 def join(coordinator: Any) -> None:
@@ -139,7 +118,7 @@ def is_restless(world: World) -> bool:
 
 
 TOOZ_PROGRAMS: dict[str, Prepare] = {
-    "get_lock": lock,
+    "get_lock": in_rounds(take_lock, coordinator_of, FAILED),
     "join_group": group,
     "watch_elected_as_leader": leader,
 }

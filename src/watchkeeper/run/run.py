@@ -262,9 +262,9 @@ def export_trace(place: Path, viewer: str, out: Path | None) -> str:
     path = home / name if out is None else out
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(write(trace))
     except OSError as error:
         raise cannot_write(path, error) from None
+    folder.write_text(path, write(trace))
     return str(path)
 
 
