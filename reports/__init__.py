@@ -4,7 +4,8 @@
 
     write_all(trace, folder)   # -> names of the files written
 
-  ownership.png, ownership.html   who fetched each partition and when; splits, zombies, gaps
+  ownership.png, ownership.html   who fetched each partition and when; splits, zombies, gaps; of a
+                                  test in virtual time, who was in each section and when
   spacetime.html                  every request to ZooKeeper, and which watch notified whom
   connections.png                 who fetches from which broker at the end
   messages.png, messages.html     if brokers store messages: throughput, cache hits, bytes at
@@ -29,6 +30,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Trace
 from watchkeeper.reports.messages.message_path import follows_messages
 
@@ -43,6 +45,9 @@ WRITERS = {
 """Writer -> its module. They are imported when they are first used: matplotlib takes long."""
 OF_MESSAGES = ("write_messages_png", "write_messages_html")
 """Writers for traces with messages only."""
+OF_OWNERSHIP = ("write_ownership_png", "write_ownership_html")
+"""Writers for traces in which something has an owner: all but some of virtual time."""
+VIRTUAL = "virtual"
 
 __all__ = [
     "write_all",
@@ -84,5 +89,13 @@ def pictures_of(trace: Trace) -> list[str]:
 
 
 def _writers(trace: Trace) -> list[tuple[str, str]]:
-    has_messages = follows_messages(trace)
-    return [entry for entry in WRITERS.items() if has_messages or entry[0] not in OF_MESSAGES]
+    left_out = set() if follows_messages(trace) else {*OF_MESSAGES}
+    if trace.header.world == VIRTUAL and not _has(trace, EventKind.FETCHING):
+        left_out.add("write_connections_png")
+        if not _has(trace, EventKind.ENTERED):
+            left_out.update(OF_OWNERSHIP)
+    return [entry for entry in WRITERS.items() if entry[0] not in left_out]
+
+
+def _has(trace: Trace, kind: EventKind) -> bool:
+    return next(iter(trace.of_kind(kind)), None) is not None

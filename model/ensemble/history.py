@@ -20,7 +20,7 @@ from watchkeeper.model.actor.events import Fired
 from watchkeeper.model.actor.operations import Operation
 from watchkeeper.model.ensemble.recorder import Silent
 from watchkeeper.model.trace.kinds import EventKind
-from watchkeeper.model.trace.text import deleted, described_changes, described_operation
+from watchkeeper.model.trace.text import WORDS, deleted, described_changes, described_operation
 from watchkeeper.model.trace.trace import NOTHING, Row
 from watchkeeper.model.wire.opcodes import Opcode
 from watchkeeper.model.wire.requests import Auth, Ping, Request, SetWatches, WhoAmI
@@ -101,31 +101,38 @@ class History(Silent):
 
     def requested(self, connection: Connection, request: Request) -> None:
         """A request has been received; pings are left out."""
-        self._of_request(EventKind.REQUEST, connection, request, NOTHING)
+        self._of_request(
+            EventKind.REQUEST, connection, request, self._described(connection, request)
+        )
 
     def answered(self, connection: Connection, request: Request, error: int, zxid: int) -> None:
         """A response is sent."""
         answer = {"error": ERRORS.get(error, str(error))} if error else "ok"
-        self._of_request(
-            EventKind.RESPONSE, connection, request, {"answer": answer}, zxid=max(zxid, 0)
-        )
+        word = _word_of(request)
+        detail = {"op": word, "purpose": word, "answer": answer}
+        self._of_request(EventKind.RESPONSE, connection, request, detail, zxid=max(zxid, 0))
 
     def _of_request(
         self,
         kind: EventKind,
         connection: Connection,
         request: Request,
-        more: Mapping[str, Any],
+        detail: Mapping[str, Any],
         *,
         zxid: int = 0,
     ) -> None:
         if type(request.body) is Ping or not connection.session:
             return
-        detail = _described(request)
-        if more:
-            detail = {"op": detail["op"], "purpose": detail["purpose"], **more}
         session = connection.session
         self._write(self.name_of(session), kind, session, detail, zxid=zxid)
+
+    def _described(self, connection: Connection, request: Request) -> Mapping[str, Any]:
+        """The detail of a request."""
+        body = request.body
+        if isinstance(body, Operation):
+            return _with_purpose(described_operation(body))
+        word = _word_of(request)
+        return {"op": word, "purpose": word}
 
     def fired(self, connection: Connection, event: Fired, zxid: int) -> None:
         """A watch event is sent: it fires and leaves at one moment."""
@@ -210,12 +217,11 @@ def event_of(entry: Entry) -> tuple[str, dict[str, Any]]:
     return EventKind.APPLIED, {**detail, "did": described_changes(entry.before, written)}
 
 
-def _described(request: Request) -> Mapping[str, Any]:
+def _word_of(request: Request) -> str:
     body = request.body
     if isinstance(body, Operation):
-        return _with_purpose(described_operation(body))
-    word = OTHERS.get(type(body), type(body).__name__.lower())
-    return {"op": word, "purpose": word}
+        return WORDS[type(body).__name__]
+    return OTHERS.get(type(body), type(body).__name__.lower())
 
 
 def _with_purpose(detail: Mapping[str, Any]) -> dict[str, Any]:

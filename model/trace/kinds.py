@@ -40,6 +40,10 @@ class EventKind(StrEnum):
     TRANSITION_FAILED = "transition failed"
     UNCLEAN_ELECTION = "unclean election"
 
+    # tests in virtual time
+    ENTERED = "entered"
+    LEFT = "left"
+
     # connections and sessions
     CONNECTED = "connected"
     SUSPENDED = "suspended"
@@ -131,6 +135,8 @@ MEANINGS: dict[EventKind, str] = {
         "a controller could not bring a partition or a replica into a state"
     ),
     EventKind.UNCLEAN_ELECTION: "a controller has elected a leader that is not in the ISR",
+    EventKind.ENTERED: "a thread enters a section of a test in virtual time",
+    EventKind.LEFT: "a thread leaves a section of a test in virtual time",
     EventKind.CONNECTED: "a client has a connection",
     EventKind.SUSPENDED: "a client has lost its connection",
     EventKind.EXPIRED: "a client has learned that its session is dead",

@@ -38,11 +38,13 @@ class Breach(NamedTuple):
     zombies: tuple[str, ...]
     """The members without a live session."""
     span: Span
+    most: int = 1
+    """How many may have the place at once."""
 
     @property
     def is_split(self) -> bool:
-        """Whether two members with live sessions took part: split ownership."""
-        return len(self.members) - len(self.zombies) > 1
+        """Whether more members with live sessions took part than may: split ownership."""
+        return len(self.members) - len(self.zombies) > self.most
 
 
 def last_event(trace: Trace) -> Event | None:
@@ -139,15 +141,17 @@ def breaches(
     spans: Sequence[Span],
     dead: Mapping[str, Sequence[Span]] | None = None,
     still: Mapping[str, Sequence[Span]] | None = None,
+    *,
+    most: int = 1,
 ) -> list[Breach]:
     """The spans in which several members fetched one partition, or one whose session was dead.
 
-    `dead` holds the spans without a live session, `still` the pauses. A paused member fetches
-    nothing; while its session lives, it keeps its partition. There is one breach for each set of
-    members and each state of their sessions.
+    Several: more than `most`. `dead` holds the spans without a live session, `still` the pauses.
+    A paused member fetches nothing; while its session lives, it keeps its partition. There is one
+    breach for each set of members and each state of their sessions.
     """
     names = sorted({span.what for span in spans})
-    sides = tuple(dict[str, None]() for _ in range(3))
+    sides: tuple[Side, Side, Side] = ({}, {}, {})
     changes = [(edge, sides[0]) for edge in edges(spans)]
     for side, states in ((sides[1], dead or {}), (sides[2], still or {})):
         for name in names:
@@ -157,15 +161,16 @@ def breaches(
     crowd, since = NO_CROWD, Edge(0, 0, True, "")
     for edge, side in sorted(changes, key=lambda change: change[0].seq):
         _move(side, edge)
-        after = _crowd(*sides)
+        after = _crowd(*sides, most=most)
         if after != crowd:
             if crowd != NO_CROWD and edge.seq > since.seq:
                 part = Span("", since.t_us, edge.t_us, since.seq, edge.seq)
-                found.append(Breach(*crowd, part))
+                found.append(Breach(*crowd, part, most))
             crowd, since = after, edge
     return found
 
 
+Side = dict[str, None]
 Crowd = tuple[tuple[str, ...], tuple[str, ...]]
 NO_CROWD: Crowd = ((), ())
 
@@ -178,14 +183,18 @@ def _move(side: dict[str, None], edge: Edge) -> None:
 
 
 def _crowd(
-    fetching: Mapping[str, None], dead: Mapping[str, None], still: Mapping[str, None]
+    fetching: Mapping[str, None],
+    dead: Mapping[str, None],
+    still: Mapping[str, None],
+    *,
+    most: int,
 ) -> Crowd:
     """The fetchers, and those without a live session; empty if there is no breach."""
     members = tuple(
         sorted(member for member in fetching if member not in dead or member not in still)
     )
     zombies = tuple(member for member in members if member in dead)
-    return (members, zombies) if zombies or len(members) > 1 else NO_CROWD
+    return (members, zombies) if zombies or len(members) > most else NO_CROWD
 
 
 def zombie_windows(found: Iterable[Breach]) -> list[Span]:

@@ -2,8 +2,10 @@
 
 A program has one request at a time, so a response belongs to the oldest open request of the
 same process with the same word and purpose. A request that is open when its process ends has
-no response. A write also shows where it took effect: the "applied" or "refused" event, found by
-its zxid, or, if no response carried the zxid, as the latest that matches.
+no response. One that is open when its connection breaks has none but that the connection was
+lost: a server does not answer it on the next connection. A write also shows where it took
+effect: the "applied" or "refused" event, found by its zxid, or, if no response carried the zxid,
+as the latest that matches.
 """
 
 from __future__ import annotations
@@ -43,6 +45,8 @@ class Asked:
     server: str
     """The server of its connection; empty if there was none, so that it was never sent."""
     answer: Event | None = None
+    is_cut: bool = False
+    """Whether its connection broke before an answer."""
     effects: list[Event] = field(default_factory=list)
     """The writes that it led to: as they took effect, or were refused."""
 
@@ -59,8 +63,7 @@ class Asked:
     @property
     def error(self) -> str:
         """The name of its error; empty if there was none."""
-        answer = self.answer.detail.get("answer") if self.answer is not None else None
-        return str(answer["error"]) if isinstance(answer, Mapping) and "error" in answer else ""
+        return "" if self.answer is None else _error_in(self.answer)
 
     @property
     def outcome(self) -> Outcome:
@@ -88,6 +91,8 @@ def operations(trace: Trace) -> list[Asked]:
             waiting.pop(event.node, None)
         else:
             connected_to.pop(event.node, None)
+            for asked in waiting.get(event.node, ()):
+                asked.is_cut = True
             if event.kind in (EventKind.STARTED, EventKind.ENDED):
                 waiting.pop(event.node, None)
     return found
@@ -95,11 +100,17 @@ def operations(trace: Trace) -> list[Asked]:
 
 def _answer(waiting: list[Asked], event: Event) -> None:
     """Give an answer to the oldest operation that it fits."""
+    is_loss = _error_in(event) == ConnectionLoss.__name__
     for at, asked in enumerate(waiting):
-        if _asks_for(asked.ask) == _asks_for(event):
+        if _asks_for(asked.ask) == _asks_for(event) and (is_loss or not asked.is_cut):
             asked.answer = event
             del waiting[at]
             return
+
+
+def _error_in(answer: Event) -> str:
+    what = answer.detail.get("answer")
+    return str(what["error"]) if isinstance(what, Mapping) and "error" in what else ""
 
 
 def _asks_for(event: Event) -> tuple[Any, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from watchkeeper.model.trace.trace import Header, mix_in_words
 
-WORLDS = {"sim": "simulated", "live": "live", "explore": "explored"}
+WORLDS = {"sim": "simulated", "live": "live", "explore": "explored", "virtual": "in virtual time"}
 
 
 def title(header: Header) -> str:

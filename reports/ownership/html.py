@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -44,6 +45,7 @@ def board_data(shown: Board) -> dict[str, Any]:
     number = {name: at for at, name in enumerate(names)}
     return {
         "end": shown.end_us,
+        "words": asdict(shown.wording),
         "closer": shown.closer,
         "stripes": {"at": palette.STRIPES_AT, "high": palette.STRIPE, "looks": palette.LOOKS},
         "members": [
@@ -73,6 +75,7 @@ def _row(row: Row, number: dict[str, int]) -> dict[str, Any]:
                 breach.span,
                 [number[name] for name in breach.members],
                 [number[name] for name in breach.zombies],
+                breach.is_split,
             )
             for breach in row.breaches
         ],

@@ -103,7 +103,7 @@ def lay_out(
     strip_height = _share(MOST_STRIP_INCHES, len(board.strips), SHORTEST_STRIP, TALLEST_STRIP)
     headings, rows, y = _rows(board.rows, top, row_height)
     if board.strips:
-        headings.append(Heading(y, "sessions of the consumers"))
+        headings.append(Heading(y, f"sessions of the {board.wording.members}"))
     y += GROUP_HEIGHT
     strips = tuple((y + at * strip_height, name) for at, name in enumerate(board.strips))
     return Layout(
@@ -133,7 +133,7 @@ def _rows(
     placed: list[tuple[float, Row]] = []
     y = top
     for (group, topic), some in groupby(rows, lambda row: row.place[:2]):
-        headings.append(Heading(y, f"{group} · {topic}"))
+        headings.append(Heading(y, f"{group} · {topic}" if topic else group))
         y += GROUP_HEIGHT
         for row in some:
             placed.append((y, row))

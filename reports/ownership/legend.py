@@ -13,18 +13,25 @@ from watchkeeper.reports.figure.page_size import LEGEND_SIZE
 from watchkeeper.reports.figure.panels import Panel
 from watchkeeper.reports.ownership.layout import Word
 from watchkeeper.reports.ownership.ownership import Board
+from watchkeeper.reports.ownership.wording import Wording
 
-SPLIT = "split ownership: two live members fetch"
-ZOMBIE_OWNER = "zombie owner: fetches with a dead session"
+SPLIT = "split ownership"
+ZOMBIE_OWNER = "zombie owner"
 GAP = "gap: served, fetched by no member"
 STRIPED = "striped: the colours are used once more"
 WIDER = "what is red or black and very short is drawn wider than it lasted"
 
-TEXTS = {
-    sessions.CONNECTED: "connected, in the consumer's colour",
-    sessions.PAUSED: "paused, fetches nothing",
-}
-"""The legend's text for states whose names do not explain themselves."""
+
+def text_of(look: str, wording: Wording) -> str:
+    """The legend's text for a look; states have names that explain themselves, but for two."""
+    texts = {
+        SPLIT: wording.split,
+        ZOMBIE_OWNER: wording.zombie,
+        sessions.CONNECTED: f"connected, in the {wording.member}'s colour",
+        sessions.PAUSED: wording.paused,
+    }
+    return texts.get(look, look)
+
 
 WIDE = 0.28
 """Of a sample in the legend."""
@@ -65,13 +72,16 @@ def words(shown: Board, panels: Sequence[Panel]) -> list[Word]:
         **{state: state in states for state in STATES},
         STRIPED: any(shown.stripes.values()),
     }
-    found_words = [Word(look, TEXTS.get(look, look)) for look, is_seen in seen.items() if is_seen]
+    wording = shown.wording
+    found_words = [
+        Word(look, text_of(look, wording)) for look, is_seen in seen.items() if is_seen
+    ]
     widened = [breach.span for breach in found] + zombies(shown)
     if any(span.duration_us * panels[0].inches_a_us < THINNEST for span in widened):
         found_words.append(Word("", WIDER))
     if len(shown.colours) > palette.LOOKS:
         found_words.append(
-            Word("", f"looks repeat after {palette.LOOKS} consumers: go by the names")
+            Word("", f"looks repeat after {palette.LOOKS} {wording.members}: go by the names")
         )
     if unseen:
         found_words.append(Word("", f"{counted(unseen, 'gap')} too short to be seen here"))

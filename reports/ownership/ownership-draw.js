@@ -47,7 +47,7 @@ function partitionLines() {
   const lines = [];
   let before = "";
   data.rows.forEach((row, at) => {
-    const title = row.place[0] + " · " + row.place[1];
+    const title = row.place[1] ? row.place[0] + " · " + row.place[1] : row.place[0];
     if (title !== before) lines.push({ title, height: TITLE });
     before = title;
     lines.push({ row, at, height: ROW });
@@ -56,7 +56,7 @@ function partitionLines() {
 }
 
 function stripLines() {
-  const title = { title: "sessions of the consumers", height: TITLE };
+  const title = { title: "sessions of the " + data.words.members, height: TITLE };
   return [title, ...data.strips.map(([number, states, label]) => ({ number, states, label, height: STRIP }))];
 }
 
@@ -91,7 +91,7 @@ function spanLines(span) {
 }
 
 function place(row) {
-  return row.place[1] + "/" + row.place[2] + " of " + row.place[0];
+  return row.place[1] ? row.place[1] + "/" + row.place[2] + " of " + row.place[0] : row.place[2];
 }
 
 function linked(mark, span) {
@@ -121,7 +121,7 @@ function drawRow(parent, line) {
     const [name, fill] = data.members[span[4]];
     mark(box(parent, line, span[0], span[1], { fill, "fill-opacity": PALE }), span, () => [
       place(row),
-      name + " owns it, is paused and fetches nothing",
+      name + " " + data.words.holds,
     ]);
   }
   for (const span of row.fetched) drawFetched(parent, line, span);
@@ -132,7 +132,7 @@ function drawFetched(parent, line, span) {
   const [name, fill, ink] = data.members[span[4]];
   const made = mark(box(parent, line, span[0], span[1], { fill }, 0.5), span, () => [
     place(line.row),
-    name + " fetches",
+    name + " " + data.words.does,
   ]);
   drawStripes(parent, made, span[4]);
   const wide = name.length * 6.6 + 12;
@@ -143,7 +143,7 @@ function drawFetched(parent, line, span) {
   draw(parent, "text", { x: at + 6, y: line.top + line.height / 2 + 4, style: "fill:" + ink + ";stroke:" + fill, class: "clear halo" }, name);
 }
 
-// Where there are more consumers than colours, stripes along a bar tell them apart.
+// Where there are more members than colours, stripes along a bar tell them apart.
 function drawStripes(parent, bar, number) {
   if (!bar) return;
   const [, , ink, stripes] = data.members[number];
@@ -172,13 +172,13 @@ function drawBreach(parent, line, span) {
   const look = isSplit(span) ? { fill: "#d8121b" } : { fill: "url(#zombie)", stroke: "#d8121b", "stroke-width": 0.7 };
   mark(box(parent, line, span[0], span[1], look, THINNEST_BREACH), span, () => [
     place(line.row),
-    isSplit(span) ? "split ownership: " + members.map(member).join(" and ") + " own it at the same time" : "zombie owner",
-    ...zombies.map((number) => member(number) + " fetches and has no live session"),
+    isSplit(span) ? data.words.split_name + ": " + members.map(member).join(" and ") + " " + data.words.together : data.words.zombie_name,
+    ...zombies.map((number) => member(number) + " " + data.words.dead),
   ]);
 }
 
-function isSplit([, , , , members, zombies]) {
-  return members.length - zombies.length > 1;
+function isSplit(span) {
+  return span[6];
 }
 
 function drawStrip(parent, line) {

@@ -166,8 +166,8 @@ function jumps(name, id, noun, mark) {
 }
 
 const controls = document.getElementById("controls");
-jumps("breaches", "breach", "split or zombie", "red mark");
-jumps("gaps", "gap", "gap", "gap");
+jumps("breaches", "breach", data.words.breach, "red mark");
+if (data.words.has_gaps) jumps("gaps", "gap", "gap", "gap");
 const zooms = make(controls, "span", { class: "set" });
 button(zooms, "+", () => zoom(0.5), "zoom in");
 button(zooms, "−", () => zoom(2), "zoom out");
@@ -186,21 +186,21 @@ function sample(word, paint) {
 const legend = document.getElementById("legend");
 const everyBreach = data.rows.flatMap((row) => row.breaches);
 const whole = { width: 26, height: 13 };
-if (everyBreach.some(isSplit)) sample("split ownership: two live members fetch", (svg) => draw(svg, "rect", { ...whole, fill: "#d8121b" }));
-if (!everyBreach.every(isSplit)) sample("zombie owner: fetches with a dead session", (svg) => draw(svg, "rect", { ...whole, fill: "url(#zombie)", stroke: "#d8121b" }));
+if (everyBreach.some(isSplit)) sample(data.words.split, (svg) => draw(svg, "rect", { ...whole, fill: "#d8121b" }));
+if (!everyBreach.every(isSplit)) sample(data.words.zombie, (svg) => draw(svg, "rect", { ...whole, fill: "url(#zombie)", stroke: "#d8121b" }));
 if (data.rows.some((row) => row.gaps.length)) sample("gap: served, fetched by no member", (svg) => draw(svg, "rect", { ...whole, fill: "url(#gap)", stroke: "#8c959f" }));
 // A state that never lasts longer than this cannot be seen and needs no explanation.
 const isSeen = ([from, to, , , state]) => to - from >= data.end * 0.002 || STATES[state].thinnest;
 const seen = new Set(data.strips.flatMap(([, states]) => states.filter(isSeen).map((span) => span[4])));
-const TEXTS = { "connected": "connected, in the consumer's colour", "paused": "paused, fetches nothing" };
+const TEXTS = { "connected": "connected, in the " + data.words.member + "'s colour", "paused": data.words.paused };
 for (const word in STATES) {
   if (seen.has(word)) sample(TEXTS[word] || word, (svg) => paintState(svg, STATES[word]));
 }
 const striped = data.members.findIndex((one) => one[3]);
 if (striped >= 0) sample("striped: the colours are used once more", (svg) => drawStripes(svg, draw(svg, "rect", { x: 0, y: 0, ...whole, fill: data.members[striped][1] }), striped));
-if (data.members.length > data.stripes.looks) make(legend, "span", {}, "looks repeat after " + data.stripes.looks + " consumers: go by the names");
+if (data.members.length > data.stripes.looks) make(legend, "span", {}, "looks repeat after " + data.stripes.looks + " " + data.words.members + ": go by the names");
 
-// A state is shown in the colours of two consumers, since each has its own.
+// A state is shown in the colours of two members, since each has its own.
 function paintState(svg, { share, look: looks, over, line }) {
   const high = 13 * Math.min(share / 0.6, 1);
   const some = data.members.slice(0, 2);

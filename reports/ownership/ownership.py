@@ -28,6 +28,7 @@ from watchkeeper.reports.facts.intervals import (
     zombie_windows,
 )
 from watchkeeper.reports.facts.names import natural
+from watchkeeper.reports.facts.sections import has_sections, sections
 from watchkeeper.reports.facts.selection import Weight, choose_rows
 from watchkeeper.reports.facts.sessions import (
     paused,
@@ -40,6 +41,7 @@ from watchkeeper.reports.facts.spans import Span
 from watchkeeper.reports.facts.timeline import Entry, entries
 from watchkeeper.reports.figure.palette import consumer_colours, consumer_stripes
 from watchkeeper.reports.ownership.inset import Part, worth_a_look
+from watchkeeper.reports.ownership.wording import PARTITIONS, SECTIONS, Wording
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +87,7 @@ class Board:
     """A summary of all partitions, in one or two sentences."""
     banner: str = ""
     """The sentence on what is not drawn; empty if everything is."""
+    wording: Wording = PARTITIONS
 
     def label_of(self, name: str) -> str:
         """The name of a consumer, with the process that it shares."""
@@ -94,9 +97,11 @@ class Board:
 def board(trace: Trace) -> Board:
     """Derive the whole picture."""
     states = process_states(trace)
-    rows = tuple(_rows(trace))
-    names = consumers(trace)
-    strips = {name: tuple(states.get(name, ())) for name in names}
+    wording = SECTIONS if has_sections(trace) else PARTITIONS
+    rows = tuple(_rows(trace) if wording is PARTITIONS else _section_rows(trace))
+    names = consumers(trace) if wording is PARTITIONS else _threads(trace, rows)
+    processes = names if wording is PARTITIONS else [name for name in names if name in states]
+    strips = {name: tuple(states.get(name, ())) for name in processes}
     return Board(
         header=trace.header,
         end_us=trace.end_us,
@@ -107,7 +112,8 @@ def board(trace: Trace) -> Board:
         stripes=consumer_stripes(names),
         processes=shared_processes(trace),
         closer=_closer(rows, strips.values(), trace.end_us),
-        summary=summarised(rows),
+        summary=summarised(rows, wording),
+        wording=wording,
     )
 
 
@@ -127,6 +133,41 @@ def consumers(trace: Trace) -> list[str]:
         if event.group
     }
     return sorted(names, key=natural)
+
+
+def _threads(trace: Trace, rows: Iterable[Row]) -> list[str]:
+    """The processes of a test in virtual time, and their threads that entered a section."""
+    found = {event.node for event in trace.of_kind(EventKind.STARTED)}
+    found.update(span.what for row in rows for span in (*row.fetched, *row.held))
+    return sorted(found, key=natural)
+
+
+def _section_rows(trace: Trace) -> Iterable[Row]:
+    dead, still = without_session(trace), paused(trace)
+    for section in sections(trace):
+        dead_in = _of_threads(section.guarded, dead)
+        still_in = _of_threads({span.what for span in section.spans}, still)
+        running, held = divided(section.spans, still_in)
+        wrong = breaches(section.spans, dead_in, still_in, most=section.most)
+        if section.most == 1:
+            place = Place("sections", "", section.name)
+            yield Row(place, tuple(running), tuple(held), tuple(wrong), ())
+            continue
+        for who in sorted({span.what for span in section.spans}, key=natural):
+            yield Row(
+                Place(f"{section.name}, {section.most} at most", "", who),
+                tuple(span for span in running if span.what == who),
+                tuple(span for span in held if span.what == who),
+                tuple(breach for breach in wrong if who in breach.members),
+                (),
+            )
+
+
+def _of_threads(
+    names: Iterable[str], states: Mapping[str, Sequence[Span]]
+) -> dict[str, Sequence[Span]]:
+    """The states of processes, for each of these threads of theirs."""
+    return {name: states[own] for name in names if (own := name.split(" ")[0]) in states}
 
 
 def _rows(trace: Trace) -> Iterable[Row]:
@@ -179,22 +220,25 @@ def _expected(trace: Trace, spans: Mapping[Place, Sequence[Span]]) -> dict[str, 
     }
 
 
-def summarised(rows: Sequence[Row]) -> str:
-    """A summary in two sentences."""
+def summarised(rows: Sequence[Row], wording: Wording = PARTITIONS) -> str:
+    """A summary in one or two sentences."""
     if not any(row.fetched for row in rows):
-        return "No member fetched anything."
-    return f"{_breach_sentence(rows)} {_gap_sentence(rows)}"
+        return wording.nothing
+    breached = _breach_sentence(rows, wording)
+    return f"{breached} {_gap_sentence(rows)}" if wording.has_gaps else breached
 
 
-def _breach_sentence(rows: Sequence[Row]) -> str:
+def _breach_sentence(rows: Sequence[Row], wording: Wording) -> str:
     found = [breach for row in rows for breach in row.breaches]
+    # A section of more than one has a row for each thread, with the same breaches.
+    split = dict.fromkeys(breach.span for breach in found if breach.is_split)
     sorts = (
-        ("split ownership", [breach.span for breach in found if breach.is_split]),
-        ("zombie owner", zombie_windows(found)),
+        (wording.split_name, list(split)),
+        (wording.zombie_name, zombie_windows(found)),
     )
     parts = [f"{name} {_times(some)}" for name, some in sorts if some]
-    if all(len(breach.members) == 1 for breach in found):
-        parts.insert(0, "no partition was ever fetched by two members at once")
+    if all(len(breach.members) <= breach.most for breach in found):
+        parts.insert(0, wording.never)
     return "; ".join(parts).capitalize() + "."
 
 
@@ -223,7 +267,11 @@ def shortened_board(board: Board, *, most_rows: int, most_marks: int, most_strip
     names = list(board.strips)
     lives = [Weight((len(board.strips[name]),), 1) for name in names]
     shown = choose_rows(lives, most_rows=most_strips, most_marks=most_strips)
-    banners = (_rows_banner(len(kept), left_out), _strips_banner(len(shown), len(names)))
+    wording = board.wording
+    banners = (
+        _rows_banner(len(kept), left_out, wording),
+        _strips_banner(len(shown), len(names), wording),
+    )
     return replace(
         board,
         rows=tuple(row for at, row in enumerate(board.rows) if at in kept),
@@ -232,24 +280,24 @@ def shortened_board(board: Board, *, most_rows: int, most_marks: int, most_strip
     )
 
 
-def _rows_banner(drawn: int, left_out: Sequence[Row]) -> str:
+def _rows_banner(drawn: int, left_out: Sequence[Row], wording: Wording) -> str:
     if not left_out:
         return ""
     breached = sum(1 for row in left_out if row.breaches)
     longest = max(row.longest_gap_us for row in left_out)
-    text = f"{breached:,} of them with such owners" if breached else "none with such owners"
+    which = wording.unharmed
+    text = f"{breached:,} of them with {which}" if breached else f"none with {which}"
     text += f", no gap longer than {duration(longest)}" if longest else " or a gap"
     return (
-        f"{drawn:,} of {counted(drawn + len(left_out), 'partition')} are drawn: first those with "
-        "two owners or a zombie, then those with the longest gaps. "
-        f"Not drawn: {len(left_out):,}, {text}."
+        f"{drawn:,} of {counted(drawn + len(left_out), wording.place)} are drawn: "
+        f"{wording.banner}. Not drawn: {len(left_out):,}, {text}."
     )
 
 
-def _strips_banner(drawn: int, total: int) -> str:
+def _strips_banner(drawn: int, total: int, wording: Wording) -> str:
     if drawn == total:
         return ""
     return (
-        f"{drawn:,} of {counted(total, 'consumer')} have a strip: those whose sessions changed "
-        "their state most often."
+        f"{drawn:,} of {counted(total, wording.member, wording.members)} have a strip: those "
+        "whose sessions changed their state most often."
     )

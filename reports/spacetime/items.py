@@ -268,7 +268,7 @@ TROUBLE = frozenset(
         EventKind.FETCH_FAILED,
     }
 )
-TELLING = ("why", "error", "state", "by", "ms", "at", "from")
+TELLING = ("why", "error", "state", "by", "ms", "at", "from", "section")
 """The first of these details that an event has is part of its label."""
 
 

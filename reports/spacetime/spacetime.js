@@ -56,14 +56,15 @@ function fromHash() {
   return near !== undefined;
 }
 
-// A page opens at the first rebalance, with the servers in sight: every request goes to one.
+// A page opens at the first rebalance, or else at the first fault, with the servers in sight:
+// every request goes to one.
 function openAtFirst() {
-  const first = items.find((item) => item.kind === "rebalance");
+  const first = items.find(isRebalance) || items.find(isFault);
   if (first) pane.scrollTop = Math.max(yOf(first.from) - 90, 0);
   const right = GUTTER + lead + (servers + 3) * apart;
   if (servers >= 0 && right > pane.clientWidth) pane.scrollLeft = right - pane.clientWidth / 2;
   head.scrollLeft = pane.scrollLeft;
-  if (pane.scrollTop) status.textContent = "Opened at the first rebalance; earlier events are above.";
+  if (pane.scrollTop) status.textContent = "Opened at the first " + (isFault(first) ? "fault" : "rebalance") + "; earlier events are above.";
   drawPane();
 }
 
@@ -75,8 +76,16 @@ const canvas = draw(pane, "svg");
 const pinned = make(stage, "div", { class: "pinned", hidden: "" });
 const controls = document.getElementById("controls");
 
-jumps("rebalance", (item) => item.kind === "rebalance");
-jumps("fault", (item) => item.kind === "across" && data.events[item.events[0]][2] === "fault");
+function isRebalance(item) {
+  return item.kind === "rebalance";
+}
+
+function isFault(item) {
+  return item.kind === "across" && data.events[item.events[0]][2] === "fault";
+}
+
+if (items.some(isRebalance)) jumps("rebalance", isRebalance);
+jumps("fault", isFault);
 jumps("lost operation", (item) => item.kind === "operation" && item.tone === "lost");
 
 const nodes = make(make(controls, "label", { class: "set" }, "node "), "select", { id: "nodes" });
@@ -116,12 +125,13 @@ function line(colour, dashes, ends) {
   };
 }
 
-sample("operation with its reply", line(COLOURS.ok, "", "arrow"));
-sample("reply with an error", line(COLOURS.error, "", "arrow"));
-sample("lost: unknown whether it was executed", line(COLOURS.lost, "5 3", "cross"));
-sample("notification of a watch; those within " + duration(data.together) + " as one", line(COLOURS.firing, "2 3", "arrow"));
-sample("rebalance", (svg) => draw(svg, "rect", { x: 10, y: 0, width: 12, height: 13, rx: 3, fill: "#54aeff", "fill-opacity": 0.3 }));
-sample("rebalance that failed", (svg) => draw(svg, "rect", { x: 10, y: 0, width: 12, height: 13, rx: 3, fill: "#e36209", "fill-opacity": 0.3 }));
+const has = (kind, tone) => items.some((item) => item.kind === kind && (!tone || item.tone === tone));
+if (has("operation", "ok")) sample("operation with its reply", line(COLOURS.ok, "", "arrow"));
+if (has("operation", "error")) sample("reply with an error", line(COLOURS.error, "", "arrow"));
+if (has("operation", "lost")) sample("lost: unknown whether it was executed", line(COLOURS.lost, "5 3", "cross"));
+if (has("firing")) sample("notification of a watch; those within " + duration(data.together) + " as one", line(COLOURS.firing, "2 3", "arrow"));
+if (items.some(isRebalance)) sample("rebalance", (svg) => draw(svg, "rect", { x: 10, y: 0, width: 12, height: 13, rx: 3, fill: "#54aeff", "fill-opacity": 0.3 }));
+if (has("rebalance", "error")) sample("rebalance that failed", (svg) => draw(svg, "rect", { x: 10, y: 0, width: 12, height: 13, rx: 3, fill: "#e36209", "fill-opacity": 0.3 }));
 for (const state of new Set(data.lanes.flatMap((lane) => lane.states.map((span) => span[2])))) {
   if (STATES[state]) sample(state, (svg) => paintState(svg, state));
 }

@@ -16,9 +16,10 @@ from watchkeeper.reports.figure import palette
 from watchkeeper.reports.figure.canvas import styled
 from watchkeeper.reports.ownership.inset import round_step, worth_a_look
 from watchkeeper.reports.ownership.layout import Layout, lay_out
-from watchkeeper.reports.ownership.legend import GAP, SPLIT, STRIPED, WIDER, words
+from watchkeeper.reports.ownership.legend import GAP, STRIPED, WIDER, words
 from watchkeeper.reports.ownership.ownership import board
 from watchkeeper.reports.ownership.png import draw
+from watchkeeper.reports.ownership.wording import PARTITIONS
 
 SECOND = 1_000_000
 
@@ -62,7 +63,7 @@ def test_a_split_that_cannot_be_seen_is_shown_closer(milliseconds: int, panels: 
     layout = laid_out(split_of(milliseconds))
 
     assert len(layout.panels) == panels
-    assert SPLIT in legend_of(layout)
+    assert PARTITIONS.split in legend_of(layout)
     assert (WIDER in legend_of(layout)) == (panels == 2)
     if panels == 2:
         closer = layout.panels[1]

@@ -30,6 +30,8 @@ _active_count = threading.active_count
 _main_thread = threading.main_thread
 _native_id = threading.get_native_id
 _new_name = threading._newname  # type: ignore[attr-defined]
+MAIN = "MainThread"
+"""The name of a process's first thread."""
 TASK = "_virtual_task"
 """The attribute of a Thread that has its task."""
 
@@ -78,8 +80,8 @@ def _run(thread: Thread) -> None:
 
 def start_main(scheduler: Scheduler, process: Process, target: Callable[[], object]) -> Task:
     """Start a process's main thread, which ends by calling what `atexit` has kept."""
-    thread = Thread(name="MainThread", daemon=False, target=target)
-    task = scheduler.start(process, "MainThread", lambda: _run_main(scheduler, process, thread))
+    thread = Thread(name=MAIN, daemon=False, target=target)
+    task = scheduler.start(process, MAIN, lambda: _run_main(scheduler, process, thread))
     _adopt(thread, task)
     return task
 

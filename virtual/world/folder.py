@@ -17,14 +17,16 @@ REPLAY = "replay.json"
 TRACE = "trace.jsonl"
 VERDICT = "verdict.json"
 TEST = "test_replay.py"
+TRANSCRIPT = "transcript.txt"
 
 
 def write_failure(outcome: Outcome, case: Case, out: Path) -> Path:
-    """Write a run's trace, space-time page, verdict, replay file and test; returns the folder.
+    """Write a run's trace, transcript, pages, verdict, replay file and test; returns the folder.
 
     Files of an earlier run of the same name are replaced.
     """
-    from watchkeeper.reports.spacetime.html import write_spacetime_html
+    from watchkeeper.reports import write_all
+    from watchkeeper.reports.exports.transcript import Mark, transcript
 
     folder = out / f"{_word(case.name)}-{_word(outcome.policy)}-{outcome.seed}"
     folder.mkdir(parents=True, exist_ok=True)
@@ -32,8 +34,21 @@ def write_failure(outcome: Outcome, case: Case, out: Path) -> Path:
     (folder / VERDICT).write_text(_json(outcome.to_json()))
     (folder / REPLAY).write_text(_json(replay_value(outcome, case)))
     (folder / TEST).write_text(replay_test(case, folder))
-    write_spacetime_html(outcome.trace, folder)
+    marks = [Mark(*mark) for mark in _marks(outcome)]
+    (folder / TRANSCRIPT).write_text(transcript(outcome.trace, marks))
+    write_all(outcome.trace, folder)
     return folder
+
+
+def _marks(outcome: Outcome) -> list[tuple[int, str]]:
+    """A moment and a sentence of the transcript for each property that is violated."""
+    return [
+        (
+            outcome.end_us if finding.at_us is None else finding.at_us,
+            f"{finding.claim.name} is violated: {finding.evidence}",
+        )
+        for finding in outcome.violated
+    ]
 
 
 def replay_value(outcome: Outcome, case: Case) -> dict[str, Any]:
@@ -44,6 +59,7 @@ def replay_value(outcome: Outcome, case: Case) -> dict[str, Any]:
         "test": function,
         "seed": outcome.seed,
         "policy": outcome.policy,
+        "until_s": outcome.until_s,
         "plan": [strike.to_json() for strike in outcome.plan],
         "schedule": {
             "choices": {str(step): value for step, value in outcome.schedule.choices.items()},

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from watchkeeper.virtual.world.world import World
 
 SLOWEST_MESSAGE_S = 0.5
+OWN_FAULTS = 1_000_000
+"""Faults that the servers do not know are numbered from here on in a trace."""
 
 
 @dataclass(eq=False, slots=True)
@@ -110,8 +112,9 @@ class Nemesis:
         ]
         return alive[int(blow.strike.aim * len(alive))] if alive else None
 
-    def _report(self, name: str, node: str, **detail: Any) -> None:
-        self._world.report_fault(name, node, **detail)
+    def _report(self, blow: Blow, name: str, node: str, **detail: Any) -> None:
+        number = OWN_FAULTS + self.blows.index(blow)
+        self._world.report_fault(name, node, number=number, **detail)
 
     def _do(self, verb: str, blow: Blow, **arguments: Any) -> Callable[[], object] | None:
         """Carry out a verb of the ensemble's control; returns what ends it."""
@@ -164,12 +167,12 @@ class Nemesis:
         for a, b in ends:
             network.cut(a, b, one_way=one_way)
         blow.count("links cut", len(ends))
-        self._report("cut", process.name, lasts=blow.strike.lasts_s)
+        self._report(blow, "cut", process.name, lasts=blow.strike.lasts_s)
 
         def heal() -> None:
             for a, b in ends:
                 network.heal(a, b)
-            self._report("cut", process.name)
+            self._report(blow, "cut", process.name)
 
         blow.end = heal
 
@@ -182,12 +185,12 @@ class Nemesis:
         for server in self._world.server_addresses:
             network.delay(process.address, server, extra_ns)
         blow.count("links slowed", len(self._world.server_addresses))
-        self._report("delay", process.name, lasts=blow.strike.lasts_s)
+        self._report(blow, "delay", process.name, lasts=blow.strike.lasts_s)
 
         def end() -> None:
             for server in self._world.server_addresses:
                 network.delay(process.address, server, 0)
-            self._report("delay", process.name)
+            self._report(blow, "delay", process.name)
 
         blow.end = end
 
@@ -198,12 +201,12 @@ class Nemesis:
         scheduler = self._world.scheduler
         scheduler.pause(process)
         blow.count("processes paused")
-        self._report("pause", process.name, lasts=blow.strike.lasts_s)
+        self._report(blow, "pause", process.name, lasts=blow.strike.lasts_s)
 
         def resume() -> None:
             if process.is_alive:
                 scheduler.resume(process)
-                self._report("pause", process.name)
+                self._report(blow, "pause", process.name)
 
         blow.end = resume
 
@@ -211,7 +214,7 @@ class Nemesis:
         process = self._victim(blow)
         if process is None:
             return
-        self._report("crash", process.name)
+        self._report(blow, "crash", process.name)
         self._world.scheduler.crash(process)
         blow.count("processes crashed")
         if blow.strike.fault.restarts:
@@ -224,7 +227,7 @@ class Nemesis:
         sign = 1 if int(blow.strike.aim * 1000) % 2 else -1
         process.wall_offset_ns += sign * int(blow.strike.lasts_s * NS)
         blow.count("clocks moved")
-        self._report("clock skew", process.name, by_s=sign * blow.strike.lasts_s)
+        self._report(blow, "clock skew", process.name, by_s=sign * blow.strike.lasts_s)
 
     def _lag(self, blow: Blow, connection: Connection | None) -> None:
         followers = [

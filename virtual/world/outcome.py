@@ -12,6 +12,7 @@ from watchkeeper.model.properties.verdicts import Finding, Verdict
 from watchkeeper.model.trace.trace import Header, Row, Trace
 from watchkeeper.virtual.threads.scheduler import Schedule
 from watchkeeper.virtual.world.faults import Strike
+from watchkeeper.virtual.zookeeper.record import without_line
 
 WORLD = "virtual"
 
@@ -41,6 +42,8 @@ class Outcome:
     turns: int
     steps: int
     end_us: int
+    until_s: float
+    """When it would have ended at the latest."""
     deaths: tuple[str, ...]
     """The threads that ended by an exception, a sentence each."""
     tracebacks: tuple[str, ...] = ()
@@ -65,13 +68,17 @@ class Outcome:
     @property
     def trace(self) -> Trace:
         """The events, in the project's format."""
-        header = Header(self.test, self.policy, WORLD, self.seed, {"zookeeper": VERSION})
-        return Trace(header, list(self.rows))
+        return Trace(self._header, list(self.rows))
+
+    @property
+    def _header(self) -> Header:
+        return Header(self.test, self.policy, WORLD, self.seed, {"zookeeper": VERSION})
 
     @property
     def fingerprint(self) -> str:
-        """The SHA-256 of the events and of the number of decisions."""
-        digest = hashlib.sha256(self.trace.fingerprint.encode())
+        """The SHA-256 of the events, without lines of code, and of the number of decisions."""
+        happened = Trace(self._header, list(map(without_line, self.rows)))
+        digest = hashlib.sha256(happened.fingerprint.encode())
         digest.update(f"{self.turns} {self.steps} {self.end_us}".encode())
         return digest.hexdigest()
 

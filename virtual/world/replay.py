@@ -40,7 +40,7 @@ def replay(file: Path | str) -> Outcome:
 def play(value: dict[str, Any], case: Case) -> Outcome:
     """Run what a replay file holds."""
     return run_once(
-        case,
+        case.until(value["until_s"]),
         Recorded(read_schedule(value["schedule"])),
         value["policy"],
         seed=value["seed"],
@@ -54,7 +54,8 @@ def read_replay(file: Path) -> dict[str, Any]:
         value = json.loads(file.read_text())
         read_schedule(value["schedule"])
         read_plan(value["plan"])
-        return {**value, "seed": int(value["seed"]), "test": str(value["test"])}
+        numbers = {"seed": int(value["seed"]), "until_s": float(value["until_s"])}
+        return {**value, **numbers, "test": str(value["test"])}
     except OSError as error:
         raise VirtualTimeError(f"{file} cannot be read: {error.strerror or error}") from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from watchkeeper.virtual.world.folder import TRANSCRIPT
 from watchkeeper.virtual.world.outcome import Outcome
 from watchkeeper.virtual.world.run import Case
 
@@ -22,6 +23,7 @@ def failure_text(outcome: Outcome, case: Case, folder: Path) -> str:
         f"  seed {outcome.seed}, policy {outcome.policy}, "
         f"{len(outcome.schedule)} decisions of the schedule, {outcome.end_us / 1e6:.1f} s"
     )
+    lines.append(f"  transcript: {folder / TRANSCRIPT}")
     lines.append(f"  page: {folder / 'spacetime.html'}")
     lines.append(f"  again: watchkeeper virtual --replay {folder / 'replay.json'}")
     return "\n".join(lines)

@@ -7,7 +7,7 @@ import sys
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from watchkeeper.model.properties.verdicts import Finding, Property, Verdict
@@ -17,7 +17,7 @@ from watchkeeper.virtual.threads.patches import install
 from watchkeeper.virtual.threads.scheduler import Policy
 from watchkeeper.virtual.threads.task import Task
 from watchkeeper.virtual.threads.watchdog import Watchdog
-from watchkeeper.virtual.world import kazoo_sets
+from watchkeeper.virtual.world import kazoo_sets, source_lines
 from watchkeeper.virtual.world.faults import Fault, Strike
 from watchkeeper.virtual.world.outcome import Outcome, Struck
 from watchkeeper.virtual.world.world import World, WorldSettings
@@ -41,6 +41,10 @@ class Case:
     faults: tuple[Fault, ...] = ()
     watchdog_s: float = WATCHDOG_S
 
+    def until(self, until_s: float) -> Case:
+        """The same test, with runs that end at this moment at the latest."""
+        return replace(self, settings=replace(self.settings, until_s=until_s))
+
 
 def prepare() -> None:
     """Replace the names that virtual time replaces; needed once, before the first world.
@@ -50,6 +54,7 @@ def prepare() -> None:
     refuse_other_schedulers()
     install(NETWORK_PATCHES)
     kazoo_sets.put()
+    source_lines.put()
 
 
 def refuse_other_schedulers() -> None:
@@ -122,6 +127,7 @@ def _outcome(
         turns=scheduler.turn,
         steps=scheduler.step,
         end_us=world.now_us,
+        until_s=case.settings.until_s,
         deaths=tuple(_death(task, error) for task, error, _ in world.deaths),
         tracebacks=tuple(_traceback(error) for _, error, _ in world.deaths),
     )

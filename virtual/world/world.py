@@ -23,7 +23,7 @@ from watchkeeper.virtual.threads.lock import NS
 from watchkeeper.virtual.threads.process import Process
 from watchkeeper.virtual.threads.scheduler import Policy, Scheduler
 from watchkeeper.virtual.threads.task import Task, TaskState, ring_from
-from watchkeeper.virtual.threads.thread import forget_threads, start_main
+from watchkeeper.virtual.threads.thread import MAIN, forget_threads, start_main
 from watchkeeper.virtual.world.checks import (
     Always,
     AtEnd,
@@ -36,6 +36,8 @@ from watchkeeper.virtual.world.checks import (
 )
 from watchkeeper.virtual.world.faults import Strike
 from watchkeeper.virtual.world.nemesis import Nemesis
+from watchkeeper.virtual.world.source_lines import lines_of, user_line
+from watchkeeper.virtual.zookeeper.record import LINE
 from watchkeeper.virtual.zookeeper.service import ZooKeeperService
 
 
@@ -92,6 +94,7 @@ class World:
             servers=self.settings.servers,
             settings=self.settings.zookeeper,
             received=self.nemesis.received,
+            lines=lines_of(self.scheduler),
         )
         self.checks: list[Check] = []
         self.deaths: list[tuple[Task, BaseException, int]] = []
@@ -177,9 +180,14 @@ class World:
 
     def record(self, kind: str, **detail: Any) -> None:
         """Write an event of one's own into the trace, at the process that runs."""
+        self._record(kind, detail)
+
+    def _record(self, kind: str, detail: dict[str, Any], *, session: int = 0) -> None:
         task = self.scheduler.running
         node = task.process.name if task is not None else "world"
-        self.zookeeper.record.write(node, kind, detail=detail)
+        line = user_line() if task is not None else ""
+        detail = {**detail, LINE: line} if line else detail
+        self.zookeeper.record.write(node, kind, session, detail)
 
     @property
     def sections(self) -> dict[str, Exclusion]:
@@ -204,7 +212,10 @@ class World:
         if session is None:
             session = known[0] if known else 0
         entry = Entry(task, self.now_us, client, session)
-        self.record("entered", section=name)
+        where = {"section": name, "most": most}
+        if task.name != MAIN:
+            where["thread"] = task.name
+        self._record(EventKind.ENTERED, where, session=session)
         for check in self._sections[name]:
             check.enter(entry, self)
         try:
@@ -213,7 +224,7 @@ class World:
             for check in self._sections[name]:
                 check.inside.remove(entry)
             if not self.scheduler.is_torn_down:
-                self.record("left", section=name)
+                self._record(EventKind.LEFT, where, session=session)
 
     def _new_sections(self, name: str, most: int) -> tuple[Exclusion, Exclusion]:
         pair = (Exclusion(name, most, is_strict=True), Exclusion(name, most, is_strict=False))
@@ -284,6 +295,7 @@ class World:
         """Run until everything has ended, or until the time is over."""
         self.nemesis.begin()
         self.scheduler.run(int(self.settings.until_s * NS))
+        self.zookeeper.record.write("", EventKind.RUN_ENDED)
         for call in self._at_end:
             call()
 

@@ -14,19 +14,33 @@ from watchkeeper.model.ensemble.ensemble import Ensemble
 from watchkeeper.model.ensemble.entry import Entry
 from watchkeeper.model.ensemble.history import History
 from watchkeeper.model.trace.kinds import EventKind
-from watchkeeper.model.trace.trace import NOTHING
+from watchkeeper.model.trace.trace import NOTHING, Row
 from watchkeeper.model.wire.opcodes import Opcode
 from watchkeeper.model.wire.requests import Request
 
 Received = Callable[[Connection, Request], object]
+Lines = dict[tuple[int, int], str]
+"""Session and number of a request -> the line of the user's code that it comes from."""
+
+LINE = "line"
+"""The key of a line in the detail of an event."""
+
+
+def without_line(row: Row) -> Row:
+    """A row without the line of code: what happened, wherever it is written."""
+    detail = row[-1]
+    if LINE not in detail:
+        return row
+    return (*row[:-1], {key: value for key, value in detail.items() if key != LINE})
 
 
 class Record(History):
     """A recorder of one run."""
 
-    def __init__(self, received: Received | None = None) -> None:
+    def __init__(self, received: Received | None = None, lines: Lines | None = None) -> None:
         super().__init__()
         self._received = received
+        self._lines = {} if lines is None else lines
         self._processes: dict[str, str] = {}
         """Address -> the name of the process that has it."""
         self._opened: dict[int, Entry] = {}
@@ -53,6 +67,12 @@ class Record(History):
         super().requested(connection, request)
         if self._received is not None:
             self._received(connection, request)
+
+    def _described(self, connection: Connection, request: Request) -> Mapping[str, Any]:
+        detail = super()._described(connection, request)
+        # Taken out: a client counts its requests from 1 again after 2,147,483,647.
+        line = self._lines.pop((connection.session, request.xid), "")
+        return {**detail, LINE: line} if line else detail
 
     def committed(self, entry: Entry) -> None:
         """A write has taken effect; a session begins once its client is known."""

@@ -20,7 +20,7 @@ from watchkeeper.model.ensemble.settings import EnsembleSettings
 from watchkeeper.virtual.network.network import Network
 from watchkeeper.virtual.network.stream import Stream
 from watchkeeper.virtual.threads.scheduler import Scheduler
-from watchkeeper.virtual.zookeeper.record import Received, Record
+from watchkeeper.virtual.zookeeper.record import Lines, Received, Record
 
 PORT = 2181
 NS_A_MS = 1_000_000
@@ -64,12 +64,16 @@ class ZooKeeperService:
         servers: int = 1,
         settings: EnsembleSettings | None = None,
         received: Received | None = None,
+        lines: Lines | None = None,
     ) -> None:
-        """Start the servers; `received` is called with each request that one receives."""
+        """Start the servers; `received` is called with each request that one receives.
+
+        `lines` has the line of code that a request comes from.
+        """
         self._scheduler = scheduler
         self._chance = Random(scheduler.random.getrandbits(64))
         self._durable_ns = 0
-        self.record = Record(received)
+        self.record = Record(received, lines)
         self.ensemble = Ensemble(
             VirtualClock(scheduler),
             servers=servers,

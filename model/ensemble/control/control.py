@@ -48,7 +48,7 @@ class ControlError(Exception):
     """A verb that cannot be carried out; the message says why and what to do."""
 
 
-@dataclass(slots=True)
+@dataclass(eq=False, slots=True)
 class Fault:
     """A fault that has been injected: what it has struck, and what ends it."""
 
@@ -113,11 +113,14 @@ class Control:
         """End a fault; returns what it has struck."""
         ended = self._faults[fault]
         if ended.end is not _nothing:
-            end, ended.end = ended.end, _nothing
-            end()
-            self._report(ended.verb, {"number": fault, "effects": dict(ended.effects)})
+            self._end(fault, ended)
             self._ensemble.flush()
         return dict(ended.effects)
+
+    def _end(self, number: int, fault: Fault) -> None:
+        end, fault.end = fault.end, _nothing
+        end()
+        self._report(fault.verb, {"number": number, "effects": dict(fault.effects)})
 
     def end_all(self) -> None:
         """End every fault, the last one first."""
@@ -223,7 +226,7 @@ class Control:
         session: int | None = None,
     ) -> None:
         """Execute the next request that fits, and close its connection in place of a reply."""
-        self._arm(Loss(Lost.ANSWER, _fitting(path, operation, session), fault.count), fault)
+        self._arm(fault, Lost.ANSWER, _fitting(path, operation, session), "replies lost")
 
     def lose_next_request(
         self,
@@ -236,11 +239,26 @@ class Control:
     ) -> None:
         """Close the connection of the next request that fits; it is executed later, or never."""
         lands_after_ms = None if lands_after_s is None else lands_after_s * 1000
-        fits = _fitting(path, operation, session)
-        self._arm(Loss(Lost.REQUEST, fits, fault.count, lands_after_ms), fault)
+        last = "requests lost" if lands_after_s is None else "late requests executed"
+        self._arm(fault, Lost.REQUEST, _fitting(path, operation, session), last, lands_after_ms)
 
-    def _arm(self, loss: Loss, fault: Fault) -> None:
-        losses = self._ensemble.faults.losses
+    def _arm(
+        self,
+        fault: Fault,
+        what: Lost,
+        fits: Callable[[Connection, Request], bool],
+        last: str,
+        lands_after_ms: float | None = None,
+    ) -> None:
+        """Wait for a request that fits; the effect `last` is the end of the fault."""
+        losses, number = self._ensemble.faults.losses, self._faults.index(fault)
+
+        def count(effect: str, times: int) -> None:
+            fault.count(effect, times)
+            if effect == last and fault.end is not _nothing:
+                self._end(number, fault)
+
+        loss = Loss(what, fits, count, lands_after_ms)
         losses.append(loss)
 
         def disarm() -> None:

@@ -155,18 +155,18 @@ def report(folder: Path, as_json: bool) -> None:
 @click.option(
     "--format",
     "viewer",
-    type=click.Choice(["perfetto", "shiviz"]),
+    type=click.Choice(["perfetto", "shiviz", "transcript"]),
     default="perfetto",
     show_default=True,
-    help="The viewer: Perfetto and Chrome's tracing, or ShiViz.",
+    help="For Perfetto and Chrome's tracing, for ShiViz, or to read: a line an event.",
 )
 @click.option("--out", type=click.Path(path_type=Path), help="The file to write.")
 @options.as_json
 def export(run: Path, viewer: str, out: Path | None, as_json: bool) -> None:
-    """Write the trace of RUN in the format of another viewer.
+    """Write the trace of RUN in another format.
 
     RUN is the folder of a run, or a trace. Without --out the file is beside the trace:
-    perfetto.json or shiviz.log.
+    perfetto.json, shiviz.log or transcript.txt.
     """
     from watchkeeper.run.run import export_trace
 

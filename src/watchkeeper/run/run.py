@@ -250,14 +250,15 @@ class _Progress(ProgressLine):
 
 
 def export_trace(place: Path, viewer: str, out: Path | None) -> str:
-    """Write the trace of a run for another viewer, and return the path of the file."""
-    from watchkeeper.reports.exports import perfetto, shiviz
+    """Write the trace of a run in another format, and return the path of the file."""
+    from watchkeeper.reports.exports import perfetto, shiviz, transcript
 
     trace = folder.read_trace(place)
     home = place if place.is_dir() else place.parent
     write, name = {
         "perfetto": (perfetto.trace_events, "perfetto.json"),
         "shiviz": (shiviz.log, "shiviz.log"),
+        "transcript": (transcript.transcript, "transcript.txt"),
     }[viewer]
     path = home / name if out is None else out
     try:

@@ -369,6 +369,46 @@ def test_a_failing_run_is_made_smaller_and_replayed() -> None:
     assert again.fingerprint == small.fingerprint
 
 
+def both_at_work(world: World) -> None:
+    """Two processes that do not exclude each other, and go on for a minute."""
+
+    def work() -> None:
+        for _ in range(10):
+            with world.section("work"):
+                time.sleep(3)
+            time.sleep(3)
+
+    for name in ("ann", "bob"):
+        world.process(name, work)
+
+
+def lost_for_long(world: World) -> None:
+    """An element that is put at once and taken after half a minute."""
+    jobs = world.elements("jobs")
+
+    def work() -> None:
+        jobs.put("one")
+        jobs.put("other")
+        time.sleep(30)
+        jobs.took("one", world)
+        time.sleep(20)
+
+    world.process("ann", work)
+
+
+def test_a_smaller_run_ends_soon_after_the_violation() -> None:
+    """What is judged at the end of a run is not: the run that ends early is another one."""
+    campaigns = [
+        Campaign(case(test), parse_policy("random")) for test in (both_at_work, lost_for_long)
+    ]
+    overlap, loss = (shrink(each.case, each.run(0)) for each in campaigns)
+    found = overlap.violated[0]
+
+    assert overlap.end_us < 2_000_000
+    assert overlap.until_s == pytest.approx((found.at_us or 0) / 1e6 + 1)
+    assert loss.end_us > 50_000_000
+
+
 def test_the_decorator_writes_what_replays_the_failure(tmp_path: Path) -> None:
     """A failing test has at most twelve lines, a page, a trace, a replay and a test."""
     with pytest.raises(Violation) as found:
@@ -380,6 +420,7 @@ def test_the_decorator_writes_what_replays_the_failure(tmp_path: Path) -> None:
     (folder,) = tmp_path.iterdir()
     assert {file.name for file in folder.iterdir()} == {
         *("trace.jsonl", "spacetime.html", "verdict.json", "replay.json", "test_replay.py"),
+        *("transcript.txt", "ownership.png", "ownership.html"),
     }
     value = json.loads((folder / "replay.json").read_text())
     assert "mutual exclusion of leading, strict" in value["violates"]

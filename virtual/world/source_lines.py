@@ -1,0 +1,103 @@
+"""Where in the user's code a request, a section and an event of a world come from.
+
+A client of kazoo queues a request in the thread that calls it, and another thread sends it later,
+with a number. So the line is found when the request is queued, and is known by session and number
+once it is sent. The line is the innermost one that belongs to no library: the call of
+`lock.acquire()`, and not kazoo's code below it. A request of a library's own thread has none.
+"""
+
+from __future__ import annotations
+
+import linecache
+import os
+import sys
+import sysconfig
+from functools import lru_cache
+from types import FrameType
+from typing import Any
+from weakref import WeakKeyDictionary
+
+import watchkeeper
+from watchkeeper.virtual.threads.current import current_scheduler
+from watchkeeper.virtual.threads.scheduler import Scheduler
+
+Sent = dict[tuple[int, int], str]
+"""Session and number of a request -> the line that it comes from."""
+
+QUEUED = "_watchkeeper_line"
+"""The attribute of a result of kazoo that has the line of its request."""
+LONGEST_CODE = 100
+
+_sent: WeakKeyDictionary[Scheduler, Sent] = WeakKeyDictionary()
+
+
+def _libraries() -> tuple[str, ...]:
+    """The folders whose code is not the user's."""
+    paths = sysconfig.get_paths()
+    places = {paths[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")}
+    places.add(os.path.dirname(watchkeeper.__file__))
+    return tuple(f"{place}{os.sep}" for place in sorted(places))
+
+
+LIBRARIES = _libraries()
+
+
+@lru_cache(maxsize=4096)
+def _is_library(file: str) -> bool:
+    return file.startswith(("<", *LIBRARIES)) or f"{os.sep}site-packages{os.sep}" in file
+
+
+def user_line() -> str:
+    """The line of the user's code that runs, as `test_lock.py:12: lock.acquire()`; "" if none."""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        if not _is_library(frame.f_code.co_filename):
+            return _text(frame.f_code.co_filename, frame.f_lineno)
+        frame = frame.f_back
+    return ""
+
+
+@lru_cache(maxsize=4096)
+def _text(file: str, number: int) -> str:
+    code = linecache.getline(file, number).strip()
+    shown = code if len(code) <= LONGEST_CODE else f"{code[:LONGEST_CODE]}..."
+    return f"{os.path.basename(file)}:{number}: {shown}".removesuffix(": ")
+
+
+def lines_of(scheduler: Scheduler) -> Sent:
+    """The lines of a world's requests that are sent, which fills itself."""
+    return _sent.setdefault(scheduler, {})
+
+
+def put() -> None:
+    """Let kazoo's clients note the lines of their requests; a second time does nothing."""
+    from kazoo.client import KazooClient
+    from kazoo.protocol.connection import ConnectionHandler
+
+    if not hasattr(KazooClient._call, QUEUED):
+        KazooClient._call = _noting(KazooClient._call)
+        ConnectionHandler._submit = _sending(ConnectionHandler._submit)
+
+
+def _noting(original: Any) -> Any:
+    def _call(client: Any, request: Any, async_object: Any) -> Any:
+        if current_scheduler() is not None:
+            setattr(async_object, QUEUED, user_line())
+        return original(client, request, async_object)
+
+    setattr(_call, QUEUED, "")
+    return _call
+
+
+def _sending(original: Any) -> Any:
+    def _submit(connection: Any, request: Any, timeout: Any, xid: Any = None) -> Any:
+        scheduler = current_scheduler()
+        queue = connection.client._queue
+        if scheduler is not None and xid and queue and queue[0][0] is request:
+            line = getattr(queue[0][1], QUEUED, "")
+            if line:
+                session = connection.client._session_id
+                _sent[scheduler][session, xid] = line
+        return original(connection, request, timeout, xid)
+
+    return _submit
