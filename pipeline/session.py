@@ -70,6 +70,8 @@ class Wanted:
     """The most cores of a cluster; None for all that it provides."""
     patience_s: float = PATIENCE_S
     core_s: float = CORE_S
+    libraries: tuple[str, ...] = ()
+    """What the workers import besides what every job needs."""
     keeps_open: tuple[int, ...] = ()
     """Files that its JVM holds open, too, until it has ended: a lock ends no sooner."""
 
@@ -114,7 +116,7 @@ def session(wanted: Wanted) -> Iterator[SparkSession]:
             try:
                 context = started.sparkContext
                 ship(context, wanted.scratch)
-                await_workers(context, wanted.master, wanted.core_s)
+                await_workers(context, wanted.master, wanted.core_s, wanted.libraries)
                 if not wanted.is_local:
                     await_calm(lambda: context.defaultParallelism)
                 yield started

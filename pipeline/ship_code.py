@@ -12,19 +12,21 @@ import hashlib
 import py_compile
 import sys
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
 import watchkeeper
 
-PACKAGES = ("model", "sim", "pipeline")
+PACKAGES = ("model", "sim", "pipeline", "virtual")
 """The subpackages of `watchkeeper` that workers import."""
 ENTRANCE = ("__init__.py", "console/__init__.py", "console/extras.py")
 """The modules that importing `watchkeeper` itself needs."""
 LIBRARIES = ("msgspec", "immutables", "simpy", "cramjam", "numpy")
-"""The libraries that these import."""
-PIPELINE = "watchkeeper/pipeline/"
+"""The libraries that these import, but for those of virtual time."""
+OF_VIRTUAL = ("greenlet", "kazoo")
+"""The libraries that tests in virtual time import besides."""
+PIPELINE, VIRTUAL = "watchkeeper/pipeline/", "watchkeeper/virtual/"
 _EARLIEST = (1980, 1, 1, 0, 0, 0)
 
 
@@ -37,10 +39,10 @@ def sources() -> Iterator[tuple[str, Path]]:
 
 
 def code_digest() -> str:
-    """The SHA-256 of all code that a run depends on."""
+    """The SHA-256 of all code that a run of a scenario depends on."""
     digest = hashlib.sha256()
     for name, path in sources():
-        if not name.startswith(PIPELINE) or name == f"{PIPELINE}sweeps/chunk.py":
+        if not name.startswith((PIPELINE, VIRTUAL)) or name == f"{PIPELINE}sweeps/chunk.py":
             digest.update(f"{name}\0".encode() + path.read_bytes() + b"\0")
     return digest.hexdigest()
 
@@ -66,6 +68,10 @@ def packed(folder: Path) -> Path:
     return archive
 
 
-def lacking(_: object = None) -> list[str]:
-    """The libraries that this interpreter lacks; called on each worker."""
-    return [name for name in LIBRARIES if name not in sys.modules and find_spec(name) is None]
+def lacking(more: Iterable[str] = ()) -> list[str]:
+    """The libraries that this interpreter lacks, of ours and more; called on each worker."""
+    return [
+        name
+        for name in (*LIBRARIES, *more)
+        if name not in sys.modules and find_spec(name) is None
+    ]

@@ -24,8 +24,10 @@ def ship(context: SparkContext, scratch: Path) -> None:
         context.addPyFile(str(archive))
 
 
-def await_workers(context: SparkContext, master: str, core_s: float) -> None:
-    """Wait until there are workers with all libraries."""
+def await_workers(
+    context: SparkContext, master: str, core_s: float, libraries: tuple[str, ...]
+) -> None:
+    """Wait until there are workers with all libraries, ours and these."""
     late = (
         f"{master} gave no core within {core_s:.0f} s; see whether it has "
         "workers, and whether others have taken them"
@@ -33,7 +35,7 @@ def await_workers(context: SparkContext, master: str, core_s: float) -> None:
     try:
         missing = within(
             core_s,
-            lambda: context.parallelize([0], 1).map(ship_code.lacking).collect()[0],
+            lambda: context.parallelize([libraries], 1).map(ship_code.lacking).collect()[0],
             late,
         )
     except PipelineProblem:

@@ -130,6 +130,7 @@ class _OneKind(type):
 class VirtualDatetime(_RealDatetime, metaclass=_OneKind):
     """`datetime.datetime`, with the world's now; instances are of the original class."""
 
+    __slots__ = ()  # compiled modules look at the size of an instance
     _STANDS_FOR = _RealDatetime
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:
@@ -163,6 +164,7 @@ class VirtualDatetime(_RealDatetime, metaclass=_OneKind):
 class VirtualDate(_RealDate, metaclass=_OneKind):
     """`datetime.date`, with the world's today."""
 
+    __slots__ = ()
     _STANDS_FOR = _RealDate
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Any:

@@ -5,9 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +20,17 @@ from watchkeeper.console.exit import (
 )
 from watchkeeper.console.progress import ProgressLine
 from watchkeeper.model.properties.verdicts import Verdict
+from watchkeeper.pipeline.errors import PipelineProblem
+from watchkeeper.pipeline.session import Wanted
+from watchkeeper.pipeline.ship_code import OF_VIRTUAL
+from watchkeeper.pipeline.sweeps.runners import Pool, Runner
+from watchkeeper.pipeline.sweeps.spark import Spark
+from watchkeeper.real.errors import EnvironmentProblem
+from watchkeeper.real.zookeeper.java import find_java
 from watchkeeper.virtual.schedule.delay_bounded import DelayBounded
 from watchkeeper.virtual.schedule.policies import PolicyChoice, PolicyKind, parse_policy
 from watchkeeper.virtual.threads.errors import VirtualTimeError
+from watchkeeper.virtual.world.brief import Brief, Part, brief_of, run_part
 from watchkeeper.virtual.world.campaign import Campaign
 from watchkeeper.virtual.world.folder import write_failure
 from watchkeeper.virtual.world.outcome import Outcome
@@ -35,7 +41,8 @@ from watchkeeper.virtual.world.shrink import shrink
 from watchkeeper.virtual.world.simulated import CAMPAIGN
 
 CODES = {Verdict.HOLDS: HOLDS, Verdict.VIOLATED: VIOLATED, Verdict.UNKNOWN: UNKNOWN}
-SEEDS_A_JOB = 20
+SEEDS_A_PART = 20
+SCRATCH = ".spark"
 MOST_DELAY_RUNS = 100_000
 
 
@@ -46,23 +53,11 @@ class Wish:
     seeds: str | None
     policy: str | None
     jobs: int
+    master: str | None
+    """The master of Spark that distributes the seeds; None for this machine alone."""
     keeps_going: bool
     checks_determinism: bool
     out: Path
-
-
-@dataclass(frozen=True, slots=True)
-class Brief:
-    """What a run has shown, as one process tells another."""
-
-    seed: int
-    verdict: Verdict
-    violated: tuple[str, ...]
-    unknown: tuple[str, ...]
-    fingerprint: str
-    struck: tuple[str, ...]
-    """Each fault that was drawn and had an effect."""
-    drawn: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,41 +164,38 @@ def _run_test(file: Path, name: str, wish: Wish) -> Told:
 def _briefs(
     file: Path, name: str, campaign: Campaign, seeds: Sequence[int], wish: Wish
 ) -> Iterator[Brief]:
-    if wish.jobs == 1:
+    """What each seed has shown, in the order of seeds."""
+    runner = _runner(wish)
+    if runner is None:
         for seed in seeds:
             yield brief_of(campaign.run(seed))
         return
-    parts = [seeds[first : first + SEEDS_A_JOB] for first in range(0, len(seeds), SEEDS_A_JOB)]
-    policy = campaign.policy.name
-    with ProcessPoolExecutor(wish.jobs, mp_context=get_context("spawn")) as pool:
-        jobs = [pool.submit(run_part, str(file.resolve()), name, policy, part) for part in parts]
-        try:
-            for job in jobs:
-                yield from job.result()
-        finally:
-            pool.shutdown(wait=True, cancel_futures=True)
+    place, policy = str(file.resolve()), campaign.policy.name
+    parts = [
+        Part(number, place, name, policy, seeds[first : first + SEEDS_A_PART])
+        for number, first in enumerate(range(0, len(seeds), SEEDS_A_PART))
+    ]
+    arrived: dict[int, list[Brief]] = {}
+    expected = 0
+    with runner:
+        for part, briefs in runner.each(run_part, parts):
+            arrived[part.number] = briefs
+            while expected in arrived:
+                yield from arrived.pop(expected)
+                expected += 1
 
 
-def run_part(file: str, name: str, policy: str, seeds: Sequence[int]) -> list[Brief]:
-    """Run some seeds of a test, in a process of their own."""
-    campaign = Campaign(find_case(Path(file), name), parse_policy(policy))
-    return [brief_of(campaign.run(seed)) for seed in seeds]
-
-
-def brief_of(outcome: Outcome) -> Brief:
-    """The few values of a run that its verdict needs."""
-    return Brief(
-        outcome.seed,
-        outcome.verdict,
-        tuple(finding.claim.name for finding in outcome.violated),
-        tuple(
-            f"{finding.claim.name}: {finding.evidence}"
-            for finding in outcome.findings
-            if finding.verdict is Verdict.UNKNOWN and finding.counts
-        ),
-        outcome.fingerprint,
-        tuple(each.strike.fault.kind.value for each in outcome.struck if each.effects),
-        tuple(each.strike.fault.kind.value for each in outcome.struck),
+def _runner(wish: Wish) -> Runner | None:
+    """Who runs the seeds; None for this process alone."""
+    if wish.master is None:
+        return None if wish.jobs == 1 else Pool(wish.jobs)
+    try:
+        find_java()
+    except EnvironmentProblem as problem:
+        raise PipelineProblem(f"{problem}; or leave --master out") from None
+    scratch = wish.out / SCRATCH
+    return Spark(
+        Wanted(wish.master, "watchkeeper virtual", scratch, "python", libraries=OF_VIRTUAL)
     )
 
 

@@ -25,6 +25,11 @@ from watchkeeper.console.options import MANY, as_json, example, out
     help="Which thread runs next.  [default: that of the test]",
 )
 @click.option("--jobs", type=MANY, default=1, show_default=True, help="Processes that run seeds.")
+@click.option(
+    "--master",
+    metavar="MASTER",
+    help="Run the seeds on Spark: local[2], spark://HOST:PORT, yarn or k8s://...",
+)
 @click.option("--keep-going", is_flag=True, help="Run all seeds, also after one that fails.")
 @click.option(
     "--check-determinism", is_flag=True, help="Run each seed twice and compare the two runs."
@@ -43,6 +48,7 @@ def virtual(
     seeds: str | None,
     policy: str | None,
     jobs: int,
+    master: str | None,
     keep_going: bool,
     check_determinism: bool,
     replay_file: Path | None,
@@ -59,11 +65,13 @@ def virtual(
     Exit codes: 0 holds; 1 violated; 2 unknown; 3 not deterministic; 4 usage or environment.
     """
     from watchkeeper.check import virtual_campaign
-    from watchkeeper.console.extras import needing
+    from watchkeeper.console.extras import check_installed, needing
 
     with needing("virtual time"):
         import greenlet  # noqa: F401
         import kazoo  # noqa: F401
+    if master is not None:
+        check_installed("a run on Spark", "pyspark")
     if replay_file is not None:
         return virtual_campaign.replay(replay_file, out, as_json=as_json)
     return virtual_campaign.run(
@@ -72,6 +80,7 @@ def virtual(
             seeds=seeds,
             policy=policy,
             jobs=jobs,
+            master=master,
             keeps_going=keep_going,
             checks_determinism=check_determinism,
             out=out,

@@ -25,6 +25,7 @@ from watchkeeper.pipeline.session import Wanted
 from watchkeeper.pipeline.ship_code import (
     ENTRANCE,
     LIBRARIES,
+    OF_VIRTUAL,
     PACKAGES,
     code_digest,
     lacking,
@@ -98,7 +99,10 @@ def test_a_failing_task_is_reported(spark: Any, tmp_path: Path) -> None:
 def test_what_is_shipped_can_be_imported_by_itself(tmp_path: Path) -> None:
     """Without the sources: the zip file holds all that workers import of this project."""
     archive, entrance = packed(tmp_path), {f"watchkeeper/{name}" for name in ENTRANCE}
-    code = "import watchkeeper.pipeline.sweeps.chunk as work; print(work.__file__)"
+    code = (
+        "import watchkeeper.pipeline.sweeps.chunk as work; print(work.__file__); "
+        "import watchkeeper.virtual.world.brief"
+    )
     done = subprocess.run(
         [sys.executable, "-P", "-c", code],
         capture_output=True,
@@ -122,7 +126,7 @@ def test_workers_request_what_they_need() -> None:
         for name in packages_in(module) - ours - set(sys.stdlib_module_names)
     }
 
-    assert needed - {"pyspark", "py4j", "pyarrow"} == set(LIBRARIES)
+    assert needed - {"pyspark", "py4j", "pyarrow", "reports"} == {*LIBRARIES, *OF_VIRTUAL}
     assert lacking() == []
 
 

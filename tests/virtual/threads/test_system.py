@@ -69,6 +69,10 @@ def test_the_date_is_the_worlds() -> None:
         assert time.gmtime().tm_year == 2026
         assert time.strftime("%S") == time.strftime("%S", time.localtime())
         assert not isinstance(datetime.date(2020, 1, 1), datetime.datetime)
+        now, day = datetime.datetime(2020, 1, 1), datetime.date(2020, 1, 1)
+        # Compiled modules compare it with the size that they were built with.
+        assert datetime.datetime.__basicsize__ == type(now).__basicsize__
+        assert datetime.date.__basicsize__ == type(day).__basicsize__
         assert datetime.datetime(2020, 1, 2) == datetime.datetime.fromisoformat("2020-01-02")
 
     in_virtual_time(dates)

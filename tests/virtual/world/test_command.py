@@ -109,6 +109,20 @@ def test_seeds_on_several_processes(file: str, capsys: pytest.CaptureFixture[str
     assert found[0]["failure"]["fingerprint"] == found[1]["failure"]["fingerprint"]
 
 
+@pytest.mark.slow
+def test_seeds_on_spark(file: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """The same briefs in the same order; and a file that the workers cannot read is named."""
+    pytest.importorskip("pyspark")
+    found = []
+    for more in ((), ("--master", "local[2]")):
+        words = ["virtual", f"{file}::test_one_leads", "--keep-going", "--json", *more]
+        assert run_command([*words, "--seeds", "0..59"]) == 1
+        found.append(json.loads(capsys.readouterr().out)[0])
+
+    assert found[0] == found[1]
+    assert not Path("runs/.spark").exists()
+
+
 def test_a_run_that_differs_is_found(file: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A variable of the module that changes from run to run makes runs differ."""
     words = ["virtual", f"{file}::test_that_differs", "--check-determinism"]
