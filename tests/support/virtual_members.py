@@ -4,8 +4,8 @@ A plan's brokers and consumers run as they do in processes of a live run: the dr
 its kazoo client, its fetchers and their connections to brokers. The timeline strikes by the same
 nemesis. So one seed gives one run, and the run is judged as one of any other world.
 
-Left out: messages, several clusters, and the faults of servers, links and clocks; `runs_here`
-says whether a plan has none of these.
+Left out: messages, several clusters, and processes of several members; `runs_here` says whether
+a plan has none of these. `virtual_faults` has the faults.
 """
 
 from __future__ import annotations
@@ -13,25 +13,23 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from tests.support.virtual_faults import HANDLERS, OnlyCluster, ServerTarget
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.actor.events import Command
 from watchkeeper.model.ensemble.settings import EnsembleSettings
 from watchkeeper.model.group.variants import FetchErrors
-from watchkeeper.model.nemesis import actions
 from watchkeeper.model.nemesis.load import Load
-from watchkeeper.model.nemesis.nemesis import Handler, Nemesis
-from watchkeeper.model.nemesis.world import Undo
-from watchkeeper.model.plan.faults import Action, FaultEffect
+from watchkeeper.model.nemesis.nemesis import Nemesis
+from watchkeeper.model.nemesis.world import OPERATOR, Undo
+from watchkeeper.model.plan.faults import FaultEffect
 from watchkeeper.model.plan.plan import BrokerPlan, ConsumerPlan, GroupPlan, Plan
 from watchkeeper.model.programs import administrator_program, broker_program, consumer_program
 from watchkeeper.model.properties.judge import Judgement, judge
-from watchkeeper.model.registry.paths import CONTROLLER, partition_state
-from watchkeeper.model.registry.payloads import Controller, PartitionState
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import NOTHING, Header, Row, Trace
 from watchkeeper.real.client.client import Client
@@ -49,8 +47,6 @@ from watchkeeper.virtual.world.world import World, WorldSettings
 
 NS_A_US = 1_000
 PORT = 9092
-LEADERS_NS = 20_000_000
-"""How often the data plane looks who leads."""
 OF_SERVICE = frozenset(
     {
         EventKind.APPLIED,
@@ -61,10 +57,15 @@ OF_SERVICE = frozenset(
         EventKind.SESSION_EXPIRED,
         EventKind.SESSION_CLOSED,
         EventKind.SERVER_STATE,
+        EventKind.LEADER_ELECTED,
+        EventKind.LEADER_LOST,
     }
 )
 """What the record of the ensemble has; the rest comes from members and the timeline."""
+WRITES = (EventKind.APPLIED, EventKind.REFUSED)
 LATE_S = 100_000.0
+BY_HAND = frozenset({"unregister", "delete_znode", "write_znode"})
+"""The verbs of an operator."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,38 +98,6 @@ class Target:
         return lambda: scheduler.resume(self.process) if self.process.is_alive else None
 
 
-class OnlyCluster:
-    """The cluster of the plan."""
-
-    prefix = ""
-    servers = ()
-
-    def __init__(
-        self, plan: Plan, data: DataPlane, znodes: Callable[[], dict[str, bytes]]
-    ) -> None:
-        self._znodes = znodes
-        (self.plan,) = plan.clusters
-        self.administrator = self.plan.administrator(self.prefix)
-        self._data = data
-        self.disks = data.disks
-        self.homes = data.homes
-        self.deleted: dict[str, dict[str, None]] = {}
-
-    @property
-    def controller_id(self) -> int | None:
-        """0.8: the broker id in `/controller`; None if no broker is the controller."""
-        data = self._znodes().get(CONTROLLER)
-        return None if data is None else Controller.broker_in(CONTROLLER, data)
-
-    def serve(self, broker: str, partitions: list[Partition]) -> None:
-        """Let a broker that is up serve more partitions."""
-        self._data.add(broker, partitions)
-
-    def remove(self, broker: str, topic: str) -> None:
-        """Let a broker that is up serve nothing of a topic any more."""
-        self._data.remove(broker, topic)
-
-
 class Members:
     """The brokers and consumers of a plan in a virtual world, and its timeline."""
 
@@ -139,7 +108,8 @@ class Members:
         self.data = DataPlane(
             plan.clusters[0], folder / "cluster.json", self.now_us, self._write_hosting
         )
-        self.cluster = OnlyCluster(plan, self.data, lambda: world.znodes)
+        (cluster,) = plan.clusters
+        self.cluster = OnlyCluster(cluster, self.data, world)
         self.clusters = {self.cluster.plan.name: self.cluster}
         self.consumers = {member.node: (group, member) for group, member in plan.consumers()}
         self.brokers = {broker.node: broker for broker in self.cluster.plan.brokers}
@@ -148,33 +118,23 @@ class Members:
         self.drivers: dict[str, Driver] = {}
         self._processes: dict[str, Process] = {}
         self._on_end: dict[str, Callable[[], object]] = {}
+        self._abandoned: set[str] = set()
+        self._skews: dict[str, int] = {}
         self.nemesis: Nemesis[Any] = Nemesis(self, plan, HANDLERS)
 
     def begin(self) -> None:
         """Put the starts and the timeline on the calendar."""
+        is_needed = any(action.verb.name in BY_HAND for action in self.plan.timeline)
+        if is_needed or self.cluster.plan.layout == "0.8":
+            self.cluster.begin()
         if self.cluster.administrator:
             self.start(self.cluster.administrator)
-            self._note_leaders()
         plans = (*self.brokers.values(), *(member for _, member in self.consumers.values()))
         for plan in plans:
             if plan.starts_us is not None:
                 self.at(plan.starts_us, partial(self.start, plan.node))
         self.nemesis.schedule()
         self.at(self.nemesis.ends_us + self.plan.settle_us, self._stop_if_calm)
-
-    def _note_leaders(self) -> None:
-        """0.8: let the brokers' data plane know who leads, as the registry says."""
-        nodes = self.world.zookeeper.ensemble.head.nodes
-        leaders = {}
-        for topic, homes in self.data.homes.items():
-            for index, _ in homes.replicas:
-                partition = Partition(topic, str(index))
-                path = partition_state(partition)
-                if path in nodes:
-                    data = nodes[path].data
-                    leaders[str(partition)] = PartitionState.decode(path, data).leader
-        self.data.lead(leaders)
-        self.world.scheduler.call_later(LEADERS_NS, self._note_leaders)
 
     def _stop_if_calm(self) -> None:
         end_us = self.nemesis.ends_us + self.plan.settle_us
@@ -263,6 +223,7 @@ class Members:
             partial(Client, self.world.hosts, "", timeout_ms, resends_watches=resends_watches),
             fetcher,
             Steps(self, node),
+            self._skews.get(node, 0),
         )
         self.drivers[node] = driver
         driver.run()
@@ -350,7 +311,37 @@ class Members:
     def order(self, name: str, order: Command) -> bool:
         """Put an order into the queue of a program."""
         self.drivers[name].queue.put(order)
+        return name not in self._abandoned
+
+    def abandon(self, name: str) -> bool:
+        """End the program of a process that runs; its client keeps the session alive."""
+        if self.process(name) is None or name in self._abandoned:
+            return False
+        self._abandoned.add(name)
+        self.drivers[name].abandon()
         return True
+
+    def readdress(self, broker: str, host: str, port: int | None) -> None:
+        """Give a broker another host, and another port unless that is None."""
+        plan = self.brokers[broker]
+        self.brokers[broker] = replace(plan, host=host, port=port or plan.port)
+
+    def skew(self, name: str, by_ms: int) -> bool:
+        """Let a clock be wrong from now on; whether a process runs that reads it."""
+        self._skews[name] = by_ms
+        if self.process(name) is None:
+            return False
+        self.drivers[name].skew_ms = by_ms
+        return True
+
+    def server(self, name: str) -> ServerTarget | None:
+        """The server of that name; None for the name of a member."""
+        return next((each for each in self.cluster.servers if each.name == name), None)
+
+    def address_of(self, name: str) -> str | None:
+        """The address of a member's machine; None while it does not run."""
+        target = self.process(name)
+        return None if target is None else target.process.address
 
     def when_ended(self, name: str, call: Callable[[], object]) -> None:
         """Call this once a process has ended by itself."""
@@ -382,59 +373,6 @@ class Steps:
         self._members.nemesis.reach(self._node, "after_reply", purpose)
 
 
-# --- faults of sessions and connections ------------------------------------------------
-
-
-def expire(members: Members, action: Action, effect: FaultEffect) -> None:
-    """Let the ensemble end a session."""
-    _control(members, "expire", effect, action, session=members.session_of(action.target))
-
-
-def disconnect(members: Members, action: Action, effect: FaultEffect) -> None:
-    """Break a connection, and refuse another one for a while."""
-    session = members.session_of(action.target)
-    _control(members, "disconnect", effect, action, session=session, for_s=action.for_us / 1e6)
-
-
-def lose(members: Members, action: Action, effect: FaultEffect) -> None:
-    """Lose the next request of a member, or its reply."""
-    assert action.trigger is not None, "a loss is aimed at a step"
-    session = members.session_of(action.trigger.node)
-    if action.target == "reply":
-        _control(members, "drop_next_reply", effect, action, session=session)
-        return
-    after_us = action.option("lands_after")
-    late = {} if after_us is None else {"lands_after_s": after_us / 1e6}
-    _control(members, "lose_next_request", effect, action, session=session, **late)
-
-
-def _control(
-    members: Members, verb: str, effect: FaultEffect, action: Action, **arguments: Any
-) -> None:
-    if arguments["session"] == 0:
-        return
-    control = members.world.zookeeper.control
-    number = control.do(verb, arguments)
-
-    def count() -> None:
-        for what, times in control.effects(number).items():
-            effect.add(what, times)
-
-    members.world.at_end(count)
-
-
-HANDLERS: Mapping[str, Handler[Any]] = {
-    **{
-        verb: actions.HANDLERS[verb]
-        for verb in ("start", "restart", "leave", "crash", "pause", "produce")
-    },
-    "expire": expire,
-    "disconnect": disconnect,
-    "lose": lose,
-}
-"""The verbs that a plan may have here."""
-
-
 def runs_here(plan: Plan) -> bool:
     """Whether a plan needs nothing that is left out."""
     cluster, *others = plan.clusters
@@ -443,11 +381,19 @@ def runs_here(plan: Plan) -> bool:
         and cluster.storage is None
         and not plan.producers
         and not plan.processes
-        and all(
-            action.verb.name in HANDLERS and not action.option("unknown")
-            for action in plan.timeline
-        )
+        and all(action.verb.name in HANDLERS for action in plan.timeline)
     )
+
+
+def is_shown(row: Row) -> bool:
+    """Whether a row of the ensemble is of the run: an operator's session is not."""
+    is_of_operator = row[-1].get("by") == OPERATOR
+    return row[2] in OF_SERVICE and not (is_of_operator and row[2] not in WRITES)
+
+
+def without_session(row: Row) -> Row:
+    """The row of a write by an operator has no session."""
+    return (*row[:3], 0, *row[4:]) if row[-1].get("by") == OPERATOR else row
 
 
 @contextmanager
@@ -469,6 +415,7 @@ def run_members(plan: Plan, seed: int, folder: Path) -> Ran:
         until_s=LATE_S,
         servers=plan.clusters[0].zookeeper.servers,
         zookeeper=EnsembleSettings(tick_ms=tick_ms),
+        allow=("files",),
     )
     world = World(RandomPolicy(seed), seed=seed, settings=settings)
     members = Members(plan, world, folder)
@@ -478,7 +425,7 @@ def run_members(plan: Plan, seed: int, folder: Path) -> Ran:
             world.run()
         assert not world.deaths, world.deaths[0]
         members.write("", EventKind.RUN_ENDED)
-        rows = [row for row in world.zookeeper.record.rows if row[2] in OF_SERVICE]
+        rows = [without_session(row) for row in world.zookeeper.record.rows if is_shown(row)]
         rows = sorted([*rows, *members.rows], key=lambda row: row[0])
         trace = Trace(Header(plan.name, plan.variant, "virtual", seed, {}), rows)
         effects = tuple(members.nemesis.effects)
