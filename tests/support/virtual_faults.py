@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from kazoo.client import KazooClient
@@ -24,7 +26,9 @@ from watchkeeper.model.plan.faults import Action, FaultEffect
 from watchkeeper.model.plan.plan import ClusterPlan
 from watchkeeper.model.registry.paths import CONTROLLER
 from watchkeeper.model.registry.payloads import Controller
-from watchkeeper.real.world.data_plane import DataPlane
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.real.world.data_plane import DataPlane, OnHosting
+from watchkeeper.real.world.hosts import Hosts
 from watchkeeper.real.world.leaders import Leaders
 from watchkeeper.real.world.operator import Operator
 from watchkeeper.real.world.world import CHECK_US
@@ -112,14 +116,23 @@ class OnlyCluster:
 
     prefix = ""
 
-    def __init__(self, plan: ClusterPlan, data: DataPlane, world: World) -> None:
+    def __init__(
+        self, plan: ClusterPlan, world: World, folder: Path, on_hosting: OnHosting
+    ) -> None:
         self.plan = plan
         self.administrator = plan.administrator(self.prefix)
-        self._data = data
         self._world = world
-        self.disks = data.disks
-        self.homes = data.homes
+        home = folder / plan.name
+        home.mkdir()
+        self.data = DataPlane(plan, home / "cluster.json", lambda: world.now_us, on_hosting)
+        self.disks = self.data.disks
+        self.homes = self.data.homes
         self.deleted: dict[str, dict[str, None]] = {}
+        """Broker -> the deleted topics that are still on its disk."""
+        self.hosts = None if plan.storage is None else Hosts(plan, home, self.disks, self.deleted)
+        self.proxy = SimpleNamespace(hosts_of=lambda node: world.hosts)
+        self.service = SimpleNamespace(root="", access=SimpleNamespace(to_show=()))
+        """What jobs need to know: members connect to the servers themselves."""
         ensemble = world.zookeeper.ensemble
         self.servers = [ServerTarget(world, self.prefix, server) for server in ensemble.servers]
         self._orders: SimpleQueue[tuple[Change, Callable[[str], object]]] = SimpleQueue()
@@ -145,7 +158,7 @@ class OnlyCluster:
 
     def _follow_leaders(self, client: KazooClient) -> None:
         """0.8: let the brokers' data plane know who leads, as the registry says."""
-        leaders = Leaders(client, "", self._data)
+        leaders = Leaders(client, "", self.data)
         while True:
             leaders.poll()
             time.sleep(POLL_S)
@@ -161,11 +174,34 @@ class OnlyCluster:
 
     def serve(self, broker: str, partitions: list[Any]) -> None:
         """Let a broker that is up serve more partitions."""
-        self._data.add(broker, partitions)
+        self.data.add(broker, partitions)
 
     def remove(self, broker: str, topic: str) -> None:
         """Let a broker that is up serve nothing of a topic any more."""
-        self._data.remove(broker, topic)
+        self.data.remove(broker, topic)
+
+
+# --- machines --------------------------------------------------------------------------
+
+
+def crash_host(members: Members, action: Action, effect: FaultEffect) -> None:
+    """Lose a machine: nothing ends its connections, and its files are cut back."""
+    target, own = members.process(action.target), members.address_of(action.target)
+    if target is None or own is None:
+        return
+    world = members.world
+    others = [process.address for process in world.scheduler.processes]
+    for other in (*world.server_addresses, *others):
+        world.network.cut(own, other)
+    effect.add("connections left open")
+    target.kill(effect)
+    if members.cluster.hosts is not None and action.target in members.brokers:
+        cuts = members.cluster.hosts.cut_back(action.target)
+        lost_bytes = sum(cut.before_bytes - cut.after_bytes for cut in cuts)
+        files = {cut.path: [cut.before_bytes, cut.after_bytes] for cut in cuts}
+        detail = {"bytes": lost_bytes, "files": files}
+        members.write(action.target, EventKind.HOST_LOSS_EMULATED, detail)
+        effect.add("bytes cut back to the last fsync", lost_bytes)
 
 
 # --- sessions and connections ----------------------------------------------------------
@@ -278,6 +314,7 @@ def skew(members: Members, action: Action, effect: FaultEffect) -> None:
 
 HANDLERS: Mapping[str, Handler[Any]] = {
     **actions.HANDLERS,
+    "crash_host": crash_host,
     "skew": skew,
     "expire": expire,
     "unregister": unregister,

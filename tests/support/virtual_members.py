@@ -11,49 +11,51 @@ a plan has none of these. `virtual_faults` has the faults.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
+from threading import Thread
 from typing import Any
 
 from tests.support.virtual_faults import HANDLERS, OnlyCluster, ServerTarget
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.actor.events import Command
 from watchkeeper.model.ensemble.settings import EnsembleSettings
-from watchkeeper.model.group.variants import FetchErrors
 from watchkeeper.model.nemesis.load import Load
 from watchkeeper.model.nemesis.nemesis import Nemesis
 from watchkeeper.model.nemesis.world import OPERATOR, Undo
 from watchkeeper.model.plan.faults import FaultEffect
-from watchkeeper.model.plan.plan import BrokerPlan, ConsumerPlan, GroupPlan, Plan
-from watchkeeper.model.programs import administrator_program, broker_program, consumer_program
+from watchkeeper.model.plan.plan import Plan
 from watchkeeper.model.properties.judge import Judgement, judge
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import NOTHING, Header, Row, Trace
-from watchkeeper.real.client.client import Client
-from watchkeeper.real.member import rate_server
-from watchkeeper.real.member.rate_fetcher import RateFetcher
-from watchkeeper.real.member.rate_server import RateServer
-from watchkeeper.real.process.driver import Driver
-from watchkeeper.real.trace.writer import RowWriter
-from watchkeeper.real.world.data_plane import DataPlane
+from watchkeeper.real.broker import server
+from watchkeeper.real.member import main, rate_server
+from watchkeeper.real.member.context import Channel, MemberContext
+from watchkeeper.real.member.job import Job
+from watchkeeper.real.trace.merge import merged
+from watchkeeper.real.world.jobs import Jobs
+from watchkeeper.real.world.producers import Producers
 from watchkeeper.virtual.schedule.random_policy import RandomPolicy
 from watchkeeper.virtual.threads.process import Process
+from watchkeeper.virtual.threads.thread import start_main
 from watchkeeper.virtual.threads.watchdog import Watchdog
 from watchkeeper.virtual.world.run import prepare, quiet_kazoo
 from watchkeeper.virtual.world.world import World, WorldSettings
 
 NS_A_US = 1_000
 PORT = 9092
+END_NS = 1_000_000
+"""What the end of a process takes until its parent knows of it."""
 OF_SERVICE = frozenset(
     {
         EventKind.APPLIED,
         EventKind.REFUSED,
         EventKind.WATCH_FIRED,
         EventKind.SESSION_OPENED,
-        EventKind.SESSION_MOVED,
         EventKind.SESSION_EXPIRED,
         EventKind.SESSION_CLOSED,
         EventKind.SERVER_STATE,
@@ -86,9 +88,9 @@ class Target:
         self.process = process
 
     def kill(self, effect: FaultEffect) -> None:
-        """Let it crash."""
-        self._members.kill(self._name)
+        """Let it crash; a process that is struck in a step of its own does not return from it."""
         effect.add("processes killed")
+        self._members.kill(self._name, "killed")
 
     def pause(self, effect: FaultEffect, for_us: int) -> Undo | None:
         """Let it stand still."""
@@ -98,39 +100,102 @@ class Target:
         return lambda: scheduler.resume(self.process) if self.process.is_alive else None
 
 
+class Steps(Channel):
+    """The channel of a member, which tells the nemesis of its steps by a call."""
+
+    def __init__(self, members: Members, node: str) -> None:
+        super().__init__(node, ())
+        self._members = members
+
+    def before(self, purpose: str) -> None:
+        """A request of this purpose is about to be sent."""
+        self._members.nemesis.reach(self.node, "before", purpose)
+
+    def after(self, purpose: str) -> None:
+        """Its answer has arrived."""
+        self._members.nemesis.reach(self.node, "after_reply", purpose)
+
+
+class VirtualContext(MemberContext):
+    """What a member has, with a world of virtual time in place of the one in another process."""
+
+    def __init__(self, job: Job, members: Members) -> None:
+        super().__init__(job)
+        self.channel = Steps(members, job.node)
+        self._members = members
+
+    def report(self, **message: Any) -> None:
+        """Send a report to the world."""
+        self._members.handle(self.job.node, message)
+
+
+class Member:
+    """One process of a member: its job, and the orders that it has not read."""
+
+    def __init__(self, job: Job, process: Process) -> None:
+        self.job = job
+        self.process = process
+        self.context: VirtualContext | None = None
+        self.is_abandoned = False
+        self._orders: SimpleQueue[dict[str, Any]] = SimpleQueue()
+
+    @property
+    def node(self) -> str:
+        """The name of the member."""
+        return self.job.node
+
+    def run(self, members: Members) -> None:
+        """What the main thread does: run the job beside it, and pass on what comes."""
+        begin_ns = time.monotonic_ns() - members.world.scheduler.now_ns
+        self.context = VirtualContext(replace(self.job, begin_ns=begin_ns), members)
+        Thread(target=main.run, args=[self.context], name=self.node, daemon=True).start()
+        while True:
+            self.context.channel.handle(self._orders.get())
+
+    def send(self, **message: Any) -> bool:
+        """Send an order."""
+        self._orders.put(message)
+        return True
+
+
 class Members:
-    """The brokers and consumers of a plan in a virtual world, and its timeline."""
+    """The processes of a plan in a virtual world, and its timeline."""
 
     def __init__(self, plan: Plan, world: World, folder: Path) -> None:
         self.plan = plan
         self.world = world
         self.rows: list[Row] = []
-        self.data = DataPlane(
-            plan.clusters[0], folder / "cluster.json", self.now_us, self._write_hosting
-        )
         (cluster,) = plan.clusters
-        self.cluster = OnlyCluster(cluster, self.data, world)
-        self.clusters = {self.cluster.plan.name: self.cluster}
+        self.cluster = OnlyCluster(cluster, world, folder, self._write_hosting)
+        self.clusters = {cluster.name: self.cluster}
+        named = (self.cluster.administrator,) if self.cluster.administrator else ()
+        self.administrators = dict.fromkeys(named, self.cluster)
         self.consumers = {member.node: (group, member) for group, member in plan.consumers()}
-        self.brokers = {broker.node: broker for broker in self.cluster.plan.brokers}
+        self.brokers = {broker.node: (cluster.name, broker) for broker in cluster.brokers}
+        self.ports = dict.fromkeys(self.brokers, PORT)
         self.groups = dict(plan.group_of())
         self.lives: dict[str, int] = {}
-        self.drivers: dict[str, Driver] = {}
-        self._processes: dict[str, Process] = {}
-        self._on_end: dict[str, Callable[[], object]] = {}
-        self._abandoned: set[str] = set()
-        self._skews: dict[str, int] = {}
+        self.skews: dict[str, int] = {}
+        self.begin_ns = 0
+        self.failures: list[str] = []
+        """The processes that have ended with an error of their own."""
+        self._members: dict[str, Member] = {}
+        self._on_end: dict[Process, Callable[[], object]] = {}
         self.nemesis: Nemesis[Any] = Nemesis(self, plan, HANDLERS)
+        self.producers = Producers(self)  # type: ignore[arg-type]
+        self.jobs = Jobs(self, folder)  # type: ignore[arg-type]
+        world_ended = world.scheduler.ended
+        world.scheduler.ended = lambda process: (world_ended(process), self._gone(process))
 
     def begin(self) -> None:
         """Put the starts and the timeline on the calendar."""
         is_needed = any(action.verb.name in BY_HAND for action in self.plan.timeline)
         if is_needed or self.cluster.plan.layout == "0.8":
             self.cluster.begin()
-        if self.cluster.administrator:
-            self.start(self.cluster.administrator)
-        plans = (*self.brokers.values(), *(member for _, member in self.consumers.values()))
-        for plan in plans:
+        for name in (*self.administrators, *self.producers.plans):
+            self.start(name)
+        brokers = [plan for _, plan in self.brokers.values()]
+        for plan in (*brokers, *(member for _, member in self.consumers.values())):
             if plan.starts_us is not None:
                 self.at(plan.starts_us, partial(self.start, plan.node))
         self.nemesis.schedule()
@@ -145,111 +210,67 @@ class Members:
 
     # --- processes ---------------------------------------------------------------------
 
+    def running(self, name: str) -> Member | None:
+        """The process of a member, if it runs."""
+        member = self._members.get(name)
+        return member if member is not None and member.process.is_alive else None
+
     def start(self, name: str, *, new_id: bool = False) -> bool:
         """Start a member, unless it runs."""
-        if self.process(name) is not None:
+        if self.running(name) is not None:
             return False
         self.lives[name] = self.lives.get(name, 0) + 1
-        run: Callable[[], None]
-        if name in self.consumers:
-            group, plan = self.consumers[name]
-            about = {"variant": plan.variant.name}
-            run = partial(self._consume, group, plan, new_id)
-        elif name == self.cluster.administrator:
-            about = {}
-            run = self._administer
-        else:
-            broker = self.brokers[name]
-            about = {"address": f"{broker.host}:{broker.port}"}
-            run = partial(self._serve, broker)
-        self.world.process(name, run, starts_at_s=self.world.now_s)
-        # Just after its process is there, whose moment is rounded.
-        self.world.scheduler.call_later(NS_A_US, partial(self._started, name, about))
+        job = self.jobs.of(name, new_id=new_id)
+        scheduler = self.world.scheduler
+        process = scheduler.add_process(name)
+        self.world.zookeeper.record.name(process.address, name)
+        member = self._members[name] = Member(job, process)
+        self._write_of(name, EventKind.STARTED, job.about)
+        if name in self.brokers and job.role is None:
+            self._open(name)
+        start_main(scheduler, process, partial(member.run, self))
+        self.producers.has_started(name)
         return True
 
-    def _started(self, name: str, about: Mapping[str, str]) -> None:
-        started = reversed(self.world.scheduler.processes)
-        process = next(process for process in started if process.name == name)
-        self._processes[name] = process
-        self._write_of(name, EventKind.STARTED, about)
-        if name in self.brokers:
-            self.data.open(self.brokers[name], f"{process.address}:{PORT}")
+    def _open(self, name: str) -> None:
+        """A broker serves what is on its disk."""
+        address = self._members[name].process.address
+        self.cluster.data.open(self.brokers[name][1], f"{address}:{PORT}")
 
-    def _consume(self, group: GroupPlan, plan: ConsumerPlan, new_id: bool) -> None:
-        life = self.lives[plan.node]
-        program = consumer_program(self.cluster.plan, group.name, plan, life=life, new_id=new_id)
-        writer = self._writer(plan.node)
-        fetcher = RateFetcher(
-            writer,  # type: ignore[arg-type]
-            self.data.file,
-            group.fetch_every_us / 1e6,
-            lambda: self.drivers[plan.node].client.session,
-            ends_on_error=plan.variant.fetch_errors is FetchErrors.END_FETCHER,
-        )
-        self._drive(
-            plan.node,
-            program,
-            writer,
-            fetcher,
-            plan.settings.session_timeout_ms,
-            resends_watches=plan.variant.client_resends_watches,
-        )
+    def handle(self, name: str, message: dict[str, Any]) -> None:
+        """A member reports: see the live world's method of this name."""
+        deleted = self.cluster.deleted.get(name, {})
+        if "flows" in message:
+            self.producers.flows(message["flows"])
+        elif "fails" in message:
+            self.kill(name, message["fails"])
+        elif "serves" in message:
+            for topic in message["without"]:
+                deleted.pop(topic, None)
+            self._open(name)
+        elif "deleted" in message:
+            deleted.pop(message["deleted"], None)
+        elif "topic" in message:
+            plan = self.brokers[name][1]
+            self.cluster.data.appear(name, plan, message["topic"], message["partitions"])
 
-    def _administer(self) -> None:
-        name, plan = self.cluster.administrator, self.cluster.plan
-        program = administrator_program(plan, name, self.data.homes)
-        self._drive(name, program, self._writer(name), None, plan.session_timeout_ms)
+    def kill(self, name: str, why: str) -> None:
+        """Let a process crash."""
+        member = self._members[name]
+        self._on_end.pop(member.process, None)
+        detail = {"why": why, "failed": True}
+        self._write_of(name, EventKind.ENDED, detail, session=self.session_of(name))
+        self.world.scheduler.crash(member.process)
 
-    def _serve(self, plan: BrokerPlan) -> None:
-        program = broker_program(self.cluster.plan, plan, self.data.disks.get(plan.broker_id, {}))
-        writer = self._writer(plan.node)
-        RateServer(PORT, program.me, self.data.file, writer.t_us)
-        timeout_ms = self.cluster.plan.session_timeout_ms
-        self._drive(plan.node, program, writer, None, timeout_ms, resends_watches=True)
-
-    def _drive(
-        self,
-        node: str,
-        program: Any,
-        writer: RowWriter,
-        fetcher: Any,
-        timeout_ms: int,
-        *,
-        resends_watches: bool = False,
-    ) -> None:
-        driver = Driver(
-            program,
-            writer,
-            partial(Client, self.world.hosts, "", timeout_ms, resends_watches=resends_watches),
-            fetcher,
-            Steps(self, node),
-            self._skews.get(node, 0),
-        )
-        self.drivers[node] = driver
-        driver.run()
-        self.at(self.now_us(), partial(self._ended, node))
-
-    def _ended(self, node: str) -> None:
-        """A program is over, and its process with it."""
-        self.world.scheduler.crash(self._processes[node])
-        self.data.close(node)
-        self._on_end.pop(node, lambda: None)()
-
-    def _writer(self, node: str) -> RowWriter:
-        begin_ns = time.monotonic_ns() - self.world.scheduler.now_ns
-        return RowWriter(node, self.groups.get(node, ""), begin_ns, self.rows.append)
-
-    def kill(self, name: str) -> None:
-        """Let a process crash, as its machine would not."""
-        self._on_end.pop(name, None)
-        driver = self.drivers.get(name)
-        session = 0 if driver is None else driver.client.session
-        detail = {"why": "killed", "failed": True}
-        self._write_of(name, EventKind.ENDED, detail, session=session)
-        if driver is not None and driver.fetching is not None:
-            driver.fetching.stop()
-        self.world.scheduler.crash(self._processes[name])
-        self.data.close(name)
+    def _gone(self, process: Process) -> None:
+        """A process is over, by itself or by a crash."""
+        if "os._exit" in process.ending and "(0)" not in process.ending:
+            self.failures.append(f"{process.name}: {process.ending}")
+        member = self._members.get(process.name)
+        if member is not None and member.process is process:
+            self.cluster.data.close(process.name)
+        # Later than what it has written itself, which is merged by time.
+        self.world.scheduler.call_later(END_NS, self._on_end.pop(process, lambda: None))
 
     # --- watchkeeper.model.nemesis.world -----------------------------------------------
 
@@ -303,36 +324,33 @@ class Members:
 
     def process(self, name: str) -> Target | None:
         """The process of a member; None while it does not run."""
-        process = self._processes.get(name)
-        if process is None or not process.is_alive:
-            return None
-        return Target(self, name, process)
+        member = self.running(name)
+        return None if member is None else Target(self, name, member.process)
 
     def order(self, name: str, order: Command) -> bool:
-        """Put an order into the queue of a program."""
-        self.drivers[name].queue.put(order)
-        return name not in self._abandoned
+        """Put an order into the inbox of a process; False if no program reads it any more."""
+        member = self._members[name]
+        words = {"topic": order.topic, "number": order.number, "broker": order.broker}
+        return not member.is_abandoned and member.send(order=order.kind.value, **words)
 
     def abandon(self, name: str) -> bool:
         """End the program of a process that runs; its client keeps the session alive."""
-        if self.process(name) is None or name in self._abandoned:
+        member = self.running(name)
+        if member is None or member.is_abandoned:
             return False
-        self._abandoned.add(name)
-        self.drivers[name].abandon()
-        return True
+        member.is_abandoned = True
+        return member.send(abandon=True)
 
     def readdress(self, broker: str, host: str, port: int | None) -> None:
         """Give a broker another host, and another port unless that is None."""
-        plan = self.brokers[broker]
-        self.brokers[broker] = replace(plan, host=host, port=port or plan.port)
+        cluster, plan = self.brokers[broker]
+        self.brokers[broker] = (cluster, replace(plan, host=host, port=port or plan.port))
 
     def skew(self, name: str, by_ms: int) -> bool:
         """Let a clock be wrong from now on; whether a process runs that reads it."""
-        self._skews[name] = by_ms
-        if self.process(name) is None:
-            return False
-        self.drivers[name].skew_ms = by_ms
-        return True
+        self.skews[name] = by_ms
+        member = self.running(name)
+        return member is not None and member.send(skew_ms=by_ms)
 
     def server(self, name: str) -> ServerTarget | None:
         """The server of that name; None for the name of a member."""
@@ -340,49 +358,32 @@ class Members:
 
     def address_of(self, name: str) -> str | None:
         """The address of a member's machine; None while it does not run."""
-        target = self.process(name)
-        return None if target is None else target.process.address
+        member = self.running(name)
+        return None if member is None else member.process.address
 
     def when_ended(self, name: str, call: Callable[[], object]) -> None:
         """Call this once a process has ended by itself."""
-        self._on_end[name] = call
+        self._on_end[self._members[name].process] = call
 
     def produce(self, cluster: str, topic: str, load: Load, producers: str | None) -> Undo:
-        """Let messages flow into a topic."""
-        self.data.produce(topic, load)
-        return lambda: self.data.cease(topic, load)
+        """Send messages to a topic from now on: by these producers, or by the first."""
+        data = self.cluster.data
+        if self.cluster.hosts is None:
+            data.produce(topic, load)
+            return lambda: data.cease(topic, load)
+        number = self.producers.produce(topic, load, producers, cluster)
+        return lambda: self.producers.cease(number)
 
     def session_of(self, name: str) -> int:
         """The session of a member that runs; 0 if it has none."""
-        return 0 if self.process(name) is None else self.drivers[name].client.session
-
-
-class Steps:
-    """Tells the nemesis of the steps of a program."""
-
-    def __init__(self, members: Members, node: str) -> None:
-        self._members = members
-        self._node = node
-
-    def before(self, purpose: str) -> None:
-        """A request of this purpose is about to be sent."""
-        self._members.nemesis.reach(self._node, "before", purpose)
-
-    def after(self, purpose: str) -> None:
-        """Its answer has arrived."""
-        self._members.nemesis.reach(self._node, "after_reply", purpose)
+        member = self.running(name)
+        return 0 if member is None or member.context is None else member.context.session
 
 
 def runs_here(plan: Plan) -> bool:
     """Whether a plan needs nothing that is left out."""
-    cluster, *others = plan.clusters
-    return (
-        not others
-        and cluster.storage is None
-        and not plan.producers
-        and not plan.processes
-        and all(action.verb.name in HANDLERS for action in plan.timeline)
-    )
+    verbs = {action.verb.name for action in plan.timeline}
+    return len(plan.clusters) == 1 and not plan.processes and verbs <= set(HANDLERS)
 
 
 def is_shown(row: Row) -> bool:
@@ -396,15 +397,27 @@ def without_session(row: Row) -> Row:
     return (*row[:3], 0, *row[4:]) if row[-1].get("by") == OPERATOR else row
 
 
+def places_in(rows: Iterable[Row]) -> dict[str, list[tuple[int, str]]]:
+    """Member -> the servers that it connected to, with the moments."""
+    places: dict[str, list[tuple[int, str]]] = {}
+    for row in rows:
+        if row[2] == EventKind.CONNECTED:
+            places.setdefault(row[1], []).append((row[0], str(row[-1]["at"])))
+    return places
+
+
 @contextmanager
 def brokers_on_every_address() -> Iterator[None]:
     """Let brokers listen on the address of their virtual machine."""
-    before = rate_server.HOST
-    rate_server.HOST = ""
+    modules: tuple[Any, ...] = (rate_server, server)
+    before = [module.HOST for module in modules]
+    for module in modules:
+        module.HOST = ""
     try:
         yield
     finally:
-        rate_server.HOST = before
+        for module, host in zip(modules, before, strict=True):
+            module.HOST = host
 
 
 def run_members(plan: Plan, seed: int, folder: Path) -> Ran:
@@ -424,9 +437,13 @@ def run_members(plan: Plan, seed: int, folder: Path) -> Ran:
         with quiet_kazoo(), brokers_on_every_address(), Watchdog(world.scheduler, limit_s=30):
             world.run()
         assert not world.deaths, world.deaths[0]
+        assert not members.failures, members.failures
         members.write("", EventKind.RUN_ENDED)
-        rows = [without_session(row) for row in world.zookeeper.record.rows if is_shown(row)]
-        rows = sorted([*rows, *members.rows], key=lambda row: row[0])
+        seen = world.zookeeper.record.rows
+        rows = [without_session(row) for row in seen if is_shown(row)]
+        rows = merged([*rows, *members.rows], folder, {}, places_in(seen))
+        # The files are real ones, and so is what the machine's pagecache did with them.
+        rows = [row for row in rows if row[2] != EventKind.HOST_METRICS]
         trace = Trace(Header(plan.name, plan.variant, "virtual", seed, {}), rows)
         effects = tuple(members.nemesis.effects)
         return Ran(trace, judge(plan, trace, effects), effects)

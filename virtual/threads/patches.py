@@ -97,6 +97,7 @@ CHANCE = (
     Patch("uuid", "getnode", chance.getnode),
 )
 SYSTEM = (
+    Patch("_frozen_importlib", "_find_and_load", system.find_and_load),
     Patch("os", "getpid", system.getpid),
     Patch("os", "getppid", system.getppid),
     Patch("os", "_exit", system.exit_now),

@@ -29,7 +29,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from greenlet import getcurrent, greenlet
 
@@ -59,6 +59,9 @@ MOST_THROWS = 1_000
 
 _get_running_loop = asyncio.events._get_running_loop
 _set_running_loop = asyncio.events._set_running_loop
+
+
+T = TypeVar("T")
 
 
 class Policy(Protocol):
@@ -245,8 +248,8 @@ class Scheduler:
             task.body()
         except Teardown:
             pass
-        except ProcessExit:
-            self._end(task.process, "it has ended by os._exit")
+        except ProcessExit as ended:
+            self._end(task.process, f"it has ended by os._exit({ended})")
         except BaseException as error:
             task.error = error
             self.deaths.append((task, error))
@@ -343,6 +346,20 @@ class Scheduler:
         self.step += 1
         if self.step >= self._point_at:
             self._take_point()
+
+    def without_points(self, call: Callable[[], T]) -> T:
+        """Make a call whose switch points do not count, unless a thread waits in it.
+
+        A module is imported by the first run of a process and not by the second one: the two
+        would else differ.
+        """
+        step, turn, point_at = self.step, self.turn, self._point_at
+        self._point_at = NEVER
+        try:
+            return call()
+        finally:
+            if self.turn == turn:
+                self.step, self._point_at = step, point_at
 
     def _take_point(self) -> None:
         if self.running is None:

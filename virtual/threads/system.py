@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import builtins
+import importlib
 import os
 import signal
 import subprocess
@@ -22,6 +23,7 @@ from watchkeeper.virtual.threads.scheduler import Scheduler
 
 _getpid = os.getpid
 _getppid = os.getppid
+_find_and_load = importlib._bootstrap._find_and_load  # type: ignore[attr-defined]
 _exit = os._exit
 _kill = os.kill
 _register = atexit.register
@@ -51,6 +53,17 @@ def exit_now(status: int, /) -> None:
     if current_task() is None:
         _exit(status)
     raise ProcessExit(status)
+
+
+# --- imports ---------------------------------------------------------------------------
+
+
+def find_and_load(name: str, import_: Callable[..., Any]) -> Any:
+    """Import a module that is not loaded yet; its switch points do not count."""
+    scheduler = current_scheduler()
+    if scheduler is None:
+        return _find_and_load(name, import_)
+    return scheduler.without_points(lambda: _find_and_load(name, import_))
 
 
 # --- atexit ----------------------------------------------------------------------------

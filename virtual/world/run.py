@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import sys
 import traceback
@@ -53,6 +54,7 @@ def prepare() -> None:
     """
     refuse_other_schedulers()
     install(NETWORK_PATCHES)
+    asyncio.get_event_loop_policy()  # it is made once in a process, under a lock
     kazoo_sets.put()
     source_lines.put()
 

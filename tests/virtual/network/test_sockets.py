@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import fcntl
+import os
 import select
 import selectors
 import socket
 import threading
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -282,3 +285,70 @@ def test_files_of_sockets() -> None:
             return file.readlines()
 
     assert in_virtual_time(main) == main() == ["one\n", "two\n"]
+
+
+# --- files -----------------------------------------------------------------------------
+
+
+def test_a_part_of_a_file_is_sent(tmp_path: Path) -> None:
+    """`sendfile` reads what the file has there, and no more."""
+    file = tmp_path / "file"
+    file.write_bytes(b"0123456789" * 1000)
+    machine = Machine()
+
+    def send(machine: Machine) -> list[int]:
+        time.sleep(0.01)
+        with socket.create_connection(("receiver", PORT)) as sock, file.open("rb") as source:
+            sizes = [os.sendfile(sock.fileno(), source.fileno(), 5, 5000)]
+            sizes.append(os.sendfile(sock.fileno(), source.fileno(), None, 3))
+            return [*sizes, os.sendfile(sock.fileno(), source.fileno(), 9_998, 100)]
+
+    def receive(machine: Machine) -> bytes:
+        with socket.create_server(("", PORT)) as listening:
+            client, _ = listening.accept()
+            with client, client.makefile("rb") as stream:
+                return stream.read()
+
+    machine.process("receiver", receive, machine)
+    machine.process("sender", send, machine)
+    found = machine.run()
+    assert found["sender"] == [5000, 3, 2]
+    assert found["receiver"] == (b"0123456789" * 1000)[5:5005] + b"012" + b"89"
+
+
+def test_a_lock_of_a_file_ends_with_its_process(tmp_path: Path) -> None:
+    """Another process gets it after a crash, though the file is still open here."""
+    file = tmp_path / "lock"
+    file.touch()
+    machine = Machine()
+    machine.scheduler.allowed = frozenset({"files"})
+
+    def lock() -> bool:
+        source = file.open("rb")
+        kept.append(source)
+        try:
+            fcntl.flock(source, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        time.sleep(100)
+        return True
+
+    def try_twice() -> list[bool]:
+        time.sleep(1)
+        found = []
+        for _ in range(2):
+            with file.open("rb") as source:
+                try:
+                    fcntl.flock(source, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    found.append(True)
+                except BlockingIOError:
+                    found.append(False)
+            machine.scheduler.crash(holder)
+        return found
+
+    kept: list[Any] = []
+    machine.process("holder", lock)
+    (holder,) = machine.scheduler.processes
+    machine.process("other", try_twice)
+    assert machine.run() == {"other": [False, True]}
+    kept[0].close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import importlib
 import os
 import pickle
 import random
@@ -22,6 +23,7 @@ from typing import Any
 import pytest
 
 from tests.support.virtual_time import Machine, in_virtual_time
+from watchkeeper.virtual.schedule.random_policy import RandomPolicy
 from watchkeeper.virtual.threads.errors import Refused, Stuck
 from watchkeeper.virtual.threads.watchdog import Watchdog
 
@@ -186,6 +188,30 @@ def test_an_exit_without_clean_up() -> None:
     machine.process("main", leave)
     machine.run()
     assert "main" not in machine.results
+    assert machine.scheduler.processes[0].ending == "it has ended by os._exit(3)"
+
+
+def test_an_import_is_no_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first run of a process imports a module, the second does not: both are one run."""
+    (tmp_path / "imported_once.py").write_text(
+        "import threading, time\nwith threading.Lock():\n    time.monotonic()\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def steps() -> tuple[int, int]:
+        machine = Machine(RandomPolicy(3))
+
+        def use() -> None:
+            importlib.import_module("imported_once")
+            time.sleep(1)
+
+        machine.process("main", use)
+        machine.run()
+        return machine.scheduler.step, machine.scheduler.turn
+
+    assert "imported_once" not in sys.modules
+    assert steps() == steps()
+    del sys.modules["imported_once"]
 
 
 REFUSED: dict[str, Callable[[], Any]] = {
