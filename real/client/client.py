@@ -183,11 +183,16 @@ class Client:
         options: Mapping[str, Any] | None = None,
         *,
         resends_watches: bool = False,
+        waits_for_program: bool = False,
     ) -> None:
         """`options` are passed to kazoo unchanged: `auth_data`, `use_ssl`, `ca` and so on.
 
         A client that resends its watches sets them again at every reconnection within a session,
         as Java's client does and kazoo does not; a program that relies on that needs it.
+
+        kazoo opens the next session as soon as one has ended. A program may not know yet that it
+        has ended, and go on with what it held in the old one, now with a session that lives. So
+        a client that waits for its program opens no session until `open_session` is called.
         """
         self.prefix = chroot
         self.on_event = on_event
@@ -199,6 +204,11 @@ class Client:
         self._tickets = 0
         self._armed = ArmedWatches() if resends_watches else None
         """The watches that are set, by paths without the chroot; None if it resends none."""
+        self._waits_for_program = waits_for_program
+        self._is_closing = False
+        self._may_open = threading.Event()
+        """Whether kazoo may open the next session."""
+        self._may_open.set()
         self._lists_ephemerals: bool | None = None
         """Whether the connected server knows `getEphemerals`; None before it is looked up."""
         logger = logging.getLogger("watchkeeper.kazoo")
@@ -236,8 +246,19 @@ class Client:
         """Begin to connect; returns immediately."""
         self._kazoo.start_async()
 
+    def open_session(self) -> None:
+        """Let kazoo open the next session, if the last one has ended."""
+        self._may_open.set()
+
+    def _let_end(self) -> None:
+        """From now on no thread waits for the program."""
+        with self._lock:
+            self._is_closing = True
+            self._may_open.set()
+
     def close(self) -> None:
         """End the session and every thread."""
+        self._let_end()
         self._kazoo.stop()
         self._kazoo.close()
         self.state = "closed"
@@ -246,6 +267,7 @@ class Client:
         """Disconnect like a killed process: the session lives until it expires."""
         if self.state == "closed":
             return
+        self._let_end()
         self._kazoo._stopped.set()
         connection = self._connection
         if connection._socket is not None:
@@ -344,7 +366,11 @@ class Client:
                 self._refuse_queued()
             else:
                 self.state = "expired"
+                if self._waits_for_program and not self._is_closing:
+                    self._may_open.clear()
             self.emit(self.state, self.generation)
+        # This thread would open the next session: it has none now that it must keep alive.
+        self._may_open.wait()
 
     def note_watches(self, operation: Operation[Any], answer: Any) -> None:
         """An answer has come: watches may have been set, or removed."""

@@ -138,6 +138,7 @@ class Member:
                 hear,
                 kazoo,
                 resends_watches=resends_watches,
+                waits_for_program=True,
             )
 
         self.driver = self.make_driver(program, connect, fetching)

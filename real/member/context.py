@@ -102,6 +102,7 @@ class MemberContext:
             on_event,
             dict(job.kazoo),
             resends_watches=job.resends_watches,
+            waits_for_program=True,
         )
         return self.client
 

@@ -191,7 +191,7 @@ class Driver:
             event = self.queue.get()
             if isinstance(event, ClientEvent) and event.content in SESSION_EVENTS:
                 self._note_state(event)
-                # kazoo opens the next session by itself, and no program wants one.
+                # No program wants the next session.
                 if event.content == "expired":
                     self.client.close()
 
@@ -318,14 +318,20 @@ class Driver:
 
     def _new_session(self, effect: NewSession) -> None:
         self._busy()
-        self._wait_for(lambda: self.client.state == "connected")
-        # kazoo has opened the session already; from here on the program belongs to it.
+        self._wait_for(self._has_session)
+        # From here on the program belongs to this session.
         # Notifications of the old session are dropped, orders are kept.
         self.generation = self.client.generation
         self._receive_all()
         self.inbox = deque(
             notification for notification in self.inbox if isinstance(notification, Command)
         )
+
+    def _has_session(self) -> bool:
+        # A session may end before the program learns that it has begun.
+        if self.client.state == "expired":
+            self.client.open_session()
+        return self.client.state == "connected"
 
     def _connected(self, effect: Connected) -> Any:
         self._busy()

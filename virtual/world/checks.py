@@ -92,7 +92,10 @@ class Always(Check):
 
 
 class Eventually(Check):
-    """A predicate that comes true within some time after the last fault, or has been true."""
+    """A predicate that is true at some moment within some time after the last fault.
+
+    That it was true before the fault says nothing of whether the program recovers.
+    """
 
     def __init__(self, name: str, predicate: Predicate, within_s: float) -> None:
         says = (predicate.__doc__ or name).strip().splitlines()[0]
@@ -100,11 +103,12 @@ class Eventually(Check):
         self._predicate = predicate
         self.within_s = within_s
         self.held_at_us: int | None = None
+        """When it was first seen to be true since the last fault."""
 
     def turn(self, world: World) -> None:
-        """Look at it, until it is true."""
-        if self.held_at_us is None and not outcome_of(self._predicate, world):
-            self.held_at_us = world.now_us
+        """Look at it, until it is true; and again after a fault."""
+        if self.held_at_us is None or self.held_at_us < world.calm_since_us:
+            self.held_at_us = None if outcome_of(self._predicate, world) else world.now_us
 
     def end(self, world: World) -> Finding:
         """Violated if it did not come true in time; unknown if the run was too short for that."""

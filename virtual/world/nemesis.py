@@ -100,6 +100,7 @@ class Nemesis:
 
     def _touch(self) -> None:
         self.last_effect_us = self._world.now_us
+        self._world.look()
 
     # --- victims -----------------------------------------------------------------------
 

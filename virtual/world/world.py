@@ -157,7 +157,7 @@ class World:
         self.check(Always(name or _name_of(predicate), predicate))
 
     def eventually(self, predicate: Predicate, *, within_s: float = 30.0, name: str = "") -> None:
-        """A predicate has to come true within some time after the last fault."""
+        """A predicate has to be true at some moment within some time after the last fault."""
         self.check(Eventually(name or _name_of(predicate), predicate, within_s))
 
     def finally_(self, predicate: Predicate, name: str = "") -> None:
@@ -264,7 +264,10 @@ class World:
 
     def _process_ended(self, process: Process) -> None:
         self.zookeeper.record.write(process.name, EventKind.ENDED, detail={"why": process.ending})
-        # A crash is no turn of a thread, and may be what a property has waited for.
+        self.look()
+
+    def look(self) -> None:
+        """Judge the run where no thread has a turn: at the end of a process, and at a fault."""
         for check in self._judged:
             check.turn(self)
         self._stop_if_over()

@@ -175,6 +175,37 @@ def test_a_client_hears_of_what_it_missed_if_it_resends_its_watches(resends: boo
     assert fired == (["/a", "/b"] if resends else [])
 
 
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_client_opens_no_session_before_its_program_wants_one(waits: bool) -> None:
+    """A program that does not know yet that its session has ended holds what it held."""
+    states: list[str] = []
+
+    def member(world: World) -> None:
+        client = Client(world.hosts, "", 4000, lambda event: None, waits_for_program=waits)
+        client.start()
+        time.sleep(1)
+        world.zookeeper.control.do("expire", {"session": client.session})
+        time.sleep(5)
+        states.append(client.state)
+        client.open_session()
+        time.sleep(1)
+        states.append(client.state)
+        world.zookeeper.control.do("expire", {"session": client.session})
+        time.sleep(5)
+        client.close()  # also while it waits for its program
+        states.append(client.state)
+
+    outcome = run_once(
+        Case("a client", lambda world: world.process("member", member, world), WorldSettings()),
+        RandomPolicy(0),
+        "random",
+        seed=0,
+    )
+    assert not outcome.deaths, outcome.tracebacks
+    assert states == ["expired" if waits else "connected", "connected", "closed"]
+    assert outcome.end_us < 20_000_000
+
+
 @pytest.mark.parametrize("variant", ["kafka_07", "hardened"])
 def test_an_embedded_member_sees_what_it_missed(variant: str) -> None:
     """A second consumer joins while the first one is disconnected within its session."""

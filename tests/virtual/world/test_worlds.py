@@ -514,6 +514,31 @@ def test_an_error_of_a_session_that_has_ended() -> None:
     assert errors
 
 
+@pytest.mark.parametrize("comes_back", [True, False])
+def test_what_was_true_before_a_fault_has_to_come_true_again(comes_back: bool) -> None:
+    """A member is there before its session expires; afterwards only one that registers again."""
+
+    def member(world: World) -> None:
+        client = started(world)
+        client.create("/member", ephemeral=True)
+        time.sleep(5)
+        while comes_back and not client.connected:
+            time.sleep(0.5)
+        if comes_back:
+            client.create("/member", ephemeral=True)
+        time.sleep(30)
+
+    def test(world: World) -> None:
+        world.process("member", member, world)
+        world.eventually(lambda: "/member" in world.znodes, within_s=10, name="a member")
+
+    blow = strike(faults.expire(), 1, after_s=2)
+    outcome = run_once(case(test), FirstInFirstOut(), "fifo", seed=0, plan=(blow,))
+    (found,) = (each for each in outcome.findings if each.claim.name == "a member")
+    assert outcome.struck[0].effects, "the session expired"
+    assert found.verdict is (Verdict.HOLDS if comes_back else Verdict.VIOLATED)
+
+
 @pytest.mark.parametrize("kind", ["always", "eventually", "finally_"])
 def test_a_predicate_that_fails_is_a_sentence(kind: str) -> None:
     """It is a mistake of the test, and no violation."""
