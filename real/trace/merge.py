@@ -55,7 +55,7 @@ def merged(
     `services` maps the prefix of a cluster to its committed events, `places` maps a member to the
     servers that it connected to; `by_hand` are the sessions in which an operator wrote.
     """
-    rows = [*own, *_with_servers(_process_rows(folder), places)]
+    rows = [*own, *_with_servers(process_rows(folder), places)]
     requests, names = _requests(rows), _names(rows) | dict.fromkeys(by_hand, OPERATOR)
     end_us = max((row[0] for row in own), default=0)
     for prefix, committed in services.items():
@@ -75,7 +75,7 @@ ORDER: dict[str, int] = {
 """The order of events at the same time: effects first, the end of the run last."""
 
 
-def _process_rows(folder: Path) -> Iterable[Row]:
+def process_rows(folder: Path) -> Iterable[Row]:
     """The rows that the processes have written; a truncated line of a killed one is skipped."""
     for path in sorted(folder.glob("*.jsonl")):
         for line in path.read_bytes().splitlines():

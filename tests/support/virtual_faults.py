@@ -32,7 +32,9 @@ from watchkeeper.real.world.hosts import Hosts
 from watchkeeper.real.world.leaders import Leaders
 from watchkeeper.real.world.operator import Operator
 from watchkeeper.real.world.world import CHECK_US
+from watchkeeper.virtual.threads.thread import start_main
 from watchkeeper.virtual.world.world import World
+from watchkeeper.virtual.zookeeper.service import ZooKeeperService
 
 if TYPE_CHECKING:
     from tests.support.virtual_members import Members
@@ -48,10 +50,13 @@ ROLES: Mapping[str, ServerRole] = {
 
 
 class ServerTarget:
-    """A server of the ensemble, as faults affect it."""
+    """A server of an ensemble, as faults affect it."""
 
-    def __init__(self, world: World, prefix: str, server: Server) -> None:
+    def __init__(
+        self, world: World, service: ZooKeeperService, prefix: str, server: Server
+    ) -> None:
         self._world = world
+        self._service = service
         self._server = server
         self.name = f"{prefix}zookeeper/{server.number}"
 
@@ -91,12 +96,14 @@ class ServerTarget:
         return self._do("lag", effect, server=self._server.number, by_s=by_s)
 
     def _do(self, verb: str, effect: FaultEffect, **arguments: Any) -> Undo:
-        return strike(self._world, verb, effect, **arguments)
+        return strike(self._world, self._service, verb, effect, **arguments)
 
 
-def strike(world: World, verb: str, effect: FaultEffect, **arguments: Any) -> Undo:
-    """Carry out a verb of the ensemble's control; its effects count at the end of the run."""
-    control = world.zookeeper.control
+def strike(
+    world: World, service: ZooKeeperService, verb: str, effect: FaultEffect, **arguments: Any
+) -> Undo:
+    """Carry out a verb of an ensemble's control; its effects count at the end of the run."""
+    control = service.control
     try:
         number = control.do(verb, arguments)
     except ControlError as error:
@@ -111,16 +118,22 @@ def strike(world: World, verb: str, effect: FaultEffect, **arguments: Any) -> Un
     return lambda: control.end(number)
 
 
-class OnlyCluster:
-    """The cluster of a plan, with the hand of an operator on its znodes."""
-
-    prefix = ""
+class VirtualCluster:
+    """A cluster of a plan, with the hand of an operator on its znodes."""
 
     def __init__(
-        self, plan: ClusterPlan, world: World, folder: Path, on_hosting: OnHosting
+        self,
+        plan: ClusterPlan,
+        prefix: str,
+        world: World,
+        zookeeper: ZooKeeperService,
+        folder: Path,
+        on_hosting: OnHosting,
     ) -> None:
         self.plan = plan
-        self.administrator = plan.administrator(self.prefix)
+        self.prefix = prefix
+        self.administrator = plan.administrator(prefix)
+        self.zookeeper = zookeeper
         self._world = world
         home = folder / plan.name
         home.mkdir()
@@ -130,25 +143,35 @@ class OnlyCluster:
         self.deleted: dict[str, dict[str, None]] = {}
         """Broker -> the deleted topics that are still on its disk."""
         self.hosts = None if plan.storage is None else Hosts(plan, home, self.disks, self.deleted)
-        self.proxy = SimpleNamespace(hosts_of=lambda node: world.hosts)
+        self.proxy = SimpleNamespace(hosts_of=lambda node: zookeeper.hosts)
         self.service = SimpleNamespace(root="", access=SimpleNamespace(to_show=()))
         """What jobs need to know: members connect to the servers themselves."""
-        ensemble = world.zookeeper.ensemble
-        self.servers = [ServerTarget(world, self.prefix, server) for server in ensemble.servers]
+        self.servers = [
+            ServerTarget(world, zookeeper, prefix, server)
+            for server in zookeeper.ensemble.servers
+        ]
         self._orders: SimpleQueue[tuple[Change, Callable[[str], object]]] = SimpleQueue()
+
+    @property
+    def znodes(self) -> dict[str, bytes]:
+        """Path -> data of every znode, as the leader has them now."""
+        nodes = self.zookeeper.ensemble.head.nodes
+        return {path: node.data or b"" for path, node in nodes.items()}
 
     @property
     def controller_id(self) -> int | None:
         """0.8: the broker id in `/controller`; None if no broker is the controller."""
-        data = self._world.znodes.get(CONTROLLER)
+        data = self.znodes.get(CONTROLLER)
         return None if data is None else Controller.broker_in(CONTROLLER, data)
 
     def begin(self) -> None:
         """Let the operator come, as the process that runs a live world is one."""
-        self._world.process(OPERATOR, self._operate_all)
+        process = self._world.scheduler.add_process(OPERATOR)
+        self.zookeeper.record.name(process.address, OPERATOR)
+        start_main(self._world.scheduler, process, self._operate_all)
 
     def _operate_all(self) -> None:
-        client = KazooClient(hosts=self._world.hosts)
+        client = KazooClient(hosts=self.zookeeper.hosts)
         client.start()
         if self.plan.layout == "0.8":
             Thread(target=self._follow_leaders, args=[client], daemon=True).start()
@@ -169,7 +192,7 @@ class OnlyCluster:
 
     def undo_of(self, path: str) -> Change:
         """The write that brings a znode back to its state of now: its data, or its absence."""
-        data = self._world.znodes.get(path)
+        data = self.znodes.get(path)
         return Delete(path) if data is None else SetData(path, data)
 
     def serve(self, broker: str, partitions: list[Any]) -> None:
@@ -191,12 +214,13 @@ def crash_host(members: Members, action: Action, effect: FaultEffect) -> None:
         return
     world = members.world
     others = [process.address for process in world.scheduler.processes]
-    for other in (*world.server_addresses, *others):
+    for other in (*members.server_addresses, *others):
         world.network.cut(own, other)
     effect.add("connections left open")
     target.kill(effect)
-    if members.cluster.hosts is not None and action.target in members.brokers:
-        cuts = members.cluster.hosts.cut_back(action.target)
+    hosts = members.cluster_of(action.target).hosts if action.target in members.brokers else None
+    if hosts is not None:
+        cuts = hosts.cut_back(action.target)
         lost_bytes = sum(cut.before_bytes - cut.after_bytes for cut in cuts)
         files = {cut.path: [cut.before_bytes, cut.after_bytes] for cut in cuts}
         detail = {"bytes": lost_bytes, "files": files}
@@ -212,13 +236,13 @@ def expire(members: Members, action: Action, effect: FaultEffect) -> None:
     session = members.session_of(action.target)
     if session and action.option("unknown"):
         _cut(members, action, effect, ("from",))
-    _of_session(members, "expire", effect, session)
+    _of_session(members, action.target, "expire", effect, session)
 
 
 def unregister(members: Members, action: Action, effect: FaultEffect) -> None:
     """Delete the registration of a member, as an operator may do by hand."""
     session = members.session_of(action.target)
-    nodes = members.world.zookeeper.ensemble.head.nodes
+    nodes = members.cluster_of(action.target).zookeeper.ensemble.head.nodes
     own = [path for path, node in sorted(nodes.items()) if session and node.owner == session]
     actions.delete_registration(members, action.target, own, effect)
 
@@ -226,26 +250,29 @@ def unregister(members: Members, action: Action, effect: FaultEffect) -> None:
 def disconnect(members: Members, action: Action, effect: FaultEffect) -> None:
     """Break a connection, and refuse another one for a while."""
     session = members.session_of(action.target)
-    _of_session(members, "disconnect", effect, session, for_s=action.for_us / 1e6)
+    for_s = action.for_us / 1e6
+    _of_session(members, action.target, "disconnect", effect, session, for_s=for_s)
 
 
 def lose(members: Members, action: Action, effect: FaultEffect) -> None:
     """Lose the next request of a member, or its reply."""
     assert action.trigger is not None, "a loss is aimed at a step"
-    session = members.session_of(action.trigger.node)
+    name = action.trigger.node
+    session = members.session_of(name)
     if action.target == "reply":
-        _of_session(members, "drop_next_reply", effect, session)
+        _of_session(members, name, "drop_next_reply", effect, session)
         return
     after_us = action.option("lands_after")
     late = {} if after_us is None else {"lands_after_s": after_us / 1e6}
-    _of_session(members, "lose_next_request", effect, session, **late)
+    _of_session(members, name, "lose_next_request", effect, session, **late)
 
 
 def _of_session(
-    members: Members, verb: str, effect: FaultEffect, session: int, **arguments: Any
+    members: Members, name: str, verb: str, effect: FaultEffect, session: int, **arguments: Any
 ) -> None:
     if session:
-        strike(members.world, verb, effect, session=session, **arguments)
+        service = members.cluster_of(name).zookeeper
+        strike(members.world, service, verb, effect, session=session, **arguments)
 
 
 # --- links and servers -----------------------------------------------------------------
@@ -271,14 +298,14 @@ def _cut(
     network, own = members.world.network, members.address_of(action.target)
     if own is None:
         return
-    for server in members.world.server_addresses:
+    for server in members.server_addresses:
         for direction in directions:
             ends = (own, server) if direction == "to" else (server, own)
             network.cut(*ends, one_way=True)
             effect.add("links cut")
 
     def heal() -> None:
-        for server in members.world.server_addresses:
+        for server in members.server_addresses:
             network.heal(own, server)
 
     members.later(effect, action.for_us, heal)
@@ -291,11 +318,11 @@ def delay(members: Members, action: Action, effect: FaultEffect) -> None:
         return
 
     def slow(by_us: int) -> None:
-        for server in members.world.server_addresses:
+        for server in members.server_addresses:
             network.delay(own, server, by_us * NS_A_US)
 
     slow(int(action.option("by")))
-    effect.add("links slowed", len(members.world.server_addresses))
+    effect.add("links slowed", len(members.server_addresses))
     members.later(effect, action.for_us, lambda: slow(0))
 
 

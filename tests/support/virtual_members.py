@@ -4,14 +4,14 @@ A plan's brokers and consumers run as they do in processes of a live run: the dr
 its kazoo client, its fetchers and their connections to brokers. The timeline strikes by the same
 nemesis. So one seed gives one run, and the run is judged as one of any other world.
 
-Left out: messages, several clusters, and processes of several members; `runs_here` says whether
-a plan has none of these. `virtual_faults` has the faults.
+Left out is what no live run can do; `runs_here` says whether a plan needs none of it.
+`virtual_faults` has the faults.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,15 +20,16 @@ from queue import SimpleQueue
 from threading import Thread
 from typing import Any
 
-from tests.support.virtual_faults import HANDLERS, OnlyCluster, ServerTarget
+from tests.support.virtual_faults import HANDLERS, ServerTarget, VirtualCluster
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.actor.events import Command
+from watchkeeper.model.ensemble.history import SERVICE
 from watchkeeper.model.ensemble.settings import EnsembleSettings
 from watchkeeper.model.nemesis.load import Load
 from watchkeeper.model.nemesis.nemesis import Nemesis
 from watchkeeper.model.nemesis.world import OPERATOR, Undo
 from watchkeeper.model.plan.faults import FaultEffect
-from watchkeeper.model.plan.plan import Plan
+from watchkeeper.model.plan.plan import ClusterPlan, Plan
 from watchkeeper.model.properties.judge import Judgement, judge
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import NOTHING, Header, Row, Trace
@@ -36,7 +37,7 @@ from watchkeeper.real.broker import server
 from watchkeeper.real.member import main, rate_server
 from watchkeeper.real.member.context import Channel, MemberContext
 from watchkeeper.real.member.job import Job
-from watchkeeper.real.trace.merge import merged
+from watchkeeper.real.trace.merge import merged, process_rows
 from watchkeeper.real.world.jobs import Jobs
 from watchkeeper.real.world.producers import Producers
 from watchkeeper.virtual.schedule.random_policy import RandomPolicy
@@ -45,6 +46,7 @@ from watchkeeper.virtual.threads.thread import start_main
 from watchkeeper.virtual.threads.watchdog import Watchdog
 from watchkeeper.virtual.world.run import prepare, quiet_kazoo
 from watchkeeper.virtual.world.world import World, WorldSettings
+from watchkeeper.virtual.zookeeper.service import ZooKeeperService
 
 NS_A_US = 1_000
 PORT = 9092
@@ -82,10 +84,10 @@ class Ran:
 class Target:
     """The process of a member, as faults affect it."""
 
-    def __init__(self, members: Members, name: str, process: Process) -> None:
+    def __init__(self, members: Members, member: Member) -> None:
         self._members = members
-        self._name = name
-        self.process = process
+        self._name = member.node
+        self.process = member.host.process
 
     def kill(self, effect: FaultEffect) -> None:
         """Let it crash; a process that is struck in a step of its own does not return from it."""
@@ -129,32 +131,60 @@ class VirtualContext(MemberContext):
         self._members.handle(self.job.node, message)
 
 
-class Member:
-    """One process of a member: its job, and the orders that it has not read."""
+class Host:
+    """A process of one member, or of several: what its main thread reads."""
 
-    def __init__(self, job: Job, process: Process) -> None:
-        self.job = job
+    def __init__(self, name: str, process: Process) -> None:
+        self.name = name
         self.process = process
-        self.context: VirtualContext | None = None
+        self.contexts: dict[str, VirtualContext] = {}
+        self.orders: SimpleQueue[dict[str, Any]] = SimpleQueue()
+
+    def run(self, members: Members) -> None:
+        """What the main thread does: begin members, and pass on the orders to them."""
+        while True:
+            message = self.orders.get()
+            if "job" in message:
+                begin_ns = time.monotonic_ns() - members.world.scheduler.now_ns
+                context = VirtualContext(replace(message["job"], begin_ns=begin_ns), members)
+                self.contexts[context.job.node] = context
+                Thread(
+                    target=main.run, args=[context], name=context.job.node, daemon=True
+                ).start()
+            else:
+                self.contexts[message.pop("node")].channel.handle(message)
+
+
+class Member:
+    """A member and its process."""
+
+    def __init__(self, job: Job, host: Host) -> None:
+        self.job = job
+        self.host = host
         self.is_abandoned = False
-        self._orders: SimpleQueue[dict[str, Any]] = SimpleQueue()
+        self.is_over = False
+        """Whether its program has ended, in a process that goes on with others."""
+        host.orders.put({"job": job})
 
     @property
     def node(self) -> str:
         """The name of the member."""
         return self.job.node
 
-    def run(self, members: Members) -> None:
-        """What the main thread does: run the job beside it, and pass on what comes."""
-        begin_ns = time.monotonic_ns() - members.world.scheduler.now_ns
-        self.context = VirtualContext(replace(self.job, begin_ns=begin_ns), members)
-        Thread(target=main.run, args=[self.context], name=self.node, daemon=True).start()
-        while True:
-            self.context.channel.handle(self._orders.get())
+    @property
+    def is_alive(self) -> bool:
+        """Whether it runs."""
+        return self.host.process.is_alive and not self.is_over
+
+    @property
+    def session(self) -> int:
+        """Its session; 0 before the first."""
+        context = self.host.contexts.get(self.node)
+        return 0 if context is None else context.session
 
     def send(self, **message: Any) -> bool:
         """Send an order."""
-        self._orders.put(message)
+        self.host.orders.put({"node": self.node, **message})
         return True
 
 
@@ -165,13 +195,25 @@ class Members:
         self.plan = plan
         self.world = world
         self.rows: list[Row] = []
-        (cluster,) = plan.clusters
-        self.cluster = OnlyCluster(cluster, world, folder, self._write_hosting)
-        self.clusters = {cluster.name: self.cluster}
-        named = (self.cluster.administrator,) if self.cluster.administrator else ()
-        self.administrators = dict.fromkeys(named, self.cluster)
+        services = list(services_of(plan, world))
+        self.clusters = {
+            cluster.name: VirtualCluster(
+                cluster, plan.prefix_of(cluster.name), world, service, folder, self._write_hosting
+            )
+            for cluster, service in zip(plan.clusters, services, strict=True)
+        }
+        self.server_addresses = [each for service in services for each in service.addresses]
+        self.administrators = {
+            cluster.administrator: cluster
+            for cluster in self.clusters.values()
+            if cluster.administrator
+        }
         self.consumers = {member.node: (group, member) for group, member in plan.consumers()}
-        self.brokers = {broker.node: (cluster.name, broker) for broker in cluster.brokers}
+        self.brokers = {
+            broker.node: (cluster.name, broker)
+            for cluster in plan.clusters
+            for broker in cluster.brokers
+        }
         self.ports = dict.fromkeys(self.brokers, PORT)
         self.groups = dict(plan.group_of())
         self.lives: dict[str, int] = {}
@@ -190,14 +232,15 @@ class Members:
     def begin(self) -> None:
         """Put the starts and the timeline on the calendar."""
         is_needed = any(action.verb.name in BY_HAND for action in self.plan.timeline)
-        if is_needed or self.cluster.plan.layout == "0.8":
-            self.cluster.begin()
+        for cluster in self.clusters.values():
+            if is_needed or cluster.plan.layout == "0.8":
+                cluster.begin()
         for name in (*self.administrators, *self.producers.plans):
-            self.start(name)
+            self._start(name)
         brokers = [plan for _, plan in self.brokers.values()]
         for plan in (*brokers, *(member for _, member in self.consumers.values())):
             if plan.starts_us is not None:
-                self.at(plan.starts_us, partial(self.start, plan.node))
+                self.at(plan.starts_us, partial(self._start, plan.node))
         self.nemesis.schedule()
         self.at(self.nemesis.ends_us + self.plan.settle_us, self._stop_if_calm)
 
@@ -211,39 +254,56 @@ class Members:
     # --- processes ---------------------------------------------------------------------
 
     def running(self, name: str) -> Member | None:
-        """The process of a member, if it runs."""
-        member = self._members.get(name)
-        return member if member is not None and member.process.is_alive else None
+        """A member, if it runs; for the name of a process, one of its members that runs."""
+        found = (self._members.get(each) for each in self.plan.members_of(name))
+        return next((each for each in found if each is not None and each.is_alive), None)
 
     def start(self, name: str, *, new_id: bool = False) -> bool:
-        """Start a member, unless it runs."""
+        """Start a process, with each of its members that does not run."""
+        started = [self._start(each, new_id=new_id) for each in self.plan.members_of(name)]
+        return any(started)
+
+    def _start(self, name: str, *, new_id: bool = False) -> bool:
         if self.running(name) is not None:
             return False
         self.lives[name] = self.lives.get(name, 0) + 1
         job = self.jobs.of(name, new_id=new_id)
-        scheduler = self.world.scheduler
-        process = scheduler.add_process(name)
-        self.world.zookeeper.record.name(process.address, name)
-        member = self._members[name] = Member(job, process)
-        self._write_of(name, EventKind.STARTED, job.about)
+        shared = self.plan.process_of(name)
+        is_alone = shared == name
+        mate = None if is_alone else self.running(shared)
+        host = self._make_host(shared) if mate is None else mate.host
+        about = job.about if is_alone else {**job.about, "process": shared}
+        self._write_of(name, EventKind.STARTED, about)
+        self._members[name] = Member(replace(job, shares_process=not is_alone), host)
         if name in self.brokers and job.role is None:
             self._open(name)
-        start_main(scheduler, process, partial(member.run, self))
         self.producers.has_started(name)
         return True
 
+    def _make_host(self, name: str) -> Host:
+        scheduler = self.world.scheduler
+        host = Host(name, scheduler.add_process(name))
+        for cluster in self.clusters.values():
+            cluster.zookeeper.record.name(host.process.address, name)
+        start_main(scheduler, host.process, partial(host.run, self))
+        return host
+
     def _open(self, name: str) -> None:
         """A broker serves what is on its disk."""
-        address = self._members[name].process.address
-        self.cluster.data.open(self.brokers[name][1], f"{address}:{PORT}")
+        cluster, plan = self.brokers[name]
+        address = self._members[name].host.process.address
+        self.clusters[cluster].data.open(plan, f"{address}:{PORT}")
 
     def handle(self, name: str, message: dict[str, Any]) -> None:
         """A member reports: see the live world's method of this name."""
-        deleted = self.cluster.deleted.get(name, {})
+        member, cluster = self._members[name], self.cluster_of(name)
+        deleted = cluster.deleted.get(name, {})
         if "flows" in message:
             self.producers.flows(message["flows"])
         elif "fails" in message:
             self.kill(name, message["fails"])
+        elif "ended" in message:
+            member.is_over = member.job.shares_process
         elif "serves" in message:
             for topic in message["without"]:
                 deleted.pop(topic, None)
@@ -252,23 +312,26 @@ class Members:
             deleted.pop(message["deleted"], None)
         elif "topic" in message:
             plan = self.brokers[name][1]
-            self.cluster.data.appear(name, plan, message["topic"], message["partitions"])
+            cluster.data.appear(name, plan, message["topic"], message["partitions"])
 
     def kill(self, name: str, why: str) -> None:
-        """Let a process crash."""
-        member = self._members[name]
-        self._on_end.pop(member.process, None)
-        detail = {"why": why, "failed": True}
-        self._write_of(name, EventKind.ENDED, detail, session=self.session_of(name))
-        self.world.scheduler.crash(member.process)
+        """Let a process crash, with all members in it."""
+        host = self._members[name].host
+        self._on_end.pop(host.process, None)
+        for member in self._members.values():
+            if member.host is host and member.is_alive:
+                detail = {"why": why, "failed": True}
+                self._write_of(member.node, EventKind.ENDED, detail, session=member.session)
+        self.world.scheduler.crash(host.process)
 
     def _gone(self, process: Process) -> None:
         """A process is over, by itself or by a crash."""
         if "os._exit" in process.ending and "(0)" not in process.ending:
             self.failures.append(f"{process.name}: {process.ending}")
-        member = self._members.get(process.name)
-        if member is not None and member.process is process:
-            self.cluster.data.close(process.name)
+        for member in self._members.values():
+            if member.host.process is process:
+                for cluster in self.clusters.values():
+                    cluster.data.close(member.node)
         # Later than what it has written itself, which is merged by time.
         self.world.scheduler.call_later(END_NS, self._on_end.pop(process, lambda: None))
 
@@ -318,14 +381,21 @@ class Members:
         """Undo an action after a delay."""
         self.nemesis.later(effect, delay_us, undo)
 
-    def cluster_of(self, name: str) -> OnlyCluster:
+    def cluster_of(self, name: str) -> VirtualCluster:
         """The cluster of a member."""
-        return self.cluster
+        (name, *_) = self.plan.members_of(name)
+        if name in self.consumers:
+            return self.clusters[self.consumers[name][0].cluster]
+        if name in self.producers.plans:
+            return self.clusters[self.producers.plans[name].cluster]
+        if name in self.administrators:
+            return self.administrators[name]
+        return self.clusters[self.brokers[name][0]]
 
     def process(self, name: str) -> Target | None:
         """The process of a member; None while it does not run."""
         member = self.running(name)
-        return None if member is None else Target(self, name, member.process)
+        return None if member is None else Target(self, member)
 
     def order(self, name: str, order: Command) -> bool:
         """Put an order into the inbox of a process; False if no program reads it any more."""
@@ -348,27 +418,31 @@ class Members:
 
     def skew(self, name: str, by_ms: int) -> bool:
         """Let a clock be wrong from now on; whether a process runs that reads it."""
-        self.skews[name] = by_ms
-        member = self.running(name)
-        return member is not None and member.send(skew_ms=by_ms)
+        sent = []
+        for each in self.plan.members_of(name):
+            self.skews[each] = by_ms
+            member = self.running(each)
+            sent.append(member is not None and member.send(skew_ms=by_ms))
+        return any(sent)
 
     def server(self, name: str) -> ServerTarget | None:
         """The server of that name; None for the name of a member."""
-        return next((each for each in self.cluster.servers if each.name == name), None)
+        servers = (each for cluster in self.clusters.values() for each in cluster.servers)
+        return next((each for each in servers if each.name == name), None)
 
     def address_of(self, name: str) -> str | None:
         """The address of a member's machine; None while it does not run."""
         member = self.running(name)
-        return None if member is None else member.process.address
+        return None if member is None else member.host.process.address
 
     def when_ended(self, name: str, call: Callable[[], object]) -> None:
         """Call this once a process has ended by itself."""
-        self._on_end[self._members[name].process] = call
+        self._on_end[self._members[name].host.process] = call
 
     def produce(self, cluster: str, topic: str, load: Load, producers: str | None) -> Undo:
         """Send messages to a topic from now on: by these producers, or by the first."""
-        data = self.cluster.data
-        if self.cluster.hosts is None:
+        data = self.clusters[cluster].data
+        if self.clusters[cluster].hosts is None:
             data.produce(topic, load)
             return lambda: data.cease(topic, load)
         number = self.producers.produce(topic, load, producers, cluster)
@@ -377,33 +451,64 @@ class Members:
     def session_of(self, name: str) -> int:
         """The session of a member that runs; 0 if it has none."""
         member = self.running(name)
-        return 0 if member is None or member.context is None else member.context.session
+        return 0 if member is None else member.session
+
+
+def services_of(plan: Plan, world: World) -> Iterator[ZooKeeperService]:
+    """The ZooKeeper of each cluster: the first is that of the world."""
+    yield world.zookeeper
+    for subnet, cluster in enumerate(plan.clusters[1:], 1):
+        yield ZooKeeperService(
+            world.scheduler,
+            world.network,
+            servers=cluster.zookeeper.servers,
+            settings=settings_of(cluster),
+            subnet=subnet,
+        )
+
+
+def settings_of(cluster: ClusterPlan) -> EnsembleSettings:
+    """The settings of the ensemble of a cluster."""
+    return EnsembleSettings(tick_ms=cluster.zookeeper.tick_us // 1000)
 
 
 def runs_here(plan: Plan) -> bool:
     """Whether a plan needs nothing that is left out."""
-    verbs = {action.verb.name for action in plan.timeline}
-    return len(plan.clusters) == 1 and not plan.processes and verbs <= set(HANDLERS)
+    return {action.verb.name for action in plan.timeline} <= set(HANDLERS)
 
 
-def is_shown(row: Row) -> bool:
-    """Whether a row of the ensemble is of the run: an operator's session is not."""
-    is_of_operator = row[-1].get("by") == OPERATOR
-    return row[2] in OF_SERVICE and not (is_of_operator and row[2] not in WRITES)
+class ServiceRows:
+    """What the ensembles have recorded, with the names that the trace of a run has."""
 
+    def __init__(self, members: Members, folder: Path) -> None:
+        self._member_of = {
+            (members.cluster_of(row[1]).prefix, row[3]): row[1]
+            for row in process_rows(folder)
+            if row[2] == EventKind.CONNECTED
+        }
+        """Session of a cluster -> its member: a process may have several."""
+        self.rows: list[Row] = []
+        self.places: dict[str, list[tuple[int, str]]] = {}
+        """Member -> the servers that it connected to, with the moments."""
+        for cluster in members.clusters.values():
+            for row in cluster.zookeeper.record.rows:
+                self._take(row, cluster.prefix)
 
-def without_session(row: Row) -> Row:
-    """The row of a write by an operator has no session."""
-    return (*row[:3], 0, *row[4:]) if row[-1].get("by") == OPERATOR else row
-
-
-def places_in(rows: Iterable[Row]) -> dict[str, list[tuple[int, str]]]:
-    """Member -> the servers that it connected to, with the moments."""
-    places: dict[str, list[tuple[int, str]]] = {}
-    for row in rows:
-        if row[2] == EventKind.CONNECTED:
-            places.setdefault(row[1], []).append((row[0], str(row[-1]["at"])))
-    return places
+    def _take(self, row: Row, prefix: str) -> None:
+        t_us, node, kind, session, group, topic, partition, zxid, detail = row
+        member = self._member_of.get((prefix, session), node)
+        if kind == EventKind.CONNECTED:
+            self.places.setdefault(member, []).append((t_us, f"{prefix}{detail['at']}"))
+        is_of_operator = detail.get("by") == OPERATOR
+        if kind not in OF_SERVICE or (is_of_operator and kind not in WRITES):
+            return
+        node = f"{prefix}{node}" if node.startswith(SERVICE) else member
+        if "by" in detail and not is_of_operator:
+            detail = {**detail, "by": self._member_of.get((prefix, session), detail["by"])}
+        if "at" in detail:
+            detail = {**detail, "at": f"{prefix}{detail['at']}"}
+        session = 0 if is_of_operator else session
+        self.rows.append((t_us, node, kind, session, group, topic, partition, zxid, detail))
 
 
 @contextmanager
@@ -423,11 +528,10 @@ def brokers_on_every_address() -> Iterator[None]:
 def run_members(plan: Plan, seed: int, folder: Path) -> Ran:
     """Run a plan in virtual time and judge it."""
     prepare()
-    tick_ms = plan.clusters[0].zookeeper.tick_us // 1000
     settings = WorldSettings(
         until_s=LATE_S,
         servers=plan.clusters[0].zookeeper.servers,
-        zookeeper=EnsembleSettings(tick_ms=tick_ms),
+        zookeeper=settings_of(plan.clusters[0]),
         allow=("files",),
     )
     world = World(RandomPolicy(seed), seed=seed, settings=settings)
@@ -439,13 +543,14 @@ def run_members(plan: Plan, seed: int, folder: Path) -> Ran:
         assert not world.deaths, world.deaths[0]
         assert not members.failures, members.failures
         members.write("", EventKind.RUN_ENDED)
-        seen = world.zookeeper.record.rows
-        rows = [without_session(row) for row in seen if is_shown(row)]
-        rows = merged([*rows, *members.rows], folder, {}, places_in(seen))
+        seen = ServiceRows(members, folder)
+        rows = merged([*seen.rows, *members.rows], folder, {}, seen.places)
         # The files are real ones, and so is what the machine's pagecache did with them.
         rows = [row for row in rows if row[2] != EventKind.HOST_METRICS]
         trace = Trace(Header(plan.name, plan.variant, "virtual", seed, {}), rows)
         effects = tuple(members.nemesis.effects)
         return Ran(trace, judge(plan, trace, effects), effects)
     finally:
+        for cluster in members.clusters.values():
+            cluster.zookeeper.stop()
         world.tear_down()

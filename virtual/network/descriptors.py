@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import fcntl as fcntl_module
 import os
-from contextlib import suppress
 from typing import Any
 
 from watchkeeper.virtual.network.socket import world_network
-from watchkeeper.virtual.threads.current import current_task
 
 FIRST = 1_000_001
 """Virtual descriptors are beyond those of the operating system."""
 _fcntl = fcntl_module.fcntl
-_flock = fcntl_module.flock
 _sendfile = getattr(os, "sendfile", None)
 _get_blocking = os.get_blocking
 _set_blocking = os.set_blocking
@@ -44,29 +41,6 @@ def fcntl(fd: Any, cmd: int, arg: Any = 0, /) -> Any:
     if cmd == fcntl_module.F_SETFL:
         sock.setblocking(not arg & os.O_NONBLOCK)
     return 0
-
-
-def flock(fd: Any, operation: int, /) -> None:
-    """Lock a file that the world permits, until its process ends; a crash ends it too."""
-    _flock(fd, operation)
-    task = current_task()
-    if task is None or operation & fcntl_module.LOCK_UN:
-        return
-    number = _number_of(fd)
-    locked = _identity_of(number)
-
-    def release() -> None:
-        # The descriptor may be closed, and its number another file's.
-        with suppress(OSError):
-            if _identity_of(number) == locked:
-                _flock(number, fcntl_module.LOCK_UN)
-
-    task.process.at_end.append(release)
-
-
-def _identity_of(number: int) -> tuple[int, int]:
-    status = os.fstat(number)
-    return status.st_dev, status.st_ino
 
 
 def sendfile(out_fd: Any, in_fd: Any, offset: Any, count: int, *more: Any, **named: Any) -> int:

@@ -20,7 +20,6 @@ PATCHES: tuple[Patch, ...] = (
     Patch("socket", "gethostname", resolution.gethostname),
     Patch("socket", "getfqdn", resolution.getfqdn),
     Patch("fcntl", "fcntl", descriptors.fcntl),
-    Patch("fcntl", "flock", descriptors.flock),
     *((Patch("os", "sendfile", descriptors.sendfile),) if hasattr(os, "sendfile") else ()),
     Patch("os", "get_blocking", descriptors.get_blocking),
     Patch("os", "set_blocking", descriptors.set_blocking),

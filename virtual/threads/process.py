@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from contextlib import suppress
+from io import FileIO
 from random import Random
 from typing import Any
+from weakref import WeakSet
 
 from watchkeeper.virtual.threads.task import Task
+
+
+def identity_of(descriptor: int) -> tuple[int, int]:
+    """Which file of the operating system a descriptor is of."""
+    status = os.fstat(descriptor)
+    return status.st_dev, status.st_ino
 
 
 class Process:
@@ -35,6 +45,9 @@ class Process:
         """What the operating system does when the process ends for any reason."""
         self.at_exit: list[Callable[[], object]] = []
         """What the program has registered by `atexit`; a crash does not call it."""
+        self.files: dict[int, tuple[int, int]] = {}
+        """Descriptor of a real file that it has opened -> which file that is."""
+        self.raw_files: WeakSet[FileIO] = WeakSet()
         self.descriptors: dict[int, Any] = {}
         """File descriptor -> virtual socket."""
         self.signal_handlers: dict[int, Any] = {}
@@ -43,6 +56,18 @@ class Process:
 
     def __repr__(self) -> str:
         return f"<process {self.name}>"
+
+    def close_files(self) -> None:
+        """Close the files that it has open, as an operating system does; locks end with them."""
+        for descriptor, identity in self.files.items():
+            # The program may have closed it: then its number may be another file's.
+            with suppress(OSError):
+                if identity_of(descriptor) == identity:
+                    os.close(descriptor)
+        for file in self.raw_files:
+            file.close()
+        self.files.clear()
+        self.raw_files.clear()
 
     @property
     def main_task(self) -> Task | None:

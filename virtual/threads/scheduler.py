@@ -442,6 +442,7 @@ class Scheduler:
         self._runnable[:] = [task for task in self._runnable if task.process is not process]
         for call in process.at_end:
             call()
+        process.close_files()
         self.ended(process)
 
     def pause(self, process: Process) -> None:
@@ -470,6 +471,7 @@ class Scheduler:
                 for process in self.processes:
                     for task in list(process.tasks):
                         self._unwind(task)
+                    process.close_files()
         finally:
             current.leave()
         self._calendar.clear()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import builtins
 import importlib
+import io
 import os
 import signal
 import subprocess
@@ -18,7 +19,7 @@ from typing import Any
 from watchkeeper.virtual.threads.current import current_scheduler, current_task
 from watchkeeper.virtual.threads.errors import ProcessExit, Refused
 from watchkeeper.virtual.threads.lock import NS
-from watchkeeper.virtual.threads.process import Process
+from watchkeeper.virtual.threads.process import Process, identity_of
 from watchkeeper.virtual.threads.scheduler import Scheduler
 
 _getpid = os.getpid
@@ -219,13 +220,21 @@ FILES = "a file would carry something from one run into the next; keep it in mem
 def open_file(file: Any, mode: str = "r", *args: Any, **kwargs: Any) -> Any:
     """Open a file; only for reading, unless the world allows files."""
     if not isinstance(mode, str) or not set(mode) & set("wax+") or _allows("files"):
-        return _open(file, mode, *args, **kwargs)
+        return _noted(_open(file, mode, *args, **kwargs))
     if file == os.devnull:
         return _open(file, mode, *args, **kwargs)
     raise Refused(
         f"{os.fspath(file) if not isinstance(file, int) else file!r} cannot be opened for "
         f"writing in virtual time: {FILES}, or permit it by allow=['files']"
     )
+
+
+def _noted(file: Any) -> Any:
+    """The file, which its process closes at its end; what a buffer holds is for its owner."""
+    task = current_task()
+    if task is not None and isinstance(file, io.FileIO):
+        task.process.raw_files.add(file)
+    return file
 
 
 def open_descriptor(path: Any, flags: int, *args: Any, **kwargs: Any) -> int:
@@ -235,7 +244,11 @@ def open_descriptor(path: Any, flags: int, *args: Any, **kwargs: Any) -> int:
             f"{os.fspath(path)!r} cannot be opened for writing in virtual time: {FILES}, or "
             "permit it by allow=['files']"
         )
-    return _os_open(path, flags, *args, **kwargs)
+    descriptor = _os_open(path, flags, *args, **kwargs)
+    task = current_task()
+    if task is not None:
+        task.process.files[descriptor] = identity_of(descriptor)
+    return descriptor
 
 
 class RefusingPopen(subprocess.Popen[Any]):

@@ -24,6 +24,7 @@ from watchkeeper.virtual.zookeeper.record import Lines, Received, Record
 
 PORT = 2181
 NS_A_MS = 1_000_000
+APART_MS = 1_000
 SHORTEST_SYNC_NS = 150_000
 SPREAD_SYNC_NS = 350_000
 QUORUM_NS = 300_000
@@ -33,8 +34,9 @@ QUORUM_NS = 300_000
 class VirtualClock:
     """The time of a scheduler, as ensembles read it."""
 
-    def __init__(self, scheduler: Scheduler) -> None:
+    def __init__(self, scheduler: Scheduler, ahead_ms: int = 0) -> None:
         self._scheduler = scheduler
+        self._ahead_ms = ahead_ms
 
     def now_ms(self) -> float:
         """Milliseconds since the begin of the run."""
@@ -42,7 +44,7 @@ class VirtualClock:
 
     def wall_ms(self) -> int:
         """Milliseconds since 1970."""
-        return self._scheduler.wall_ns() // NS_A_MS
+        return self._scheduler.wall_ns() // NS_A_MS + self._ahead_ms
 
     def call_later(self, delay_ms: float, call: Callable[[], object]) -> ClockTimer:
         """Make a call once so much time has passed.
@@ -65,9 +67,11 @@ class ZooKeeperService:
         settings: EnsembleSettings | None = None,
         received: Received | None = None,
         lines: Lines | None = None,
+        subnet: int = 0,
     ) -> None:
         """Start the servers; `received` is called with each request that one receives.
 
+        Several services of one world have a `subnet` each.
         `lines` has the line of code that a request comes from.
         """
         self._scheduler = scheduler
@@ -75,7 +79,8 @@ class ZooKeeperService:
         self._durable_ns = 0
         self.record = Record(received, lines)
         self.ensemble = Ensemble(
-            VirtualClock(scheduler),
+            # The ids of sessions have the time in them, and two services never began at once.
+            VirtualClock(scheduler, ahead_ms=subnet * APART_MS),
             servers=servers,
             settings=settings,
             journal=self._sync,
@@ -83,7 +88,9 @@ class ZooKeeperService:
         )
         self.record.begin(self.ensemble)
         self.control = Control(self.ensemble)
-        self.addresses = tuple(f"10.1.0.{server.number}" for server in self.ensemble.servers)
+        self.addresses = tuple(
+            f"10.1.{subnet}.{server.number}" for server in self.ensemble.servers
+        )
         for server, address in zip(self.ensemble.servers, self.addresses, strict=True):
             network.listen(address, PORT, lambda stream, server=server: _accept(server, stream))  # type: ignore[misc]
 

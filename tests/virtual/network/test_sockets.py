@@ -317,21 +317,18 @@ def test_a_part_of_a_file_is_sent(tmp_path: Path) -> None:
 
 
 def test_a_lock_of_a_file_ends_with_its_process(tmp_path: Path) -> None:
-    """Another process gets it after a crash, though the file is still open here."""
+    """Another process gets it after a crash, which closes the files that were open."""
     file = tmp_path / "lock"
     file.touch()
     machine = Machine()
     machine.scheduler.allowed = frozenset({"files"})
 
-    def lock() -> bool:
-        source = file.open("rb")
-        kept.append(source)
-        try:
-            fcntl.flock(source, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
+    def lock() -> None:
+        descriptor = os.open(file, os.O_RDONLY)
+        kept.append(descriptor)
+        kept.append(file.open("rb", buffering=0))
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         time.sleep(100)
-        return True
 
     def try_twice() -> list[bool]:
         time.sleep(1)
@@ -351,4 +348,6 @@ def test_a_lock_of_a_file_ends_with_its_process(tmp_path: Path) -> None:
     (holder,) = machine.scheduler.processes
     machine.process("other", try_twice)
     assert machine.run() == {"other": [False, True]}
-    kept[0].close()
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(kept[0])
+    assert kept[1].closed
