@@ -88,7 +88,6 @@ class ServerTarget:
 
     def cut_off(self, effect: FaultEffect) -> Undo:
         """Cut it off from the other servers, and return the call that heals that."""
-        effect.add("servers cut off")
         return self._do("cut", effect, servers=[self._server.number])
 
     def fall_behind(self, effect: FaultEffect, by_s: float) -> Undo:

@@ -17,10 +17,12 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from queue import SimpleQueue
+from tempfile import TemporaryDirectory
 from threading import Thread
 from typing import Any
 
 from tests.support.virtual_faults import HANDLERS, ServerTarget, VirtualCluster
+from watchkeeper.api.simulate import scenario_of
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.actor.events import Command
 from watchkeeper.model.ensemble.history import SERVICE
@@ -31,6 +33,7 @@ from watchkeeper.model.nemesis.world import OPERATOR, Undo
 from watchkeeper.model.plan.faults import FaultEffect
 from watchkeeper.model.plan.plan import ClusterPlan, Plan
 from watchkeeper.model.properties.judge import Judgement, judge
+from watchkeeper.model.properties.verdicts import Verdict
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import NOTHING, Header, Row, Trace
 from watchkeeper.real.broker import server
@@ -79,6 +82,11 @@ class Ran:
     trace: Trace
     judgement: Judgement
     effects: tuple[FaultEffect, ...]
+
+    @property
+    def verdict(self) -> Verdict:
+        """That of the whole run."""
+        return self.judgement.verdict
 
 
 class Target:
@@ -523,6 +531,12 @@ def brokers_on_every_address() -> Iterator[None]:
     finally:
         for module, host in zip(modules, before, strict=True):
             module.HOST = host
+
+
+def ran_in_virtual_time(scenario: str | Mapping[str, Any], *, seed: int = 0) -> Ran:
+    """Run a scenario's live members in virtual time and judge the run."""
+    with TemporaryDirectory(prefix="watchkeeper-virtual-") as folder:
+        return run_members(scenario_of(scenario).plan(), seed, Path(folder))
 
 
 def run_members(plan: Plan, seed: int, folder: Path) -> Ran:

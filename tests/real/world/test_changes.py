@@ -17,6 +17,7 @@ from kazoo.handlers.threading import AsyncResult, SequentialThreadingHandler
 
 from tests.real.world.test_runs import SHORT_S, scenario
 from tests.support.live_zookeeper import lived_to_a_verdict
+from tests.support.virtual_members import ran_in_virtual_time
 from watchkeeper import simulate
 from watchkeeper.api.result import Result
 from watchkeeper.api.simulate import scenario_of
@@ -34,7 +35,13 @@ from watchkeeper.real.world.data_plane import DataPlane, Load
 from watchkeeper.real.world.leaders import Leaders
 from watchkeeper.real.world.world import World
 
-LAYOUTS = ("0.7", "0.8")
+IN_WORLDS = [
+    pytest.param("0.7", "virtual"),
+    pytest.param("0.8", "virtual"),
+    pytest.param("0.7", "live", marks=pytest.mark.slow),
+    pytest.param("0.8", "live"),
+]
+"""Layout and world."""
 TOPICS: dict[str, dict[str, Any]] = {
     "0.7": {"partitions_per_broker": 2},
     "0.8": {"partitions": 4, "replicas": 2},
@@ -65,8 +72,10 @@ def topics_over_time(layout: str) -> dict[str, Any]:
 
 
 @cache
-def for_real(layout: str) -> Result:
-    return lived_to_a_verdict(topics_over_time(layout))
+def for_real(layout: str, world: str) -> Any:
+    """The run of the code of live members: on a real ZooKeeper, or in virtual time."""
+    fields = topics_over_time(layout)
+    return lived_to_a_verdict(fields) if world == "live" else ran_in_virtual_time(fields)
 
 
 @cache
@@ -75,23 +84,27 @@ def simulated(layout: str) -> Result:
 
 
 CHANGES = ("create_topic", "add_partitions", "delete_topic", "move", "crash_host")
-CASES = [*((layout, verb) for layout in LAYOUTS for verb in CHANGES), ("0.8", "move_leader")]
+CASES = [
+    pytest.param(*run.values, verb, marks=run.marks)
+    for run in IN_WORLDS
+    for verb in (*CHANGES, *(["move_leader"] if run.values[0] == "0.8" else []))
+]
 
 
-def counted(result: Result, verb: str) -> dict[str, int]:
+def counted(result: Any, verb: str) -> dict[str, int]:
     (effect,) = (effect for effect in result.effects if effect.action.verb.name == verb)
     return effect.counts
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_the_group_comes_to_rest_after_all_of_it(layout: str) -> None:
-    assert for_real(layout).verdict is Verdict.HOLDS, str(for_real(layout))
+@pytest.mark.parametrize(("layout", "world"), IN_WORLDS)
+def test_the_group_comes_to_rest_after_all_of_it(layout: str, world: str) -> None:
+    assert for_real(layout, world).verdict is Verdict.HOLDS, str(for_real(layout, world))
     assert simulated(layout).verdict is Verdict.HOLDS
 
 
-@pytest.mark.parametrize(("layout", "verb"), CASES)
-def test_each_entry_counts_what_it_counts_simulated(layout: str, verb: str) -> None:
-    live = counted(for_real(layout), verb)
+@pytest.mark.parametrize(("layout", "world", "verb"), CASES)
+def test_each_entry_counts_what_it_counts_simulated(layout: str, world: str, verb: str) -> None:
+    live = counted(for_real(layout, world), verb)
 
     # Only the simulation can read from the ensemble's state what a session has left.
     expected = counted(simulated(layout), verb)
@@ -100,10 +113,10 @@ def test_each_entry_counts_what_it_counts_simulated(layout: str, verb: str) -> N
     assert any(live.values())
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_brokers_and_consumers_act_as_in_the_simulation(layout: str) -> None:
+@pytest.mark.parametrize(("layout", "world"), IN_WORLDS)
+def test_brokers_and_consumers_act_as_in_the_simulation(layout: str, world: str) -> None:
     """At the end, and in the order in which each broker began to serve."""
-    live, expected = for_real(layout).trace, simulated(layout).trace
+    live, expected = for_real(layout, world).trace, simulated(layout).trace
 
     assert hosting(live) == hosting(expected)
     assert fetched_at_the_end(live) == fetched_at_the_end(expected)
@@ -132,9 +145,10 @@ def fetched_at_the_end(trace: Trace) -> set[tuple[str, str]]:
     return {key for key, number in found.items() if number}
 
 
-def test_a_leader_moves_in_the_registry_and_readers_follow() -> None:
+@pytest.mark.parametrize("world", ["virtual", "live"])
+def test_a_leader_moves_in_the_registry_and_readers_follow(world: str) -> None:
     """Broker 0 is the leader before, broker 1 after the change."""
-    trace = for_real("0.8").trace
+    trace = for_real("0.8", world).trace
     path = "/brokers/topics/clicks/partitions/0/state"
 
     changes = [
@@ -150,10 +164,10 @@ def test_a_leader_moves_in_the_registry_and_readers_follow() -> None:
     assert next(leader for at_us, leader in leaders if at_us >= moved.t_us) == 1
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_a_broker_that_moved_is_found_at_its_new_address(layout: str) -> None:
+@pytest.mark.parametrize(("layout", "world"), IN_WORLDS)
+def test_a_broker_that_moved_is_found_at_its_new_address(layout: str, world: str) -> None:
     """It registers the address, and what is on its disk is fetched from there."""
-    trace = for_real(layout).trace
+    trace = for_real(layout, world).trace
 
     starts = [event for event in trace.of_kind(EventKind.STARTED) if event.node == "broker/0"]
 
@@ -177,10 +191,10 @@ def served_by(node: str, trace: Trace) -> list[Event]:
     return [event for event in trace.of_kind(EventKind.HOSTING) if event.node == node]
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_the_session_of_a_lost_machine_expires(layout: str) -> None:
+@pytest.mark.parametrize(("layout", "world"), IN_WORLDS)
+def test_the_session_of_a_lost_machine_expires(layout: str, world: str) -> None:
     """No one closes it; its connection stays open until then."""
-    trace = for_real(layout).trace
+    trace = for_real(layout, world).trace
     (lost,) = (event for event in trace if event.detail.get("verb") == "crash_host")
 
     ends = [
@@ -193,7 +207,7 @@ def test_the_session_of_a_lost_machine_expires(layout: str) -> None:
 
     assert [event.kind for event in ends] == [EventKind.SESSION_EXPIRED]
     assert ends[0].t_us - lost.t_us > 300_000
-    assert counted(for_real(layout), "crash_host")["connections left open"] == 1
+    assert counted(for_real(layout, world), "crash_host")["connections left open"] == 1
 
 
 def test_a_moved_broker_leaves_its_old_port(

@@ -27,6 +27,7 @@ from tests.support.live_zookeeper import (
 )
 from tests.support.messages.mutant_brokers import FlushesNothing, LogsThatShowTooMuch
 from tests.support.messages.mutant_stores import CommitsPlacesFirst
+from tests.support.virtual_members import ran_in_virtual_time
 from watchkeeper.api.result import plain_report
 from watchkeeper.api.simulate import judged, scenario_of
 from watchkeeper.model.delivery.ledger import MessageRange
@@ -313,7 +314,16 @@ def test_results_are_stored_exactly_once_though_members_die() -> None:
     assert 0 < int(match[1].replace(",", "")) <= len(taken) - len(stored["careless"])
 
 
-def test_a_restarted_producer_uses_new_numbers() -> None:
+IN_WORLDS = ["virtual", pytest.param("live", marks=pytest.mark.slow)]
+
+
+def ran(scenario: Any, world: str) -> Any:
+    """A run of the code of live members: on a real ZooKeeper, or in virtual time."""
+    return lived_to_a_verdict(scenario) if world == "live" else ran_in_virtual_time(scenario)
+
+
+@pytest.mark.parametrize("world", IN_WORLDS)
+def test_a_restarted_producer_uses_new_numbers(world: str) -> None:
     """One is killed and restarted, one leaves and sends what it still has."""
     queues = {"producer.type": "async", "queue.time": 300, "batch.size": 1000}
     guarantee = {"semantics": "at least once", "most_lost": 150}
@@ -327,9 +337,9 @@ def test_a_restarted_producer_uses_new_numbers() -> None:
     fields["producers"] = {"web": {"number": 2, "balanced": True, "config": queues}}
     fields["groups"]["billing"] |= {"handling": {"commits": "as configured"}}
 
-    result = lived_to_a_verdict(fields)
+    result = ran(fields, world)
 
-    assert result.verdict is Verdict.HOLDS, plain_report(result)
+    assert result.verdict is Verdict.HOLDS, result.judgement.violated()
     taken, stored = accepted(result.trace), in_logs(result.trace)
     assert stored == set(consumed(result.trace, "billing"))
     assert {name for name, _ in taken - stored} <= {"web-0"}
@@ -337,11 +347,12 @@ def test_a_restarted_producer_uses_new_numbers() -> None:
     assert lives == {False, True}
 
 
-def test_a_topic_that_is_deleted_and_created_begins_at_0() -> None:
+@pytest.mark.parametrize("world", IN_WORLDS)
+def test_a_topic_that_is_deleted_and_created_begins_at_0(world: str) -> None:
     """On a broker that runs, and on one that was down; as in a simulation."""
-    result = lived_to_a_verdict("topic-recreated")
+    result = ran("topic-recreated", world)
 
-    assert result.verdict is Verdict.HOLDS, plain_report(result)
+    assert result.verdict is Verdict.HOLDS, result.judgement.violated()
     created_us = next(
         event.t_us
         for event in result.trace.of_kind(EventKind.CHANGE)

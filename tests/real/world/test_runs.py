@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.support.live_zookeeper import descendants, lived, lived_to_a_verdict, until
+from tests.support.virtual_members import ran_in_virtual_time
 from watchkeeper import simulate
 from watchkeeper.api.simulate import scenario_of
 from watchkeeper.model.actor.program import Program
@@ -92,8 +93,6 @@ FAULTS: dict[str, tuple[Fields, ...]] = {
         {"at": "3500ms", "restart": "zookeeper/1"},
     ),
 }
-AS_OTHERS = ("a session ends", "a program ends, and its process later", "a connection breaks")
-"""Faults whose effect on members is that of another one in the list."""
 
 
 def test_a_live_process_of_several_members_ends_and_starts_as_a_whole() -> None:
@@ -126,8 +125,8 @@ OF_SERVERS = ("a consumer is killed", "the server is killed")
     [
         pytest.param(name, server, marks=[] if is_quick else pytest.mark.slow)
         for name in FAULTS
-        for server in SERVERS
-        for is_quick in [name in OF_SERVERS or (server == "python" and name not in AS_OTHERS)]
+        for server in ("virtual", *SERVERS)
+        for is_quick in [server == "virtual" or name in OF_SERVERS]
     ],
 )
 def test_hardened_has_the_same_verdicts_live_and_simulated(fault: str, zookeeper: str) -> None:
@@ -135,7 +134,11 @@ def test_hardened_has_the_same_verdicts_live_and_simulated(fault: str, zookeeper
     session_s = SHORT_S if fault in FAULTS_THAT_EXPIRE else LONG_S
     fields = scenario(*FAULTS[fault], session_s=session_s)
 
-    result = lived_to_a_verdict(fields, zookeeper=zookeeper)
+    result: Any = (
+        ran_in_virtual_time(fields)
+        if zookeeper == "virtual"
+        else lived_to_a_verdict(fields, zookeeper=zookeeper)
+    )
 
     assert result.verdict is Verdict.HOLDS, str(result)
     assert all(effect.is_real for effect in result.effects)

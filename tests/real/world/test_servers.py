@@ -9,8 +9,8 @@ import pytest
 
 from tests.real.world.test_runs import scenario
 from tests.support.live_zookeeper import lived, lived_to_a_verdict
+from tests.support.virtual_members import ran_in_virtual_time
 from watchkeeper import simulate
-from watchkeeper.api.result import Result
 from watchkeeper.model.properties.verdicts import Verdict
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Trace
@@ -31,6 +31,14 @@ def ensemble(*timeline: Fields, **more: Any) -> dict[str, Any]:
     return fields
 
 
+IN_WORLDS = ["virtual", pytest.param("live", marks=pytest.mark.slow)]
+
+
+def ran(fields: Fields, world: str) -> Any:
+    """A run of the code of live members: on a real ZooKeeper, or in virtual time."""
+    return lived_to_a_verdict(fields) if world == "live" else ran_in_virtual_time(fields)
+
+
 def longest_wait_us(trace: Trace) -> int:
     """The longest time from a change to a watch that fires for it."""
     changed = (EventKind.APPLIED, EventKind.SESSION_CLOSED, EventKind.SESSION_EXPIRED)
@@ -42,12 +50,12 @@ def longest_wait_us(trace: Trace) -> int:
     )
 
 
-def leaders(result: Result) -> list[str]:
+def leaders(result: Any) -> list[str]:
     """The servers that have led, in order."""
     return [event.node for event in result.trace.of_kind(EventKind.LEADER_ELECTED)]
 
 
-def suspended(result: Result) -> set[str]:
+def suspended(result: Any) -> set[str]:
     """The members that have lost their connection after the first fault."""
     [first, *_] = result.trace.of_kind(EventKind.FAULT)
     return {
@@ -57,14 +65,15 @@ def suspended(result: Result) -> set[str]:
     }
 
 
-def test_servers_that_lag_fire_watches_late() -> None:
+@pytest.mark.parametrize("world", IN_WORLDS)
+def test_servers_that_lag_fire_watches_late(world: str) -> None:
     """The effect counts what they have delayed, and the trace shows how late a watch fired."""
     fields = ensemble(*LAGS, {"at": "4s", "leave": "group/1"}, settle="10s")
     fields["groups"]["group"]["consumers"] = (
         5  # one of them at least is not connected to the leader
     )
 
-    result = lived_to_a_verdict(fields)
+    result = ran(fields, world)
 
     assert result.verdict is Verdict.HOLDS, str(result)
     lags = [effect for effect in result.effects if effect.action.verb.name == "lag"]
@@ -83,14 +92,15 @@ def test_a_leader_does_not_lag() -> None:
     assert result.effects[1].missed == "it leads, and a leader has applied all that is committed"
 
 
-def test_a_follower_that_is_cut_off_drops_its_clients() -> None:
+@pytest.mark.parametrize("world", IN_WORLDS)
+def test_a_follower_that_is_cut_off_drops_its_clients(world: str) -> None:
     """They move to the others with their sessions, as in the simulation.
 
     There a link has one direction, so the same cut counts twice as many.
     """
     fields = ensemble({"at": "4s", "partition": "zookeeper/follower", "for": "3s"})
 
-    result = lived_to_a_verdict(fields)
+    result = ran(fields, world)
 
     assert result.verdict is Verdict.HOLDS, str(result)
     links = "links between servers cut"
@@ -100,11 +110,12 @@ def test_a_follower_that_is_cut_off_drops_its_clients() -> None:
     assert not list(result.trace.of_kind(EventKind.SESSION_EXPIRED))
 
 
-def test_a_leader_that_is_cut_off_is_replaced() -> None:
+@pytest.mark.parametrize("world", IN_WORLDS)
+def test_a_leader_that_is_cut_off_is_replaced(world: str) -> None:
     """The majority elects another one, and every client loses its connection meanwhile."""
     fields = ensemble({"at": "4s", "partition": "zookeeper/leader", "for": "3s"}, settle="12s")
 
-    result = lived_to_a_verdict(fields)
+    result = ran(fields, world)
 
     assert result.verdict is Verdict.HOLDS, str(result)
     first, *later = leaders(result)
@@ -129,11 +140,12 @@ def test_a_majority_that_is_cut_off_serves_nothing_until_it_is_back() -> None:
     assert not list(result.trace.of_kind(EventKind.SESSION_EXPIRED))
 
 
-def test_a_lost_majority_is_restored_with_what_was_written() -> None:
+@pytest.mark.parametrize("world", IN_WORLDS)
+def test_a_lost_majority_is_restored_with_what_was_written(world: str) -> None:
     """Two of three servers are killed and started again; the group goes on."""
     fields = ensemble({"at": "4s", "quorum_loss": "zookeeper", "for": "2s"}, settle="12s")
 
-    result = lived_to_a_verdict(fields)
+    result = ran(fields, world)
 
     assert result.verdict is Verdict.HOLDS, str(result)
     assert result.effects[1].counts == {"servers killed": 2, "servers started": 2}
