@@ -39,6 +39,9 @@ processes with a client each (a few have two), against the simulated ZooKeeper. 
 table is {seeds} seeds; a seed draws one or two faults of the kind, the moment of each, and the
 order of the threads. The programs are in `docs/recipes/programs`: they use a recipe as
 kazoo's documentation shows it, give an attempt up when it raises an error, and begin it again.
+One finding is of no recipe: `client.start(timeout=15)` raises `KazooTimeoutError` at once, and
+not after 15 seconds, where its first session ends as soon as it has begun; an application may
+start the client again.
 """
 TOOZ = """# tooz under faults
 

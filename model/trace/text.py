@@ -102,11 +102,15 @@ def in_words(about: Any) -> str:
         return f"{about.kind.value} {about.topic}{number}".rstrip()
     if not isinstance(about, Operation | Pipelined):
         return str(about)
-    described = described_operation(about)
-    if "parts" in described:
-        parts = ", ".join(f"{word} {path}" for word, path in described["parts"])
-        return f"{described['op']} ({parts})"
-    return f"{described['op']} {described['path']}"
+    return operation_in_words(described_operation(about))
+
+
+def operation_in_words(detail: Mapping[str, Any]) -> str:
+    """An operation in a few words, from its detail in a trace."""
+    if "parts" in detail:
+        parts = ", ".join(f"{word} {path}" for word, path in detail["parts"])
+        return f"{detail['op']} ({parts})"
+    return f"{detail.get('op', '')} {detail.get('path', '')}".strip()
 
 
 def described_answer(answer: Any) -> Any:

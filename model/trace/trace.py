@@ -59,6 +59,8 @@ EVENT = partial(tuple.__new__, Event)
 """Makes an event from a tuple of all its columns, faster than `Event._make`."""
 
 NOTHING: Mapping[str, Any] = {}
+LINE = "line"
+"""The key, in the detail of an event, of the line of a user's code that it comes from."""
 CHUNK = 4096
 ENCODER = msgspec.json.Encoder(order="deterministic")
 

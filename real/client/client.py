@@ -40,6 +40,7 @@ from watchkeeper.real.client.attempts import AttemptLimit
 from watchkeeper.real.client.codec import Answers, UnknownError, request_for, watches_request
 from watchkeeper.real.client.connection import Connection, ready, send
 from watchkeeper.real.client.server_version import lists_ephemerals
+from watchkeeper.real.client.session_gate import SessionGate
 
 State = Literal["new", "connected", "suspended", "expired", "closed"]
 
@@ -189,10 +190,7 @@ class Client:
 
         A client that resends its watches sets them again at every reconnection within a session,
         as Java's client does and kazoo does not; a program that relies on that needs it.
-
-        kazoo opens the next session as soon as one has ended. A program may not know yet that it
-        has ended, and go on with what it held in the old one, now with a session that lives. So
-        a client that waits for its program opens no session until `open_session` is called.
+        One that waits for its program opens no further session until `open_session` is called.
         """
         self.prefix = chroot
         self.on_event = on_event
@@ -204,11 +202,7 @@ class Client:
         self._tickets = 0
         self._armed = ArmedWatches() if resends_watches else None
         """The watches that are set, by paths without the chroot; None if it resends none."""
-        self._waits_for_program = waits_for_program
-        self._is_closing = False
-        self._may_open = threading.Event()
-        """Whether kazoo may open the next session."""
-        self._may_open.set()
+        self._gate = SessionGate(is_used=waits_for_program)
         self._lists_ephemerals: bool | None = None
         """Whether the connected server knows `getEphemerals`; None before it is looked up."""
         logger = logging.getLogger("watchkeeper.kazoo")
@@ -248,17 +242,11 @@ class Client:
 
     def open_session(self) -> None:
         """Let kazoo open the next session, if the last one has ended."""
-        self._may_open.set()
-
-    def _let_end(self) -> None:
-        """From now on no thread waits for the program."""
-        with self._lock:
-            self._is_closing = True
-            self._may_open.set()
+        self._gate.open()
 
     def close(self) -> None:
         """End the session and every thread."""
-        self._let_end()
+        self._gate.open_for_ever()
         self._kazoo.stop()
         self._kazoo.close()
         self.state = "closed"
@@ -267,7 +255,7 @@ class Client:
         """Disconnect like a killed process: the session lives until it expires."""
         if self.state == "closed":
             return
-        self._let_end()
+        self._gate.open_for_ever()
         self._kazoo._stopped.set()
         connection = self._connection
         if connection._socket is not None:
@@ -366,11 +354,10 @@ class Client:
                 self._refuse_queued()
             else:
                 self.state = "expired"
-                if self._waits_for_program and not self._is_closing:
-                    self._may_open.clear()
+                self._gate.session_ended()
             self.emit(self.state, self.generation)
         # This thread would open the next session: it has none now that it must keep alive.
-        self._may_open.wait()
+        self._gate.wait()
 
     def note_watches(self, operation: Operation[Any], answer: Any) -> None:
         """An answer has come: watches may have been set, or removed."""

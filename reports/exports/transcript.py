@@ -8,18 +8,17 @@ ends with the one that it comes from.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
 
 from watchkeeper.model.trace.kinds import EventKind
-from watchkeeper.model.trace.trace import Event, Trace
+from watchkeeper.model.trace.text import operation_in_words
+from watchkeeper.model.trace.trace import LINE, Event, Trace
 from watchkeeper.reports.facts.operations import Asked, attach_effects, operations
 
 WIDEST = 46
 """Longer texts push the line of code to the right."""
 LONGEST_VALUE = 60
-LINE = "line"
 
 LEFT_OUT = frozenset(
     {
@@ -114,19 +113,12 @@ def _entries(trace: Trace) -> Iterator[_Entry]:
     attach_effects(asked, trace.of_kind(EventKind.APPLIED, EventKind.REFUSED))
     for operation in asked:
         ask = operation.ask
-        text = f"{_operation(ask.detail)}: {_outcome(operation)}"
+        text = f"{operation_in_words(ask.detail)}: {_outcome(operation)}"
         yield _Entry(ask.seq, ask.t_us, ask.node, text, str(ask.detail.get(LINE, "")))
     for event in trace:
         if event.kind not in LEFT_OUT:
             line = str(event.detail.get(LINE, ""))
             yield _Entry(event.seq, event.t_us, _node(event), _text(event), line)
-
-
-def _operation(detail: Mapping[str, Any]) -> str:
-    if "parts" in detail:
-        parts = ", ".join(f"{word} {path}" for word, path in detail["parts"])
-        return f"{detail['op']} ({parts})"
-    return f"{detail.get('op', '')} {detail.get('path', '')}".strip()
 
 
 def _outcome(operation: Asked) -> str:

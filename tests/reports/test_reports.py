@@ -921,6 +921,7 @@ def test_reports_import_only_traces_and_counterexamples() -> None:
         "registry.payloads",
         "sweep_summary",
         "trace.kinds",
+        "trace.text",
         "trace.trace",
     )
     for path in Path(reports.__file__).parent.rglob("*.py"):

@@ -10,6 +10,8 @@ Read in this order:
   shrink              a failing run made smaller
   report, folder      what a failing run says and writes
   replay              a failing run once more
+  brief               seeds that another process runs, and what it sends back
   simulated           the decorator that joins them
   kazoo_sets          kazoo's sets, in the order of insertion
+  source_lines        where in the user's code each request comes from
 """

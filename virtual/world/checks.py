@@ -104,10 +104,13 @@ class Eventually(Check):
         self.within_s = within_s
         self.held_at_us: int | None = None
         """When it was first seen to be true since the last fault."""
+        self._held_before = False
+        """Whether it was true before the last fault."""
 
     def turn(self, world: World) -> None:
         """Look at it, until it is true; and again after a fault."""
         if self.held_at_us is None or self.held_at_us < world.calm_since_us:
+            self._held_before = self._held_before or self.held_at_us is not None
             self.held_at_us = None if outcome_of(self._predicate, world) else world.now_us
 
     def end(self, world: World) -> Finding:
@@ -117,6 +120,12 @@ class Eventually(Check):
         ends_us = calm_us + int(self.within_s * 1e6)
         if self.held_at_us is not None and self.held_at_us <= ends_us:
             return self._finding(Verdict.HOLDS, f"true at {self.held_at_us / 1e6:.3f} s")
+        if self._held_before and world.is_silent and world.silent_since_us < ends_us:
+            return self._finding(
+                Verdict.UNKNOWN,
+                f"it was true before the last fault, and {world.silent_since_us / 1e6:g} s, when "
+                "the last process ended, is too soon to be true again; let them run longer",
+            )
         if self.held_at_us is not None or world.now_us >= ends_us or world.is_silent:
             return self._finding(
                 Verdict.VIOLATED,

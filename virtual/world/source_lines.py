@@ -20,15 +20,13 @@ from weakref import WeakKeyDictionary
 import watchkeeper
 from watchkeeper.virtual.threads.current import current_scheduler
 from watchkeeper.virtual.threads.scheduler import Scheduler
-
-Sent = dict[tuple[int, int], str]
-"""Session and number of a request -> the line that it comes from."""
+from watchkeeper.virtual.zookeeper.record import Lines
 
 QUEUED = "_watchkeeper_line"
 """The attribute of a result of kazoo that has the line of its request."""
 LONGEST_CODE = 100
 
-_sent: WeakKeyDictionary[Scheduler, Sent] = WeakKeyDictionary()
+_sent: WeakKeyDictionary[Scheduler, Lines] = WeakKeyDictionary()
 
 
 def _libraries() -> tuple[str, ...]:
@@ -64,7 +62,7 @@ def _text(file: str, number: int) -> str:
     return f"{os.path.basename(file)}:{number}: {shown}".removesuffix(": ")
 
 
-def lines_of(scheduler: Scheduler) -> Sent:
+def lines_of(scheduler: Scheduler) -> Lines:
     """The lines of a world's requests that are sent, which fills itself."""
     return _sent.setdefault(scheduler, {})
 

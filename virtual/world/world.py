@@ -16,6 +16,7 @@ from typing import Any
 from watchkeeper.model.ensemble.settings import EnsembleSettings
 from watchkeeper.model.properties.verdicts import Finding
 from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import LINE
 from watchkeeper.virtual.modules.own_modules import OwnModules
 from watchkeeper.virtual.network.network import Network
 from watchkeeper.virtual.threads.errors import VirtualTimeError
@@ -37,7 +38,6 @@ from watchkeeper.virtual.world.checks import (
 from watchkeeper.virtual.world.faults import Strike
 from watchkeeper.virtual.world.nemesis import Nemesis
 from watchkeeper.virtual.world.source_lines import lines_of, user_line
-from watchkeeper.virtual.zookeeper.record import LINE
 from watchkeeper.virtual.zookeeper.service import ZooKeeperService
 
 
@@ -104,6 +104,7 @@ class World:
         self._sections: dict[str, tuple[Exclusion, Exclusion]] = {}
         self._waits: list[Eventually] = []
         self._judged: list[Check] = []
+        self._last_end_us = 0
         self._shared_modules: OwnModules | None = None
         """The copies that all processes share: modules that are only preempted."""
         if self.settings.modules or self.settings.preempt:
@@ -263,6 +264,7 @@ class World:
         self._start(self._programs[process.pid])
 
     def _process_ended(self, process: Process) -> None:
+        self._last_end_us = self.now_us
         self.zookeeper.record.write(process.name, EventKind.ENDED, detail={"why": process.ending})
         self.look()
 
@@ -332,6 +334,11 @@ class World:
     def is_silent(self) -> bool:
         """Whether no process of the world lives, so that nothing will come true any more."""
         return not any(process.is_alive for process in self.scheduler.processes)
+
+    @property
+    def silent_since_us(self) -> int:
+        """When the last process ended, or 0."""
+        return self._last_end_us
 
     def blocked_tasks(self, longer_than_s: float) -> list[Task]:
         """The threads that wait without a limit for so long, the longest first."""

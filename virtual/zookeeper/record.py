@@ -14,16 +14,13 @@ from watchkeeper.model.ensemble.ensemble import Ensemble
 from watchkeeper.model.ensemble.entry import Entry
 from watchkeeper.model.ensemble.history import History
 from watchkeeper.model.trace.kinds import EventKind
-from watchkeeper.model.trace.trace import NOTHING, Row
+from watchkeeper.model.trace.trace import LINE, NOTHING, Row
 from watchkeeper.model.wire.opcodes import Opcode
 from watchkeeper.model.wire.requests import Request
 
 Received = Callable[[Connection, Request], object]
 Lines = dict[tuple[int, int], str]
 """Session and number of a request -> the line of the user's code that it comes from."""
-
-LINE = "line"
-"""The key of a line in the detail of an event."""
 
 
 def without_line(row: Row) -> Row:

@@ -10,12 +10,12 @@ from typing import Any
 from kazoo.client import KazooClient
 from kazoo.recipe.watchers import ChildrenWatch
 
+from watchkeeper.model.trace.trace import LINE
 from watchkeeper.virtual import World
 from watchkeeper.virtual.schedule.first_in_first_out import FirstInFirstOut
 from watchkeeper.virtual.world.outcome import Outcome
 from watchkeeper.virtual.world.run import Case, run_once
 from watchkeeper.virtual.world.world import WorldSettings
-from watchkeeper.virtual.zookeeper.record import LINE
 
 
 def once(user: Any) -> Outcome:

@@ -539,6 +539,25 @@ def test_what_was_true_before_a_fault_has_to_come_true_again(comes_back: bool) -
     assert found.verdict is (Verdict.HOLDS if comes_back else Verdict.VIOLATED)
 
 
+def test_a_fault_shortly_before_the_end_says_nothing() -> None:
+    """It was true, and the process ends before it could come true again."""
+
+    def member(world: World) -> None:
+        client = started(world)
+        client.create("/member", ephemeral=True)
+        time.sleep(3)
+
+    def test(world: World) -> None:
+        world.process("member", member, world)
+        world.eventually(lambda: "/member" in world.znodes, within_s=10, name="a member")
+
+    blow = strike(faults.expire(), 1, after_s=2)
+    outcome = run_once(case(test), FirstInFirstOut(), "fifo", seed=0, plan=(blow,))
+    (found,) = (each for each in outcome.findings if each.claim.name == "a member")
+    assert found.verdict is Verdict.UNKNOWN
+    assert "let them run longer" in found.evidence
+
+
 @pytest.mark.parametrize("kind", ["always", "eventually", "finally_"])
 def test_a_predicate_that_fails_is_a_sentence(kind: str) -> None:
     """It is a mistake of the test, and no violation."""
