@@ -1,13 +1,13 @@
 """The faults of a timeline in virtual time, as members of a live run meet them there.
 
-The actions of every world are those of `model.nemesis.actions`. What a live run does in a proxy
-or to processes, the network and the ensemble of the virtual world do here.
+The verbs are those of a live run, `real.faults`. What that does in its proxy and to its servers,
+the network and the ensemble of the virtual world do here.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from queue import SimpleQueue
 from threading import Thread
@@ -17,21 +17,24 @@ from typing import TYPE_CHECKING, Any
 from kazoo.client import KazooClient
 
 from watchkeeper.model.actor.operations import Delete, SetData
-from watchkeeper.model.ensemble.control import ControlError
 from watchkeeper.model.ensemble.server import Server
-from watchkeeper.model.nemesis import actions
 from watchkeeper.model.nemesis.nemesis import Handler
 from watchkeeper.model.nemesis.world import OPERATOR, ServerRole, Undo
 from watchkeeper.model.plan.faults import Action, FaultEffect
 from watchkeeper.model.plan.plan import ClusterPlan
 from watchkeeper.model.registry.paths import CONTROLLER
 from watchkeeper.model.registry.payloads import Controller
-from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.wire.connect import SessionKey
+from watchkeeper.real.faults import faults
+from watchkeeper.real.proxy.proxy import ActiveFault
+from watchkeeper.real.proxy.valve import Direction
 from watchkeeper.real.world.data_plane import DataPlane, OnHosting
 from watchkeeper.real.world.hosts import Hosts
 from watchkeeper.real.world.leaders import Leaders
 from watchkeeper.real.world.operator import Operator
 from watchkeeper.real.world.world import CHECK_US
+from watchkeeper.real.zookeepers.ensemble import CountEffect
+from watchkeeper.virtual.threads.lock import NS
 from watchkeeper.virtual.threads.thread import start_main
 from watchkeeper.virtual.world.world import World
 from watchkeeper.virtual.zookeeper.service import ZooKeeperService
@@ -40,7 +43,6 @@ if TYPE_CHECKING:
     from tests.support.virtual_members import Members
 
 Change = Delete | SetData
-NS_A_US = 1_000
 POLL_S = CHECK_US / 1e6
 ROLES: Mapping[str, ServerRole] = {
     "leader": "leader",
@@ -92,28 +94,27 @@ class ServerTarget:
 
     def fall_behind(self, effect: FaultEffect, by_s: float) -> Undo:
         """From now on, learn of what is committed later; return the call that ends that."""
+        if self.role == "leader":
+            effect.missed = "it leads, and a leader has applied all that is committed"
+            return lambda: None
         return self._do("lag", effect, server=self._server.number, by_s=by_s)
 
     def _do(self, verb: str, effect: FaultEffect, **arguments: Any) -> Undo:
-        return strike(self._world, self._service, verb, effect, **arguments)
+        return strike(self._world, self._service, verb, effect.add, **arguments)
 
 
 def strike(
-    world: World, service: ZooKeeperService, verb: str, effect: FaultEffect, **arguments: Any
+    world: World, service: ZooKeeperService, verb: str, count: CountEffect, **arguments: Any
 ) -> Undo:
     """Carry out a verb of an ensemble's control; its effects count at the end of the run."""
     control = service.control
-    try:
-        number = control.do(verb, arguments)
-    except ControlError as error:
-        effect.missed = str(error)
-        return lambda: None
+    number = control.do(verb, arguments)
 
-    def count() -> None:
+    def count_all() -> None:
         for what, times in control.effects(number).items():
-            effect.add(what, times)
+            count(what, times)
 
-    world.at_end(count)
+    world.at_end(count_all)
     return lambda: control.end(number)
 
 
@@ -124,11 +125,12 @@ class VirtualCluster:
         self,
         plan: ClusterPlan,
         prefix: str,
-        world: World,
+        members: Members,
         zookeeper: ZooKeeperService,
         folder: Path,
         on_hosting: OnHosting,
     ) -> None:
+        world = members.world
         self.plan = plan
         self.prefix = prefix
         self.administrator = plan.administrator(prefix)
@@ -142,7 +144,7 @@ class VirtualCluster:
         self.deleted: dict[str, dict[str, None]] = {}
         """Broker -> the deleted topics that are still on its disk."""
         self.hosts = None if plan.storage is None else Hosts(plan, home, self.disks, self.deleted)
-        self.proxy = SimpleNamespace(hosts_of=lambda node: zookeeper.hosts)
+        self.proxy = VirtualProxy(members, zookeeper)
         self.service = SimpleNamespace(root="", access=SimpleNamespace(to_show=()))
         """What jobs need to know: members connect to the servers themselves."""
         self.servers = [
@@ -203,151 +205,100 @@ class VirtualCluster:
         self.data.remove(broker, topic)
 
 
-# --- machines --------------------------------------------------------------------------
+# --- what lies between members and their ZooKeeper -------------------------------------
 
 
-def crash_host(members: Members, action: Action, effect: FaultEffect) -> None:
-    """Lose a machine: nothing ends its connections, and its files are cut back."""
-    target, own = members.process(action.target), members.address_of(action.target)
-    if target is None or own is None:
-        return
-    world = members.world
-    others = [process.address for process in world.scheduler.processes]
-    for other in (*members.server_addresses, *others):
-        world.network.cut(own, other)
-    effect.add("connections left open")
-    target.kill(effect)
-    hosts = members.cluster_of(action.target).hosts if action.target in members.brokers else None
-    if hosts is not None:
-        cuts = hosts.cut_back(action.target)
-        lost_bytes = sum(cut.before_bytes - cut.after_bytes for cut in cuts)
-        files = {cut.path: [cut.before_bytes, cut.after_bytes] for cut in cuts}
-        detail = {"bytes": lost_bytes, "files": files}
-        members.write(action.target, EventKind.HOST_LOSS_EMULATED, detail)
-        effect.add("bytes cut back to the last fsync", lost_bytes)
+class VirtualProxy:
+    """What a live run does in its proxy, done to the network and the ensemble."""
 
+    def __init__(self, members: Members, zookeeper: ZooKeeperService) -> None:
+        self._members = members
+        self._world = members.world
+        self._zookeeper = zookeeper
 
-# --- sessions and connections ----------------------------------------------------------
+    def hosts_of(self, name: str) -> str:
+        """Where a member connects to: the servers themselves."""
+        return self._zookeeper.hosts
+
+    def session_of(self, name: str) -> SessionKey | None:
+        """The session of a member; None without one."""
+        session = self._members.session_of(name)
+        return SessionKey(session, b"") if session else None
+
+    def strand(self, name: str, count: CountEffect) -> None:
+        """Let nothing pass to or from the machine of a member any more."""
+        own = self._members.address_of(name)
+        assert own is not None, "it runs"
+        others = [process.address for process in self._world.scheduler.processes]
+        for other in (*self._members.server_addresses, *others):
+            self._world.network.cut(own, other)
+        count("connections left open", 1)
+
+    def cut(
+        self, name: str, count: CountEffect, *, directions: Iterable[Direction] = ("to", "from")
+    ) -> ActiveFault:
+        """Hold up what passes between a member and the servers, seen from the member."""
+        network, own = self._world.network, self._members.address_of(name)
+        assert own is not None, "it runs"
+        for server in self._zookeeper.addresses:
+            for direction in directions:
+                ends = (own, server) if direction == "to" else (server, own)
+                network.cut(*ends, one_way=True)
+                count("links cut", 1)
+        return ActiveFault(lambda: self._heal(own))
+
+    def _heal(self, own: str) -> None:
+        for server in self._zookeeper.addresses:
+            self._world.network.heal(own, server)
+
+    def delay(self, name: str, count: CountEffect, *, by_s: float) -> ActiveFault:
+        """Add a latency to everything that passes between a member and the servers."""
+        own = self._members.address_of(name)
+        assert own is not None, "it runs"
+        count("links slowed", len(self._zookeeper.addresses))
+        self._slow(own, int(by_s * NS))
+        return ActiveFault(lambda: self._slow(own, 0))
+
+    def _slow(self, own: str, by_ns: int) -> None:
+        for server in self._zookeeper.addresses:
+            self._world.network.delay(own, server, by_ns)
+
+    def disconnect(self, name: str, count: CountEffect, *, for_s: float = 0.0) -> None:
+        """Break a connection, and refuse another one for a while."""
+        self._strike("disconnect", name, count, for_s=for_s)
+
+    def lose_reply(self, name: str, count: CountEffect) -> None:
+        """Lose the reply to the next request, with the connection."""
+        self._strike("drop_next_reply", name, count)
+
+    def lose_request(
+        self, name: str, count: CountEffect, *, lands_after_s: float | None = None
+    ) -> None:
+        """Lose the next request with the connection; it may take effect later."""
+        late = {} if lands_after_s is None else {"lands_after_s": lands_after_s}
+        self._strike("lose_next_request", name, count, **late)
+
+    def expire(self, name: str, count: CountEffect) -> None:
+        """Let the ensemble end the session of a member."""
+        self._strike("expire", name, count)
+
+    def _strike(self, verb: str, name: str, count: CountEffect, **arguments: Any) -> None:
+        session = self._members.session_of(name)
+        if session:
+            strike(self._world, self._zookeeper, verb, count, session=session, **arguments)
 
 
 def expire(members: Members, action: Action, effect: FaultEffect) -> None:
-    """Let the ensemble end a session; with `unknown`, its client hears nothing of it."""
-    session = members.session_of(action.target)
-    if session and action.option("unknown"):
-        _cut(members, action, effect, ("from",))
-    _of_session(members, action.target, "expire", effect, session)
+    """Let the ensemble end a session; with `unknown`, its client hears nothing of it.
+
+    A live run ends it from a second connection, for which it would have to wait.
+    """
+    proxy = members.proxy_of(action.target)
+    if members.session_of(action.target) and action.option("unknown"):
+        cut = proxy.cut(action.target, effect.add, directions=("from",))
+        members.later(effect, action.for_us, cut.end)
+    proxy.expire(action.target, effect.add)
 
 
-def unregister(members: Members, action: Action, effect: FaultEffect) -> None:
-    """Delete the registration of a member, as an operator may do by hand."""
-    session = members.session_of(action.target)
-    nodes = members.cluster_of(action.target).zookeeper.ensemble.head.nodes
-    own = [path for path, node in sorted(nodes.items()) if session and node.owner == session]
-    actions.delete_registration(members, action.target, own, effect)
-
-
-def disconnect(members: Members, action: Action, effect: FaultEffect) -> None:
-    """Break a connection, and refuse another one for a while."""
-    session = members.session_of(action.target)
-    for_s = action.for_us / 1e6
-    _of_session(members, action.target, "disconnect", effect, session, for_s=for_s)
-
-
-def lose(members: Members, action: Action, effect: FaultEffect) -> None:
-    """Lose the next request of a member, or its reply."""
-    assert action.trigger is not None, "a loss is aimed at a step"
-    name = action.trigger.node
-    session = members.session_of(name)
-    if action.target == "reply":
-        _of_session(members, name, "drop_next_reply", effect, session)
-        return
-    after_us = action.option("lands_after")
-    late = {} if after_us is None else {"lands_after_s": after_us / 1e6}
-    _of_session(members, name, "lose_next_request", effect, session, **late)
-
-
-def _of_session(
-    members: Members, name: str, verb: str, effect: FaultEffect, session: int, **arguments: Any
-) -> None:
-    if session:
-        service = members.cluster_of(name).zookeeper
-        strike(members.world, service, verb, effect, session=session, **arguments)
-
-
-# --- links and servers -----------------------------------------------------------------
-
-
-def partition(members: Members, action: Action, effect: FaultEffect) -> None:
-    """Cut a member off from ZooKeeper, in both directions or in one, or a server from others."""
-    server = members.server(action.target)
-    if server is not None:
-        members.later(effect, action.for_us, server.cut_off(effect))
-        return
-    both = ("to", "from")
-    _cut(members, action, effect, DIRECTIONS.get(action.option("direction"), both))
-
-
-DIRECTIONS = {"to": ("to",), "from": ("from",)}
-"""The directions of a cut, seen from the member."""
-
-
-def _cut(
-    members: Members, action: Action, effect: FaultEffect, directions: tuple[str, ...]
-) -> None:
-    network, own = members.world.network, members.address_of(action.target)
-    if own is None:
-        return
-    for server in members.server_addresses:
-        for direction in directions:
-            ends = (own, server) if direction == "to" else (server, own)
-            network.cut(*ends, one_way=True)
-            effect.add("links cut")
-
-    def heal() -> None:
-        for server in members.server_addresses:
-            network.heal(own, server)
-
-    members.later(effect, action.for_us, heal)
-
-
-def delay(members: Members, action: Action, effect: FaultEffect) -> None:
-    """Add a latency to everything that passes between a member and ZooKeeper."""
-    network, own = members.world.network, members.address_of(action.target)
-    if own is None:
-        return
-
-    def slow(by_us: int) -> None:
-        for server in members.server_addresses:
-            network.delay(own, server, by_us * NS_A_US)
-
-    slow(int(action.option("by")))
-    effect.add("links slowed", len(members.server_addresses))
-    members.later(effect, action.for_us, lambda: slow(0))
-
-
-def lag(members: Members, action: Action, effect: FaultEffect) -> None:
-    """Let a follower apply commits later than it should."""
-    server = members.server(action.target)
-    assert server is not None, "only a server falls behind"
-    members.later(effect, action.for_us, server.fall_behind(effect, action.option("by") / 1e6))
-
-
-def skew(members: Members, action: Action, effect: FaultEffect) -> None:
-    """Set a clock wrong."""
-    if members.skew(action.target, int(action.option("by")) // 1000):
-        effect.add("clocks set")
-
-
-HANDLERS: Mapping[str, Handler[Any]] = {
-    **actions.HANDLERS,
-    "crash_host": crash_host,
-    "skew": skew,
-    "expire": expire,
-    "unregister": unregister,
-    "disconnect": disconnect,
-    "lose": lose,
-    "partition": partition,
-    "delay": delay,
-    "lag": lag,
-}
-"""The verbs that a plan may have here."""
+HANDLERS: Mapping[str, Handler[Any]] = {**faults.HANDLERS, "expire": expire}
+"""The verbs of a live run."""

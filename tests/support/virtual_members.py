@@ -21,7 +21,7 @@ from tempfile import TemporaryDirectory
 from threading import Thread
 from typing import Any
 
-from tests.support.virtual_faults import HANDLERS, ServerTarget, VirtualCluster
+from tests.support.virtual_faults import HANDLERS, ServerTarget, VirtualCluster, VirtualProxy
 from watchkeeper.api.simulate import scenario_of
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.actor.events import Command
@@ -40,6 +40,7 @@ from watchkeeper.real.broker import server
 from watchkeeper.real.member import main, rate_server
 from watchkeeper.real.member.context import Channel, MemberContext
 from watchkeeper.real.member.job import Job
+from watchkeeper.real.storage.host_crash import Cut
 from watchkeeper.real.trace.merge import merged, process_rows
 from watchkeeper.real.world.jobs import Jobs
 from watchkeeper.real.world.producers import Producers
@@ -206,7 +207,7 @@ class Members:
         services = list(services_of(plan, world))
         self.clusters = {
             cluster.name: VirtualCluster(
-                cluster, plan.prefix_of(cluster.name), world, service, folder, self._write_hosting
+                cluster, plan.prefix_of(cluster.name), self, service, folder, self._write_hosting
             )
             for cluster, service in zip(plan.clusters, services, strict=True)
         }
@@ -432,6 +433,24 @@ class Members:
             member = self.running(each)
             sent.append(member is not None and member.send(skew_ms=by_ms))
         return any(sent)
+
+    def proxy_of(self, name: str) -> VirtualProxy:
+        """What lies between a member and its ZooKeeper."""
+        return self.cluster_of(name).proxy
+
+    def members_of(self, name: str) -> tuple[str, ...]:
+        """The members that run in a process; for the name of a member, that member."""
+        return self.plan.members_of(name)
+
+    def registrations_of(self, name: str, session: int) -> list[str]:
+        """The registrations of a member's session, and what else it has."""
+        nodes = self.cluster_of(name).zookeeper.ensemble.head.nodes
+        return [path for path, node in sorted(nodes.items()) if node.owner == session]
+
+    def cut_back(self, name: str) -> tuple[Cut, ...] | None:
+        """Cut the files of a broker back to the last fsync; None if it stores none."""
+        hosts = self.cluster_of(name).hosts
+        return None if hosts is None or name not in self.brokers else hosts.cut_back(name)
 
     def server(self, name: str) -> ServerTarget | None:
         """The server of that name; None for the name of a member."""
