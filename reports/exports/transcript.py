@@ -180,9 +180,12 @@ def _fault(event: Event) -> str:
     verb = str(named.pop("verb", "")).replace("_", " ")
     for name in ("number", "lasts", "session", "by"):
         named.pop(name, None)
-    values = ", ".join(f"{name} {value}" for name, value in named.items() if value is not None)
+    effects = named.pop("effects", {})
+    values = [f"{count} {what}" for what, count in effects.items()]
+    values += [f"{name} {value}" for name, value in named.items() if value is not None]
+    shown = f" ({', '.join(values)})" if values else ""
     ends = " ends" if event.kind == EventKind.FAULT_ENDED else ""
-    return f"fault: {verb}{ends}{f' ({values})' if values else ''}"
+    return f"fault: {verb}{ends}{shown}"
 
 
 SENTENCES: dict[str, Callable[[Event], str]] = {

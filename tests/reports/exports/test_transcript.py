@@ -80,6 +80,19 @@ def test_what_a_process_repeats_is_one_line() -> None:
     ]
 
 
+def test_a_fault_has_its_aim_and_its_effects() -> None:
+    """Where it begins, and where it ends."""
+    fault = {"verb": "drop_next_reply", "number": 0}
+    lines = told(
+        row(1, "zookeeper", EventKind.FAULT, **fault, lasts=True, path="/a"),
+        row(2, "zookeeper", EventKind.FAULT_ENDED, **fault, effects={"replies lost": 1}),
+    )
+    assert lines == [
+        "0.000001 s zookeeper fault: drop next reply (path /a)",
+        "0.000002 s zookeeper fault: drop next reply ends (1 replies lost)",
+    ]
+
+
 def test_a_mark_stands_after_what_has_happened_until_then() -> None:
     """And one of the end at the end."""
     trace = trace_of(row(1, "ann", "sat"), row(2, "bob", "sat"), row(3, "ann", "rose"))
