@@ -125,16 +125,19 @@ def attach_effects(asked: Iterable[Asked], effects: Iterable[Event]) -> list[Eve
 
     Returns the effects that are left: those of operations that are not among these.
     """
-    by_zxid: dict[tuple[str, int], Asked] = {}
+    by_zxid: dict[tuple[str, int], list[Asked]] = {}
     by_node: dict[str, list[Asked]] = {}
     for operation in asked:
         by_node.setdefault(operation.ask.node, []).append(operation)
         if operation.answer is not None and operation.answer.zxid:
-            by_zxid[operation.ask.node, operation.answer.zxid] = operation
+            # A server answers a read with the zxid of the last write that it knows.
+            by_zxid.setdefault((operation.ask.node, operation.answer.zxid), []).append(operation)
     left_over = []
     for effect in effects:
         node = str(effect.detail.get("by", ""))
-        owner = by_zxid.get((node, effect.zxid)) or _latest(by_node.get(node, ()), effect)
+        answered = by_zxid.get((node, effect.zxid), ())
+        fitting = (one for one in answered if _fits(one.ask.detail, effect.detail))
+        owner = next(fitting, None) or _latest(by_node.get(node, ()), effect)
         if owner is None:
             left_over.append(effect)
         else:

@@ -68,6 +68,25 @@ def test_a_lost_answer_is_not_the_answer_to_the_second_attempt() -> None:
     ]
 
 
+def test_an_effect_belongs_to_the_write_and_not_to_a_later_read() -> None:
+    """A server answers both with one zxid: that of the last write that it knows."""
+    create = {"op": "create", "path": "/a-", "purpose": "create"}
+    read = {"op": "exists", "path": "/a-", "purpose": "exists"}
+    made = [["created", "/a-0000000007", 0, ""]]
+    lines = told(
+        CONNECTED,
+        row(5, "ann", EventKind.REQUEST, **create),
+        row(6, "zookeeper/1", EventKind.APPLIED, 9, **create, by="ann", did=made),
+        row(7, "ann", EventKind.RESPONSE, 9, op="create", purpose="create", answer="ok"),
+        row(8, "ann", EventKind.REQUEST, **read),
+        row(9, "ann", EventKind.RESPONSE, 9, op="exists", purpose="exists", answer="ok"),
+    )
+    assert lines[1:] == [
+        "0.000005 s ann create /a-: /a-0000000007",
+        "0.000008 s ann exists /a-: ok",
+    ]
+
+
 def test_what_a_process_repeats_is_one_line() -> None:
     """Others may do something in between; the same process may not."""
     polls = [row(at, "ann", "looked", at="nothing") for at in (1, 2, 4)]
