@@ -79,7 +79,8 @@ def put() -> None:
 
 def _noting(original: Any) -> Any:
     def _call(client: Any, request: Any, async_object: Any) -> Any:
-        if current_scheduler() is not None:
+        # Some requests, as the one that ends a session, have no result.
+        if async_object is not None and current_scheduler() is not None:
             setattr(async_object, QUEUED, user_line())
         return original(client, request, async_object)
 
