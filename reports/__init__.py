@@ -90,12 +90,8 @@ def pictures_of(trace: Trace) -> list[str]:
 
 def _writers(trace: Trace) -> list[tuple[str, str]]:
     left_out = set() if follows_messages(trace) else {*OF_MESSAGES}
-    if trace.header.world == VIRTUAL and not _has(trace, EventKind.FETCHING):
+    if trace.header.world == VIRTUAL and not trace.has(EventKind.FETCHING):
         left_out.add("write_connections_png")
-        if not _has(trace, EventKind.ENTERED):
+        if not trace.has(EventKind.ENTERED):
             left_out.update(OF_OWNERSHIP)
     return [entry for entry in WRITERS.items() if entry[0] not in left_out]
-
-
-def _has(trace: Trace, kind: EventKind) -> bool:
-    return next(iter(trace.of_kind(kind)), None) is not None

@@ -143,8 +143,8 @@ def gist(event: Event) -> str:
     """An event without times, zxids and session numbers."""
     detail = event.detail
     words = [event.kind]
-    if event.topic:
-        words.append(event.place if event.partition else event.topic)
+    if event.subject:
+        words.append(event.subject)
     for key in ("op", "purpose", "path", "does", "verb", "what", "why", "state"):
         if key in detail:
             words.append(str(detail[key]))

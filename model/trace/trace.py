@@ -54,6 +54,11 @@ class Event(NamedTuple):
         """The topic and the partition as one word."""
         return f"{self.topic}/{self.partition}"
 
+    @property
+    def subject(self) -> str:
+        """The partition that it is about, or the topic; empty for neither."""
+        return self.place if self.partition else self.topic
+
 
 EVENT = partial(tuple.__new__, Event)
 """Makes an event from a tuple of all its columns, faster than `Event._make`."""
@@ -130,6 +135,10 @@ class Trace:
         for seq, row in enumerate(self._rows):
             if row[2] in wanted:
                 yield EVENT((seq, *row))
+
+    def has(self, kind: str) -> bool:
+        """Whether it has an event of this kind."""
+        return any(row[2] == kind for row in self._rows)
 
     @property
     def end_us(self) -> int:

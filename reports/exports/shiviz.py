@@ -107,7 +107,7 @@ def _word(name: str) -> str:
 
 
 def _text(event: Event) -> str:
-    place = f" {event.place if event.partition else event.topic}" if event.topic else ""
+    place = f" {event.subject}" if event.subject else ""
     what = _what(event.detail)
     node = f" {event.node}" if event.kind in BEGINNINGS or event.kind in ENDS else ""
     return f"{_time(event.t_us)} {event.kind}{node}{place}{f': {what}' if what else ''}"

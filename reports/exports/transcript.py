@@ -68,7 +68,7 @@ class _Entry:
 
 def transcript(trace: Trace, marks: Iterable[Mark] = ()) -> str:
     """The whole transcript; the same trace gives the same text."""
-    entries = list(_folded(sorted(_entries(trace), key=lambda entry: (entry.seq, entry.t_us))))
+    entries = _folded(sorted(_entries(trace), key=lambda entry: entry.seq))
     names = max((len(entry.node) for entry in entries), default=0)
     pending = sorted(marks, key=lambda mark: mark.at_us)
     lines = []
@@ -93,7 +93,7 @@ def _mark(mark: Mark) -> str:
     return f"{mark.at_us / 1e6:11.6f} s  >>> {mark.text}"
 
 
-def _folded(entries: Iterable[_Entry]) -> Iterator[_Entry]:
+def _folded(entries: Iterable[_Entry]) -> list[_Entry]:
     """Put together what a process repeats."""
     latest: dict[str, _Entry] = {}
     kept = []
@@ -105,7 +105,7 @@ def _folded(entries: Iterable[_Entry]) -> Iterator[_Entry]:
         else:
             latest[entry.node] = entry
             kept.append(entry)
-    yield from kept
+    return kept
 
 
 def _entries(trace: Trace) -> Iterator[_Entry]:
@@ -148,7 +148,7 @@ def _text(event: Event) -> str:
 
 
 def _place(event: Event) -> str:
-    return f" {event.place if event.partition else event.topic}" if event.topic else ""
+    return f" {event.subject}" if event.subject else ""
 
 
 def _values(event: Event) -> str:

@@ -25,11 +25,6 @@ class Section:
     """The threads that entered it with a session, and may outlive that."""
 
 
-def has_sections(trace: Trace) -> bool:
-    """Whether a thread entered one."""
-    return next(iter(trace.of_kind(EventKind.ENTERED)), None) is not None
-
-
 def sections(trace: Trace) -> list[Section]:
     """Every section that was entered, in the order of its first entry.
 

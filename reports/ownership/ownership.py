@@ -28,7 +28,7 @@ from watchkeeper.reports.facts.intervals import (
     zombie_windows,
 )
 from watchkeeper.reports.facts.names import natural
-from watchkeeper.reports.facts.sections import has_sections, sections
+from watchkeeper.reports.facts.sections import sections
 from watchkeeper.reports.facts.selection import Weight, choose_rows
 from watchkeeper.reports.facts.sessions import (
     paused,
@@ -97,7 +97,7 @@ class Board:
 def board(trace: Trace) -> Board:
     """Derive the whole picture."""
     states = process_states(trace)
-    wording = SECTIONS if has_sections(trace) else PARTITIONS
+    wording = SECTIONS if trace.has(EventKind.ENTERED) else PARTITIONS
     rows = tuple(_rows(trace) if wording is PARTITIONS else _section_rows(trace))
     names = consumers(trace) if wording is PARTITIONS else _threads(trace, rows)
     processes = names if wording is PARTITIONS else [name for name in names if name in states]

@@ -17,7 +17,7 @@ from kazoo.handlers.threading import AsyncResult, SequentialThreadingHandler
 
 from tests.real.world.test_runs import SHORT_S, scenario
 from tests.support.live_zookeeper import lived_to_a_verdict
-from tests.support.virtual_members import ran_in_virtual_time
+from tests.support.member_worlds import ran
 from watchkeeper import simulate
 from watchkeeper.api.result import Result
 from watchkeeper.api.simulate import scenario_of
@@ -73,9 +73,7 @@ def topics_over_time(layout: str) -> dict[str, Any]:
 
 @cache
 def for_real(layout: str, world: str) -> Any:
-    """The run of the code of live members: on a real ZooKeeper, or in virtual time."""
-    fields = topics_over_time(layout)
-    return lived_to_a_verdict(fields) if world == "live" else ran_in_virtual_time(fields)
+    return ran(topics_over_time(layout), world)
 
 
 @cache

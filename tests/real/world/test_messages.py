@@ -25,9 +25,9 @@ from tests.support.live_zookeeper import (
     skip_without_zookeeper,
     until,
 )
+from tests.support.member_worlds import MEMBER_WORLDS, ran
 from tests.support.messages.mutant_brokers import FlushesNothing, LogsThatShowTooMuch
 from tests.support.messages.mutant_stores import CommitsPlacesFirst
-from tests.support.virtual_members import ran_in_virtual_time
 from watchkeeper.api.result import plain_report
 from watchkeeper.api.simulate import judged, scenario_of
 from watchkeeper.model.delivery.ledger import MessageRange
@@ -314,15 +314,7 @@ def test_results_are_stored_exactly_once_though_members_die() -> None:
     assert 0 < int(match[1].replace(",", "")) <= len(taken) - len(stored["careless"])
 
 
-IN_WORLDS = ["virtual", pytest.param("live", marks=pytest.mark.slow)]
-
-
-def ran(scenario: Any, world: str) -> Any:
-    """A run of the code of live members: on a real ZooKeeper, or in virtual time."""
-    return lived_to_a_verdict(scenario) if world == "live" else ran_in_virtual_time(scenario)
-
-
-@pytest.mark.parametrize("world", IN_WORLDS)
+@pytest.mark.parametrize("world", MEMBER_WORLDS)
 def test_a_restarted_producer_uses_new_numbers(world: str) -> None:
     """One is killed and restarted, one leaves and sends what it still has."""
     queues = {"producer.type": "async", "queue.time": 300, "batch.size": 1000}
@@ -347,7 +339,7 @@ def test_a_restarted_producer_uses_new_numbers(world: str) -> None:
     assert lives == {False, True}
 
 
-@pytest.mark.parametrize("world", IN_WORLDS)
+@pytest.mark.parametrize("world", MEMBER_WORLDS)
 def test_a_topic_that_is_deleted_and_created_begins_at_0(world: str) -> None:
     """On a broker that runs, and on one that was down; as in a simulation."""
     result = ran("topic-recreated", world)

@@ -9,7 +9,7 @@ import pytest
 
 from tests.real.world.test_runs import scenario
 from tests.support.live_zookeeper import lived, lived_to_a_verdict
-from tests.support.virtual_members import ran_in_virtual_time
+from tests.support.member_worlds import MEMBER_WORLDS, ran
 from watchkeeper import simulate
 from watchkeeper.model.properties.verdicts import Verdict
 from watchkeeper.model.trace.kinds import EventKind
@@ -29,14 +29,6 @@ def ensemble(*timeline: Fields, **more: Any) -> dict[str, Any]:
     fields = scenario(*timeline, session_s=4, **more)
     fields["clusters"]["main"]["zookeeper"]["servers"] = 3
     return fields
-
-
-IN_WORLDS = ["virtual", pytest.param("live", marks=pytest.mark.slow)]
-
-
-def ran(fields: Fields, world: str) -> Any:
-    """A run of the code of live members: on a real ZooKeeper, or in virtual time."""
-    return lived_to_a_verdict(fields) if world == "live" else ran_in_virtual_time(fields)
 
 
 def longest_wait_us(trace: Trace) -> int:
@@ -65,7 +57,7 @@ def suspended(result: Any) -> set[str]:
     }
 
 
-@pytest.mark.parametrize("world", IN_WORLDS)
+@pytest.mark.parametrize("world", MEMBER_WORLDS)
 def test_servers_that_lag_fire_watches_late(world: str) -> None:
     """The effect counts what they have delayed, and the trace shows how late a watch fired."""
     fields = ensemble(*LAGS, {"at": "4s", "leave": "group/1"}, settle="10s")
@@ -92,7 +84,7 @@ def test_a_leader_does_not_lag() -> None:
     assert result.effects[1].missed == "it leads, and a leader has applied all that is committed"
 
 
-@pytest.mark.parametrize("world", IN_WORLDS)
+@pytest.mark.parametrize("world", MEMBER_WORLDS)
 def test_a_follower_that_is_cut_off_drops_its_clients(world: str) -> None:
     """They move to the others with their sessions, as in the simulation.
 
@@ -110,7 +102,7 @@ def test_a_follower_that_is_cut_off_drops_its_clients(world: str) -> None:
     assert not list(result.trace.of_kind(EventKind.SESSION_EXPIRED))
 
 
-@pytest.mark.parametrize("world", IN_WORLDS)
+@pytest.mark.parametrize("world", MEMBER_WORLDS)
 def test_a_leader_that_is_cut_off_is_replaced(world: str) -> None:
     """The majority elects another one, and every client loses its connection meanwhile."""
     fields = ensemble({"at": "4s", "partition": "zookeeper/leader", "for": "3s"}, settle="12s")
@@ -140,7 +132,7 @@ def test_a_majority_that_is_cut_off_serves_nothing_until_it_is_back() -> None:
     assert not list(result.trace.of_kind(EventKind.SESSION_EXPIRED))
 
 
-@pytest.mark.parametrize("world", IN_WORLDS)
+@pytest.mark.parametrize("world", MEMBER_WORLDS)
 def test_a_lost_majority_is_restored_with_what_was_written(world: str) -> None:
     """Two of three servers are killed and started again; the group goes on."""
     fields = ensemble({"at": "4s", "quorum_loss": "zookeeper", "for": "2s"}, settle="12s")

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 from kazoo.client import KazooClient, KazooState
 from kazoo.exceptions import ConnectionLoss, NodeExistsError, SessionExpiredError
 
-from watchkeeper.model.properties.verdicts import Verdict
+from watchkeeper.model.properties.verdicts import Finding, Verdict
 from watchkeeper.virtual import Violation, VirtualTimeError, World, faults, replay, simulated
 from watchkeeper.virtual.schedule.first_in_first_out import FirstInFirstOut
 from watchkeeper.virtual.schedule.policies import parse_policy
@@ -514,6 +515,20 @@ def test_an_error_of_a_session_that_has_ended() -> None:
     assert errors
 
 
+def finding_of_expired(member: Callable[[World], object]) -> Finding:
+    """What *eventually* says of a member whose session expires 2 s after it has registered."""
+
+    def test(world: World) -> None:
+        world.process("member", member, world)
+        world.eventually(lambda: "/member" in world.znodes, within_s=10, name="a member")
+
+    blow = strike(faults.expire(), 1, after_s=2)
+    outcome = run_once(case(test), FirstInFirstOut(), "fifo", seed=0, plan=(blow,))
+    assert outcome.struck[0].effects, "the session expired"
+    (found,) = (each for each in outcome.findings if each.claim.name == "a member")
+    return found
+
+
 @pytest.mark.parametrize("comes_back", [True, False])
 def test_what_was_true_before_a_fault_has_to_come_true_again(comes_back: bool) -> None:
     """A member is there before its session expires; afterwards only one that registers again."""
@@ -528,14 +543,7 @@ def test_what_was_true_before_a_fault_has_to_come_true_again(comes_back: bool) -
             client.create("/member", ephemeral=True)
         time.sleep(30)
 
-    def test(world: World) -> None:
-        world.process("member", member, world)
-        world.eventually(lambda: "/member" in world.znodes, within_s=10, name="a member")
-
-    blow = strike(faults.expire(), 1, after_s=2)
-    outcome = run_once(case(test), FirstInFirstOut(), "fifo", seed=0, plan=(blow,))
-    (found,) = (each for each in outcome.findings if each.claim.name == "a member")
-    assert outcome.struck[0].effects, "the session expired"
+    found = finding_of_expired(member)
     assert found.verdict is (Verdict.HOLDS if comes_back else Verdict.VIOLATED)
 
 
@@ -547,13 +555,7 @@ def test_a_fault_shortly_before_the_end_says_nothing() -> None:
         client.create("/member", ephemeral=True)
         time.sleep(3)
 
-    def test(world: World) -> None:
-        world.process("member", member, world)
-        world.eventually(lambda: "/member" in world.znodes, within_s=10, name="a member")
-
-    blow = strike(faults.expire(), 1, after_s=2)
-    outcome = run_once(case(test), FirstInFirstOut(), "fifo", seed=0, plan=(blow,))
-    (found,) = (each for each in outcome.findings if each.claim.name == "a member")
+    found = finding_of_expired(member)
     assert found.verdict is Verdict.UNKNOWN
     assert "let them run longer" in found.evidence
 
