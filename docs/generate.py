@@ -27,7 +27,7 @@ from log_formats import log_formats_page
 from pagecache import pagecache_page
 from truncation_rules import truncation_rules_page
 
-from watchkeeper.model.controller.variants import CONTROLLERS, ControllerVariant
+from watchkeeper.model.controller.state_machines.variants import CONTROLLERS, ControllerVariant
 from watchkeeper.model.group.settings import SETTINGS
 from watchkeeper.model.group.variants import VARIANTS, Variant
 from watchkeeper.model.log.settings import SETTINGS as LOG_SETTINGS

@@ -16,7 +16,7 @@ from watchkeeper.model.broker.administrator import Administrator, administrator
 from watchkeeper.model.broker.registration import Broker, broker
 from watchkeeper.model.clients.producer.metadata import MetadataSettings, metadata_program
 from watchkeeper.model.controller.broker import controlling_broker
-from watchkeeper.model.controller.reign import ControllerSettings
+from watchkeeper.model.controller.state_machines.reign import ControllerSettings
 from watchkeeper.model.group.consumer import consumer
 from watchkeeper.model.group.state import Consumer
 from watchkeeper.model.mutants.catalogue import member_of
@@ -74,6 +74,13 @@ def broker_program(cluster: ClusterPlan, plan: BrokerPlan, on_disk: dict[str, in
         cluster.controller.allows_unclean,
         cluster.session_timeout_ms,
     )
+    if cluster.replication is not None:
+        settings = replace(
+            settings,
+            sends=True,
+            rebalance_ms=cluster.replication.rebalance_ms,
+            shuts_down_controlled=cluster.replication.shuts_down_controlled,
+        )
     return controlling_broker(me, settings)
 
 

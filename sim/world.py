@@ -212,6 +212,8 @@ class World:
         node = self.NODE(self.kernel, plan.node, program)
         node.connect_to(cluster.ensemble, cluster.plan.session_timeout_ms, resends_watches=True)
         driver = self._place(node, None, {"address": f"{plan.host}:{plan.port}"})
+        if cluster.replicas is not None:
+            driver.join(cluster.replicas.start(node, plan))
 
         def serves() -> None:
             cluster.logs.open_broker(node, plan, cluster.partitions_of(plan.broker_id))
@@ -282,6 +284,8 @@ class World:
 
     def _ended(self, node: Node, ended: Ended) -> None:
         """A program is over, and its process with it, once what it holds is in safety."""
+        if node.name in self.brokers:
+            self.brokers[node.name][0].leave(node.name)
         hosts = self._hosts_of(node)
         fetcher = self.fetchers.get(node.name)
         if hosts is not None:
@@ -305,9 +309,8 @@ class World:
 
     def _bury(self, node: Node, lost: FaultEffect | None = None) -> None:
         """A process is gone; with `lost` its machine is gone as well."""
-        hosts = self._hosts_of(node)
-        if hosts is not None:
-            hosts.end(node.name, effect=lost)
+        if node.name in self.brokers:
+            self.brokers[node.name][0].end(node.name, lost)
         self.producers.end(node.name)
         fetcher = self.fetchers.get(node.name)
         if fetcher is not None and fetcher.node is node:
@@ -400,10 +403,8 @@ class World:
 
     def produce(self, cluster: str, topic: str, load: Load, producers: str | None) -> Undo:
         """Send messages to a topic from now on: by these producers, or by the first."""
-        logs = self.clusters[cluster].logs
         if self.clusters[cluster].hosts is None:
-            logs.produce(topic, load)
-            return partial(logs.cease, topic, load)
+            return self.clusters[cluster].produce(topic, load)
         self.producers.produce(topic, load, producers, cluster)
         return partial(self.producers.cease, load)
 

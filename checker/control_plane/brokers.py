@@ -26,9 +26,9 @@ from watchkeeper.model.controller.broker import (
     controlling_broker,
     turn,
 )
-from watchkeeper.model.controller.context import Context
-from watchkeeper.model.controller.reign import ControllerSettings
-from watchkeeper.model.controller.variants import ControllerVariant
+from watchkeeper.model.controller.state_machines.context import Context
+from watchkeeper.model.controller.state_machines.reign import ControllerSettings
+from watchkeeper.model.controller.state_machines.variants import ControllerVariant
 from watchkeeper.model.group.variants import VARIANTS
 from watchkeeper.model.properties.control_plane import ACTING, IN_SYNC, LED
 from watchkeeper.model.registry import paths

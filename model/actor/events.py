@@ -89,6 +89,8 @@ class CommandKind(Enum):
     DELETE_TOPIC = "delete topic"
     ADD_PARTITIONS = "add partitions"
     MOVE_LEADER = "move leader"
+    SERVE = "serve requests"
+    """Requests of other processes wait for the program."""
 
 
 class Command(Struct, frozen=True):

@@ -50,6 +50,10 @@ Purpose = Literal[
     "read cluster",
     "create state",
     "write state",
+    "write isr",
+    "reassign",
+    "elect preferred",
+    "delete topic",
     "other",
 ]
 """The purposes of operations. Scenario files use these words to trigger faults."""

@@ -7,6 +7,9 @@ A task that waits without a limit goes on only if every order has a result. So a
 may be given orders with a ticket takes them by `execute`, which reports a result whatever
 becomes of the work. No task waits for an order without a ticket: the answer to `LEAVE` is the
 end of the process, and a change of topics is seen in the registry.
+
+A request of another process is handed in: after the command `SERVE` the program drains the
+queue `REQUESTS`, and puts each answer where the request says.
 """
 
 from __future__ import annotations
@@ -14,13 +17,19 @@ from __future__ import annotations
 from collections.abc import Awaitable
 from typing import NamedTuple, TypeVar
 
-from watchkeeper.model.actor.events import Command
+from msgspec import Struct
+
+from watchkeeper.model.actor.events import Command, CommandKind
 from watchkeeper.model.actor.tasks import Remind, put, take
 
 RESULTS = "results of orders"
 """The queue of the results, in the order of the tickets."""
 MOST_RESULTS = 1000
 """Results whose tasks gave up waiting stay until the next task takes its own."""
+
+REQUESTS = "requests to the program"
+"""The queue of what other processes and tasks want the program to serve."""
+UNBOUNDED = 1 << 30
 
 T = TypeVar("T")
 
@@ -60,6 +69,12 @@ async def execute(order: Command, work: Awaitable[tuple[T, bool]]) -> T:
         raise
     await _report(order, is_done=is_done)
     return after
+
+
+async def hand_in(request: Struct, *, answer_to: str = "") -> None:
+    """Let the program of this process serve a request, and put the answer into a queue."""
+    await put(REQUESTS, (request, answer_to), UNBOUNDED)
+    await Remind(Command(CommandKind.SERVE))
 
 
 async def _report(order: Command, *, is_done: bool) -> None:

@@ -65,6 +65,8 @@ class AdministratorState:
     """Requested leaders: partition, broker id."""
     deleted: tuple[str, ...] = ()
     """Topics to delete."""
+    written: tuple[tuple[str, TopicAssignment], ...] = ()
+    """With a controller: assignments that it has written. They may have changed since."""
 
 
 def administrator(me: Administrator) -> Program:
@@ -100,8 +102,8 @@ async def _turn(me: Administrator, state: AdministratorState) -> AdministratorSt
         planned = await _after_command(state, first)
         return replace(planned, commands=tuple(others), is_dirty=True)
     if state.is_dirty:
-        await _bring_about(me, state)
-        return replace(state, is_dirty=False, moves=(), deleted=())
+        written = await _bring_about(me, state)
+        return replace(state, is_dirty=False, moves=(), deleted=(), written=written)
     return await _take(state, await next_event())
 
 
@@ -162,17 +164,27 @@ async def _brokers(*, watch: bool) -> tuple[int, ...]:
     return tuple(sorted(int(name) for name in names))
 
 
-async def _bring_about(me: Administrator, state: AdministratorState) -> None:
-    """Write topics into the registry, and leaders unless a controller does."""
+async def _bring_about(
+    me: Administrator, state: AdministratorState
+) -> tuple[tuple[str, TopicAssignment], ...]:
+    """Write topics into the registry, and leaders unless a controller does.
+
+    Returns the assignments that are written. Where a controller is, each is written once: the
+    controller reassigns partitions and deletes topics.
+    """
+    written = dict(state.written)
     alive = await _brokers(watch=True)
     for topic in state.deleted:
         await _delete_below(paths.topic(topic))
     for topic, assignment in state.topics:
         if me.elects_leaders:
             await _lead_all(topic, assignment, alive, dict(state.moves))
-        elif not await _can_create(topic, assignment, alive):
+        elif written.get(topic) == assignment or not await _can_create(topic, assignment, alive):
             continue
         await _write(paths.topic(topic), assignment.encode())
+        if not me.elects_leaders:
+            written[topic] = assignment
+    return tuple(written.items())
 
 
 async def _can_create(topic: str, assignment: TopicAssignment, alive: tuple[int, ...]) -> bool:

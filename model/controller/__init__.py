@@ -1,20 +1,17 @@
 """The controller of Kafka 0.8: the broker that elects the leaders of partitions.
 
 Every broker runs the program of `broker`; the one that creates `/controller` is the controller.
-It keeps a copy of the cluster in memory, and writes the state of each partition. In this slice
-it sends no requests to brokers: leaders are what ZooKeeper says.
+It keeps a copy of the cluster in memory, writes the state of each partition, and sends requests
+to brokers, where they carry them out (`model/replication/`).
 
-  variants    the two versions, 0.8.2.2 as shipped and `hardened`, as one table; read this first
-  states      the states of partitions and replicas
-  selectors   who leads next: four pure functions
-  context     what a controller knows of the cluster: a frozen value
-  writes      a write of a state as a value, before it is made
-  reign       a controller at work during one turn: its reads and its writes
-  partitions  the transitions of partitions
-  replicas    the transitions of replicas
-  failover    what a new controller does first
-  election    how a broker becomes the controller
-  listeners   what it does about each change that it sees
-  controller  the tasks of one broker's controller, one a turn
-  broker      a broker's registration and its controller, as one program
+  state_machines  what a controller knows, writes and sends; read `variants` in it first
+  failover      what a new controller does first
+  election      how a broker becomes the controller
+  listeners     what it does about each change that it sees
+  preferred     the preferred replica of each partition leads again
+  reassignment  a partition moves to other brokers
+  deletion      topics are deleted: replicas first, znodes last
+  shutdown      a broker that leaves hands over what it leads
+  controller    the tasks of one broker's controller, one a turn
+  broker        a broker's registration and its controller, as one program
 """

@@ -7,24 +7,37 @@ registers first.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from watchkeeper.model.actor.effects import close_session, connected, next_event
-from watchkeeper.model.actor.errors import ConnectionLoss, SessionExpired
-from watchkeeper.model.actor.events import Fired, Notification, SessionEvent
-from watchkeeper.model.actor.operations import ZooKeeper
+from watchkeeper.model.actor.errors import ConnectionLoss, NodeExists, SessionExpired
+from watchkeeper.model.actor.events import Command, Fired, Notification, SessionEvent
+from watchkeeper.model.actor.operations import Create, ZooKeeper
 from watchkeeper.model.actor.program import Ended, Program
+from watchkeeper.model.actor.retry import Direct, create_with_parents
 from watchkeeper.model.broker import registration
 from watchkeeper.model.broker.registration import Broker, BrokerState
 from watchkeeper.model.controller.controller import (
     ControllerState,
     ResignReason,
     after_loss,
+    leave,
     resigned,
     take_step,
 )
-from watchkeeper.model.controller.reign import ControllerSettings
-from watchkeeper.model.controller.variants import StartOrder
+from watchkeeper.model.controller.state_machines.reign import ControllerSettings
+from watchkeeper.model.controller.state_machines.variants import StartOrder
+from watchkeeper.model.registry import paths
+
+COMMON_PATHS = (
+    paths.BROKER_IDS,
+    paths.TOPICS,
+    paths.TOPIC_CONFIGS,
+    paths.CONFIG_CHANGES,
+    paths.DELETE_TOPICS,
+)
+"""ZkUtils.persistentZkPaths, but for /consumers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +54,8 @@ class ControllingBrokerState:
 
     broker: BrokerState
     controller: ControllerState = field(default_factory=ControllerState)
+    has_paths: bool = False
+    """Whether the znodes exist under which administrators leave their requests."""
 
 
 def controlling_broker(broker: Broker, controller: ControllerSettings) -> Program:
@@ -72,7 +87,10 @@ async def _turn(
     if not broker.has_session:
         return replace(state, broker=await registration.open_session(broker))
     if broker.is_leaving:
-        return await _leave(state)
+        return await _leave(me, state)
+    if me.controller.sends and not state.has_paths:
+        await _create_paths()
+        return replace(state, has_paths=True)
     if _elects_first(me, state):
         return await _control(me, state)
     if not broker.is_registered and not broker.is_blocked:
@@ -83,6 +101,13 @@ async def _turn(
     if state.controller.due and broker.is_registered:
         return await _control(me, state)
     return await _take(state, await next_event())
+
+
+async def _create_paths() -> None:
+    """Create what every broker of 0.8 creates when it starts."""
+    for path in COMMON_PATHS:
+        with suppress(NodeExists):
+            await create_with_parents(Direct(), Create(path, b"", purpose="register"))
 
 
 def _elects_first(me: ControllingBroker, state: ControllingBrokerState) -> bool:
@@ -103,13 +128,13 @@ async def _control(
 
 async def _after_expiry(state: ControllingBrokerState) -> ControllingBrokerState:
     """The session is dead: go on in a new one, and begin with an election."""
-    return ControllingBrokerState(
-        await registration.after_expiry(state.broker), state.controller.after_expiry()
-    )
+    broker = await registration.after_expiry(state.broker)
+    return replace(state, broker=broker, controller=state.controller.after_expiry())
 
 
-async def _leave(state: ControllingBrokerState) -> Ended:
-    await resigned(state.controller, ResignReason.LEAVES)
+async def _leave(me: ControllingBroker, state: ControllingBrokerState) -> Ended:
+    controller = await leave(me.controller, state.controller)
+    await resigned(controller, ResignReason.LEAVES)
     await close_session()
     return Ended("left")
 
@@ -124,4 +149,7 @@ async def _take(
         controller = controller.after_reconnection()
     elif isinstance(notification, Fired):
         controller = controller.after_event(notification)
-    return ControllingBrokerState(await registration.take(state.broker, notification), controller)
+    elif isinstance(notification, Command):
+        controller = controller.after_command(notification)
+    broker = await registration.take(state.broker, notification)
+    return replace(state, broker=broker, controller=controller)

@@ -9,25 +9,37 @@ that a reign began ends in whatever session, and the session's end is a task aft
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
-from watchkeeper.model.actor.effects import emit
-from watchkeeper.model.actor.events import Fired
+from watchkeeper.model.actor.effects import Partition, emit
+from watchkeeper.model.actor.events import Command, CommandKind, Fired
+from watchkeeper.model.actor.orders import REQUESTS
 from watchkeeper.model.actor.retry import Direct, Requests, UntilConnected
-from watchkeeper.model.controller.context import Context
+from watchkeeper.model.actor.tasks import Drain, put
+from watchkeeper.model.controller.deletion import deletions_requested, replicas_deleted
 from watchkeeper.model.controller.election import NO_CONTROLLER, controller_in_registry, elect
 from watchkeeper.model.controller.listeners import (
     assignment_changed,
     brokers_changed,
     topics_changed,
 )
-from watchkeeper.model.controller.reign import ControllerSettings, Deposed, Reign
-from watchkeeper.model.controller.variants import EpochRaised
+from watchkeeper.model.controller.preferred import preferred_requested, rebalance_leaders
+from watchkeeper.model.controller.reassignment import reassignment_requested, step
+from watchkeeper.model.controller.shutdown import hand_over, leave_in_good_order
+from watchkeeper.model.controller.state_machines.channel import (
+    UNBOUNDED,
+    ReplicasStopped,
+    close_channel,
+)
+from watchkeeper.model.controller.state_machines.context import Context
+from watchkeeper.model.controller.state_machines.reign import ControllerSettings, Deposed, Reign
+from watchkeeper.model.controller.state_machines.variants import EpochRaised
 from watchkeeper.model.group.variants import RequestPolicy
 from watchkeeper.model.registry import paths
+from watchkeeper.model.replication.requests import ControlledShutdown, ErrorCode, StillLed
 from watchkeeper.model.trace.kinds import EventKind
 
 
@@ -40,6 +52,11 @@ class Task(StrEnum):
     BROKERS_CHANGED = "brokers changed"
     TOPICS_CHANGED = "topics changed"
     ASSIGNMENT_CHANGED = "assignment changed"
+    STATE_CHANGED = "state changed"
+    REASSIGNMENT = "reassignment requested"
+    PREFERRED = "preferred election requested"
+    DELETIONS = "deletions requested"
+    SERVE = "serve requests"
 
 
 class Due(NamedTuple):
@@ -48,6 +65,8 @@ class Due(NamedTuple):
     task: Task
     topic: str = ""
     """For an assignment: of which topic."""
+    partition: str = ""
+    """For a state: of which partition of the topic."""
 
 
 class ResignReason(StrEnum):
@@ -84,6 +103,10 @@ class ControllerState:
         task = _task_of(fired.path)
         return self if task is None else self.with_due(task)
 
+    def after_command(self, command: Command) -> ControllerState:
+        """Return the state after a command: requests may wait for the controller."""
+        return self.with_due(Due(Task.SERVE)) if command.kind is CommandKind.SERVE else self
+
     def after_expiry(self) -> ControllerState:
         """Return the state at the start of a new session: its first task is to note that."""
         return replace(self, due=(Due(Task.SESSION_ENDED),))
@@ -100,7 +123,13 @@ class ControllerState:
             Due(Task.BROKERS_CHANGED),
             Due(Task.TOPICS_CHANGED),
             *(Due(Task.ASSIGNMENT_CHANGED, topic) for topic in self.context.topics),
+            *(self._watched_requests(self.context) if self.context.takes_requests else ()),
         )
+
+    def _watched_requests(self, context: Context) -> Iterator[Due]:
+        yield from (Due(Task.REASSIGNMENT), Due(Task.PREFERRED), Due(Task.DELETIONS))
+        for partition in sorted(context.moves):
+            yield Due(Task.STATE_CHANGED, partition.topic, partition.name)
 
 
 class Step(NamedTuple):
@@ -115,6 +144,9 @@ def _task_of(path: str) -> Due | None:
     """Return the task that a watch on a path stands for; None for a watch of another program."""
     if path in _TASKS_BY_PATH:
         return Due(_TASKS_BY_PATH[path])
+    partition = paths.parse_state(path)
+    if partition is not None:
+        return Due(Task.STATE_CHANGED, partition.topic, partition.name)
     topic = path.removeprefix(f"{paths.TOPICS}/")
     if topic != path and "/" not in topic:
         return Due(Task.ASSIGNMENT_CHANGED, topic)
@@ -125,6 +157,9 @@ _TASKS_BY_PATH = {
     paths.CONTROLLER: Task.CONTROLLER_CHANGED,
     paths.BROKER_IDS: Task.BROKERS_CHANGED,
     paths.TOPICS: Task.TOPICS_CHANGED,
+    paths.REASSIGN_PARTITIONS: Task.REASSIGNMENT,
+    paths.PREFERRED_REPLICA_ELECTION: Task.PREFERRED,
+    paths.DELETE_TOPICS: Task.DELETIONS,
 }
 
 
@@ -135,7 +170,7 @@ async def take_step(me: ControllerSettings, state: ControllerState) -> Step:
     requests: Requests = UntilConnected() if retries else Direct()
     waiting = replace(state, due=tuple(others))
     try:
-        after = await _TASKS[first.task](me, requests, waiting, first.topic)
+        after = await _TASKS[first.task](me, requests, waiting, first)
     except Deposed:
         after = await resigned(waiting, ResignReason.DEPOSED)
         after = replace(after, due=(Due(Task.ELECT),))
@@ -145,6 +180,8 @@ async def take_step(me: ControllerSettings, state: ControllerState) -> Step:
 async def resigned(state: ControllerState, why: ResignReason) -> ControllerState:
     """Return the state without a reign; the trace says why it ended."""
     if state.context is not None:
+        for channel in state.context.channels():
+            await close_channel(channel)
         await emit(EventKind.CONTROLLER_RESIGNED, epoch=state.context.epoch, why=why.value)
     return replace(state, context=None, recorded=NO_CONTROLLER)
 
@@ -164,7 +201,7 @@ async def after_loss(me: ControllerSettings, state: ControllerState) -> Controll
 
 
 async def _elect(
-    me: ControllerSettings, requests: Requests, state: ControllerState, topic: str
+    me: ControllerSettings, requests: Requests, state: ControllerState, due: Due
 ) -> ControllerState:
     """Elect; where the winner has gone meanwhile, look at `/controller` once more.
 
@@ -178,16 +215,16 @@ async def _elect(
 
 
 async def _session_ended(
-    me: ControllerSettings, requests: Requests, state: ControllerState, topic: str
+    me: ControllerSettings, requests: Requests, state: ControllerState, due: Due
 ) -> ControllerState:
     """Resign, elect, and look at every watched znode once."""
     state = await resigned(state, ResignReason.SESSION)
-    elected = await _elect(me, requests, state, topic)
+    elected = await _elect(me, requests, state, due)
     return elected.after_reconnection()
 
 
 async def _controller_changed(
-    me: ControllerSettings, requests: Requests, state: ControllerState, topic: str
+    me: ControllerSettings, requests: Requests, state: ControllerState, due: Due
 ) -> ControllerState:
     """Note who is the controller; if it is gone, elect another one."""
     present = await controller_in_registry(requests)
@@ -195,7 +232,7 @@ async def _controller_changed(
         return replace(state, recorded=present)
     if state.recorded == me.broker_id:
         state = await resigned(state, ResignReason.DELETED)
-    return await _elect(me, requests, state, topic)
+    return await _elect(me, requests, state, due)
 
 
 def _is_settled(me: ControllerSettings, state: ControllerState, present: int) -> bool:
@@ -224,24 +261,83 @@ async def _listen(
 
 
 async def _brokers_changed(
-    me: ControllerSettings, requests: Requests, state: ControllerState, topic: str
+    me: ControllerSettings, requests: Requests, state: ControllerState, due: Due
 ) -> ControllerState:
     return await _listen(me, requests, state, brokers_changed)
 
 
 async def _topics_changed(
-    me: ControllerSettings, requests: Requests, state: ControllerState, topic: str
+    me: ControllerSettings, requests: Requests, state: ControllerState, due: Due
 ) -> ControllerState:
     return await _listen(me, requests, state, topics_changed)
 
 
 async def _assignment_changed(
-    me: ControllerSettings, requests: Requests, state: ControllerState, topic: str
+    me: ControllerSettings, requests: Requests, state: ControllerState, due: Due
 ) -> ControllerState:
-    return await _listen(me, requests, state, lambda reign: assignment_changed(reign, topic))
+    return await _listen(me, requests, state, lambda reign: assignment_changed(reign, due.topic))
 
 
-_Work = Callable[[ControllerSettings, Requests, ControllerState, str], Awaitable[ControllerState]]
+async def _state_changed(
+    me: ControllerSettings, requests: Requests, state: ControllerState, due: Due
+) -> ControllerState:
+    partition = Partition(due.topic, due.partition)
+    return await _listen(me, requests, state, lambda reign: step(reign, partition))
+
+
+async def _reassignment(
+    me: ControllerSettings, requests: Requests, state: ControllerState, due: Due
+) -> ControllerState:
+    return await _listen(me, requests, state, reassignment_requested)
+
+
+async def _preferred(
+    me: ControllerSettings, requests: Requests, state: ControllerState, due: Due
+) -> ControllerState:
+    return await _listen(me, requests, state, preferred_requested)
+
+
+async def _deletions(
+    me: ControllerSettings, requests: Requests, state: ControllerState, due: Due
+) -> ControllerState:
+    return await _listen(me, requests, state, deletions_requested)
+
+
+async def _serve(
+    me: ControllerSettings, requests: Requests, state: ControllerState, due: Due
+) -> ControllerState:
+    """Serve what other processes, and the tasks of this one, want of the controller."""
+    for request, answer_to in await Drain(REQUESTS):
+        answer: StillLed = StillLed(ErrorCode.UNKNOWN)
+        if state.context is not None:
+            reign = Reign(me, requests, state.context)
+            if isinstance(request, ControlledShutdown):
+                answer = await hand_over(reign, request.broker)
+            elif isinstance(request, ReplicasStopped):
+                await replicas_deleted(
+                    reign, request.broker, request.partitions, succeeded=request.is_done
+                )
+            else:
+                await rebalance_leaders(reign)
+            state = replace(state, context=reign.context)
+        if answer_to:
+            await put(answer_to, answer, UNBOUNDED)
+    return state
+
+
+async def leave(me: ControllerSettings, state: ControllerState) -> ControllerState:
+    """Hand over what this broker leads, before it leaves."""
+    if not me.sends or not me.shuts_down_controlled:
+        return state
+    if state.context is None:
+        await leave_in_good_order(me, None)
+        return state
+    reign = Reign(me, Direct(), state.context)
+    await leave_in_good_order(me, reign)
+    return replace(state, context=reign.context)
+
+
+_Work = Callable[[ControllerSettings, Requests, ControllerState, Due], Awaitable[ControllerState]]
 
 _TASKS: Mapping[Task, _Work] = {
     Task.ELECT: _elect,
@@ -250,5 +346,10 @@ _TASKS: Mapping[Task, _Work] = {
     Task.BROKERS_CHANGED: _brokers_changed,
     Task.TOPICS_CHANGED: _topics_changed,
     Task.ASSIGNMENT_CHANGED: _assignment_changed,
+    Task.STATE_CHANGED: _state_changed,
+    Task.REASSIGNMENT: _reassignment,
+    Task.PREFERRED: _preferred,
+    Task.DELETIONS: _deletions,
+    Task.SERVE: _serve,
 }
 """Task -> the function that does it."""

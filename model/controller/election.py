@@ -22,10 +22,12 @@ from watchkeeper.model.actor.operations import (
     SetData,
 )
 from watchkeeper.model.actor.retry import Requests, read_or_none
-from watchkeeper.model.controller.context import Context
 from watchkeeper.model.controller.failover import fail_over
-from watchkeeper.model.controller.reign import ControllerSettings, Reign
-from watchkeeper.model.controller.variants import EpochRaised
+from watchkeeper.model.controller.preferred import PoisonedElection
+from watchkeeper.model.controller.state_machines.channel import begin_reign
+from watchkeeper.model.controller.state_machines.context import Context
+from watchkeeper.model.controller.state_machines.reign import ControllerSettings, Reign
+from watchkeeper.model.controller.state_machines.variants import EpochRaised
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.payloads import Controller, ControllerEpoch
 from watchkeeper.model.trace.kinds import EventKind
@@ -72,6 +74,8 @@ async def _begin(
     me: ControllerSettings, requests: Requests, epoch: int, fence: int, *, raised: bool
 ) -> Context:
     await emit(EventKind.CONTROLLER_ELECTED, epoch=epoch, raised=raised)
+    if me.sends:
+        await begin_reign(epoch, me.rebalance_ms)
     reign = Reign(me, requests, Context(epoch, fence))
     await fail_over(reign)
     return reign.context
@@ -90,10 +94,12 @@ async def _elect_in_steps(me: ControllerSettings, requests: Requests) -> Elected
         return Elected(await controller_in_registry(requests))
     try:
         epoch, fence, raised = await _raise_epoch(requests)
-    except ReignAborted:
+        return Elected(me.broker_id, await _begin(me, requests, epoch, fence, raised=raised))
+    except (ReignAborted, PoisonedElection) as why:
         await _delete_controller(requests)
+        if isinstance(why, PoisonedElection):
+            await emit(EventKind.CONTROLLER_RESIGNED, epoch=epoch, why=f"{why} has no state")
         return Elected(NO_CONTROLLER)
-    return Elected(me.broker_id, await _begin(me, requests, epoch, fence, raised=raised))
 
 
 async def _create_controller(me: ControllerSettings, requests: Requests) -> None:

@@ -10,12 +10,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from watchkeeper.model.actor.effects import Partition
-from watchkeeper.model.controller import partitions, replicas
-from watchkeeper.model.controller.context import Context, partitions_in
-from watchkeeper.model.controller.failover import brokers_of, read_assignments, watch_assignments
-from watchkeeper.model.controller.reign import Reign, assignment_in, children_of
-from watchkeeper.model.controller.states import PartitionStatus, ReplicaStatus
-from watchkeeper.model.controller.variants import VanishedTopics
+from watchkeeper.model.controller.deletion import deletions_failed, resume_deletions
+from watchkeeper.model.controller.failover import (
+    Brokers,
+    brokers_of,
+    connect,
+    read_assignments,
+    watch_assignments,
+)
+from watchkeeper.model.controller.reassignment import targets_started
+from watchkeeper.model.controller.state_machines import partitions, replicas
+from watchkeeper.model.controller.state_machines.context import Context, Replica, partitions_in
+from watchkeeper.model.controller.state_machines.reign import Reign, assignment_in, children_of
+from watchkeeper.model.controller.state_machines.states import PartitionStatus, ReplicaStatus
+from watchkeeper.model.controller.state_machines.variants import RestartedBroker, VanishedTopics
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.payloads import TopicAssignment
 
@@ -24,26 +32,73 @@ from watchkeeper.model.registry.payloads import TopicAssignment
 
 async def brokers_changed(reign: Reign) -> None:
     """Bring what new brokers hold online, and elect new leaders for what dead ones led."""
-    known = reign.context.live
-    listed, live = await brokers_of(reign)
-    reign.context = replace(reign.context, live=live)
-    new = tuple(broker for broker in listed if broker not in known)
-    dead = tuple(broker for broker in known if broker not in listed)
-    if new:
-        await _started(reign, new)
+    known = (*reign.context.live, *reign.context.shutting_down)
+    seen = await brokers_of(reign)
+    bounced = _bounced(reign, seen)
+    new = tuple(broker for broker in seen.listed if broker not in known)
+    dead = tuple(broker for broker in known if broker not in seen.listed)
+    leaving = tuple(
+        broker
+        for broker in reign.context.shutting_down
+        if broker not in dead and broker not in bounced
+    )
+    live = tuple(broker for broker in seen.live if broker not in leaving)
+    reign.context = replace(
+        reign.context,
+        live=tuple(broker for broker in live if broker not in bounced),
+        shutting_down=leaving,
+    )
+    await connect(reign, seen.registrations)
+    if bounced:
+        await _died(reign, bounced)
+        reign.context = replace(reign.context, live=live)
+    if new or bounced:
+        await _started(reign, (*new, *bounced))
     if dead:
         await _died(reign, dead)
 
 
+def _bounced(reign: Reign, seen: Brokers) -> tuple[int, ...]:
+    """Return the brokers whose process is another one, where the variant looks at that.
+
+    Such a broker has forgotten every request, and the list of ids is the same as before.
+    """
+    if reign.me.variant.restarted_broker is RestartedBroker.NOT_SEEN:
+        return ()
+    known = reign.context.registrations
+    return tuple(
+        broker
+        for broker in sorted(seen.registrations)
+        if broker in known and known[broker] != seen.registrations[broker]
+    )
+
+
 async def _started(reign: Reign, brokers: Sequence[int]) -> None:
-    await replicas.move(reign, reign.context.replicas_on(brokers), ReplicaStatus.ONLINE)
+    reign.tell_all(brokers)
+    await reign.send()
+    homes = _kept(reign, brokers)
+    await replicas.move(reign, homes, ReplicaStatus.ONLINE)
     await partitions.bring_online(reign)
+    await targets_started(reign, brokers)
+    await resume_deletions(reign)
+
+
+def _kept(reign: Reign, brokers: Sequence[int]) -> list[Replica]:
+    """Return the replicas on brokers whose topics are not being deleted."""
+    deletions = reign.context.deletions
+    return [
+        one for one in reign.context.replicas_on(brokers) if one.partition.topic not in deletions
+    ]
 
 
 async def _died(reign: Reign, brokers: Sequence[int]) -> None:
-    await partitions.move(reign, reign.context.led_by(brokers), PartitionStatus.OFFLINE)
+    deletions = reign.context.deletions
+    led = [one for one in reign.context.led_by(brokers) if one.topic not in deletions]
+    await partitions.move(reign, led, PartitionStatus.OFFLINE)
     await partitions.bring_online(reign)
-    await replicas.move(reign, reign.context.replicas_on(brokers), ReplicaStatus.OFFLINE)
+    await replicas.move(reign, _kept(reign, brokers), ReplicaStatus.OFFLINE)
+    failed = deletions_failed(reign, brokers)
+    await replicas.move(reign, failed, ReplicaStatus.DELETION_INELIGIBLE)
 
 
 # --- topics ----------------------------------------------------------------------------
@@ -69,7 +124,7 @@ async def assignment_changed(reign: Reign, topic: str) -> None:
     found = assignment_in(path, seen)
     if reign.me.variant.vanished_topics is VanishedTopics.ALL:
         await _forget_what_vanished(reign, topic, found if seen is not None else None)
-    if found is None:
+    if found is None or topic in reign.context.deletions:
         return
     before = reign.context.assignment
     reign.context = reign.context.with_assignment(topic, found)
@@ -92,9 +147,9 @@ async def _forget_what_vanished(reign: Reign, topic: str, found: TopicAssignment
     known = [one for one, _ in partitions_in(topic, found) if one in reign.context.leadership]
     names = [paths.partition_state(partition) for partition in known]
     seen = await reign.read_all(names, watch=False)
-    lost = {one: None for one, znode in zip(known, seen, strict=True) if znode is None}
+    lost = [one for one, znode in zip(known, seen, strict=True) if znode is None]
     if lost:
-        reign.context = _without_partitions(reign.context, lost)
+        reign.context = reign.context.without_partitions(lost)
 
 
 async def _create(reign: Reign, new: Sequence[Partition]) -> None:
@@ -109,29 +164,11 @@ async def _create(reign: Reign, new: Sequence[Partition]) -> None:
 def _without(context: Context, topics: Sequence[str], forgets: VanishedTopics) -> Context:
     """Return a context that has forgotten topics, or their assignments alone."""
     if forgets is VanishedTopics.ALL:
-        gone = {one: None for one in context.known() if one.topic in topics}
-        context = _without_partitions(context, gone)
+        context = context.without_partitions(
+            one for one in context.known() if one.topic in topics
+        )
     assignment = context.assignment
     for partition in context.assigned():
         if partition.topic in topics:
             assignment = assignment.delete(partition)
     return replace(context, assignment=assignment)
-
-
-def _without_partitions(context: Context, gone: dict[Partition, None]) -> Context:
-    assignment, leadership = context.assignment, context.leadership
-    statuses, homes = context.partitions, context.replicas
-    for replica in sorted(homes):
-        if replica.partition in gone:
-            homes = homes.delete(replica)
-    for partition in gone:
-        assignment = assignment.delete(partition) if partition in assignment else assignment
-        leadership = leadership.delete(partition) if partition in leadership else leadership
-        statuses = statuses.delete(partition) if partition in statuses else statuses
-    return replace(
-        context,
-        assignment=assignment,
-        leadership=leadership,
-        partitions=statuses,
-        replicas=homes,
-    )

@@ -5,22 +5,31 @@ from __future__ import annotations
 from typing import Any
 
 from watchkeeper.model.plan.faults import Action, FaultEffect
+from watchkeeper.model.replication.requests import ALL
+
+ACKS = {"none": 0, "leader": 1, "all": ALL}
+"""Word in a scenario -> what it is on the wire."""
 
 
 class Load:
     """Messages that are written at a rate."""
 
-    __slots__ = ("_effect", "rate_per_1000_s", "size_bytes")
+    __slots__ = ("_effect", "acks", "rate_per_1000_s", "size_bytes")
 
-    def __init__(self, rate_per_1000_s: int, size_bytes: int, effect: FaultEffect) -> None:
+    def __init__(
+        self, rate_per_1000_s: int, size_bytes: int, effect: FaultEffect, acks: int = 1
+    ) -> None:
         self.rate_per_1000_s = rate_per_1000_s
         self.size_bytes = size_bytes
+        self.acks = acks
+        """Replicated: whose confirmation a producer waits for, as on the wire."""
         self._effect: FaultEffect | None = effect
 
     @classmethod
     def of(cls, action: Action, effect: FaultEffect) -> Load:
         """The load that a timeline action describes."""
-        return cls(int(action.option("rate")), int(action.option("size", 100)), effect)
+        acks = ACKS[action.option("acks", "leader")]
+        return cls(int(action.option("rate")), int(action.option("size", 100)), effect, acks)
 
     @property
     def detail(self) -> dict[str, Any]:

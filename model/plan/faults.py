@@ -43,6 +43,7 @@ Option = Literal[
     "partitions_per_broker",
     "rate",
     "size",
+    "acks",
     "times",
     "data",
 ]
@@ -228,7 +229,7 @@ VERBS = {
             "load",
             ("topic",),
             "messages are written, at a rate",
-            ("rate", "size", "for", "from"),
+            ("rate", "size", "acks", "for", "from"),
             ("rate",),
         ),
         # storage

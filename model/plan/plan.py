@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from watchkeeper.model.actor.program import Program
 from watchkeeper.model.clients.producer.settings import ProducerSettings
-from watchkeeper.model.controller.variants import ControllerVariant
+from watchkeeper.model.controller.state_machines.variants import ControllerVariant
 from watchkeeper.model.group.settings import ConsumerSettings
 from watchkeeper.model.group.state import configured_name
 from watchkeeper.model.group.variants import Variant
@@ -23,6 +23,8 @@ from watchkeeper.model.plan.faults import Action
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.paths import Layout
 from watchkeeper.model.registry.subscription import Subscription
+from watchkeeper.model.replication.replicas import ReplicationSettings
+from watchkeeper.model.replication.variants import ReplicationVariant
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +97,21 @@ class ControllerPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class ReplicationPlan:
+    """How the brokers of a cluster replicate partitions."""
+
+    variant: ReplicationVariant
+    min_in_sync: int = 1
+    lag_time_ms: int = 10_000
+    lag_messages: int = 4_000
+    fetch_wait_ms: int = 500
+    rebalance_ms: int | None = 300_000
+    """How often the controller looks whether preferred replicas lead; None for never."""
+    shuts_down_controlled: bool = True
+    """Whether a broker that leaves hands over what it leads first."""
+
+
+@dataclass(frozen=True, slots=True)
 class ClusterPlan:
     """Brokers and the ensemble they register with."""
 
@@ -109,6 +126,23 @@ class ClusterPlan:
     """None if logs hold no messages but only grow at a rate."""
     controller: ControllerPlan | None = None
     """None if the administrator elects the leaders."""
+    replication: ReplicationPlan | None = None
+    """None if brokers carry out no requests, and leaders are what ZooKeeper says."""
+
+    def replication_of(self, broker: BrokerPlan) -> ReplicationSettings:
+        """The configuration of replication in one broker."""
+        plan = self.replication
+        assert plan is not None, "its brokers replicate"
+        assert self.controller is not None, "its brokers elect a controller"
+        return ReplicationSettings(
+            broker.broker_id,
+            plan.variant,
+            allows_unclean=self.controller.allows_unclean,
+            min_in_sync=plan.min_in_sync,
+            lag_time_ms=plan.lag_time_ms,
+            lag_messages=plan.lag_messages,
+            fetch_wait_ms=plan.fetch_wait_ms,
+        )
 
     def administrator(self, prefix: str) -> str:
         """The name of its administrator; empty in the 0.7 layout, which has none.

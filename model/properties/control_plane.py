@@ -1,13 +1,13 @@
 """Judges of the control plane: controllers, their epochs, and the leaders that they elect.
 
 They follow the registry through the writes of a trace, for each cluster whose brokers elect a
-controller. Every write of a partition's state is a controller's: no leader changes its ISR yet.
+controller. A write of a partition's state is a controller's, unless its leader changes the ISR.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.plan.plan import ClusterPlan, Plan
@@ -114,6 +114,7 @@ class ClusterJudge:
         self.allows_unclean = plan.controller.allows_unclean
         self.evidence = evidence
         self.registry = Registry()
+        self._brokers = {broker.node: broker.broker_id for broker in plan.brokers}
         self._planned = {topic.name: TopicAssignment(topic.replicas) for topic in plan.topics}
 
     # --- writes ------------------------------------------------------------------------
@@ -161,10 +162,20 @@ class ClusterJudge:
             state = PartitionState.decode(path, data.encode())
         except BadPayload:
             return
-        self._judge_writer(partition, state, writer, at_us)
-        self._judge_epochs(partition, state, writer, at_us)
+        if not self._is_of_leader(partition, state, writer):
+            self._judge_writer(partition, state, writer, at_us)
+            self._judge_epochs(partition, state, writer, at_us)
         self._judge_isr(partition, state, at_us)
         self.registry.states[partition] = state
+
+    def _is_of_leader(self, partition: Partition, state: PartitionState, writer: str) -> bool:
+        """Whether a leader has changed the ISR, and nothing else."""
+        before = self.registry.states.get(partition)
+        return (
+            before is not None
+            and self._brokers.get(writer) == state.leader
+            and replace(before, isr=state.isr) == state
+        )
 
     def _judge_writer(
         self, partition: Partition, state: PartitionState, writer: str, at_us: int

@@ -33,6 +33,7 @@ from watchkeeper.model.properties.ownership import (
 )
 from watchkeeper.model.properties.progress import PROGRESS, WORK, ChangeSeen, ProgressJudge
 from watchkeeper.model.properties.quiescence import NEVER, RestOf, rests_of
+from watchkeeper.model.properties.replication import ReplicationJudge, replication_judge
 from watchkeeper.model.properties.verdicts import (
     Finding,
     Property,
@@ -58,7 +59,8 @@ PROPERTIES: tuple[Property, ...] = (
     WORK,
 )
 """Those of groups; `watchkeeper.model.properties.messages` has those of messages, and
-`watchkeeper.model.properties.control_plane` those of controllers."""
+`watchkeeper.model.properties.control_plane` those of controllers, and
+`watchkeeper.model.properties.replication` those of replicas."""
 
 SOMETIMES = Property("sometimes", "sometimes", "the events that the scenario is about occurred")
 NEVER_HAPPENS = Property("never", "always", "the events that the scenario excludes did not occur")
@@ -108,11 +110,16 @@ def judge(plan: Plan, trace: Trace, effects: Sequence[FaultEffect]) -> Judgement
     trackers = rests_of(plan)
     messages = message_judges(plan)
     control = control_plane_judge(plan, history)
+    replication = replication_judge(plan, history)
     watch = _Watch(history, ownership, calm, progress, trackers, messages, control)
+    if replication is not None:
+        watch.follow(replication)
     watch.all_of(trace)
     history.now_us = end_us
     if control is not None:
         control.close(end_us)
+    if replication is not None:
+        replication.close(end_us)
     if trackers:
         watch.judge_rests(end_us)
     for tracker in trackers:
@@ -126,6 +133,7 @@ def judge(plan: Plan, trace: Trace, effects: Sequence[FaultEffect]) -> Judgement
     findings = [
         *(of_groups if plan.groups else _without_groups(of_groups, plan)),
         *(control.findings() if control is not None else ()),
+        *(replication.findings() if replication is not None else ()),
         *(messages.findings(end_us) if messages is not None else ()),
         *(_never(never, trace) for never in plan.never),
         *(_sometimes(wanted, trace) for wanted in plan.sometimes),
@@ -217,6 +225,11 @@ class _Watch:
                     self._add((kind,), call)
         if control is not None:
             self._add(ControlPlaneJudge.KINDS, control.after)
+
+    def follow(self, replication: ReplicationJudge) -> None:
+        """Let the judge of replicas look at what concerns it, after the history."""
+        for kind, handler in replication.handlers.items():
+            self._add((kind,), handler)
 
     def _add(self, kinds: Iterable[str], call: Callable[[Event], None]) -> None:
         """Let a judge look at each event of these kinds, after those that were added before."""

@@ -7,6 +7,7 @@ fall from one record to the next, so the last record of an epoch is found from t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 NO_EPOCH = -1
@@ -26,12 +27,12 @@ ReplicaLog = tuple[Record, ...]
 """The records of a replica; the offset of a record is its place, from 0."""
 
 
-def last_epoch(log: ReplicaLog) -> int:
+def last_epoch(log: Sequence[Record]) -> int:
     """Return the epoch of the last record; NO_EPOCH where there is none."""
     return log[-1].epoch if log else NO_EPOCH
 
 
-def end_of_epoch(log: ReplicaLog, epoch: int) -> int | None:
+def end_of_epoch(log: Sequence[Record], epoch: int) -> int | None:
     """Return the offset at which an epoch ends in a log, as a leader answers it since KIP-101.
 
     That is the end of the log for its last epoch, else the first offset of a greater epoch.
@@ -46,3 +47,15 @@ def common_end(log: ReplicaLog, other: ReplicaLog) -> int:
     """Return the offset after the last record that both logs have at the same offset."""
     shared = range(min(len(log), len(other)))
     return next((at + 1 for at in reversed(shared) if log[at] == other[at]), 0)
+
+
+def epoch_up_to(log: Sequence[Record], epoch: int) -> tuple[int, int]:
+    """Return the greatest epoch in a log that is not above this one, and where it ends.
+
+    A leader answers that since KIP-279. NO_EPOCH and 0 where every record has a greater epoch.
+    """
+    end = next(
+        (at + 1 for at in reversed(range(len(log))) if log[at].epoch <= epoch),
+        0,
+    )
+    return (log[end - 1].epoch if end else NO_EPOCH), end

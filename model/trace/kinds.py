@@ -39,6 +39,28 @@ class EventKind(StrEnum):
     CONTROLLER_RESIGNED = "controller resigned"
     TRANSITION_FAILED = "transition failed"
     UNCLEAN_ELECTION = "unclean election"
+    CONTROL_SENT = "control request sent"
+    CONTROL_REFUSED = "control request refused"
+    REQUEST_UNREADABLE = "request unreadable"
+    REASSIGNING = "reassigning"
+    REASSIGNED = "reassigned"
+    TOPIC_DELETED = "topic deleted"
+    DELETIONS_ENDED = "deletions ended"
+    SHUT_DOWN = "shut down"
+
+    # replicas of partitions
+    BECAME_LEADER = "became leader"
+    BECAME_FOLLOWER = "became follower"
+    LEADER_UNKNOWN = "leader unknown"
+    REPLICA_OPENED = "replica opened"
+    REPLICA_DELETED = "replica deleted"
+    APPENDED = "appended"
+    TRUNCATED = "truncated"
+    COMMITTED = "committed"
+    ISR_CHANGED = "isr changed"
+    ISR_REFUSED = "isr refused"
+    ACKNOWLEDGED = "acknowledged"
+    NOT_ACKNOWLEDGED = "not acknowledged"
 
     # tests in virtual time
     ENTERED = "entered"
@@ -135,6 +157,47 @@ MEANINGS: dict[EventKind, str] = {
         "a controller could not bring a partition or a replica into a state"
     ),
     EventKind.UNCLEAN_ELECTION: "a controller has elected a leader that is not in the ISR",
+    EventKind.CONTROL_SENT: "a controller hands a request to the channel of a broker",
+    EventKind.CONTROL_REFUSED: (
+        "a broker has answered a controller's request with an error; `partitions` are those "
+        "that it does not accept, with the code"
+    ),
+    EventKind.REQUEST_UNREADABLE: (
+        "a controller cannot read what an administrator has requested, and leaves it"
+    ),
+    EventKind.REASSIGNING: "a partition begins to move to other brokers",
+    EventKind.REASSIGNED: "a partition has moved: its replicas are the ones that were requested",
+    EventKind.TOPIC_DELETED: "a controller has deleted a topic, its replicas and its znodes",
+    EventKind.DELETIONS_ENDED: (
+        "a controller of 0.8.2.2 has met a deletion that it cannot complete; it deletes no topic "
+        "in this reign"
+    ),
+    EventKind.SHUT_DOWN: (
+        "a broker that leaves has handed over what it led, or has given up; `led` is what was "
+        "left"
+    ),
+    EventKind.BECAME_LEADER: "a broker leads a partition from now on, as a controller says",
+    EventKind.BECAME_FOLLOWER: (
+        "a broker follows the leader of a partition from now on; -1: there is none"
+    ),
+    EventKind.LEADER_UNKNOWN: (
+        "a broker has to follow a leader that is dead, or whose address it is not given"
+    ),
+    EventKind.REPLICA_OPENED: "a broker that starts has found the log of a replica on its disk",
+    EventKind.REPLICA_DELETED: "a broker has deleted a replica with its log",
+    EventKind.APPENDED: (
+        "a broker has appended records to a replica, from offset `start` on; each is the epoch "
+        "of the leader that took it, and its number"
+    ),
+    EventKind.TRUNCATED: "a follower has cut its log, which ends at `end` now",
+    EventKind.COMMITTED: "the high watermark of a leader has risen",
+    EventKind.ISR_CHANGED: "a leader has written another ISR",
+    EventKind.ISR_REFUSED: "a leader could not write an ISR: the state has another version",
+    EventKind.ACKNOWLEDGED: (
+        "a leader has confirmed messages to a producer, from offset `start` on; `acks` -1: every "
+        "member of the ISR has them"
+    ),
+    EventKind.NOT_ACKNOWLEDGED: "a producer gave up messages; they may be stored or not",
     EventKind.ENTERED: "a thread enters a section of a test in virtual time",
     EventKind.LEFT: "a thread leaves a section of a test in virtual time",
     EventKind.CONNECTED: "a client has a connection",

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from watchkeeper.model.controller.variants import CONTROLLERS
+from watchkeeper.model.controller.state_machines.variants import CONTROLLERS
 from watchkeeper.model.group.variants import Variant
 from watchkeeper.model.plan.plan import (
     BrokerPlan,
     ClusterPlan,
     ControllerPlan,
+    ReplicationPlan,
     TopicPlan,
     ZooKeeperPlan,
 )
 from watchkeeper.model.registry.paths import Layout
+from watchkeeper.model.replication.variants import REPLICATIONS
 from watchkeeper.scenarios.plan.context import Context
 from watchkeeper.scenarios.plan.messages import storage
+from watchkeeper.scenarios.schema.replication_schema import ReplicationModel
 from watchkeeper.scenarios.schema.schema import (
     MOST_PARTITIONS,
     ClusterModel,
@@ -48,6 +51,7 @@ def cluster(context: Context, name: str) -> ClusterPlan:
         session_timeout_ms=max(model.session_timeout // 1000, 1),
         storage=storage(context, name, layout),
         controller=_controller(context, name, variant, layout),
+        replication=_replication(context, name, variant),
     )
 
 
@@ -77,6 +81,33 @@ def _controller(
         context.problem(path, message)
         return None
     return ControllerPlan(found, allows_unclean=unclean is not False)
+
+
+def _rebalance_ms(model: ReplicationModel) -> int | None:
+    every = model.leader_rebalance
+    return every // 1000 if isinstance(every, int) else None
+
+
+def _replication(context: Context, name: str, variant: Variant) -> ReplicationPlan | None:
+    """How brokers replicate; None where leaders are what ZooKeeper says."""
+    cluster = context.scenario.clusters[name]
+    model = cluster.replication
+    if model is None:
+        return None
+    found = REPLICATIONS.get(variant.name)
+    if cluster.leaders != "controller" or found is None:
+        message = "has no effect without `leaders: controller`"
+        context.problem(("clusters", name, "replication"), message)
+        return None
+    return ReplicationPlan(
+        found,
+        min_in_sync=model.min_insync_replicas,
+        lag_time_ms=model.lag_time // 1000,
+        lag_messages=model.lag_messages,
+        fetch_wait_ms=model.fetch_wait // 1000,
+        rebalance_ms=_rebalance_ms(model),
+        shuts_down_controlled=model.controlled_shutdown,
+    )
 
 
 # --- layout ----------------------------------------------------------------------------

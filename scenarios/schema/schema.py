@@ -23,6 +23,7 @@ from watchkeeper.scenarios.schema.message_schema import (
     ProducerModel,
     StorageModel,
 )
+from watchkeeper.scenarios.schema.replication_schema import ReplicationModel
 from watchkeeper.scenarios.schema.search_schema import BoundsModel, ScheduleModel
 from watchkeeper.scenarios.text import units
 
@@ -132,6 +133,11 @@ class ClusterModel(Model):
         None,
         description="with `leaders: controller`: whether a replica that is not in the ISR may "
         "lead; default: true, as in 0.8.2",
+    )
+    replication: ReplicationModel | None = Field(
+        None,
+        description="with `leaders: controller`: brokers carry out the controller's requests and "
+        "replicate messages; default: leaders are what ZooKeeper says",
     )
     storage: StorageModel | None = Field(
         None,
@@ -256,6 +262,12 @@ OPTION_FIELDS: dict[Option, tuple[str, Any, str]] = {
     ),
     "rate": ("rate", Rate, "messages in a unit of time"),
     "size": ("size", Size, "the size of a message"),
+    "acks": (
+        "acks",
+        Literal["none", "leader", "all"],
+        "replicated: whose confirmation a producer waits for: none, the leader's, or that of "
+        "every member of the ISR",
+    ),
     "times": ("times", Annotated[int, Field(ge=2, le=10_000)], "the factor"),
     "data": ("data", Annotated[str, Field(max_length=MOST_DATA)], "the data as text"),
 }

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.actor.events import Command
 from watchkeeper.model.actor.operations import Create, Delete, SetData
 from watchkeeper.model.broker.registration import on_disk_after
+from watchkeeper.model.nemesis.load import Load
 from watchkeeper.model.nemesis.placement import disks_of, partitions_on, reassign
+from watchkeeper.model.plan.faults import FaultEffect
 from watchkeeper.model.plan.plan import ClusterPlan
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.payloads import Controller, TopicAssignment
 from watchkeeper.sim.brokers.hosts import Hosts
 from watchkeeper.sim.brokers.rate_log import Logs
+from watchkeeper.sim.brokers.replica_process import ReplicaHosts
+from watchkeeper.sim.brokers.replicated_load import ReplicatedLoad
 from watchkeeper.sim.faults.world import ServerTarget, servers_of
 from watchkeeper.sim.process.rpc import Calls
 from watchkeeper.sim.zookeeper.ensemble import Ensemble
@@ -42,6 +47,11 @@ class Cluster:
             else None
         )
         """The hosts of brokers that store messages; None where a log is only a rate."""
+        self.replicas = ReplicaHosts(plan, calls) if plan.replication is not None else None
+        """The brokers that replicate; None where leaders are what ZooKeeper says."""
+        self.load = ReplicatedLoad(plan, self.prefix, calls) if self.replicas else None
+        """Where messages of the timeline come from, if brokers replicate."""
+        self.logs.replicas = self.replicas
 
     @property
     def servers(self) -> list[ServerTarget]:
@@ -82,6 +92,26 @@ class Cluster:
                 self.logs.remove(broker, partition)
         if self.hosts is not None:
             self.hosts.delete(broker, topic)
+
+    def leave(self, broker: str) -> None:
+        """The program of a broker is over: it writes its checkpoint, if it replicates."""
+        if self.replicas is not None:
+            self.replicas.close(broker)
+
+    def end(self, broker: str, lost: FaultEffect | None) -> None:
+        """A broker's process is gone; with `lost` its host is lost as well."""
+        if self.hosts is not None:
+            self.hosts.end(broker, effect=lost)
+        if self.replicas is not None:
+            self.replicas.end(broker, effect=lost)
+
+    def produce(self, topic: str, load: Load) -> Callable[[], None]:
+        """Write to a topic from now on, where no producer does; returns what ends that."""
+        if self.load is not None:
+            self.load.produce(topic, load)
+            return partial(self.load.cease, load)
+        self.logs.produce(topic, load)
+        return partial(self.logs.cease, topic, load)
 
     def change_disk(self, broker_id: int, order: Command) -> None:
         """Change a topic on the disk of one broker (0.7)."""

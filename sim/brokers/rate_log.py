@@ -17,6 +17,7 @@ from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.paths import BadPayload, Layout
 from watchkeeper.model.registry.payloads import PartitionState
 from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.sim.brokers.replica_process import ReplicaHosts
 from watchkeeper.sim.engine.kernel import Kernel
 from watchkeeper.sim.process.process import Node
 from watchkeeper.sim.zookeeper.ensemble import Ensemble
@@ -57,6 +58,8 @@ class Logs:
         self._at: dict[str, list[tuple[Node, dict[Partition, None]]]] = {}
         """Address -> who listens there."""
         self._leaders: dict[Partition, tuple[object, int]] = {}
+        self.replicas: ReplicaHosts | None = None
+        """The brokers that replicate: a log ends at the high watermark of its leader."""
 
     # --- brokers -----------------------------------------------------------------------
 
@@ -158,6 +161,9 @@ class Logs:
 
     def end(self, partition: Partition) -> int:
         """The end of a partition's log."""
+        if self.replicas is not None:
+            leader = self.broker_for(partition, "")
+            return 0 if leader is None else self.replicas.committed(leader.name, partition)
         log = self.logs.get(partition)
         return log.end(self.kernel.now_us) if log is not None else 0
 

@@ -26,6 +26,7 @@ from watchkeeper.model.actor.rpc import (
 )
 from watchkeeper.model.log.format.frames import size_on_wire
 from watchkeeper.model.log.format.requests import RESPONSES
+from watchkeeper.model.replication.requests import BrokerRequest
 from watchkeeper.sim.disk.host_costs import Caller
 from watchkeeper.sim.engine.kernel import Kernel
 from watchkeeper.sim.process.process import Node
@@ -38,6 +39,12 @@ SEND_BUFFER_BYTES = 100 << 10
 """Of a connection whose client sets no other."""
 RECEIVE_BUFFER_BYTES = 28 << 10
 """What a broker's side of a connection holds of what the broker has not read."""
+
+
+def _size_of(request: Any) -> int:
+    if isinstance(request, BrokerRequest):
+        return request.size_bytes
+    return size_on_wire(request)
 
 
 class Port(Protocol):
@@ -101,7 +108,7 @@ class Link:
 
     def send(self, request: Any, pending: _Pending) -> None:
         """Send a request, as soon as there is room for it."""
-        self._waiting.append((request, size_on_wire(request), pending))
+        self._waiting.append((request, _size_of(request), pending))
         self._take()
 
     def _take(self) -> None:
@@ -112,7 +119,7 @@ class Link:
             self._waiting.popleft()
             self._unread_bytes += size
             self._up.send(self._deliver, (request, size))
-            if type(request) in RESPONSES:
+            if isinstance(request, BrokerRequest) or type(request) in RESPONSES:
                 self._pending.append(pending)
             else:
                 pending.answer(None)

@@ -11,8 +11,8 @@ from watchkeeper.model.actor.retry import Requests
 from watchkeeper.model.controller import controller, election
 from watchkeeper.model.controller.controller import ControllerState
 from watchkeeper.model.controller.election import NO_CONTROLLER, Elected
-from watchkeeper.model.controller.reign import ControllerSettings
-from watchkeeper.model.controller.variants import HARDENED, KAFKA_08
+from watchkeeper.model.controller.state_machines.reign import ControllerSettings
+from watchkeeper.model.controller.state_machines.variants import HARDENED, KAFKA_08
 from watchkeeper.model.plan.bounds import Bounds
 from watchkeeper.scenarios import load
 

@@ -10,11 +10,16 @@ import pytest
 
 from watchkeeper import Result, simulate
 from watchkeeper.model.actor.effects import Partition
-from watchkeeper.model.controller import controller, partitions
-from watchkeeper.model.controller.context import Leadership
-from watchkeeper.model.controller.selectors import Choice
-from watchkeeper.model.controller.variants import CONTROLLERS, HARDENED, VanishedTopics
-from watchkeeper.model.controller.writes import StateWrite, elected
+from watchkeeper.model.controller import controller
+from watchkeeper.model.controller.state_machines import partitions
+from watchkeeper.model.controller.state_machines.context import Leadership
+from watchkeeper.model.controller.state_machines.selectors import Choice
+from watchkeeper.model.controller.state_machines.variants import (
+    CONTROLLERS,
+    HARDENED,
+    VanishedTopics,
+)
+from watchkeeper.model.controller.state_machines.writes import StateWrite, elected
 from watchkeeper.model.properties.control_plane import (
     ACTING,
     CONTROL_PLANE,

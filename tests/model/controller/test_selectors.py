@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from watchkeeper.model.controller.selectors import (
+from watchkeeper.model.controller.state_machines.selectors import (
     Choice,
     NoLeader,
     NotNeeded,

@@ -5,12 +5,17 @@ from __future__ import annotations
 import pytest
 
 from watchkeeper.model.actor.effects import Partition
-from watchkeeper.model.controller import partitions, replicas
-from watchkeeper.model.controller.context import Leadership
-from watchkeeper.model.controller.selectors import Choice
-from watchkeeper.model.controller.states import PartitionStatus, ReplicaStatus
-from watchkeeper.model.controller.variants import LastInSync
-from watchkeeper.model.controller.writes import StateWrite, elected, first_state, without_replica
+from watchkeeper.model.controller.state_machines import partitions, replicas
+from watchkeeper.model.controller.state_machines.context import Leadership
+from watchkeeper.model.controller.state_machines.selectors import Choice
+from watchkeeper.model.controller.state_machines.states import PartitionStatus, ReplicaStatus
+from watchkeeper.model.controller.state_machines.variants import LastInSync
+from watchkeeper.model.controller.state_machines.writes import (
+    StateWrite,
+    elected,
+    first_state,
+    without_replica,
+)
 from watchkeeper.model.registry.payloads import PartitionState
 
 P = Partition("clicks", "0")
@@ -60,7 +65,7 @@ def test_a_dead_replica_leaves_the_isr(
 
 
 def test_the_legal_transitions_are_those_of_kafka() -> None:
-    """KafkaController 0.8.2.2, without the states of a deletion."""
+    """PartitionStateMachine and ReplicaStateMachine of Kafka 0.8.2.2."""
     new, online, offline = PartitionStatus.NEW, PartitionStatus.ONLINE, PartitionStatus.OFFLINE
     none = PartitionStatus.NON_EXISTENT
     assert {to: set(found) for to, found in partitions.TRANSITIONS.items()} == {
@@ -84,4 +89,8 @@ def test_the_legal_transitions_are_those_of_kafka() -> None:
             ReplicaStatus.OFFLINE,
             ineligible,
         },
+        ReplicaStatus.DELETION_STARTED: {ReplicaStatus.OFFLINE},
+        ReplicaStatus.DELETION_SUCCESSFUL: {ReplicaStatus.DELETION_STARTED},
+        ineligible: {ReplicaStatus.DELETION_STARTED},
+        ReplicaStatus.NON_EXISTENT: {ReplicaStatus.DELETION_SUCCESSFUL},
     }

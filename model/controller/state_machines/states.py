@@ -1,8 +1,6 @@
 """The states of partitions and of replicas, as a controller keeps them in memory.
 
-None of them is in the registry. Kafka 0.8.2.2: PartitionStateMachine, ReplicaStateMachine. The
-states of replicas whose topic is being deleted are missing but for one, since nothing deletes
-topics here yet.
+None of them is in the registry. Kafka 0.8.2.2: PartitionStateMachine, ReplicaStateMachine.
 """
 
 from __future__ import annotations
@@ -30,5 +28,9 @@ class ReplicaStatus(StrEnum):
     ONLINE = "online"
     OFFLINE = "offline"
     """Its broker is dead, and it was removed from the ISR."""
+    DELETION_STARTED = "deletion started"
+    """Its broker has a request to delete it."""
+    DELETION_SUCCESSFUL = "deletion successful"
+    """Its broker has deleted it."""
     DELETION_INELIGIBLE = "deletion ineligible"
-    """Its broker was dead at the failover: its topic cannot be deleted now."""
+    """Its broker was dead at the failover, or during the deletion: it cannot be deleted now."""

@@ -6,9 +6,11 @@ They are pure functions of a partition's replicas, its present state and the liv
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.controller.state_machines.context import Context
 from watchkeeper.model.registry.payloads import PartitionState
 
 
@@ -84,3 +86,38 @@ def when_shutting_down(state: PartitionState, leaving: Collection[int]) -> Choic
     if not in_sync:
         raise NoLeader(f"every replica of the ISR {list(state.isr)} is shutting down")
     return Choice(in_sync[0], in_sync)
+
+
+# --- as a controller uses them ---------------------------------------------------------
+
+Selector = Callable[[Context, Partition, PartitionState, bool], Choice]
+"""What is known, the partition, its present state, and whether unclean elections are allowed."""
+
+
+def offline(
+    context: Context, partition: Partition, state: PartitionState, unclean: bool
+) -> Choice:
+    """Select the leader of a partition whose leader is dead."""
+    replicas = context.assignment.get(partition, ())
+    return when_offline(replicas, state, context.live, allows_unclean=unclean)
+
+
+def reassigned(
+    context: Context, partition: Partition, state: PartitionState, unclean: bool
+) -> Choice:
+    """Select the leader of a partition that has moved: a target leads."""
+    return when_reassigned(context.assignment[partition], state, context.live)
+
+
+def preferred(
+    context: Context, partition: Partition, state: PartitionState, unclean: bool
+) -> Choice:
+    """Select the preferred replica."""
+    return when_preferred(context.assignment[partition], state, context.live)
+
+
+def shutting_down(
+    context: Context, partition: Partition, state: PartitionState, unclean: bool
+) -> Choice:
+    """Select a leader that is not about to leave."""
+    return when_shutting_down(state, context.shutting_down)

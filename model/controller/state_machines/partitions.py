@@ -10,21 +10,31 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from watchkeeper.model.actor.effects import Partition, emit
 from watchkeeper.model.actor.errors import NodeExists
-from watchkeeper.model.controller.reign import Reign, TransitionFailed
-from watchkeeper.model.controller.selectors import Choice, NoLeader, when_offline
-from watchkeeper.model.controller.states import PartitionStatus
-from watchkeeper.model.controller.variants import ExistingState
-from watchkeeper.model.controller.writes import elected, first_state
+from watchkeeper.model.controller.state_machines.reign import Reign, TransitionFailed
+from watchkeeper.model.controller.state_machines.selectors import (
+    Choice,
+    NoLeader,
+    NotNeeded,
+    Selector,
+    offline,
+)
+from watchkeeper.model.controller.state_machines.states import PartitionStatus
+from watchkeeper.model.controller.state_machines.variants import ExistingState
+from watchkeeper.model.controller.state_machines.writes import (
+    elected,
+    first_state,
+    with_higher_epoch,
+)
 from watchkeeper.model.trace.kinds import EventKind
 
-Action = Callable[[Reign, Partition], Awaitable[None]]
+Action = Callable[[Reign, Partition, Selector], Awaitable[None]]
 
 
-async def _nothing(reign: Reign, partition: Partition) -> None:
+async def _nothing(reign: Reign, partition: Partition, select: Selector) -> None:
     """A transition in memory alone."""
 
 
-async def _create(reign: Reign, partition: Partition) -> None:
+async def _create(reign: Reign, partition: Partition, select: Selector) -> None:
     """Write the first state of a partition."""
     context = reign.context
     write = first_state(
@@ -34,6 +44,7 @@ async def _create(reign: Reign, partition: Partition) -> None:
         raise TransitionFailed("none of its replicas is alive")
     try:
         await reign.write(write)
+        reign.lead(partition, write.state.isr)
     except NodeExists:
         if reign.me.variant.existing_state is ExistingState.FAILS:
             raise TransitionFailed("it has a state already") from None
@@ -47,10 +58,18 @@ async def _elect_if_leader_is_dead(reign: Reign, partition: Partition) -> None:
         raise TransitionFailed("its state cannot be read")
     reign.keep(partition, *found)
     if found.state.leader not in reign.context.live:
-        await _elect(reign, partition)
+        await _elect(reign, partition, offline)
+    else:
+        reign.lead(partition, _alive(reign, partition))
 
 
-async def _elect(reign: Reign, partition: Partition) -> None:
+def _alive(reign: Reign, partition: Partition) -> list[int]:
+    context = reign.context
+    reachable = (*context.live, *context.shutting_down)
+    return [one for one in context.assignment.get(partition, ()) if one in reachable]
+
+
+async def _elect(reign: Reign, partition: Partition, select: Selector) -> None:
     """Elect the leader of a partition that has a state.
 
     Another write in between is no reason to give up: the state is read again.
@@ -65,16 +84,18 @@ async def _elect(reign: Reign, partition: Partition) -> None:
                 f"its state was written in epoch {before.state.controller_epoch}"
             )
         try:
-            choice = when_offline(
-                reign.context.assignment.get(partition, ()),
-                before.state,
-                reign.context.live,
-                allows_unclean=reign.me.allows_unclean,
-            )
+            choice = select(reign.context, partition, before.state, reign.me.allows_unclean)
         except NoLeader as why:
+            if reign.may_be_stale(was_refused=was_refused):
+                was_refused = True
+                continue
+            if isinstance(why, NotNeeded):
+                reign.keep(partition, *before)
+                return
             raise TransitionFailed(str(why)) from None
         if await reign.write(elected(partition, before, choice, reign.context.epoch)):
             await _note_election(partition, choice)
+            reign.lead(partition, _alive(reign, partition))
             return
         was_refused = True
 
@@ -107,7 +128,13 @@ TRANSITIONS: Mapping[PartitionStatus, Mapping[PartitionStatus, Action]] = {
 """State to reach -> state to leave -> what it takes."""
 
 
-async def move(reign: Reign, partitions: Iterable[Partition], to: PartitionStatus) -> None:
+async def move(
+    reign: Reign,
+    partitions: Iterable[Partition],
+    to: PartitionStatus,
+    *,
+    select: Selector = offline,
+) -> None:
     """Bring partitions into a state, one after the other."""
     for partition in partitions:
         before = reign.context.partitions.get(partition, PartitionStatus.NON_EXISTENT)
@@ -116,11 +143,12 @@ async def move(reign: Reign, partitions: Iterable[Partition], to: PartitionStatu
             await reign.note_failure(partition, to.value, f"it is {before}")
             continue
         try:
-            await action(reign, partition)
+            await action(reign, partition, select)
         except TransitionFailed as why:
             await reign.note_failure(partition, to.value, str(why))
         else:
             reign.mark(partition, to)
+    await reign.send()
 
 
 async def start(reign: Reign) -> None:
@@ -139,5 +167,23 @@ async def start(reign: Reign) -> None:
 
 async def bring_online(reign: Reign) -> None:
     """Elect a leader for every partition that has none."""
-    waiting = reign.context.with_status(PartitionStatus.NEW, PartitionStatus.OFFLINE)
-    await move(reign, waiting, PartitionStatus.ONLINE)
+    context = reign.context
+    waiting = context.with_status(PartitionStatus.NEW, PartitionStatus.OFFLINE)
+    kept = [one for one in waiting if one.topic not in context.deletions]
+    await move(reign, kept, PartitionStatus.ONLINE)
+
+
+async def raise_epoch(reign: Reign, partition: Partition) -> None:
+    """Raise the leader epoch, so that every replica takes what is sent to it."""
+    was_refused = False
+    while True:
+        before = await reign.state_to_replace(partition, was_refused=was_refused)
+        if before is None or before.state.controller_epoch > reign.context.epoch:
+            await reign.note_failure(partition, "a higher epoch", "its state is another's")
+            return
+        write = with_higher_epoch(partition, before, reign.context.epoch)
+        if await reign.write(write):
+            break
+        was_refused = True
+    reign.lead(partition, _alive(reign, partition))
+    await reign.send()

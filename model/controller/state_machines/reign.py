@@ -6,8 +6,8 @@ never outlives a turn.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from watchkeeper.model.actor.effects import Partition, emit
@@ -22,6 +22,7 @@ from watchkeeper.model.actor.events import ZnodeView
 from watchkeeper.model.actor.operations import (
     Check,
     Create,
+    Delete,
     Exists,
     GetChildren,
     GetData,
@@ -30,10 +31,12 @@ from watchkeeper.model.actor.operations import (
     SetData,
 )
 from watchkeeper.model.actor.retry import Requests, create_with_parents, read_or_none
-from watchkeeper.model.controller.context import Context, Leadership
-from watchkeeper.model.controller.states import PartitionStatus
-from watchkeeper.model.controller.variants import ControllerVariant, StateBefore
-from watchkeeper.model.controller.writes import StateWrite
+from watchkeeper.model.actor.tasks import put
+from watchkeeper.model.controller.state_machines.channel import UNBOUNDED, Batch
+from watchkeeper.model.controller.state_machines.context import Context, Leadership
+from watchkeeper.model.controller.state_machines.states import PartitionStatus
+from watchkeeper.model.controller.state_machines.variants import ControllerVariant, StateBefore
+from watchkeeper.model.controller.state_machines.writes import StateWrite
 from watchkeeper.model.group.variants import Reads
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.paths import BadPayload
@@ -58,6 +61,12 @@ class ControllerSettings:
     allows_unclean: bool = True
     """`unclean.leader.election.enable`, true by default in 0.8.2."""
     session_timeout_ms: int = 6000
+    sends: bool = False
+    """Whether it sends requests to brokers; otherwise leaders are what ZooKeeper says."""
+    rebalance_ms: int | None = 300_000
+    """`leader.imbalance.check.interval.seconds`; None: preferred replicas lead on request."""
+    shuts_down_controlled: bool = True
+    """`controlled.shutdown.enable`."""
 
 
 @dataclass(slots=True)
@@ -67,6 +76,8 @@ class Reign:
     me: ControllerSettings
     requests: Requests
     context: Context
+    batch: Batch = field(default_factory=Batch)
+    """What is to be sent to brokers when the transitions under way are done."""
 
     # --- what it knows -----------------------------------------------------------------
 
@@ -80,6 +91,15 @@ class Reign:
         marked = self.context.partitions.set(partition, status)
         self.context = replace(self.context, partitions=marked)
 
+    def assign(self, partition: Partition, replicas: tuple[int, ...]) -> None:
+        """Remember other replicas of a partition."""
+        assigned = self.context.assignment.set(partition, replicas)
+        self.context = replace(self.context, assignment=assigned)
+
+    async def refuse_request(self, path: str, why: str) -> None:
+        """Write into the trace that a request of an administrator cannot be read."""
+        await emit(EventKind.REQUEST_UNREADABLE, path=path, why=why)
+
     async def note_failure(self, partition: Partition, wanted: str, why: str) -> None:
         """Write into the trace that a transition failed."""
         await emit(
@@ -89,6 +109,38 @@ class Reign:
             to=wanted,
             why=why,
         )
+
+    # --- requests to brokers -----------------------------------------------------------
+
+    def lead(self, partition: Partition, brokers: Iterable[int]) -> None:
+        """Let brokers lead or follow a partition, and every live broker know who leads."""
+        said = self.context.said_of(partition)
+        if said is not None:
+            self.batch.lead(brokers, said)
+            self.batch.tell(self.context.live, (said,))
+
+    def tell_all(self, brokers: Iterable[int]) -> None:
+        """Let brokers know the leader of every partition, and who is alive."""
+        known = map(self.context.said_of, self.context.assigned())
+        self.batch.tell(brokers, [said for said in known if said is not None])
+
+    async def send(self) -> None:
+        """Hand the batch to the channels; what is for a broker without one is dropped."""
+        batch, self.batch = self.batch, Batch()
+        if not self.me.sends:
+            return
+        context = self.context
+        channels = {channel.broker: channel for channel in context.channels()}
+        found = batch.requests(self.me.broker_id, context.epoch, context.addresses())
+        for broker, request in found:
+            if broker in channels:
+                await emit(
+                    EventKind.CONTROL_SENT,
+                    to=broker,
+                    request=type(request).__name__,
+                    epoch=context.epoch,
+                )
+                await put(channels[broker].queue, request, UNBOUNDED)
 
     # --- reads -------------------------------------------------------------------------
 
@@ -102,24 +154,43 @@ class Reign:
         found = await self.requests(Pipelined(tuple(reads)))
         return [_found(answer) for answer in found]
 
-    async def leadership_of(self, partition: Partition) -> Leadership | None:
+    async def leadership_of(
+        self, partition: Partition, *, watch: bool = False
+    ) -> Leadership | None:
         """Read the state of a partition; None if it has none that can be read."""
         path = paths.partition_state(partition)
-        [seen] = await self.read_all([path], watch=False)
+        [seen] = await self.read_all([path], watch=watch)
         return leadership_in(path, seen)
+
+    async def read_and_watch(self, path: str) -> ZnodeView | None:
+        """Read and watch a znode that may not exist yet."""
+        while True:
+            [seen] = await self.read_all([path], watch=True)
+            if seen is not None:
+                return seen
+            if await self.requests(Exists(path, True, "read cluster")) is None:
+                return None
 
     async def state_to_replace(
         self, partition: Partition, *, was_refused: bool
     ) -> Leadership | None:
         """Return the state of a partition before a write; None if it has none.
 
-        No other process writes it in this reign. So the known state may do, until a write is
-        refused.
+        The known state may do, until a write is refused: then another process has written it,
+        as leaders do that change the ISR.
         """
         known = self.context.leadership.get(partition)
         if was_refused or known is None or self.me.variant.state_before is StateBefore.READ:
             return await self.leadership_of(partition)
         return known
+
+    def may_be_stale(self, *, was_refused: bool) -> bool:
+        """Whether leaders may have changed the state since that `state_to_replace` returned.
+
+        A write would be refused then. Where nothing is to be written, only another look shows it.
+        """
+        knows = self.me.variant.state_before is StateBefore.KNOWN
+        return knows and self.me.sends and not was_refused
 
     # --- writes ------------------------------------------------------------------------
 
@@ -136,7 +207,7 @@ class Reign:
         path, data = paths.partition_state(write.partition), write.state.encode()
         operation = SetData(path, data, write.version, "write state")
         try:
-            version = await self._fenced(operation)
+            version = await self.fenced(operation)
         except BadVersion:
             return await self._adopt(write)
         except NoNode:
@@ -159,7 +230,7 @@ class Reign:
             await create_with_parents(self.requests, creation)
             return
         try:
-            await self._fenced(creation)
+            await self.fenced(creation)
         except NoNode:
             await self._create_parents(write.partition)
             await self._create_again(creation)
@@ -169,7 +240,7 @@ class Reign:
         above = paths.partitions(partition.topic)
         for path in (above, f"{above}/{partition.name}"):
             try:
-                await self._fenced(Create(path, b"", purpose="create state"))
+                await self.fenced(Create(path, b"", purpose="create state"))
             except NodeExists:
                 continue
             except NoNode:
@@ -177,11 +248,11 @@ class Reign:
 
     async def _create_again(self, creation: Create) -> None:
         try:
-            await self._fenced(creation)
+            await self.fenced(creation)
         except NoNode:
             raise TransitionFailed("its topic was deleted") from None
 
-    async def _fenced(self, operation: Create | SetData) -> Any:
+    async def fenced(self, operation: Create | SetData | Delete) -> Any:
         """Make one write, where the variant says so under the version of the epoch."""
         if not self.me.variant.fenced:
             return await self.requests(operation)

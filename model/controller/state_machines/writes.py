@@ -1,7 +1,6 @@
 """The writes of a partition's state, as values: what a controller decides, before it does it.
 
-Each raises the leader epoch by one and is signed with the controller's epoch. The requests to
-brokers that follow a write in Kafka are not part of this slice.
+Each raises the leader epoch by one and is signed with the controller's epoch.
 """
 
 from __future__ import annotations
@@ -9,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from watchkeeper.model.actor.effects import Partition
-from watchkeeper.model.controller.context import Leadership
-from watchkeeper.model.controller.selectors import Choice
-from watchkeeper.model.controller.variants import LastInSync
+from watchkeeper.model.controller.state_machines.context import Leadership
+from watchkeeper.model.controller.state_machines.selectors import Choice
+from watchkeeper.model.controller.state_machines.variants import LastInSync
 from watchkeeper.model.registry.payloads import NO_LEADER, PartitionState
 
 
@@ -41,6 +40,11 @@ def first_state(
 def elected(partition: Partition, before: Leadership, choice: Choice, epoch: int) -> StateWrite:
     """Return the state after an election."""
     return _next(partition, before, choice.leader, choice.isr, epoch)
+
+
+def with_higher_epoch(partition: Partition, before: Leadership, epoch: int) -> StateWrite:
+    """Return the same state with a higher leader epoch."""
+    return _next(partition, before, before.state.leader, before.state.isr, epoch)
 
 
 def without_replica(

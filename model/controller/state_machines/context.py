@@ -5,15 +5,19 @@ Its maps have no order; every walk over them is sorted.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from immutables import Map
 
 from watchkeeper.model.actor.effects import Partition
-from watchkeeper.model.controller.states import PartitionStatus, ReplicaStatus
+from watchkeeper.model.controller.state_machines.channel import Channel, Registration
+from watchkeeper.model.controller.state_machines.states import PartitionStatus, ReplicaStatus
 from watchkeeper.model.registry.payloads import PartitionState, TopicAssignment
+from watchkeeper.model.replication.requests import BrokerAddress, LeaderState
+
+T = TypeVar("T")
 
 
 class Replica(NamedTuple):
@@ -44,11 +48,23 @@ class Context:
     fence: int
     """The version of `/controller_epoch` that belongs to the epoch."""
     live: tuple[int, ...] = ()
+    registrations: Map[int, Registration] = field(default_factory=Map)
+    """Of the brokers to which there is a channel; empty where no requests are sent."""
     topics: tuple[str, ...] = ()
     assignment: Map[Partition, tuple[int, ...]] = field(default_factory=Map)
     leadership: Map[Partition, Leadership] = field(default_factory=Map)
     partitions: Map[Partition, PartitionStatus] = field(default_factory=Map)
     replicas: Map[Replica, ReplicaStatus] = field(default_factory=Map)
+    shutting_down: tuple[int, ...] = ()
+    """Brokers that are about to leave: they are alive, and may not lead."""
+    moves: Map[Partition, tuple[int, ...]] = field(default_factory=Map)
+    """Partition that is being reassigned -> its target brokers."""
+    deletions: tuple[str, ...] = ()
+    """Topics that are to be deleted."""
+    deletes: bool = True
+    """Whether deletions go on; as shipped an error ends them until the next reign."""
+    takes_requests: bool = False
+    """Whether it watches the requests of administrators."""
 
     def assigned(self) -> list[Partition]:
         """Return every partition that has replicas, in order."""
@@ -83,6 +99,39 @@ class Context:
             for broker in self.assignment.get(partition, ())
         ]
 
+    def addresses(self) -> tuple[BrokerAddress, ...]:
+        """Return where each broker listens to which there is a channel, in order."""
+        return tuple(
+            BrokerAddress(broker, self.registrations[broker].address)
+            for broker in sorted(self.registrations)
+        )
+
+    def channels(self) -> list[Channel]:
+        """Return the channel to each broker that has one, in order."""
+        known = self.registrations
+        return [Channel(self.epoch, broker, known[broker]) for broker in sorted(known)]
+
+    def said_of(self, partition: Partition) -> LeaderState | None:
+        """Return what brokers are told of a partition; None if it has no known state."""
+        known = self.leadership.get(partition)
+        if known is None:
+            return None
+        replicas = self.assignment.get(partition, ())
+        return LeaderState(partition, known.state, known.version, replicas)
+
+    def without_partitions(self, gone: Iterable[Partition]) -> Context:
+        """Return a context that has forgotten partitions."""
+        lost = frozenset(gone)
+        return replace(
+            self,
+            assignment=_without(self.assignment, lost),
+            leadership=_without(self.leadership, lost),
+            partitions=_without(self.partitions, lost),
+            replicas=Map(
+                {one: self.replicas[one] for one in self.replicas if one.partition not in lost}
+            ),
+        )
+
     def with_assignment(self, topic: str, assignment: TopicAssignment) -> Context:
         """Return a context that knows the replicas of a topic's new partitions too.
 
@@ -102,3 +151,9 @@ def partitions_in(
     """Yield each partition of a topic with its replicas."""
     for index, replicas in assignment.replicas:
         yield Partition(topic, str(index)), replicas
+
+
+def _without(known: Map[Partition, T], lost: Collection[Partition]) -> Map[Partition, T]:
+    for partition in lost:
+        known = known.delete(partition) if partition in known else known
+    return known

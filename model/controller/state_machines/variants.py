@@ -76,6 +76,41 @@ class VanishedTopics(StrEnum):
     ALL = "everything"
 
 
+class FirstRequest(StrEnum):
+    """What a new controller sends to brokers first."""
+
+    LEADERS = "who leads"
+    METADATA = "which brokers are alive"
+
+
+class RestartedBroker(StrEnum):
+    """What a controller makes of a broker that is registered by another process than before."""
+
+    NOT_SEEN = "nothing, if the list of ids is the same"
+    DIED_AND_STARTED = "it died and started"
+
+
+class PreferredWithoutState(StrEnum):
+    """What a controller does if a preferred election names a partition without a state."""
+
+    FAILS = "fails, and the request stays: it ends each later reign at its failover"
+    SKIPPED = "goes on with the others"
+
+
+class DeadTargets(StrEnum):
+    """What becomes of a reassignment whose target broker is dead when a controller takes over."""
+
+    DROPPED = "it is dropped, however far it was"
+    KEPT = "it waits for the broker"
+
+
+class UnknownDeletion(StrEnum):
+    """What a new controller does if a topic is to be deleted that has no assignment any more."""
+
+    ENDS_DELETIONS = "fails, and deletes nothing in its reign"
+    COMPLETED = "deletes what is left of it"
+
+
 @dataclass(frozen=True, slots=True)
 class ControllerVariant:
     """One version of the controller."""
@@ -94,6 +129,11 @@ class ControllerVariant:
     last_in_sync: LastInSync
     existing_state: ExistingState
     vanished_topics: VanishedTopics
+    first_request: FirstRequest
+    restarted_broker: RestartedBroker
+    preferred_without_state: PreferredWithoutState
+    dead_targets: DeadTargets
+    unknown_deletion: UnknownDeletion
 
 
 KAFKA_08 = ControllerVariant(
@@ -110,6 +150,11 @@ KAFKA_08 = ControllerVariant(
     last_in_sync=LastInSync.KEPT_IF_CLEAN,
     existing_state=ExistingState.FAILS,
     vanished_topics=VanishedTopics.ASSIGNMENT,
+    first_request=FirstRequest.LEADERS,
+    restarted_broker=RestartedBroker.NOT_SEEN,
+    preferred_without_state=PreferredWithoutState.FAILS,
+    dead_targets=DeadTargets.DROPPED,
+    unknown_deletion=UnknownDeletion.ENDS_DELETIONS,
 )
 
 HARDENED = ControllerVariant(
@@ -126,6 +171,11 @@ HARDENED = ControllerVariant(
     last_in_sync=LastInSync.KEPT,
     existing_state=ExistingState.ADOPTED,
     vanished_topics=VanishedTopics.ALL,
+    first_request=FirstRequest.METADATA,
+    restarted_broker=RestartedBroker.DIED_AND_STARTED,
+    preferred_without_state=PreferredWithoutState.SKIPPED,
+    dead_targets=DeadTargets.KEPT,
+    unknown_deletion=UnknownDeletion.COMPLETED,
 )
 
 CONTROLLERS = {row.name: row for row in (KAFKA_08, HARDENED)}

@@ -1,0 +1,111 @@
+"""The preferred replica of each partition leads again: when requested, and from time to time.
+
+Kafka 0.8.2.2: KafkaController.onPreferredReplicaElection, checkAndTriggerPartitionRebalance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.actor.errors import BadVersion, NoNode
+from watchkeeper.model.actor.operations import Delete
+from watchkeeper.model.controller.state_machines import partitions
+from watchkeeper.model.controller.state_machines.reign import Reign
+from watchkeeper.model.controller.state_machines.selectors import preferred
+from watchkeeper.model.controller.state_machines.states import PartitionStatus
+from watchkeeper.model.controller.state_machines.variants import PreferredWithoutState
+from watchkeeper.model.registry import paths
+from watchkeeper.model.registry.paths import BadPayload
+from watchkeeper.model.registry.payloads import PreferredReplicaElection
+
+LARGEST_IMBALANCE_PERCENT = 10
+"""`leader.imbalance.per.broker.percentage`."""
+
+
+class PoisonedElection(Exception):
+    """The request names a partition that has no state: as shipped, nothing can carry it out."""
+
+
+async def preferred_requested(reign: Reign) -> None:
+    """Carry out the election that an administrator has requested, and delete the request."""
+    found = await _read(reign)
+    if found is None:
+        return
+    wanted, version = found
+    try:
+        await elect_preferred(reign, wanted)
+    except PoisonedElection:
+        return
+    await _delete_request(reign, version)
+
+
+async def preferred_at_failover(reign: Reign) -> None:
+    """Carry out an election that an earlier controller has left.
+
+    Raises PoisonedElection, which ends the reign of the shipped controller: at once, and in
+    each reign that follows.
+    """
+    found = await _read(reign)
+    if found is None:
+        return
+    wanted, version = found
+    await elect_preferred(reign, wanted)
+    await _delete_request(reign, version)
+
+
+async def _read(reign: Reign) -> tuple[list[Partition], int] | None:
+    path = paths.PREFERRED_REPLICA_ELECTION
+    seen = await reign.read_and_watch(path)
+    if seen is None:
+        return None
+    try:
+        request = PreferredReplicaElection.decode(path, seen.data)
+    except BadPayload as error:
+        await reign.refuse_request(path, str(error))
+        return None
+    return [Partition(topic, str(index)) for topic, index in request.partitions], seen.version
+
+
+async def _delete_request(reign: Reign, version: int) -> None:
+    """Delete the request; as shipped whatever it says by now."""
+    if not reign.me.variant.fenced:
+        version = -1
+    try:
+        await reign.fenced(Delete(paths.PREFERRED_REPLICA_ELECTION, version, "elect preferred"))
+    except (NoNode, BadVersion):
+        return
+
+
+async def elect_preferred(reign: Reign, wanted: Iterable[Partition]) -> None:
+    """Elect the preferred replica of partitions; what cannot be led by it stays as it is."""
+    known: list[Partition] = []
+    for partition in wanted:
+        if partition in reign.context.leadership:
+            known.append(partition)
+        elif reign.me.variant.preferred_without_state is PreferredWithoutState.FAILS:
+            raise PoisonedElection(str(partition))
+        else:
+            await reign.note_failure(partition, "led by its preferred replica", "no state")
+    await partitions.move(reign, known, PartitionStatus.ONLINE, select=preferred)
+
+
+async def rebalance_leaders(reign: Reign) -> None:
+    """Elect preferred replicas of each broker that leads too few of what it should."""
+    context = reign.context
+    if context.moves:
+        return
+    by_preferred: dict[int, list[Partition]] = {}
+    for partition in context.assigned():
+        if partition.topic not in context.deletions and context.assignment[partition]:
+            by_preferred.setdefault(context.assignment[partition][0], []).append(partition)
+    for broker in sorted(by_preferred):
+        away = _led_by_others(reign, broker, by_preferred[broker])
+        too_many = 100 * len(away) > LARGEST_IMBALANCE_PERCENT * len(by_preferred[broker])
+        if too_many and broker in context.live:
+            await elect_preferred(reign, away)
+
+
+def _led_by_others(reign: Reign, broker: int, own: Sequence[Partition]) -> list[Partition]:
+    known = reign.context.leadership
+    return [one for one in own if one in known and known[one].state.leader != broker]

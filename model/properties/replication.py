@@ -1,0 +1,351 @@
+"""Judges of replication: what leaders append, what is committed, and what replicas keep.
+
+They follow the log of every replica through the trace: what was appended, what was cut, and
+what a broker found when it started again. The ISR is that of the registry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.plan.plan import ClusterPlan, Plan
+from watchkeeper.model.properties.history import History
+from watchkeeper.model.properties.ownership import First
+from watchkeeper.model.properties.verdicts import Finding, Property, counted
+from watchkeeper.model.registry import paths
+from watchkeeper.model.registry.paths import BadPayload
+from watchkeeper.model.registry.payloads import PartitionState
+from watchkeeper.model.replication.requests import ALL
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import Event
+
+ONE_LEADER = Property(
+    "one leader an epoch",
+    "always",
+    "at most one broker takes messages for a partition in each leader epoch",
+    exercise="a message that a leader has taken",
+)
+IN_ISR = Property(
+    "committed in the ISR",
+    "always",
+    "every member of the ISR has every message that a leader has committed",
+    exercise="a message that was committed",
+)
+KEPT = Property(
+    "confirmed is kept",
+    "always",
+    "a message that was confirmed by the whole ISR is in the log of each later leader, at its "
+    "offset, unless an election was unclean",
+    exercise="a later leader of a partition with confirmed messages",
+    is_optional=True,
+)
+UNCHANGED = Property(
+    "committed never changes",
+    "always",
+    "no two leaders commit different messages at one offset",
+    exercise="a message that was committed",
+)
+CAUGHT_UP = Property(
+    "replicas catch up",
+    "end",
+    "at the end each live replica of a partition that has a live leader is in the ISR, and has "
+    "what the leader has",
+    exercise="a live follower at the end",
+    is_optional=True,
+)
+
+REPLICATION: tuple[Property, ...] = (ONE_LEADER, IN_ISR, KEPT, UNCHANGED, CAUGHT_UP)
+"""The properties of clusters whose brokers replicate."""
+
+Entry = tuple[int, int]
+"""The epoch of the leader that took a message, and the number of the message."""
+
+
+@dataclass(slots=True)
+class PartitionHistory:
+    """What has become of one partition."""
+
+    logs: dict[str, list[Entry]] = field(default_factory=dict)
+    """Broker -> its log."""
+    leaders: dict[int, str] = field(default_factory=dict)
+    """Leader epoch -> the broker that has taken messages in it."""
+    committed: list[Entry] = field(default_factory=list)
+    confirmed: dict[int, int] = field(default_factory=dict)
+    """Offset -> the number of a message that the whole ISR has confirmed."""
+    isr: tuple[int, ...] = ()
+    leader: int = -1
+    is_unclean: bool = False
+    """Whether a replica outside of the ISR was elected: messages may be lost."""
+
+
+class ReplicationJudge:
+    """Judges the replication of all clusters of a run."""
+
+    def __init__(self, plan: Plan, history: History) -> None:
+        self.history = history
+        clusters = [cluster for cluster in plan.clusters if cluster.replication is not None]
+        self.nodes = {
+            (cluster.name, broker.broker_id): broker.node
+            for cluster in clusters
+            for broker in cluster.brokers
+        }
+        self.cluster_of: dict[str, ClusterPlan] = {}
+        for cluster in clusters:
+            prefix = plan.prefix_of(cluster.name)
+            names = [f"{prefix}administrator", f"{prefix}writer"]
+            names += [broker.node for broker in cluster.brokers]
+            self.cluster_of.update(dict.fromkeys(names, cluster))
+        self.partitions: dict[tuple[str, Partition], PartitionHistory] = {}
+        self.live: dict[str, None] = {}
+        self.first = {claim.name: First() for claim in REPLICATION}
+        self.exercised = {claim.name: 0 for claim in REPLICATION}
+        self.handlers: dict[str, Callable[[Event], None]] = {
+            EventKind.APPLIED: self._applied,
+            EventKind.STARTED: self._started,
+            EventKind.ENDED: self._ended,
+            EventKind.REPLICA_OPENED: self._opened,
+            EventKind.REPLICA_DELETED: self._deleted,
+            EventKind.APPENDED: self._appended,
+            EventKind.TRUNCATED: self._truncated,
+            EventKind.COMMITTED: self._committed,
+            EventKind.BECAME_LEADER: self._became_leader,
+            EventKind.UNCLEAN_ELECTION: self._unclean,
+            EventKind.ACKNOWLEDGED: self._acknowledged,
+        }
+        """Kind of event -> what is to be done about it."""
+
+    # --- what happens ------------------------------------------------------------------
+
+    def _of(self, event: Event) -> PartitionHistory | None:
+        cluster = self.cluster_of.get(event.node)
+        if cluster is None:
+            return None
+        partition = Partition(event.topic, event.detail["partition"])
+        return self._history(cluster, partition)
+
+    def _history(self, cluster: ClusterPlan, partition: Partition) -> PartitionHistory:
+        return self.partitions.setdefault((cluster.name, partition), PartitionHistory())
+
+    def _applied(self, event: Event) -> None:
+        cluster = self.cluster_of.get(self.history.holders.get(event.session, ""))
+        if cluster is None:
+            return
+        for change in event.detail["did"]:
+            partition = paths.parse_state(change[1])
+            if partition is None:
+                continue
+            if change[0] == "deleted":
+                self.partitions.pop((cluster.name, partition), None)
+                continue
+            try:
+                state = PartitionState.decode(change[1], (change[3] or "").encode())
+            except BadPayload:
+                continue
+            known = self._history(cluster, partition)
+            known.isr, known.leader = state.isr, state.leader
+            self._judge_members(cluster, partition, known, event.t_us, 0)
+
+    def _started(self, event: Event) -> None:
+        if event.node in self.cluster_of:
+            self.live[event.node] = None
+
+    def _ended(self, event: Event) -> None:
+        self.live.pop(event.node, None)
+
+    def _opened(self, event: Event) -> None:
+        known = self._of(event)
+        if known is not None:
+            del known.logs.setdefault(event.node, [])[event.detail["end"] :]
+
+    def _deleted(self, event: Event) -> None:
+        known = self._of(event)
+        if known is not None:
+            known.logs.pop(event.node, None)
+
+    def _truncated(self, event: Event) -> None:
+        known = self._of(event)
+        if known is not None:
+            del known.logs.setdefault(event.node, [])[event.detail["end"] :]
+            cluster = self.cluster_of[event.node]
+            partition = Partition(event.topic, event.detail["partition"])
+            self._judge_members(cluster, partition, known, event.t_us, event.detail["end"])
+
+    def _appended(self, event: Event) -> None:
+        known, detail = self._of(event), event.detail
+        if known is None:
+            return
+        log = known.logs.setdefault(event.node, [])
+        log.extend((epoch, number) for epoch, number in detail["records"])
+        if detail["leads"]:
+            self._judge_leader(known, event)
+
+    def _unclean(self, event: Event) -> None:
+        known = self._of(event)
+        if known is not None:
+            known.is_unclean = True
+
+    def _acknowledged(self, event: Event) -> None:
+        known, detail = self._of(event), event.detail
+        if known is not None and detail["acks"] == ALL:
+            for at, number in enumerate(detail["numbers"]):
+                known.confirmed[detail["start"] + at] = number
+
+    # --- always ------------------------------------------------------------------------
+
+    def _judge_leader(self, known: PartitionHistory, event: Event) -> None:
+        self._exercise(ONE_LEADER)
+        epoch = event.detail["epoch"]
+        other = known.leaders.setdefault(epoch, event.node)
+        if other != event.node:
+            text = (
+                f"{other} and {event.node} have both taken messages for {_place(event)} in "
+                f"leader epoch {epoch}"
+            )
+            self._violate(ONE_LEADER, event.t_us, "two leaders in an epoch", text)
+
+    def _committed(self, event: Event) -> None:
+        known = self._of(event)
+        if known is None:
+            return
+        mark = event.detail["high_watermark"]
+        log = known.logs.get(event.node, [])[:mark]
+        self._judge_unchanged(known, event, log)
+        first = len(known.committed)
+        known.committed.extend(log[first:])
+        cluster = self.cluster_of[event.node]
+        partition = Partition(event.topic, event.detail["partition"])
+        self._judge_members(cluster, partition, known, event.t_us, first)
+
+    def _judge_unchanged(
+        self, known: PartitionHistory, event: Event, log: Sequence[Entry]
+    ) -> None:
+        self._exercise(UNCHANGED)
+        at = _first_difference(known.committed, log)
+        if at is not None:
+            text = (
+                f"{event.node} commits message {log[at][1]} of epoch {log[at][0]} at offset {at} "
+                f"of {_place(event)}, where message {known.committed[at][1]} of epoch "
+                f"{known.committed[at][0]} was committed"
+            )
+            self._violate(UNCHANGED, event.t_us, "another message at an offset", text)
+
+    def _judge_members(
+        self,
+        cluster: ClusterPlan,
+        partition: Partition,
+        known: PartitionHistory,
+        at_us: int,
+        first: int,
+    ) -> None:
+        """Judge what the members of the ISR have, from an offset on."""
+        if not known.committed:
+            return
+        for broker in known.isr:
+            self._exercise(IN_ISR)
+            log = known.logs.get(self.nodes.get((cluster.name, broker), ""), [])
+            wanted = known.committed[first:]
+            if log[first : len(known.committed)] == wanted:
+                continue
+            at = first + (_first_difference(wanted, log[first:]) or max(len(log) - first, 0))
+            text = (
+                f"broker {broker} is in the ISR of {partition} without the committed message "
+                f"{known.committed[min(at, len(known.committed) - 1)][1]} at offset {at}"
+            )
+            self._violate(IN_ISR, at_us, "a member without a committed message", text)
+
+    def _became_leader(self, event: Event) -> None:
+        known = self._of(event)
+        if known is None:
+            return
+        log = known.logs.get(event.node, [])
+        self._judge_kept(known, event.node, log, _place(event), event.t_us)
+
+    def _judge_kept(
+        self,
+        known: PartitionHistory,
+        node: str,
+        log: Sequence[Entry],
+        place: str,
+        at_us: int,
+    ) -> None:
+        if known.is_unclean or not known.confirmed:
+            return
+        self._exercise(KEPT)
+        for offset, number in known.confirmed.items():
+            if offset >= len(log) or log[offset][1] != number:
+                there = "nothing" if offset >= len(log) else f"message {log[offset][1]}"
+                text = (
+                    f"{node} leads {place} with {there} at offset {offset}, where message "
+                    f"{number} was confirmed"
+                )
+                self._violate(KEPT, at_us, "a confirmed message is lost", text)
+                return
+
+    # --- at the end --------------------------------------------------------------------
+
+    def close(self, end_us: int) -> None:
+        """The run is over: judge what has caught up."""
+        if self.history.faults_in_force:
+            return
+        for (name, partition), known in self.partitions.items():
+            self._judge_end(name, partition, known, end_us)
+
+    def _judge_end(
+        self, cluster: str, partition: Partition, known: PartitionHistory, end_us: int
+    ) -> None:
+        leader = self.nodes.get((cluster, known.leader), "")
+        if leader not in self.live:
+            return
+        log = known.logs.get(leader, [])
+        self._judge_kept(known, leader, log, str(partition), end_us)
+        for (name, broker), node in self.nodes.items():
+            is_replica = name == cluster and (node in known.logs or broker in known.isr)
+            if not is_replica or node == leader or node not in self.live:
+                continue
+            self._exercise(CAUGHT_UP)
+            if broker not in known.isr:
+                text = f"{node} is alive and not in the ISR of {partition}"
+                self._violate(CAUGHT_UP, end_us, "a live replica outside of the ISR", text)
+            elif known.logs.get(node, []) != log:
+                text = f"{node} does not have of {partition} what {leader} has"
+                self._violate(CAUGHT_UP, end_us, "a live replica that is behind", text)
+
+    # --- evidence ----------------------------------------------------------------------
+
+    def _exercise(self, claim: Property) -> None:
+        self.exercised[claim.name] += 1
+
+    def _violate(self, claim: Property, at_us: int, shape: str, text: str) -> None:
+        self.first[claim.name].note(at_us, shape, text)
+
+    def findings(self) -> Iterator[Finding]:
+        """The finding on each property."""
+        for claim in REPLICATION:
+            number = self.exercised[claim.name]
+            held = f"on {counted(number, 'occasion')}"
+            yield self.first[claim.name].finding(claim, held, number)
+
+
+def _first_difference(expected: Sequence[Any], found: Sequence[Any]) -> int | None:
+    """The first place at which two sequences differ, as far as both go."""
+    pairs = enumerate(zip(expected, found, strict=False))
+    return next((at for at, (one, other) in pairs if one != other), None)
+
+
+def _place(event: Event) -> str:
+    return f"{event.topic}/{event.detail['partition']}"
+
+
+def replication_judge(plan: Plan, history: History) -> ReplicationJudge | None:
+    """The judge of a run's replicas; None if no cluster replicates."""
+    replicates = any(cluster.replication is not None for cluster in plan.clusters)
+    return ReplicationJudge(plan, history) if replicates else None
+
+
+def replication_claims(clusters: Sequence[ClusterPlan]) -> list[str]:
+    """The names of the properties that are judged in a scenario with these clusters."""
+    replicates = any(cluster.replication is not None for cluster in clusters)
+    return [claim.name for claim in REPLICATION] if replicates else []

@@ -1,0 +1,120 @@
+"""What a follower does: fetch from its leader, one task for each broker that leads.
+
+Kafka 0.8.2.2: ReplicaFetcherThread. A reply counts only for a partition that is still fetched
+from that leader at the offset that was wanted. A follower's high watermark is the leader's as
+of the reply, but never above its own end.
+"""
+
+from __future__ import annotations
+
+from watchkeeper.model.actor.effects import sleep
+from watchkeeper.model.actor.rpc import Call, CallError
+from watchkeeper.model.actor.tasks import Start
+from watchkeeper.model.replication.leading import store
+from watchkeeper.model.replication.replica import Replica
+from watchkeeper.model.replication.replica_log import last_epoch
+from watchkeeper.model.replication.replicas import Replicas
+from watchkeeper.model.replication.requests import (
+    EndOfEpoch,
+    EpochEnd,
+    ErrorCode,
+    FetchedPart,
+    FetchedRecords,
+    FetchRecords,
+    Wanted,
+)
+from watchkeeper.model.replication.truncation import KIP_101
+
+BACKOFF_MS = 200
+"""The pause after a fetch that has failed."""
+SOCKET_TIMEOUT_MS = 30_000
+"""`replica.socket.timeout.ms`."""
+
+
+async def start_fetcher(all_of: Replicas, leader: int) -> None:
+    """Start the task that fetches from a leader."""
+    await Start(f"fetch from {leader}", lambda: fetch_from(all_of, leader))
+
+
+async def fetch_from(all_of: Replicas, leader: int) -> None:
+    """Fetch what follows a leader, until nothing does."""
+    while all_of.followed(leader):
+        await _cut_first(all_of, leader)
+        wanted = tuple(
+            Wanted(replica.partition, replica.end, replica.leader_epoch)
+            for replica in all_of.followed(leader)
+            if not replica.must_cut
+        )
+        if not wanted or not await _fetch(all_of, leader, wanted):
+            await sleep(BACKOFF_MS)
+    del all_of.fetchers[leader]
+
+
+async def _fetch(all_of: Replicas, leader: int, wanted: tuple[Wanted, ...]) -> bool:
+    """Fetch once; whether the leader has answered for every partition without an error."""
+    request = FetchRecords(all_of.me.broker_id, wanted, all_of.me.fetch_wait_ms)
+    try:
+        fetched: FetchedRecords = await Call(all_of.addresses[leader], request, SOCKET_TIMEOUT_MS)
+    except CallError:
+        return False
+    for asked, part in zip(wanted, fetched.parts, strict=True):
+        replica = all_of.by_partition.get(part.partition)
+        if (
+            replica is not None
+            and replica.leader == leader
+            and replica.leader_epoch == asked.leader_epoch
+            and replica.end == part.offset
+            and not replica.must_cut
+            and not replica.is_stopped
+        ):
+            await _take(all_of, replica, part)
+    return not any(part.error for part in fetched.parts)
+
+
+async def _take(all_of: Replicas, replica: Replica, part: FetchedPart) -> None:
+    if part.error is ErrorCode.OFFSET_OUT_OF_RANGE:
+        await all_of.cut(replica, part.end)
+    if part.error is not ErrorCode.NONE:
+        return
+    if part.records:
+        await store(all_of, replica, part.records)
+    replica.high_watermark = min(replica.end, part.high_watermark)
+
+
+# --- where to cut ----------------------------------------------------------------------
+
+
+async def _cut_first(all_of: Replicas, leader: int) -> None:
+    """Ask the leader where the logs part, and cut there, before the first fetch of an epoch."""
+    for replica in all_of.followed(leader):
+        while replica.must_cut and replica in all_of.followed(leader):
+            if not replica.log:
+                replica.must_cut = False
+            elif not await _cut_once(all_of, replica, leader):
+                break
+
+
+async def _cut_once(all_of: Replicas, replica: Replica, leader: int) -> bool:
+    """Ask once; False if there is no usable answer now."""
+    epoch, own = replica.leader_epoch, last_epoch(replica.log)
+    request = EndOfEpoch(all_of.me.broker_id, replica.partition, own, epoch)
+    try:
+        found: EpochEnd = await Call(all_of.addresses[leader], request, SOCKET_TIMEOUT_MS)
+    except CallError:
+        return False
+    if found.error is not ErrorCode.NONE or replica.leader_epoch != epoch:
+        return False
+    await _cut_at(all_of, replica, found)
+    return True
+
+
+async def _cut_at(all_of: Replicas, replica: Replica, found: EpochEnd) -> None:
+    """Cut by what the leader says; further questions follow until both know the last epoch."""
+    if all_of.me.variant.truncation is KIP_101:
+        end = replica.high_watermark if found.end < 0 else found.end
+        await all_of.cut(replica, end)
+        replica.must_cut = False
+        return
+    mine = sum(1 for record in replica.log if record.epoch <= found.epoch)
+    await all_of.cut(replica, min(found.end, mine))
+    replica.must_cut = bool(replica.log) and last_epoch(replica.log) != found.epoch

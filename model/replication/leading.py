@@ -1,0 +1,302 @@
+"""What the leader of a partition does: append, serve followers, and keep the ISR.
+
+A fetch of a follower says how far that follower is. With it the leader raises the high
+watermark, below which every member of the ISR has everything, and lets a follower that has
+caught up join the ISR. A follower that is silent or behind for too long leaves it.
+
+The leader writes the ISR into ZooKeeper first and takes it over afterwards. While the write is
+under way nothing else may change: the high watermark must not pass a member that the registry
+has already and the memory has not.
+
+Kafka 0.8.2.2: Partition, ReplicaManager.fetchMessages; KIP-101, KIP-279, KIP-320 where said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from watchkeeper.model.actor.effects import emit, sleep
+from watchkeeper.model.actor.errors import BadVersion, ConnectionLoss, NoNode, SessionExpired
+from watchkeeper.model.actor.operations import GetData, SetData
+from watchkeeper.model.actor.tasks import put, take
+from watchkeeper.model.registry import paths
+from watchkeeper.model.registry.paths import BadPayload
+from watchkeeper.model.registry.payloads import NO_LEADER, PartitionState
+from watchkeeper.model.replication.replica import Follower, Replica, WaitingAppend
+from watchkeeper.model.replication.replica_log import Record, end_of_epoch, epoch_up_to
+from watchkeeper.model.replication.replicas import UNBOUNDED, Replicas
+from watchkeeper.model.replication.requests import (
+    ALL,
+    Appended,
+    AppendRecords,
+    EndOfEpoch,
+    EpochEnd,
+    ErrorCode,
+    FetchedPart,
+    FetchedRecords,
+    FetchRecords,
+    Wanted,
+)
+from watchkeeper.model.replication.truncation import KIP_101, Agreement
+from watchkeeper.model.replication.variants import RefusedIsr, SlowFollower, WaitingProducers
+from watchkeeper.model.trace.kinds import EventKind
+
+RECORDS_A_FETCH = 1_000
+"""About `replica.fetch.max.bytes`."""
+RECONNECT_MS = 100
+"""How long a write of the ISR waits for a connection before it is repeated."""
+
+
+# --- producers -------------------------------------------------------------------------
+
+
+async def append(all_of: Replicas, request: AppendRecords) -> Appended:
+    """Append what a producer sends, and wait for the ISR if it says so."""
+    replica = all_of.by_partition.get(request.partition)
+    if replica is None:
+        return Appended(ErrorCode.UNKNOWN_PARTITION)
+    await all_of.settled(replica)
+    if not all_of.leads(replica):
+        return Appended(ErrorCode.NOT_LEADER)
+    if request.acks == ALL and len(replica.isr) < all_of.me.min_in_sync:
+        return Appended(ErrorCode.NOT_ENOUGH_REPLICAS)
+    offset = replica.end
+    records = [Record(replica.leader_epoch, number) for number in request.numbers]
+    await store(all_of, replica, records)
+    queue = all_of.fresh_queue("append")
+    waits = request.acks == ALL
+    if waits:
+        replica.waiting.append(WaitingAppend(replica.end, queue))
+    await all_of.raise_high_watermark(replica)
+    await _wake_fetches(all_of, replica)
+    if not waits:
+        return Appended(ErrorCode.NONE, offset)
+    code = await take(queue, timeout_ms=request.timeout_ms)
+    if code is None:
+        replica.waiting = [one for one in replica.waiting if one.queue != queue]
+        return Appended(ErrorCode.TIMED_OUT, offset)
+    return Appended(code, offset)
+
+
+async def store(all_of: Replicas, replica: Replica, records: Sequence[Record]) -> None:
+    """Append records to a log, and say so in the trace."""
+    start = replica.end
+    replica.log.extend(records)
+    all_of.store.append(replica.partition, records)
+    await emit(
+        EventKind.APPENDED,
+        topic=replica.partition.topic,
+        partition=replica.partition.name,
+        epoch=replica.leader_epoch,
+        leads=all_of.leads(replica),
+        start=start,
+        records=[list(record) for record in records],
+    )
+
+
+async def _wake_fetches(all_of: Replicas, replica: Replica) -> None:
+    for queue, partitions in tuple(all_of.arrivals.items()):
+        if replica.partition in partitions:
+            del all_of.arrivals[queue]
+            await put(queue, True, UNBOUNDED)
+
+
+# --- followers -------------------------------------------------------------------------
+
+
+async def serve_fetch(all_of: Replicas, request: FetchRecords) -> FetchedRecords:
+    """Answer a follower; without anything new, wait for something to come."""
+    parts = [_part(all_of, wanted) for wanted in request.wanted]
+    for wanted, part in zip(request.wanted, parts, strict=True):
+        if part.error is ErrorCode.NONE:
+            await _note_fetch(all_of, request.replica, wanted)
+    if request.wait_ms and not any(part.records or part.error for part in parts):
+        queue = all_of.fresh_queue("fetch")
+        all_of.arrivals[queue] = frozenset(wanted.partition for wanted in request.wanted)
+        await take(queue, timeout_ms=request.wait_ms)
+        all_of.arrivals.pop(queue, None)
+    return FetchedRecords(tuple(_part(all_of, wanted) for wanted in request.wanted))
+
+
+def _part(all_of: Replicas, wanted: Wanted) -> FetchedPart:
+    """Return what a leader has of a partition from an offset on."""
+    partition, offset, _ = wanted
+    replica = all_of.by_partition.get(partition)
+    if replica is None:
+        return FetchedPart(partition, offset, ErrorCode.UNKNOWN_PARTITION)
+    if not all_of.leads(replica):
+        return FetchedPart(partition, offset, ErrorCode.NOT_LEADER)
+    if _is_of_another_epoch(all_of, replica, wanted.leader_epoch):
+        return FetchedPart(partition, offset, ErrorCode.STALE_LEADER_EPOCH)
+    if offset > replica.end:
+        return FetchedPart(partition, offset, ErrorCode.OFFSET_OUT_OF_RANGE, end=replica.end)
+    records = tuple(replica.log[offset : offset + RECORDS_A_FETCH])
+    return FetchedPart(
+        partition, offset, ErrorCode.NONE, records, replica.high_watermark, replica.end
+    )
+
+
+def _is_of_another_epoch(all_of: Replicas, replica: Replica, epoch: int) -> bool:
+    rule = all_of.me.variant.truncation
+    return rule.agreement is Agreement.EPOCH and epoch != replica.leader_epoch
+
+
+async def _note_fetch(all_of: Replicas, broker: int, wanted: Wanted) -> None:
+    """Know how far a follower is: it may join the ISR, and the high watermark may rise."""
+    replica = all_of.by_partition[wanted.partition]
+    await all_of.settled(replica)
+    if not all_of.leads(replica) or broker not in replica.replicas:
+        return
+    now = all_of.now_ms()
+    follower = replica.followers.setdefault(broker, Follower(now, now))
+    follower.end, follower.heard_ms = wanted.offset, now
+    if wanted.offset >= replica.end:
+        follower.caught_up_ms = now
+    if broker not in replica.isr and _may_join(all_of, replica, wanted.offset):
+        await change_isr(all_of, replica, (*replica.isr, broker))
+    await all_of.raise_high_watermark(replica)
+
+
+def _may_join(all_of: Replicas, replica: Replica, end: int) -> bool:
+    """Whether a follower that has this much may join the ISR.
+
+    KIP-320: only once the high watermark has reached the epoch of this leader. What lies above
+    an older one may be committed, and a member that does not have it would lose it.
+    """
+    if end < replica.high_watermark:
+        return False
+    return not all_of.me.variant.truncation.admits_after_own_epoch or end >= replica.epoch_start
+
+
+def serve_end_of_epoch(all_of: Replicas, request: EndOfEpoch) -> EpochEnd:
+    """Say where an epoch ends in the log of this leader."""
+    replica = all_of.by_partition.get(request.partition)
+    if replica is None:
+        return EpochEnd(ErrorCode.UNKNOWN_PARTITION)
+    if not all_of.leads(replica):
+        return EpochEnd(ErrorCode.NOT_LEADER)
+    if _is_of_another_epoch(all_of, replica, request.leader_epoch):
+        return EpochEnd(ErrorCode.STALE_LEADER_EPOCH)
+    if all_of.me.variant.truncation is KIP_101:
+        end = end_of_epoch(replica.log, request.epoch)
+        return EpochEnd(ErrorCode.NONE, request.epoch, -1 if end is None else end)
+    return EpochEnd(ErrorCode.NONE, *epoch_up_to(replica.log, request.epoch))
+
+
+# --- the ISR ---------------------------------------------------------------------------
+
+
+async def shrink_isrs(all_of: Replicas) -> None:
+    """Let followers that are silent or too far behind leave the ISRs of this leader."""
+    for replica in all_of.led():
+        await all_of.settled(replica)
+        kept = tuple(broker for broker in replica.isr if not _lags(all_of, replica, broker))
+        if all_of.leads(replica) and kept != replica.isr:
+            await change_isr(all_of, replica, kept)
+            await all_of.raise_high_watermark(replica)
+
+
+def _lags(all_of: Replicas, replica: Replica, broker: int) -> bool:
+    me = all_of.me
+    follower = replica.followers.get(broker)
+    if broker == me.broker_id or follower is None:
+        return False
+    oldest_ms = all_of.now_ms() - me.lag_time_ms
+    if me.variant.slow_follower is SlowFollower.LONG_BEHIND:
+        return follower.caught_up_ms < oldest_ms
+    behind = replica.end - (follower.end or 0)
+    return follower.heard_ms < oldest_ms or behind > me.lag_messages
+
+
+async def change_isr(all_of: Replicas, replica: Replica, isr: tuple[int, ...]) -> None:
+    """Write another ISR into ZooKeeper, and take it over if that succeeds."""
+    lock = f"isr/{replica.partition}"
+    await put(lock, True, 1)
+    replica.is_changing = True
+    state = PartitionState(
+        all_of.me.broker_id, isr, replica.leader_epoch, replica.controller_epoch
+    )
+    try:
+        version = await _write(replica, state)
+        if version is None:
+            await _refused(all_of, replica)
+        else:
+            replica.version, replica.isr = version, isr
+            await _note_isr(all_of, replica)
+    finally:
+        replica.is_changing = False
+    await take(lock)
+
+
+async def _note_isr(all_of: Replicas, replica: Replica) -> None:
+    await emit(
+        EventKind.ISR_CHANGED,
+        topic=replica.partition.topic,
+        partition=replica.partition.name,
+        epoch=replica.leader_epoch,
+        isr=list(replica.isr),
+        version=replica.version,
+    )
+
+
+async def _write(replica: Replica, state: PartitionState) -> int | None:
+    """Write a state over the version that is known; None if there is another one.
+
+    A write whose reply was lost is repeated. Then it is refused, and the registry has what it
+    was to write: an earlier attempt took effect (KAFKA-1382).
+    """
+    path = paths.partition_state(replica.partition)
+    while True:
+        try:
+            return await SetData(path, state.encode(), replica.version, "write isr")
+        except BadVersion:
+            found = await _read(path)
+            if found is not None and _says(found[0], state):
+                return found[1]
+            return None
+        except NoNode:
+            return None
+        except (ConnectionLoss, SessionExpired):
+            await sleep(RECONNECT_MS)
+
+
+async def _read(path: str) -> tuple[PartitionState, int] | None:
+    while True:
+        try:
+            seen = await GetData(path, False, "write isr")
+            return PartitionState.decode(path, seen.data), seen.version
+        except (NoNode, BadPayload):
+            return None
+        except (ConnectionLoss, SessionExpired):
+            await sleep(RECONNECT_MS)
+
+
+def _says(found: PartitionState, meant: PartitionState) -> bool:
+    return (
+        found.leader == meant.leader
+        and found.leader_epoch == meant.leader_epoch
+        and found.controller_epoch == meant.controller_epoch
+        and sorted(found.isr) == sorted(meant.isr)
+    )
+
+
+async def _refused(all_of: Replicas, replica: Replica) -> None:
+    """The registry has another state: as shipped that is logged, and no more."""
+    await emit(
+        EventKind.ISR_REFUSED,
+        topic=replica.partition.topic,
+        partition=replica.partition.name,
+        epoch=replica.leader_epoch,
+        version=replica.version,
+    )
+    if all_of.me.variant.refused_isr is RefusedIsr.KEEPS_VERSION:
+        return
+    found = await _read(paths.partition_state(replica.partition))
+    if found is None or found[0].leader_epoch != replica.leader_epoch:
+        # The controller has written since. Its request is on the way, and says who leads.
+        replica.leader = NO_LEADER
+        if all_of.me.variant.waiting_producers is WaitingProducers.ANSWERED:
+            await all_of.answer_waiting(replica, replica.waiting, ErrorCode.NOT_LEADER)
+        return
+    state, replica.version = found
+    replica.isr = state.isr

@@ -1,0 +1,306 @@
+"""All replicas in one broker, and what it does about the requests of a controller.
+
+The tasks of a broker share a `Replicas`: those that answer requests, those that fetch from
+leaders, and those that look at the ISR and write the checkpoint from time to time. A task runs
+alone until its next effect; where a change takes several effects (a write of the ISR), the
+replica says that it is changing and the others wait.
+
+Kafka 0.8.2.2: ReplicaManager, Partition.
+
+What a request has to pass
+  - the controller epoch of a request is not below the greatest that this process has seen;
+  - the leader epoch of a partition is greater than the one that this process knows.
+Both are in memory: a process that has just started takes anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
+from itertools import count
+
+from watchkeeper.model.actor.effects import Partition, emit
+from watchkeeper.model.actor.tasks import put, take
+from watchkeeper.model.registry.payloads import NO_LEADER
+from watchkeeper.model.replication.replica import Follower, Replica, ReplicaStore, WaitingAppend
+from watchkeeper.model.replication.replica_log import NO_EPOCH
+from watchkeeper.model.replication.requests import (
+    DELETED,
+    BrokerAddress,
+    ErrorCode,
+    LeaderAndIsr,
+    LeaderState,
+    Outcome,
+    StopReplica,
+    TopicMetadata,
+    UpdateMetadata,
+)
+from watchkeeper.model.replication.truncation import HIGH_WATERMARK
+from watchkeeper.model.replication.variants import (
+    ReplicationVariant,
+    SteadyLeader,
+    UnknownLeader,
+    WaitingProducers,
+)
+from watchkeeper.model.trace.kinds import EventKind
+
+UNBOUNDED = 1 << 30
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicationSettings:
+    """The configuration of replication in one broker, with Kafka's defaults."""
+
+    broker_id: int
+    variant: ReplicationVariant
+    allows_unclean: bool = True
+    min_in_sync: int = 1
+    """`min.insync.replicas`."""
+    lag_time_ms: int = 10_000
+    """`replica.lag.time.max.ms`."""
+    lag_messages: int = 4_000
+    """`replica.lag.max.messages`."""
+    fetch_wait_ms: int = 500
+    """`replica.fetch.wait.max.ms`."""
+    checkpoint_ms: int = 5_000
+    """`replica.high.watermark.checkpoint.interval.ms`."""
+
+
+class Replicas:
+    """The replicas in one broker's process."""
+
+    def __init__(
+        self, me: ReplicationSettings, store: ReplicaStore, now_ms: Callable[[], int]
+    ) -> None:
+        self.me = me
+        self.store = store
+        self.now_ms = now_ms
+        self.controller_epoch = 0
+        """The greatest that a request had."""
+        self.states: dict[Partition, LeaderState] = {}
+        """What UpdateMetadata said of each partition."""
+        self.alive: tuple[BrokerAddress, ...] = ()
+        self.addresses: dict[int, str] = {}
+        """Leader -> where to fetch from it."""
+        self.fetchers: dict[int, None] = {}
+        """The leaders from which a task fetches."""
+        self.on_follow: Callable[[int], Awaitable[None]] | None = None
+        """Starts a task that fetches from a leader."""
+        self.arrivals: dict[str, frozenset[Partition]] = {}
+        """Queue of a fetch that waits -> the partitions of which something may come."""
+        self._numbers = count(1)
+        marks = store.high_watermarks()
+        self.by_partition = {
+            partition: Replica(partition, list(log), min(marks.get(partition, 0), len(log)))
+            for partition, log in store.logs().items()
+        }
+
+    def fresh_queue(self, purpose: str) -> str:
+        """Return the name of a queue that no other task uses."""
+        return f"{purpose}/{next(self._numbers)}"
+
+    def leads(self, replica: Replica) -> bool:
+        """Whether this broker believes that it leads."""
+        return replica.leader == self.me.broker_id
+
+    def led(self) -> list[Replica]:
+        """Return the replicas that this broker believes to lead."""
+        return [replica for replica in self.by_partition.values() if self.leads(replica)]
+
+    def followed(self, leader: int) -> list[Replica]:
+        """Return the replicas that follow a leader."""
+        return [
+            replica
+            for replica in self.by_partition.values()
+            if replica.leader == leader != self.me.broker_id and not replica.is_stopped
+        ]
+
+    async def settled(self, replica: Replica) -> None:
+        """Wait until no write of the ISR of a replica is under way."""
+        while replica.is_changing:
+            lock = f"isr/{replica.partition}"
+            await put(lock, True, 1)
+            await take(lock)
+
+    # --- requests of a controller ------------------------------------------------------
+
+    async def leader_and_isr(self, request: LeaderAndIsr) -> Outcome:
+        """Lead and follow as a controller says; the leaders first."""
+        if self._is_stale(request.controller_epoch):
+            return Outcome(ErrorCode.STALE_CONTROLLER_EPOCH)
+        addresses = dict(request.leaders)
+        codes: dict[Partition, ErrorCode] = {}
+        fresh: list[LeaderState] = []
+        for said in request.states:
+            known = self.by_partition.get(said.partition)
+            epoch = NO_EPOCH if known is None else known.leader_epoch
+            if said.state.leader_epoch <= epoch:
+                codes[said.partition] = ErrorCode.STALE_LEADER_EPOCH
+                continue
+            codes[said.partition] = ErrorCode.NONE
+            if self.me.broker_id in said.replicas:
+                fresh.append(said)
+        mine = [said for said in fresh if said.state.leader == self.me.broker_id]
+        for said in mine:
+            await self._lead(said)
+        for said in fresh:
+            if said not in mine:
+                await self._follow(said, addresses)
+        return Outcome(partitions=tuple(codes.items()))
+
+    def _is_stale(self, controller_epoch: int) -> bool:
+        if controller_epoch < self.controller_epoch:
+            return True
+        self.controller_epoch = controller_epoch
+        return False
+
+    def _replica(self, partition: Partition) -> Replica:
+        if partition not in self.by_partition:
+            self.by_partition[partition] = Replica(partition, [])
+        return self.by_partition[partition]
+
+    async def _lead(self, said: LeaderState) -> None:
+        replica = self._replica(said.partition)
+        await self.settled(replica)
+        led_before = self.leads(replica)
+        replica.take(said)
+        replica.isr = said.state.isr
+        replica.must_cut = replica.is_stopped = False
+        replica.epoch_start = replica.end
+        if not led_before or self.me.variant.steady_leader is SteadyLeader.FORGETS:
+            now = self.now_ms()
+            replica.followers = {
+                broker: Follower(now, now)
+                for broker in said.replicas
+                if broker != self.me.broker_id
+            }
+        await self._note(EventKind.BECAME_LEADER, replica, isr=list(replica.isr))
+        await self.raise_high_watermark(replica)
+
+    async def _follow(self, said: LeaderState, addresses: Mapping[int, str]) -> None:
+        replica = self._replica(said.partition)
+        await self.settled(replica)
+        leader = said.state.leader
+        variant = self.me.variant
+        if leader not in addresses:
+            await self._note(EventKind.LEADER_UNKNOWN, replica, said=leader)
+            if variant.unknown_leader is UnknownLeader.KEEPS_OLD:
+                return
+            leader = NO_LEADER
+        followed_before = replica.leader == leader and leader != NO_LEADER
+        await self._cease_to_lead(replica)
+        replica.take(said)
+        replica.leader = leader
+        replica.isr = ()
+        await self._note(EventKind.BECAME_FOLLOWER, replica, leader=leader)
+        if leader == NO_LEADER or (followed_before and variant.truncation is HIGH_WATERMARK):
+            return
+        replica.is_stopped = False
+        if variant.truncation is HIGH_WATERMARK:
+            await self.cut(replica, replica.high_watermark)
+        else:
+            replica.must_cut = True
+        self.addresses[leader] = addresses[leader]
+        if self.on_follow is not None and leader not in self.fetchers:
+            self.fetchers[leader] = None
+            await self.on_follow(leader)
+
+    async def _cease_to_lead(self, replica: Replica) -> None:
+        if self.me.variant.waiting_producers is WaitingProducers.ANSWERED:
+            await self.answer_waiting(replica, replica.waiting, ErrorCode.NOT_LEADER)
+
+    async def stop_replica(self, request: StopReplica) -> Outcome:
+        """Fetch partitions no more, and with `deletes` forget them and their logs."""
+        if self._is_stale(request.controller_epoch):
+            return Outcome(ErrorCode.STALE_CONTROLLER_EPOCH)
+        for partition in request.partitions:
+            replica = self.by_partition.get(partition)
+            if replica is None:
+                continue
+            await self.settled(replica)
+            replica.is_stopped = not self.leads(replica)
+            if request.deletes:
+                del self.by_partition[partition]
+                self.store.delete(partition)
+                await self._note(EventKind.REPLICA_DELETED, replica)
+        return Outcome(
+            partitions=tuple((partition, ErrorCode.NONE) for partition in request.partitions)
+        )
+
+    def update_metadata(self, request: UpdateMetadata) -> Outcome:
+        """Know who leads which partition, and which brokers are alive."""
+        if self._is_stale(request.controller_epoch):
+            return Outcome(ErrorCode.STALE_CONTROLLER_EPOCH)
+        self.alive = request.alive
+        for said in request.states:
+            if said.state.leader == DELETED:
+                self.states.pop(said.partition, None)
+            else:
+                self.states[said.partition] = said
+        return Outcome()
+
+    def metadata_of(self, topic: str) -> TopicMetadata:
+        """Return who leads the partitions of a topic, as far as this broker knows."""
+        leaders = tuple(
+            (partition, said.state.leader)
+            for partition, said in self.states.items()
+            if partition.topic == topic
+        )
+        return TopicMetadata(leaders, self.alive)
+
+    # --- logs and high watermarks ------------------------------------------------------
+
+    async def cut(self, replica: Replica, end: int) -> None:
+        """Cut the log of a follower."""
+        if end >= replica.end:
+            return
+        lost = replica.end - end
+        del replica.log[end:]
+        self.store.truncate(replica.partition, end)
+        replica.high_watermark = min(replica.high_watermark, end)
+        await self._note(EventKind.TRUNCATED, replica, lost=lost)
+
+    async def raise_high_watermark(self, replica: Replica) -> None:
+        """Raise the high watermark of a leader to the smallest end in the ISR."""
+        ends: list[int] = []
+        for broker in replica.isr:
+            if broker == self.me.broker_id:
+                ends.append(replica.end)
+                continue
+            follower = replica.followers.get(broker)
+            if follower is None or follower.end is None:
+                return
+            ends.append(follower.end)
+        if not ends or min(ends) <= replica.high_watermark:
+            return
+        replica.high_watermark = min(ends)
+        await self._note(EventKind.COMMITTED, replica)
+        done = [one for one in replica.waiting if one.end <= replica.high_watermark]
+        enough = len(replica.isr) >= self.me.min_in_sync
+        code = ErrorCode.NONE if enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+        await self.answer_waiting(replica, done, code)
+
+    async def answer_waiting(
+        self, replica: Replica, waiting: Iterable[WaitingAppend], code: ErrorCode
+    ) -> None:
+        """Answer producers that wait for the ISR."""
+        for one in tuple(waiting):
+            replica.waiting.remove(one)
+            await put(one.queue, code, UNBOUNDED)
+
+    def write_checkpoint(self) -> None:
+        """Write the high watermark of every replica."""
+        self.store.write_checkpoint(
+            {partition: one.high_watermark for partition, one in self.by_partition.items()}
+        )
+
+    async def _note(self, kind: EventKind, replica: Replica, **more: object) -> None:
+        await emit(
+            kind,
+            topic=replica.partition.topic,
+            partition=replica.partition.name,
+            epoch=replica.leader_epoch,
+            end=replica.end,
+            high_watermark=replica.high_watermark,
+            **more,
+        )

@@ -1,0 +1,108 @@
+"""The replicas of a broker at work: how each request is answered, and what is done at times.
+
+A world makes a `Replicas` for each process of a broker, starts `open_replicas` as a task, and
+passes each request that arrives to `answer`, one after the other for each connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
+from typing import Any
+
+from watchkeeper.model.actor.effects import emit, sleep
+from watchkeeper.model.actor.orders import hand_in
+from watchkeeper.model.actor.tasks import Start, take
+from watchkeeper.model.replication.fetcher import start_fetcher
+from watchkeeper.model.replication.leading import (
+    append,
+    serve_end_of_epoch,
+    serve_fetch,
+    shrink_isrs,
+)
+from watchkeeper.model.replication.replicas import Replicas
+from watchkeeper.model.replication.requests import (
+    AppendRecords,
+    BrokerRequest,
+    ControlledShutdown,
+    DescribeTopic,
+    EndOfEpoch,
+    EpochEnd,
+    ErrorCode,
+    FetchRecords,
+    LeaderAndIsr,
+    Outcome,
+    StillLed,
+    StopReplica,
+    TopicMetadata,
+    UpdateMetadata,
+)
+from watchkeeper.model.trace.kinds import EventKind
+
+SHUTDOWN_MS = 30_000
+"""How long a broker that leaves waits for the controller."""
+
+
+async def open_replicas(all_of: Replicas) -> None:
+    """Say what is on the disk, and start the tasks that look after the replicas."""
+    for replica in all_of.by_partition.values():
+        await emit(
+            EventKind.REPLICA_OPENED,
+            topic=replica.partition.topic,
+            partition=replica.partition.name,
+            end=replica.end,
+            high_watermark=replica.high_watermark,
+        )
+    all_of.on_follow = partial(start_fetcher, all_of)
+    await Start("shrink ISRs", lambda: _shrink_from_time_to_time(all_of))
+    await Start("write checkpoint", lambda: _write_checkpoint_from_time_to_time(all_of))
+
+
+async def _shrink_from_time_to_time(all_of: Replicas) -> None:
+    while True:
+        await sleep(all_of.me.lag_time_ms)
+        await shrink_isrs(all_of)
+
+
+async def _write_checkpoint_from_time_to_time(all_of: Replicas) -> None:
+    while True:
+        await sleep(all_of.me.checkpoint_ms)
+        all_of.write_checkpoint()
+
+
+async def answer(all_of: Replicas, request: BrokerRequest) -> Any:
+    """Answer a request to a broker."""
+    return await _ANSWERS[type(request)](all_of, request)
+
+
+async def _update_metadata(all_of: Replicas, request: UpdateMetadata) -> Outcome:
+    return all_of.update_metadata(request)
+
+
+async def _end_of_epoch(all_of: Replicas, request: EndOfEpoch) -> EpochEnd:
+    return serve_end_of_epoch(all_of, request)
+
+
+async def _describe(all_of: Replicas, request: DescribeTopic) -> TopicMetadata:
+    return all_of.metadata_of(request.topic)
+
+
+async def _shut_down(all_of: Replicas, request: ControlledShutdown) -> StillLed:
+    """Let the controller, if it is this broker, hand over what another one leads."""
+    queue = all_of.fresh_queue("shut down")
+    await hand_in(request, answer_to=queue)
+    answer: StillLed | None = await take(queue, timeout_ms=SHUTDOWN_MS)
+    return StillLed(ErrorCode.UNKNOWN) if answer is None else answer
+
+
+_ANSWERS: Mapping[type[BrokerRequest], Callable[[Replicas, Any], Awaitable[Any]]] = {
+    LeaderAndIsr: Replicas.leader_and_isr,
+    StopReplica: Replicas.stop_replica,
+    UpdateMetadata: _update_metadata,
+    FetchRecords: serve_fetch,
+    EndOfEpoch: _end_of_epoch,
+    ControlledShutdown: _shut_down,
+    AppendRecords: append,
+    DescribeTopic: _describe,
+}
+"""Request -> the function that answers it."""

@@ -1,0 +1,45 @@
+"""The replication fields of a cluster in a scenario file."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from watchkeeper.scenarios.schema.fields import Model
+from watchkeeper.scenarios.schema.message_schema import Pause
+
+PositivePause = Annotated[Pause, Field(ge=1_000)]
+
+
+class ReplicationModel(Model):
+    """Brokers that replicate partitions, with the names and defaults of Kafka's settings."""
+
+    min_insync_replicas: int = Field(
+        1, ge=1, le=10, description="how many members an ISR needs for a message with `acks: all`"
+    )
+    leader_rebalance: PositivePause | Literal["never"] = Field(
+        "300s",
+        validate_default=True,
+        description="leader.imbalance.check.interval.seconds: how often the controller lets "
+        "preferred replicas lead again; the first time 5 s after its election; or never",
+    )
+    controlled_shutdown: bool = Field(
+        True, description="whether a broker that leaves hands over what it leads first"
+    )
+    lag_time: PositivePause = Field(
+        "10s",
+        validate_default=True,
+        description="replica.lag.time.max.ms: after how long a silent follower leaves the ISR",
+    )
+    lag_messages: int = Field(
+        4_000,
+        ge=1,
+        description="replica.lag.max.messages: how many messages a follower of `kafka_08` may "
+        "lack",
+    )
+    fetch_wait: PositivePause = Field(
+        "500ms",
+        validate_default=True,
+        description="replica.fetch.wait.max.ms: how long a leader waits for something to come",
+    )
