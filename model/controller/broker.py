@@ -86,7 +86,7 @@ async def _turn(
     broker = state.broker
     if not broker.has_session:
         return replace(state, broker=await registration.open_session(broker))
-    if broker.is_leaving:
+    if broker.is_leaving and not _hands_over_later(me, state):
         return await _leave(me, state)
     if me.controller.sends and not state.has_paths:
         await _create_paths()
@@ -101,6 +101,15 @@ async def _turn(
     if state.controller.due and broker.is_registered:
         return await _control(me, state)
     return await _take(state, await next_event())
+
+
+def _hands_over_later(me: ControllingBroker, state: ControllingBrokerState) -> bool:
+    """Whether a broker that leaves has to elect first: its reign has just been interrupted.
+
+    It may still be named in `/controller`, and no other broker can take over what it leads.
+    """
+    must_elect = state.controller.must_elect and state.broker.is_registered
+    return me.controller.sends and must_elect
 
 
 async def _create_paths() -> None:
@@ -133,7 +142,9 @@ async def _after_expiry(state: ControllingBrokerState) -> ControllingBrokerState
 
 
 async def _leave(me: ControllingBroker, state: ControllingBrokerState) -> Ended:
-    controller = await leave(me.controller, state.controller)
+    controller = state.controller
+    if state.broker.is_registered:
+        controller = await leave(me.controller, controller)
     await resigned(controller, ResignReason.LEAVES)
     await close_session()
     return Ended("left")

@@ -27,7 +27,7 @@ from watchkeeper.model.controller.listeners import (
     topics_changed,
 )
 from watchkeeper.model.controller.preferred import preferred_requested, rebalance_leaders
-from watchkeeper.model.controller.reassignment import reassignment_requested, step
+from watchkeeper.model.controller.reassignment import reassignment_requested, state_changed
 from watchkeeper.model.controller.shutdown import hand_over, leave_in_good_order
 from watchkeeper.model.controller.state_machines.channel import (
     UNBOUNDED,
@@ -282,7 +282,7 @@ async def _state_changed(
     me: ControllerSettings, requests: Requests, state: ControllerState, due: Due
 ) -> ControllerState:
     partition = Partition(due.topic, due.partition)
-    return await _listen(me, requests, state, lambda reign: step(reign, partition))
+    return await _listen(me, requests, state, lambda reign: state_changed(reign, partition))
 
 
 async def _reassignment(
@@ -333,7 +333,10 @@ async def leave(me: ControllerSettings, state: ControllerState) -> ControllerSta
         await leave_in_good_order(me, None)
         return state
     reign = Reign(me, Direct(), state.context)
-    await leave_in_good_order(me, reign)
+    try:
+        await leave_in_good_order(me, reign)
+    except Deposed:
+        return await leave(me, await resigned(state, ResignReason.DEPOSED))
     return replace(state, context=reign.context)
 
 

@@ -110,6 +110,8 @@ async def topics_changed(reign: Reign) -> None:
     topics = await children_of(reign.requests, paths.TOPICS)
     new = tuple(topic for topic in topics if topic not in known)
     gone = tuple(topic for topic in known if topic not in topics)
+    if reign.me.variant.vanished_topics is VanishedTopics.ALL:
+        await _delete_replicas(reign, _known_of(reign, gone))
     kept = _without(reign.context, gone, reign.me.variant.vanished_topics)
     reign.context = replace(kept, topics=topics)
     await read_assignments(reign, new)
@@ -140,6 +142,9 @@ async def _forget_what_vanished(reign: Reign, topic: str, found: TopicAssignment
     The list of topics may look the same before and after.
     """
     if found is None:
+        await _delete_replicas(
+            reign, [one for one in reign.context.known() if one.topic == topic]
+        )
         kept = _without(reign.context, (topic,), VanishedTopics.ALL)
         topics = tuple(known for known in kept.topics if known != topic)
         reign.context = replace(kept, topics=topics)
@@ -149,7 +154,22 @@ async def _forget_what_vanished(reign: Reign, topic: str, found: TopicAssignment
     seen = await reign.read_all(names, watch=False)
     lost = [one for one, znode in zip(known, seen, strict=True) if znode is None]
     if lost:
+        await _delete_replicas(reign, lost)
         reign.context = reign.context.without_partitions(lost)
+
+
+def _known_of(reign: Reign, topics: Sequence[str]) -> list[Partition]:
+    return [one for one in reign.context.known() if one.topic in topics]
+
+
+async def _delete_replicas(reign: Reign, gone: Sequence[Partition]) -> None:
+    """Let brokers delete the replicas of partitions that were deleted by hand.
+
+    They would else refuse the first state of a new partition of that name, as an old one.
+    """
+    for replica in reign.context.replicas_of(gone):
+        reign.batch.stop(replica.broker, replica.partition, deletes=True)
+    await reign.send()
 
 
 async def _create(reign: Reign, new: Sequence[Partition]) -> None:

@@ -108,8 +108,17 @@ async def _begin(reign: Reign, partition: Partition, targets: tuple[int, ...]) -
 # --- the steps -------------------------------------------------------------------------
 
 
-async def step(reign: Reign, partition: Partition) -> None:
-    """Take the next step of a move; afterwards its state is watched, or it is done."""
+async def state_changed(reign: Reign, partition: Partition) -> None:
+    """Finish a move if the state says that the targets have caught up."""
+    await step(reign, partition, begins=False)
+
+
+async def step(reign: Reign, partition: Partition, *, begins: bool = True) -> None:
+    """Take the next step of a move; afterwards its state is watched, or it is done.
+
+    With `begins` the targets are sent once more what they have to do: one of them may have
+    started since.
+    """
     targets = reign.context.moves.get(partition)
     if targets is None:
         return
@@ -120,7 +129,7 @@ async def step(reign: Reign, partition: Partition) -> None:
     reign.keep(partition, *found)
     if set(targets) <= set(found.state.isr):
         await _finish(reign, partition, targets)
-    elif reign.context.assignment[partition] != _both(reign, partition, targets):
+    elif begins:
         await _add_targets(reign, partition, targets)
 
 
@@ -133,7 +142,8 @@ def _both(reign: Reign, partition: Partition, targets: tuple[int, ...]) -> tuple
 async def _add_targets(reign: Reign, partition: Partition, targets: tuple[int, ...]) -> None:
     old = reign.context.assignment[partition]
     both = _both(reign, partition, targets)
-    await _write_assignment(reign, partition, both)
+    if both != old or not reign.me.variant.fenced:
+        await _write_assignment(reign, partition, both)
     reign.assign(partition, both)
     await emit(
         EventKind.REASSIGNING,

@@ -32,8 +32,13 @@ SOCKET_TIMEOUT_MS = 30_000
 
 
 async def hand_over(reign: Reign, broker: int) -> StillLed:
-    """Let other replicas lead what a broker leads, and stop what it follows."""
+    """Let other replicas lead what a broker leads, and stop what it follows.
+
+    A broker that is not registered is refused: the controller would wait for its death.
+    """
     context = reign.context
+    if broker not in (*context.live, *context.shutting_down):
+        return StillLed(ErrorCode.BROKER_NOT_AVAILABLE)
     leaving = tuple(sorted({*context.shutting_down, broker}))
     live = tuple(one for one in context.live if one != broker)
     reign.context = replace(context, live=live, shutting_down=leaving)
@@ -83,7 +88,7 @@ async def leave_in_good_order(me: ControllerSettings, own: Reign | None) -> None
 
 async def _ask(me: ControllerSettings) -> StillLed | None:
     """Send the request to the controller; None if that cannot be done."""
-    address = await _controller_address()
+    address = await _controller_address(me.broker_id)
     if address is None:
         return None
     try:
@@ -93,11 +98,12 @@ async def _ask(me: ControllerSettings) -> StillLed | None:
     return left
 
 
-async def _controller_address() -> str | None:
+async def _controller_address(own: int) -> str | None:
+    """Where the controller listens; None without one, or if it is this broker."""
     requests = Direct()
     seen = await read_or_none(requests, GetData(paths.CONTROLLER, False, "elect"))
     broker = None if seen is None else Controller.broker_in(paths.CONTROLLER, seen.data)
-    if broker is None:
+    if broker is None or broker == own:
         return None
     path = paths.broker(broker)
     registered = await read_or_none(requests, GetData(path, False, "read cluster"))

@@ -19,6 +19,7 @@ from watchkeeper.model.nemesis.targets import Targets
 from watchkeeper.model.nemesis.world import Undo, World
 from watchkeeper.model.plan.faults import Action, FaultEffect
 from watchkeeper.model.plan.plan import Plan
+from watchkeeper.model.plan.roles import role_of
 from watchkeeper.model.trace.kinds import EventKind
 
 W = TypeVar("W", bound=World)
@@ -115,7 +116,8 @@ class Nemesis(Generic[W]):
                 (_moment_of(effect.action), trigger.purpose)
                 for effect in self.effects
                 for trigger in [effect.action.trigger]
-                if trigger is not None and trigger.node == node
+                if trigger is not None
+                and (trigger.node == node or role_of(trigger.node) is not None)
             )
         )
 
@@ -124,18 +126,29 @@ class Nemesis(Generic[W]):
 
         `moment` is `before` (the request) or `after_reply`.
         """
-        key = (node, moment, purpose)
+        waiting = [effect for effect in self.effects if effect.action.trigger is not None]
+        names = dict.fromkeys(_node_of(effect.action) for effect in waiting)
+        for name in names:
+            is_role = role_of(name) is not None
+            if name == node or (is_role and self._targets.has_role(name, node)):
+                self._reach(name, moment, purpose)
+
+    def _reach(self, name: str, moment: str, purpose: str) -> None:
+        """The process of this name, or with this role, has reached a step once more."""
+        key = (name, moment, purpose)
         count = self._reached[key] = self._reached.get(key, 0) + 1
         for effect in self.effects:
             trigger = effect.action.trigger
-            if trigger is None or effect.at_us is not None or trigger.node != node:
+            if trigger is None or effect.at_us is not None or trigger.node != name:
                 continue
-            if (_moment_of(effect.action), trigger.purpose, trigger.nth) == (
-                moment,
-                purpose,
-                count,
-            ):
+            reached = (_moment_of(effect.action), trigger.purpose, trigger.nth)
+            if reached == (moment, purpose, count):
                 self.strike(effect)
+
+
+def _node_of(action: Action) -> str:
+    assert action.trigger is not None, "only actions with a trigger wait for a step"
+    return action.trigger.node
 
 
 def _moment_of(action: Action) -> str:

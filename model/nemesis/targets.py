@@ -9,9 +9,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.nemesis.world import Cluster, Server, World
 from watchkeeper.model.plan.faults import Action, FaultEffect
-from watchkeeper.model.plan.roles import CONTROLLER, LEADER, Role, role_of
+from watchkeeper.model.plan.roles import (
+    CONTROLLER,
+    LEADER,
+    PARTITION_LEADER,
+    Role,
+    led_by,
+    role_of,
+)
 
 STARTS = frozenset({"start", "restart"})
 NEEDS_PROCESS = frozenset(
@@ -66,6 +74,13 @@ class Targets:
         )
         return replace(action, options=options)
 
+    def has_role(self, target: str, node: str) -> bool:
+        """Return whether a process has a role now."""
+        try:
+            return self._holder(target) == node
+        except NoTarget:
+            return False
+
     def _holder(self, target: str) -> str:
         """Return the process that has a role now."""
         role = role_of(target)
@@ -73,6 +88,8 @@ class Targets:
         cluster = self._cluster_of(target)
         if role is CONTROLLER:
             return self._controller_of(cluster)
+        if role is PARTITION_LEADER:
+            return self._leader_of(cluster, Partition(*led_by(target)))
         servers = [
             (server.name, server.role if server.is_up else "down") for server in cluster.servers
         ]
@@ -87,7 +104,19 @@ class Targets:
         broker_id = cluster.controller_id
         if broker_id is None:
             raise NoTarget("no broker is the controller: there is no /controller")
+        return self._broker_of(cluster, broker_id)
+
+    def _leader_of(self, cluster: Cluster, partition: Partition) -> str:
+        """Return the broker that leads a partition, as the registry says."""
+        broker_id = cluster.leader_of(partition)
+        if broker_id is None:
+            raise NoTarget(f"no broker leads {partition}")
+        return self._broker_of(cluster, broker_id)
+
+    def _broker_of(self, cluster: Cluster, broker_id: int) -> str:
         named = [each.node for each in cluster.plan.brokers if each.broker_id == broker_id]
+        if not named:
+            raise NoTarget(f"no broker of the scenario has the id {broker_id}")
         running = [name for name in named if self.world.process(name) is not None]
         return (running or named)[0]
 

@@ -76,6 +76,9 @@ class Cluster(Protocol):
     def controller_id(self) -> int | None:
         """0.8: the broker id in `/controller`; None if no broker is the controller."""
 
+    def leader_of(self, partition: Partition) -> int | None:
+        """0.8: the broker id that leads a partition in the registry; None without a leader."""
+
     @property
     def disks(self) -> dict[int, dict[str, int]]:
         """0.7: broker -> topic -> partitions it has on disk."""

@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 from watchkeeper.model.plan.faults import Target, Verb
 
+LEADS = "leader of "
+
 
 class Role(NamedTuple):
     """One row of the table."""
@@ -40,7 +42,15 @@ CONTROLLER = Role(
     (("start", "a controller runs already; name a broker, or restart the one that was struck"),),
 )
 
-ROLES = {role.name: role for role in (LEADER, FOLLOWER, CONTROLLER)}
+PARTITION_LEADER = Role(
+    "leader of",
+    "broker",
+    "with a topic and a partition behind it, such as `leader of clicks/0`: the broker that leads "
+    "in the registry, in a cluster with `leaders: controller`",
+    CONTROLLER.refused,
+)
+
+ROLES = {role.name: role for role in (LEADER, FOLLOWER, CONTROLLER, PARTITION_LEADER)}
 """Every role, by the name of its target; with several clusters `main:zookeeper/leader`."""
 
 
@@ -55,4 +65,11 @@ def roles_for(verb: Verb) -> list[Role]:
 
 def role_of(target: str) -> Role | None:
     """Return the role that a target names; None for the name of a process or anything else."""
-    return ROLES.get(target.rpartition(":")[2])
+    name = target.rpartition(":")[2]
+    return PARTITION_LEADER if name.startswith(LEADS) else ROLES.get(name)
+
+
+def led_by(target: str) -> tuple[str, str]:
+    """Return the topic and the partition in a `leader of`; empty where they are missing."""
+    topic, _, partition = target.rpartition(":")[2].removeprefix(LEADS).rpartition("/")
+    return topic, partition

@@ -65,6 +65,8 @@ LED = Property(
     exercise="a rest with a live replica that may lead",
 )
 
+DELETIONS = f"{paths.DELETE_TOPICS}/"
+
 CONTROL_PLANE: tuple[Property, ...] = (ONE_CONTROLLER, EPOCHS, DEPOSED, IN_SYNC, ACTING, LED)
 """The properties of clusters whose brokers elect a controller."""
 
@@ -102,6 +104,8 @@ class Registry:
     """Broker id -> the process that has registered it."""
     states: dict[Partition, PartitionState] = field(default_factory=dict)
     replicas: dict[Partition, tuple[int, ...]] = field(default_factory=dict)
+    deletions: dict[str, None] = field(default_factory=dict)
+    """Topics that are to be deleted."""
     acting: dict[str, int] = field(default_factory=dict)
     """Broker -> the epoch in which it has failed over and not resigned."""
 
@@ -129,6 +133,8 @@ class ClusterJudge:
             self._state_written(path, writer, data or "", at_us)
         elif path.startswith(f"{paths.BROKER_IDS}/"):
             self.registry.live[int(path.rpartition("/")[2])] = writer
+        elif path.startswith(DELETIONS):
+            self.registry.deletions[path.removeprefix(DELETIONS)] = None
         else:
             self._assignment_written(path, data or "")
 
@@ -141,6 +147,8 @@ class ClusterJudge:
             self.registry.states.pop(partition, None)
         elif path.startswith(f"{paths.BROKER_IDS}/"):
             self.registry.live.pop(int(path.rpartition("/")[2]), None)
+        elif path.startswith(DELETIONS):
+            self.registry.deletions.pop(path.removeprefix(DELETIONS), None)
         else:
             self._forget_topic(path)
 
@@ -247,15 +255,15 @@ class ClusterJudge:
     # --- assignments -------------------------------------------------------------------
 
     def _assignment_written(self, path: str, data: str) -> None:
-        topic = _topic_of(path)
+        topic = topic_of(path)
         if topic is None:
             return
-        found = _assignment(path, data) or self._planned.get(topic)
+        found = assignment_of(path, data) or self._planned.get(topic)
         for index, replicas in () if found is None else found.replicas:
             self.registry.replicas[Partition(topic, str(index))] = replicas
 
     def _forget_topic(self, path: str) -> None:
-        topic = _topic_of(path)
+        topic = topic_of(path)
         for partition in [one for one in self.registry.replicas if one.topic == topic]:
             del self.registry.replicas[partition]
 
@@ -282,7 +290,8 @@ class ClusterJudge:
             text = f"/controller names {named}, which does not act as the controller"
             self.evidence.violate(ACTING, at_us, "no controller acts", text)
         for partition in sorted(registry.replicas):
-            self._judge_leader(partition, at_us)
+            if partition.topic not in registry.deletions:
+                self._judge_leader(partition, at_us)
 
     def _judge_leader(self, partition: Partition, at_us: int) -> None:
         live = self.registry.live
@@ -305,13 +314,13 @@ class ClusterJudge:
         return state.isr
 
 
-def _topic_of(path: str) -> str | None:
+def topic_of(path: str) -> str | None:
     """The topic of the path of a topic; None for any other path."""
     topic = path.removeprefix(f"{paths.TOPICS}/")
     return None if topic == path or "/" in topic else topic
 
 
-def _assignment(path: str, data: str) -> TopicAssignment | None:
+def assignment_of(path: str, data: str) -> TopicAssignment | None:
     """The assignment in a trace; None if it was cut, or is none."""
     if len(data) >= LONGEST_DATA:
         return None
@@ -391,12 +400,21 @@ class ControlPlaneJudge:
         writer = self.history.holders.get(event.session, "")
         judge = self._judge_of(writer)
         if judge is None:
+            self._applied_by_hand(event)
             return
         for change in event.detail["did"]:
             if change[0] == "deleted":
                 judge.deleted(change[1])
             else:
                 judge.written(change[1], writer, change[3], event.t_us)
+
+    def _applied_by_hand(self, event: Event) -> None:
+        """An administrator has requested a deletion, in the only cluster."""
+        if len(self.judges) == 1:
+            [judge] = self.judges.values()
+            for change in event.detail["did"]:
+                if change[0] != "deleted" and change[1].startswith(DELETIONS):
+                    judge.written(change[1], "", None, event.t_us)
 
     def _session_ended(self, event: Event) -> None:
         judge = self._judge_of(self.history.holders.get(event.session, ""))

@@ -12,12 +12,13 @@ from typing import Any
 
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.plan.plan import ClusterPlan, Plan
+from watchkeeper.model.properties.control_plane import assignment_of, topic_of
 from watchkeeper.model.properties.history import History
 from watchkeeper.model.properties.ownership import First
 from watchkeeper.model.properties.verdicts import Finding, Property, counted
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.paths import BadPayload
-from watchkeeper.model.registry.payloads import PartitionState
+from watchkeeper.model.registry.payloads import PartitionState, TopicAssignment
 from watchkeeper.model.replication.requests import ALL
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Event
@@ -73,8 +74,11 @@ class PartitionHistory:
     leaders: dict[int, str] = field(default_factory=dict)
     """Leader epoch -> the broker that has taken messages in it."""
     committed: list[Entry] = field(default_factory=list)
+    agreed: dict[str, int] = field(default_factory=dict)
+    """Broker -> up to where its log was found to be what is committed."""
     confirmed: dict[int, int] = field(default_factory=dict)
     """Offset -> the number of a message that the whole ISR has confirmed."""
+    replicas: tuple[int, ...] = ()
     isr: tuple[int, ...] = ()
     leader: int = -1
     is_unclean: bool = False
@@ -136,9 +140,13 @@ class ReplicationJudge:
         for change in event.detail["did"]:
             partition = paths.parse_state(change[1])
             if partition is None:
+                self._assigned(cluster, change)
                 continue
             if change[0] == "deleted":
-                self.partitions.pop((cluster.name, partition), None)
+                known = self._history(cluster, partition)
+                self.partitions[cluster.name, partition] = PartitionHistory(
+                    replicas=known.replicas
+                )
                 continue
             try:
                 state = PartitionState.decode(change[1], (change[3] or "").encode())
@@ -147,6 +155,16 @@ class ReplicationJudge:
             known = self._history(cluster, partition)
             known.isr, known.leader = state.isr, state.leader
             self._judge_members(cluster, partition, known, event.t_us, 0)
+
+    def _assigned(self, cluster: ClusterPlan, change: Sequence[Any]) -> None:
+        """Note the replicas of the partitions of a topic, if that is what was written."""
+        topic = topic_of(change[1])
+        if topic is None or change[0] == "deleted":
+            return
+        planned = {one.name: TopicAssignment(one.replicas) for one in cluster.topics}
+        found = assignment_of(change[1], change[3] or "") or planned.get(topic)
+        for index, replicas in () if found is None else found.replicas:
+            self._history(cluster, Partition(topic, str(index))).replicas = replicas
 
     def _started(self, event: Event) -> None:
         if event.node in self.cluster_of:
@@ -158,17 +176,23 @@ class ReplicationJudge:
     def _opened(self, event: Event) -> None:
         known = self._of(event)
         if known is not None:
-            del known.logs.setdefault(event.node, [])[event.detail["end"] :]
+            self._cut(known, event)
+
+    def _cut(self, known: PartitionHistory, event: Event) -> None:
+        end = event.detail["end"]
+        del known.logs.setdefault(event.node, [])[end:]
+        known.agreed[event.node] = min(known.agreed.get(event.node, 0), end)
 
     def _deleted(self, event: Event) -> None:
         known = self._of(event)
         if known is not None:
             known.logs.pop(event.node, None)
+            known.agreed.pop(event.node, None)
 
     def _truncated(self, event: Event) -> None:
         known = self._of(event)
         if known is not None:
-            del known.logs.setdefault(event.node, [])[event.detail["end"] :]
+            self._cut(known, event)
             cluster = self.cluster_of[event.node]
             partition = Partition(event.topic, event.detail["partition"])
             self._judge_members(cluster, partition, known, event.t_us, event.detail["end"])
@@ -211,20 +235,24 @@ class ReplicationJudge:
         if known is None:
             return
         mark = event.detail["high_watermark"]
-        log = known.logs.get(event.node, [])[:mark]
-        self._judge_unchanged(known, event, log)
+        log = known.logs.get(event.node, [])
+        self._judge_unchanged(known, event, log, mark)
         first = len(known.committed)
-        known.committed.extend(log[first:])
+        known.committed.extend(log[first:mark])
         cluster = self.cluster_of[event.node]
         partition = Partition(event.topic, event.detail["partition"])
         self._judge_members(cluster, partition, known, event.t_us, first)
 
     def _judge_unchanged(
-        self, known: PartitionHistory, event: Event, log: Sequence[Entry]
+        self, known: PartitionHistory, event: Event, log: Sequence[Entry], mark: int
     ) -> None:
         self._exercise(UNCHANGED)
-        at = _first_difference(known.committed, log)
-        if at is not None:
+        start = min(known.agreed.get(event.node, 0), mark)
+        different = _first_difference(known.committed[start:mark], log[start:mark])
+        known.agreed[event.node] = mark
+        if different is not None:
+            at = start + different
+            known.agreed[event.node] = at
             text = (
                 f"{event.node} commits message {log[at][1]} of epoch {log[at][0]} at offset {at} "
                 f"of {_place(event)}, where message {known.committed[at][1]} of epoch "
@@ -302,7 +330,7 @@ class ReplicationJudge:
         log = known.logs.get(leader, [])
         self._judge_kept(known, leader, log, str(partition), end_us)
         for (name, broker), node in self.nodes.items():
-            is_replica = name == cluster and (node in known.logs or broker in known.isr)
+            is_replica = name == cluster and broker in known.replicas
             if not is_replica or node == leader or node not in self.live:
                 continue
             self._exercise(CAUGHT_UP)

@@ -96,8 +96,7 @@ async def store(all_of: Replicas, replica: Replica, records: Sequence[Record]) -
 
 async def _wake_fetches(all_of: Replicas, replica: Replica) -> None:
     for queue, partitions in tuple(all_of.arrivals.items()):
-        if replica.partition in partitions:
-            del all_of.arrivals[queue]
+        if replica.partition in partitions and all_of.arrivals.pop(queue, None) is not None:
             await put(queue, True, UNBOUNDED)
 
 
@@ -210,9 +209,10 @@ def _lags(all_of: Replicas, replica: Replica, broker: int) -> bool:
 
 async def change_isr(all_of: Replicas, replica: Replica, isr: tuple[int, ...]) -> None:
     """Write another ISR into ZooKeeper, and take it over if that succeeds."""
+    assert not replica.is_changing, "the caller has waited, and done nothing since that waits"
+    replica.is_changing = True
     lock = f"isr/{replica.partition}"
     await put(lock, True, 1)
-    replica.is_changing = True
     state = PartitionState(
         all_of.me.broker_id, isr, replica.leader_epoch, replica.controller_epoch
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.actor.operations import Delete, SetData
 from watchkeeper.model.plan.plan import ClusterPlan
-from watchkeeper.model.registry.payloads import TopicAssignment
+from watchkeeper.model.registry.payloads import NO_LEADER, TopicAssignment
 from watchkeeper.model.trace.trace import Row
 from watchkeeper.real.access import Access
 from watchkeeper.real.faults.world import ServerTarget, targets_of
@@ -71,6 +71,12 @@ class Cluster:
         """The broker id in `/controller`, read now if ZooKeeper answers at once."""
         self.controller.poll()
         return self.controller.broker_id
+
+    def leader_of(self, partition: Partition) -> int | None:
+        """The broker id that leads a partition, as the registry said last."""
+        self.leaders.poll()
+        leader = self.data.leaders.get(str(partition), NO_LEADER)
+        return None if leader == NO_LEADER else leader
 
     @property
     def disks(self) -> dict[int, dict[str, int]]:

@@ -14,7 +14,15 @@ from watchkeeper.model.plan.plan import (
     StoragePlan,
     process_of,
 )
-from watchkeeper.model.plan.roles import CONTROLLER, FOLLOWER, ROLES, Role, role_of
+from watchkeeper.model.plan.roles import (
+    CONTROLLER,
+    FOLLOWER,
+    PARTITION_LEADER,
+    ROLES,
+    Role,
+    led_by,
+    role_of,
+)
 from watchkeeper.model.zookeeper.paths import is_valid
 from watchkeeper.scenarios.schema.entries import verbs_of
 from watchkeeper.scenarios.text.document import Document, Path
@@ -148,6 +156,8 @@ def _wrong(names: Names, verb: Verb, entry: Any) -> Iterator[tuple[tuple[str, ..
         yield from _wrong_znode(names, verb.name, target)
     elif refused:
         yield (verb.name,), refused
+    elif _names_leader(names, target) and "broker" in verb.targets:
+        pass
     elif target not in allowed + roles and verb.name != "create_topic":
         yield (verb.name,), expected(target, f"a {' or '.join(kinds)}", allowed + roles)
     elif "process" in verb.targets and (name := process_of(names.processes, target)) != target:
@@ -167,7 +177,8 @@ def _wrong(names: Names, verb: Verb, entry: Any) -> Iterator[tuple[tuple[str, ..
     if entry.on is not None:
         kinds = names.kinds_of(MEMBERS)
         members = [name for kind in kinds for name in names.known[kind]]
-        if entry.on.node not in members:
+        members += [name for name in names.roles.get("broker", []) if role_of(name) is CONTROLLER]
+        if entry.on.node not in members and not _names_leader(names, entry.on.node):
             yield ("on", "node"), expected(entry.on.node, f"a {either(kinds)}", members)
     if verb.name == "produce":
         yield from _wrong_sender(names, entry.from_)
@@ -203,7 +214,7 @@ def _has_role(cluster: ClusterPlan, role: Role) -> bool:
     """Whether a process of a cluster can have a role."""
     if role is FOLLOWER:
         return cluster.zookeeper.servers > 1
-    return role is not CONTROLLER or cluster.controller is not None
+    return role not in (CONTROLLER, PARTITION_LEADER) or cluster.controller is not None
 
 
 def _refused_role(target: str, verb: Verb, roles: list[str]) -> str:
@@ -213,12 +224,33 @@ def _refused_role(target: str, verb: Verb, roles: list[str]) -> str:
         return ""
     if role is FOLLOWER and target not in roles:
         return f"{shown(target)} names no process: a single server has no follower"
+    if role is PARTITION_LEADER:
+        return _wrong_partition_leader(target, verb, roles)
     if role is CONTROLLER and target not in roles:
         return (
             f"{shown(target)} names no process: no program here is a controller; expected a "
             "process by its name, or `leaders: controller` for the cluster"
         )
     return dict(role.refused).get(verb.name, "")
+
+
+def _wrong_partition_leader(target: str, verb: Verb, roles: list[str]) -> str:
+    """Why a `leader of` names no broker; whether the partition exists shows when it strikes."""
+    topic, partition = led_by(target)
+    prefix = target.removesuffix(target.rpartition(":")[2])
+    if f"{prefix}{PARTITION_LEADER.name}" not in roles:
+        return f"{shown(target)} names no process; it needs `leaders: controller` for the cluster"
+    if not topic or not partition.isdigit():
+        return f"{shown(target)} names no partition; expected `leader of TOPIC/NUMBER`"
+    return dict(PARTITION_LEADER.refused).get(verb.name, "")
+
+
+def _names_leader(names: Names, target: str) -> bool:
+    """Whether a target names the leader of a partition that the scenario has."""
+    if role_of(target) is not PARTITION_LEADER:
+        return False
+    topic, partition = led_by(target)
+    return partition.isdigit() and topic in names.known["topic"]
 
 
 def _wrong_leader(names: Names, partition: str, to: str) -> Iterator[tuple[tuple[str, ...], str]]:

@@ -13,7 +13,7 @@ from watchkeeper.model.plan.plan import (
     GroupPlan,
     process_of,
 )
-from watchkeeper.model.plan.roles import CONTROLLER, LEADER, role_of
+from watchkeeper.model.plan.roles import CONTROLLER, LEADER, PARTITION_LEADER, role_of
 from watchkeeper.scenarios.plan.names import Names, entry_names
 from watchkeeper.scenarios.schema.entries import entry_problems, options_of, verbs_of
 from watchkeeper.scenarios.text.document import Document
@@ -108,12 +108,20 @@ def _contradictions(
                     yield document.problem(("timeline", action.number), message)
 
 
+PASSED_ON = (LEADER, CONTROLLER, PARTITION_LEADER)
+"""Roles that another process has after the fault: the same fault may strike that one."""
+
+
 def _overlaps(document: Document, timed: list[Action]) -> Iterator[Problem]:
     last: dict[tuple[str, str], Action] = {}
     for action in timed:
         if not action.for_us or action.verb.kind != "fault":
             continue
-        if role_of(action.target) in (LEADER, CONTROLLER):  # the next one is another process
+        if role_of(action.target) in (
+            LEADER,
+            CONTROLLER,
+            PARTITION_LEADER,
+        ):  # the next one is another process
             continue
         key = (action.verb.name, action.target)
         before = last.get(key)

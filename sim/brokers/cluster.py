@@ -14,7 +14,7 @@ from watchkeeper.model.nemesis.placement import disks_of, partitions_on, reassig
 from watchkeeper.model.plan.faults import FaultEffect
 from watchkeeper.model.plan.plan import ClusterPlan
 from watchkeeper.model.registry import paths
-from watchkeeper.model.registry.payloads import Controller, TopicAssignment
+from watchkeeper.model.registry.payloads import NO_LEADER, Controller, TopicAssignment
 from watchkeeper.sim.brokers.hosts import Hosts
 from watchkeeper.sim.brokers.rate_log import Logs
 from watchkeeper.sim.brokers.replica_process import ReplicaHosts
@@ -63,6 +63,11 @@ class Cluster:
         """The broker id in `/controller`; None without one, or without a readable one."""
         znode = self.ensemble.committed.nodes.get(paths.CONTROLLER)
         return None if znode is None else Controller.broker_in(paths.CONTROLLER, znode.data)
+
+    def leader_of(self, partition: Partition) -> int | None:
+        """The broker id that leads a partition in the registry; None without a leader."""
+        leader = self.logs.leader_of(partition)
+        return None if leader == NO_LEADER else leader
 
     def operate(self, operation: Delete | SetData, done: Callable[[str], object]) -> None:
         """Change a znode from a session of an operator; a set creates what is not there."""

@@ -172,14 +172,15 @@ class Logs:
     def broker_for(self, partition: Partition, address: str) -> Node | None:
         """The process that would answer a fetch: at this address, or leading (0.8)."""
         if self.layout == "0.8":
-            leader = self._leader(partition)
+            leader = self.leader_of(partition)
             return next((n for n, (p, _) in self._serving.items() if p.broker_id == leader), None)
         for node, partitions in self._at.get(address, ()):
             if partition in partitions:
                 return node
         return None
 
-    def _leader(self, partition: Partition) -> int:
+    def leader_of(self, partition: Partition) -> int:
+        """The broker id that leads a partition in the registry; -1 without one."""
         path = paths.partition_state(partition)
         znode = self.ensemble.committed.nodes.get(path)
         if znode is None:

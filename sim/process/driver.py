@@ -209,7 +209,21 @@ class Driver:
     def _operate_for(
         self, effect: Operation[Any] | Pipelined, reply: Callable[[Any], object]
     ) -> None:
-        """Send an operation for a task."""
+        """Send an operation for a task, unless a fault before it ends the process."""
+        if self.before is not None:
+            for purpose in _purposes(effect):
+                self.before(purpose)
+        if not self.node.runs_program:
+            return
+        if self.node.is_paused:
+            resumed: Any = self.node.until_resumed().callbacks
+            resumed.append(lambda _: self._send_for(effect, reply))
+            return
+        self._send_for(effect, reply)
+
+    def _send_for(
+        self, effect: Operation[Any] | Pipelined, reply: Callable[[Any], object]
+    ) -> None:
         described = described_operation(effect)
         self._write(EventKind.REQUEST, described)
 
