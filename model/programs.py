@@ -92,7 +92,15 @@ def administrator_program(
     Where the brokers elect a controller, it writes assignments and no leaders.
     """
     has = tuple(sorted(topics.items()))
-    return administrator(Administrator(name, has, elects_leaders=cluster.controller is None))
+    controller = cluster.controller
+    return administrator(
+        Administrator(
+            name,
+            has,
+            elects_leaders=controller is None,
+            adds_to_what_is_there=controller is not None and controller.variant.fenced,
+        )
+    )
 
 
 def producer_program(plan: ProducerPlan) -> Program:

@@ -13,6 +13,7 @@ follow the death or the return of another replica, as those of a controller woul
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 from watchkeeper.model.actor.effects import (
@@ -22,7 +23,13 @@ from watchkeeper.model.actor.effects import (
     new_session,
     next_event,
 )
-from watchkeeper.model.actor.errors import ConnectionLoss, NodeExists, NoNode, SessionExpired
+from watchkeeper.model.actor.errors import (
+    BadVersion,
+    ConnectionLoss,
+    NodeExists,
+    NoNode,
+    SessionExpired,
+)
 from watchkeeper.model.actor.events import LEAVE, Command, CommandKind, Notification, SessionEvent
 from watchkeeper.model.actor.operations import (
     Create,
@@ -48,6 +55,9 @@ class Administrator:
     topics: tuple[tuple[str, TopicAssignment], ...]
     elects_leaders: bool = True
     """Whether it writes the states of partitions; otherwise a controller does."""
+    adds_to_what_is_there: bool = False
+    """Whether it changes an assignment under its version, and leaves other partitions as they
+    are. Tools of 0.8 write what they read before, over whatever is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +191,10 @@ async def _bring_about(
             await _lead_all(topic, assignment, alive, dict(state.moves))
         elif written.get(topic) == assignment or not await _can_create(topic, assignment, alive):
             continue
-        await _write(paths.topic(topic), assignment.encode())
+        if me.adds_to_what_is_there:
+            await _add_to(paths.topic(topic), assignment)
+        else:
+            await _write(paths.topic(topic), assignment.encode())
         if not me.elects_leaders:
             written[topic] = assignment
     return tuple(written.items())
@@ -245,6 +258,27 @@ async def _write(path: str, data: bytes) -> None:
             await create_with_parents(Direct(), Create(path, data, purpose="administer"))
         except NodeExists:
             await SetData(path, data, purpose="administer")
+
+
+async def _add_to(path: str, assignment: TopicAssignment) -> None:
+    """Create a topic, or add the partitions that it does not have."""
+    while True:
+        try:
+            seen = await GetData(path, False, "administer")
+        except NoNode:
+            with suppress(NodeExists):
+                creation = Create(path, assignment.encode(), purpose="administer")
+                await create_with_parents(Direct(), creation)
+                return
+            continue
+        there = TopicAssignment.decode(path, seen.data)
+        rows = {**dict(assignment.replicas), **dict(there.replicas)}
+        merged = TopicAssignment(tuple(sorted(rows.items())))
+        if merged == there:
+            return
+        with suppress(BadVersion, NoNode):
+            await SetData(path, merged.encode(), seen.version, "administer")
+            return
 
 
 async def _delete_below(path: str) -> None:

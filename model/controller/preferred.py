@@ -62,7 +62,7 @@ async def _read(reign: Reign) -> tuple[list[Partition], int] | None:
     try:
         request = PreferredReplicaElection.decode(path, seen.data)
     except BadPayload as error:
-        await reign.refuse_request(path, str(error))
+        await reign.refuse_request(path, seen.version, str(error))
         return None
     return [Partition(topic, str(index)) for topic, index in request.partitions], seen.version
 

@@ -82,7 +82,7 @@ async def _requested(reign: Reign) -> list[Move]:
     try:
         request = Reassignment.decode(path, seen.data)
     except BadPayload as error:
-        await reign.refuse_request(path, str(error))
+        await reign.refuse_request(path, seen.version, str(error))
         return []
     return [(Partition(topic, str(index)), targets) for topic, index, targets in request.moves]
 

@@ -38,6 +38,7 @@ EPOCHS = Property(
     "always",
     "no epoch falls, and each write of a partition's state raises its leader epoch",
     exercise="a write over an earlier epoch",
+    is_optional=True,
 )
 DEPOSED = Property(
     "no deposed writes",

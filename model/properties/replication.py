@@ -12,7 +12,7 @@ from typing import Any
 
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.plan.plan import ClusterPlan, Plan
-from watchkeeper.model.properties.control_plane import assignment_of, topic_of
+from watchkeeper.model.properties.control_plane import DELETIONS, assignment_of, topic_of
 from watchkeeper.model.properties.history import History
 from watchkeeper.model.properties.ownership import First
 from watchkeeper.model.properties.verdicts import Finding, Property, counted
@@ -28,12 +28,14 @@ ONE_LEADER = Property(
     "always",
     "at most one broker takes messages for a partition in each leader epoch",
     exercise="a message that a leader has taken",
+    is_optional=True,
 )
 IN_ISR = Property(
     "committed in the ISR",
     "always",
     "every member of the ISR has every message that a leader has committed",
     exercise="a message that was committed",
+    is_optional=True,
 )
 KEPT = Property(
     "confirmed is kept",
@@ -48,6 +50,7 @@ UNCHANGED = Property(
     "always",
     "no two leaders commit different messages at one offset",
     exercise="a message that was committed",
+    is_optional=True,
 )
 CAUGHT_UP = Property(
     "replicas catch up",
@@ -58,8 +61,26 @@ CAUGHT_UP = Property(
     is_optional=True,
 )
 
-REPLICATION: tuple[Property, ...] = (ONE_LEADER, IN_ISR, KEPT, UNCHANGED, CAUGHT_UP)
+CARRIED_OUT = Property(
+    "requests are carried out",
+    "end",
+    "at the end no request of an administrator is left: no reassignment, no preferred election "
+    "and no deletion",
+    exercise="a request of an administrator, and all brokers alive at the end",
+    is_optional=True,
+)
+
+REPLICATION: tuple[Property, ...] = (
+    ONE_LEADER,
+    IN_ISR,
+    KEPT,
+    UNCHANGED,
+    CAUGHT_UP,
+    CARRIED_OUT,
+)
 """The properties of clusters whose brokers replicate."""
+
+REQUESTS = frozenset({paths.REASSIGN_PARTITIONS, paths.PREFERRED_REPLICA_ELECTION})
 
 Entry = tuple[int, int]
 """The epoch of the leader that took a message, and the number of the message."""
@@ -103,7 +124,12 @@ class ReplicationJudge:
             names += [broker.node for broker in cluster.brokers]
             self.cluster_of.update(dict.fromkeys(names, cluster))
         self.partitions: dict[tuple[str, Partition], PartitionHistory] = {}
+        self.clusters = clusters
         self.live: dict[str, None] = {}
+        self.requested: dict[str, None] = {}
+        """The requests of administrators that there ever were, by their paths."""
+        self.left: dict[str, None] = {}
+        """Those that are still there."""
         self.first = {claim.name: First() for claim in REPLICATION}
         self.exercised = {claim.name: 0 for claim in REPLICATION}
         self.handlers: dict[str, Callable[[Event], None]] = {
@@ -134,6 +160,8 @@ class ReplicationJudge:
         return self.partitions.setdefault((cluster.name, partition), PartitionHistory())
 
     def _applied(self, event: Event) -> None:
+        if len(self.clusters) == 1:
+            self._note_requests(event)
         cluster = self.cluster_of.get(self.history.holders.get(event.session, ""))
         if cluster is None:
             return
@@ -155,6 +183,17 @@ class ReplicationJudge:
             known = self._history(cluster, partition)
             known.isr, known.leader = state.isr, state.leader
             self._judge_members(cluster, partition, known, event.t_us, 0)
+
+    def _note_requests(self, event: Event) -> None:
+        """Note which requests of administrators come and go, of whatever process."""
+        for change in event.detail["did"]:
+            path = change[1]
+            if path in REQUESTS or path.startswith(DELETIONS):
+                self.requested[path] = None
+                if change[0] == "deleted":
+                    self.left.pop(path, None)
+                else:
+                    self.left[path] = None
 
     def _assigned(self, cluster: ClusterPlan, change: Sequence[Any]) -> None:
         """Note the replicas of the partitions of a topic, if that is what was written."""
@@ -318,8 +357,17 @@ class ReplicationJudge:
         """The run is over: judge what has caught up."""
         if self.history.faults_in_force:
             return
+        if set(self.nodes.values()) <= set(self.live):
+            self._judge_requests(end_us)
         for (name, partition), known in self.partitions.items():
             self._judge_end(name, partition, known, end_us)
+
+    def _judge_requests(self, end_us: int) -> None:
+        for path in self.requested:
+            self._exercise(CARRIED_OUT)
+            if path in self.left:
+                text = f"{path} is still there, and every broker is alive"
+                self._violate(CARRIED_OUT, end_us, "a request that is left", text)
 
     def _judge_end(
         self, cluster: str, partition: Partition, known: PartitionHistory, end_us: int

@@ -163,7 +163,8 @@ MEANINGS: dict[EventKind, str] = {
         "that it does not accept, with the code"
     ),
     EventKind.REQUEST_UNREADABLE: (
-        "a controller cannot read what an administrator has requested, and leaves it"
+        "a controller cannot read what an administrator has requested: 0.8.2.2 leaves it, "
+        "`hardened` deletes it"
     ),
     EventKind.REASSIGNING: "a partition begins to move to other brokers",
     EventKind.REASSIGNED: "a partition has moved: its replicas are the ones that were requested",

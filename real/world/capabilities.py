@@ -1,4 +1,4 @@
-"""Which actions of a plan a live world cannot perform, and why."""
+"""What of a plan a live world cannot do, and why."""
 
 from __future__ import annotations
 
@@ -18,6 +18,8 @@ PAST_THE_PROXY = (
     "Apache's servers talk to one another past the proxy; --zookeeper python can do it"
 )
 """Why no fault reaches what passes between Apache's servers."""
+NO_REPLICAS = "live brokers of 0.8 store no messages yet"
+"""Why brokers replicate in simulation alone."""
 BY_HAND = frozenset({"unregister", "delete_znode", "write_znode"})
 """Verbs whose writes differ from those of members only in the log of the servers."""
 
@@ -25,10 +27,13 @@ BY_HAND = frozenset({"unregister", "delete_znode", "write_znode"})
 def lacking(
     plan: Plan, zookeeper: Implementation | None = Implementation.PYTHON
 ) -> Iterator[str]:
-    """The actions of a plan that cannot be done live, one sentence each.
+    """What of a plan cannot be done live, one sentence each.
 
     `zookeeper` is None for an external one, whose servers must not be stopped.
     """
+    for cluster in plan.clusters:
+        if cluster.replication is not None:
+            yield f"clusters.{cluster.name}: `replication` cannot be done live: {NO_REPLICAS}"
     for action in plan.timeline:
         why = _why_not(action, zookeeper)
         if why:

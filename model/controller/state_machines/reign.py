@@ -7,6 +7,7 @@ never outlives a turn.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -96,9 +97,15 @@ class Reign:
         assigned = self.context.assignment.set(partition, replicas)
         self.context = replace(self.context, assignment=assigned)
 
-    async def refuse_request(self, path: str, why: str) -> None:
-        """Write into the trace that a request of an administrator cannot be read."""
+    async def refuse_request(self, path: str, version: int, why: str) -> None:
+        """Write into the trace that a request of an administrator cannot be read.
+
+        As shipped it stays. `hardened` deletes it, so that the next one can be made.
+        """
         await emit(EventKind.REQUEST_UNREADABLE, path=path, why=why)
+        if self.me.variant.fenced:
+            with suppress(NoNode, BadVersion):
+                await self.fenced(Delete(path, version, "other"))
 
     async def note_failure(self, partition: Partition, wanted: str, why: str) -> None:
         """Write into the trace that a transition failed."""
