@@ -10,7 +10,7 @@ needs a run and a search for each fault; that takes about five minutes.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from itertools import chain
 from pathlib import Path
@@ -36,7 +36,10 @@ from watchkeeper.model.plan.roles import ROLES
 from watchkeeper.model.properties.control_plane import CONTROL_PLANE
 from watchkeeper.model.properties.judge import PROPERTIES
 from watchkeeper.model.properties.messages import MESSAGE_PROPERTIES
+from watchkeeper.model.properties.replication import REPLICATION
 from watchkeeper.model.properties.verdicts import KNOWN_LIMIT
+from watchkeeper.model.replication.truncation import TruncationRule
+from watchkeeper.model.replication.variants import REPLICATIONS, ReplicationVariant
 from watchkeeper.model.trace.kinds import MEANINGS
 from watchkeeper.model.trace.trace import COLUMNS
 from watchkeeper.real.broker.settings import DEFAULTS as BROKER_DEFAULTS
@@ -49,6 +52,7 @@ from watchkeeper.scenarios.schema.message_schema import (
     ProducerModel,
     StorageModel,
 )
+from watchkeeper.scenarios.schema.replication_schema import ReplicationModel
 from watchkeeper.scenarios.schema.schema import (
     BrokerModel,
     ClusterModel,
@@ -84,6 +88,8 @@ def cell(value: Any) -> str:
         return "yes" if value else "no"
     if value is None:
         return "as configured"
+    if isinstance(value, TruncationRule):
+        return value.name
     if isinstance(value, tuple):
         return "<br>".join(
             ": ".join(map(str, part)) if isinstance(part, tuple) else str(part) for part in value
@@ -123,16 +129,21 @@ def variants_page() -> str:
         "## The controller\n\n"
         "In a cluster with `leaders: controller` the brokers of these variants elect a "
         "controller. The others have none: the design pages do not describe its program.",
-        controllers_table(),
+        answers_table(CONTROLLERS, ControllerVariant),
+        "## Replication\n\n"
+        "With `replication` these brokers carry out the requests of their controller, and "
+        "replicate messages. The [truncation rules](../explanation/truncation-rules.md) have a "
+        "page of their own.",
+        answers_table(REPLICATIONS, ReplicationVariant),
     )
 
 
-def controllers_table() -> str:
-    """The versions of the controller: a row for each question."""
-    names = list(CONTROLLERS)
-    questions = [field.name for field in fields(ControllerVariant) if field.name != "name"]
+def answers_table(versions: Mapping[str, Any], kind: type[Any]) -> str:
+    """The versions of a part of the protocol: a row for each question."""
+    names = list(versions)
+    questions = [field.name for field in fields(kind) if field.name != "name"]
     rows = (
-        [field.replace("_", " "), *(cell(getattr(CONTROLLERS[name], field)) for name in names)]
+        [field.replace("_", " "), *(cell(getattr(versions[name], field)) for name in names)]
         for field in questions
     )
     return table(["question", *(f"`{name}`" for name in names)], rows)
@@ -142,7 +153,7 @@ def properties_page() -> str:
     """The properties."""
     rows = (
         [f"**{claim.name}**", claim.kind, claim.says, claim.exercise or "any run"]
-        for claim in (*PROPERTIES, *MESSAGE_PROPERTIES, *CONTROL_PLANE)
+        for claim in (*PROPERTIES, *MESSAGE_PROPERTIES, *CONTROL_PLANE, *REPLICATION)
     )
     return page(
         "The properties",
@@ -153,7 +164,9 @@ def properties_page() -> str:
         "A run that never exercises a property could not have violated it: the property is "
         "then *unknown*, in simulated and live runs, in searches and in the analysis. Without "
         + " and ".join(
-            f"*{claim.name}*" for claim in (*PROPERTIES, *CONTROL_PLANE) if claim.is_optional
+            f"*{claim.name}*"
+            for claim in (*PROPERTIES, *CONTROL_PLANE, *REPLICATION)
+            if claim.is_optional
         )
         + " a run is judged by the others.",
         table(["property", "kind", "meaning", "exercised by"], rows),
@@ -268,6 +281,7 @@ MODELS = (
     ("An ensemble", ZooKeeperModel),
     ("A broker", BrokerModel),
     ("A topic", TopicModel),
+    ("Replication", ReplicationModel),
     ("Storage", StorageModel),
     ("A producer", ProducerModel),
     ("A mirror", MirrorModel),

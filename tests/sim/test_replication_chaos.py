@@ -9,18 +9,10 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
-
-import pytest
 
 from tests.support.seeds import SEEDS
 from watchkeeper import simulate
-from watchkeeper.model.controller.state_machines.variants import CONTROLLERS, DeadTargets
-from watchkeeper.model.controller.state_machines.variants import HARDENED as CONTROLLER
-from watchkeeper.model.properties.replication import CAUGHT_UP, IN_ISR, KEPT, UNCHANGED
-from watchkeeper.model.replication.truncation import HIGH_WATERMARK
-from watchkeeper.model.replication.variants import HARDENED, REPLICATIONS, RefusedIsr
 from watchkeeper.scenarios import ScenarioError
 
 RUNS = 4 * SEEDS

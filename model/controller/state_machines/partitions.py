@@ -6,7 +6,7 @@ it is in and is written into the trace; the others go on.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from watchkeeper.model.actor.effects import Partition, emit
 from watchkeeper.model.actor.errors import NodeExists
@@ -19,8 +19,9 @@ from watchkeeper.model.controller.state_machines.selectors import (
     offline,
 )
 from watchkeeper.model.controller.state_machines.states import PartitionStatus
-from watchkeeper.model.controller.state_machines.variants import ExistingState
+from watchkeeper.model.controller.state_machines.variants import ExistingState, Writes
 from watchkeeper.model.controller.state_machines.writes import (
+    StateWrite,
     elected,
     first_state,
     with_higher_epoch,
@@ -136,7 +137,10 @@ async def move(
     select: Selector = offline,
 ) -> None:
     """Bring partitions into a state, one after the other."""
-    for partition in partitions:
+    waiting = list(partitions)
+    if to is PartitionStatus.ONLINE:
+        waiting = await _move_together(reign, waiting, select)
+    for partition in waiting:
         before = reign.context.partitions.get(partition, PartitionStatus.NON_EXISTENT)
         action = TRANSITIONS[to].get(before)
         if action is None:
@@ -149,6 +153,55 @@ async def move(
         else:
             reign.mark(partition, to)
     await reign.send()
+
+
+async def _move_together(
+    reign: Reign, partitions: Sequence[Partition], select: Selector
+) -> list[Partition]:
+    """Write the states of many partitions in one batch; return the partitions that are left.
+
+    Left is what cannot be decided by what is known, and what is refused.
+    """
+    if reign.me.variant.writes is Writes.ONE_BY_ONE or len(partitions) < 2:
+        return list(partitions)
+    planned: dict[Partition, tuple[StateWrite, Choice | None]] = {}
+    for partition in partitions:
+        found = _planned(reign, partition, select)
+        if found is not None:
+            planned[partition] = found
+    if len(planned) < 2:
+        return list(partitions)
+    done = await reign.write_together([write for write, _ in planned.values()])
+    for write in done:
+        _, choice = planned[write.partition]
+        reign.mark(write.partition, PartitionStatus.ONLINE)
+        if choice is not None:
+            await _note_election(write.partition, choice)
+        reign.lead(write.partition, _alive(reign, write.partition))
+    moved = {write.partition for write in done}
+    return [partition for partition in partitions if partition not in moved]
+
+
+def _planned(
+    reign: Reign, partition: Partition, select: Selector
+) -> tuple[StateWrite, Choice | None] | None:
+    """The write that brings a partition online, as far as is known without a read."""
+    context = reign.context
+    status = context.partitions.get(partition, PartitionStatus.NON_EXISTENT)
+    if status is PartitionStatus.NEW:
+        replicas = context.assignment.get(partition, ())
+        write = first_state(partition, replicas, context.live, context.epoch)
+        return None if write is None else (write, None)
+    known = context.leadership.get(partition)
+    if status not in TRANSITIONS[PartitionStatus.ONLINE] or known is None:
+        return None
+    if known.state.controller_epoch > context.epoch:
+        return None
+    try:
+        choice = select(context, partition, known.state, reign.me.allows_unclean)
+    except NoLeader:
+        return None
+    return elected(partition, known, choice, context.epoch), choice
 
 
 async def start(reign: Reign) -> None:

@@ -169,6 +169,21 @@ class Reign:
         [seen] = await self.read_all([path], watch=watch)
         return leadership_in(path, seen)
 
+    async def read_states(self, partitions: Sequence[Partition]) -> list[Partition]:
+        """Read states in one batch, and remember them; return the partitions that may be written.
+
+        Left out is a partition without a state, or with the state of a later controller.
+        """
+        names = [paths.partition_state(partition) for partition in partitions]
+        seen = await self.read_all(names, watch=False)
+        fit: list[Partition] = []
+        for partition, path, znode in zip(partitions, names, seen, strict=True):
+            found = leadership_in(path, znode)
+            if found is not None and found.state.controller_epoch <= self.context.epoch:
+                self.keep(partition, *found)
+                fit.append(partition)
+        return fit
+
     async def read_and_watch(self, path: str) -> ZnodeView | None:
         """Read and watch a znode that may not exist yet."""
         while True:
@@ -211,16 +226,37 @@ class Reign:
             await self._create(write)
             self.keep(write.partition, write.state, 0)
             return True
-        path, data = paths.partition_state(write.partition), write.state.encode()
-        operation = SetData(path, data, write.version, "write state")
         try:
-            version = await self.fenced(operation)
+            version = await self.fenced(_set(write))
         except BadVersion:
             return await self._adopt(write)
         except NoNode:
             return False
         self.keep(write.partition, write.state, version)
         return True
+
+    async def write_together(self, writes: Sequence[StateWrite]) -> list[StateWrite]:
+        """Make writes in one batch, and remember the states; return those that took effect.
+
+        The others are refused: they are to be made again, one by one, which shows why.
+        """
+        if not writes:
+            return []
+        fence = Check(paths.CONTROLLER_EPOCH, self.context.fence, "write state")
+        multis: list[Multi] = []
+        last: list[int] = []
+        for write in writes:
+            parts = _creations(write) if write.version is None else [_set(write)]
+            multis += [Multi((fence, part), part.purpose) for part in parts]
+            last.append(len(multis) - 1)
+        answers = await self.requests(Pipelined(tuple(multis)))
+        done = []
+        for write, at in zip(writes, last, strict=True):
+            if not isinstance(answers[at], Failure):
+                version = 0 if write.version is None else answers[at][1]
+                self.keep(write.partition, write.state, version)
+                done.append(write)
+        return done
 
     async def _adopt(self, write: StateWrite) -> bool:
         """Whether the state is what was to be written: an earlier attempt took effect."""
@@ -271,6 +307,23 @@ class Reign:
                 raise Deposed from None
             raise failed.cause.error() from None
         return answers[1]
+
+
+def _set(write: StateWrite) -> SetData:
+    assert write.version is not None, "a state that exists has a version"
+    path = paths.partition_state(write.partition)
+    return SetData(path, write.state.encode(), write.version, "write state")
+
+
+def _creations(write: StateWrite) -> list[Create]:
+    """The znodes between a topic and a state, which may exist, and the state."""
+    above = paths.partitions(write.partition.topic)
+    state = paths.partition_state(write.partition)
+    return [
+        Create(above, b"", purpose="create state"),
+        Create(f"{above}/{write.partition.name}", b"", purpose="create state"),
+        Create(state, write.state.encode(), purpose="create state"),
+    ]
 
 
 def _found(answer: ZnodeView | Failure) -> ZnodeView | None:

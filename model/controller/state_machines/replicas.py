@@ -6,14 +6,14 @@ the others are requests to brokers.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from watchkeeper.model.controller.state_machines.context import Replica
+from watchkeeper.model.controller.state_machines.context import Replica, place_of
 from watchkeeper.model.controller.state_machines.reign import Reign, TransitionFailed
 from watchkeeper.model.controller.state_machines.states import ReplicaStatus
-from watchkeeper.model.controller.state_machines.variants import DeadAtFailover
-from watchkeeper.model.controller.state_machines.writes import without_replica
+from watchkeeper.model.controller.state_machines.variants import DeadAtFailover, Writes
+from watchkeeper.model.controller.state_machines.writes import StateWrite, without_replica
 
 Action = Callable[[Reign, Replica], Awaitable[None]]
 
@@ -61,8 +61,12 @@ async def _forget(reign: Reign, replica: Replica) -> None:
 
 async def _stop(reign: Reign, replica: Replica) -> None:
     """Stop a replica, remove it from the ISR, and let the others know."""
-    reign.batch.stop(replica.broker, replica.partition, deletes=False)
     await _remove_from_isr(reign, replica)
+    _tell_stopped(reign, replica)
+
+
+def _tell_stopped(reign: Reign, replica: Replica) -> None:
+    reign.batch.stop(replica.broker, replica.partition, deletes=False)
     if replica.partition.topic in reign.context.deletions:
         return
     assigned = reign.context.assignment.get(replica.partition, ())
@@ -126,7 +130,10 @@ TRANSITIONS: Mapping[ReplicaStatus, Mapping[ReplicaStatus, Action]] = {
 
 async def move(reign: Reign, replicas: Iterable[Replica], to: ReplicaStatus) -> None:
     """Bring replicas into a state, one after the other."""
-    for replica in replicas:
+    waiting = list(replicas)
+    if to is ReplicaStatus.OFFLINE:
+        waiting = await _stop_together(reign, waiting)
+    for replica in waiting:
         before = reign.context.replicas.get(replica, ReplicaStatus.NON_EXISTENT)
         action = TRANSITIONS[to].get(before)
         wanted = f"replica {replica.broker} {to}"
@@ -140,6 +147,43 @@ async def move(reign: Reign, replicas: Iterable[Replica], to: ReplicaStatus) -> 
         else:
             _mark(reign, replica, to)
     await reign.send()
+
+
+async def _stop_together(reign: Reign, replicas: Sequence[Replica]) -> list[Replica]:
+    """Remove replicas of many partitions from their ISRs in one batch; return those left.
+
+    All states are read first, in one batch, since leaders may have changed them. One replica of
+    each partition at most: each write depends on the one before. Left is what is refused, too.
+    """
+    if reign.me.variant.writes is Writes.ONE_BY_ONE or len(replicas) < 2:
+        return list(replicas)
+    chosen = {replica.partition: replica for replica in reversed(replicas)}
+    legal = {
+        partition: replica
+        for partition, replica in chosen.items()
+        if reign.context.replicas.get(replica) in TRANSITIONS[ReplicaStatus.OFFLINE]
+    }
+    known = await reign.read_states(sorted(legal, key=place_of))
+    writes = {partition: _without(reign, legal[partition]) for partition in known}
+    done = await reign.write_together([write for write in writes.values() if write is not None])
+    unneeded = [partition for partition, write in writes.items() if write is None]
+    stopped = [legal[one] for one in (*(write.partition for write in done), *unneeded)]
+    for replica in stopped:
+        _tell_stopped(reign, replica)
+        _mark(reign, replica, ReplicaStatus.OFFLINE)
+    return [replica for replica in replicas if replica not in stopped]
+
+
+def _without(reign: Reign, replica: Replica) -> StateWrite | None:
+    """The write that removes a replica from the ISR; None if it is not in it."""
+    return without_replica(
+        replica.partition,
+        replica.broker,
+        reign.context.leadership[replica.partition],
+        reign.context.epoch,
+        reign.me.variant.last_in_sync,
+        allows_unclean=reign.me.allows_unclean,
+    )
 
 
 def _mark(reign: Reign, replica: Replica, status: ReplicaStatus) -> None:

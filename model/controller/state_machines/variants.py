@@ -76,6 +76,13 @@ class VanishedTopics(StrEnum):
     ALL = "everything"
 
 
+class Writes(StrEnum):
+    """How the states of many partitions are written."""
+
+    ONE_BY_ONE = "one by one"
+    TOGETHER = "all in one batch, and what is refused one by one"
+
+
 class FirstRequest(StrEnum):
     """What a new controller sends to brokers first."""
 
@@ -129,6 +136,7 @@ class ControllerVariant:
     last_in_sync: LastInSync
     existing_state: ExistingState
     vanished_topics: VanishedTopics
+    writes: Writes
     first_request: FirstRequest
     restarted_broker: RestartedBroker
     preferred_without_state: PreferredWithoutState
@@ -150,6 +158,7 @@ KAFKA_08 = ControllerVariant(
     last_in_sync=LastInSync.KEPT_IF_CLEAN,
     existing_state=ExistingState.FAILS,
     vanished_topics=VanishedTopics.ASSIGNMENT,
+    writes=Writes.ONE_BY_ONE,
     first_request=FirstRequest.LEADERS,
     restarted_broker=RestartedBroker.NOT_SEEN,
     preferred_without_state=PreferredWithoutState.FAILS,
@@ -171,6 +180,7 @@ HARDENED = ControllerVariant(
     last_in_sync=LastInSync.KEPT,
     existing_state=ExistingState.ADOPTED,
     vanished_topics=VanishedTopics.ALL,
+    writes=Writes.TOGETHER,
     first_request=FirstRequest.METADATA,
     restarted_broker=RestartedBroker.DIED_AND_STARTED,
     preferred_without_state=PreferredWithoutState.SKIPPED,

@@ -1,0 +1,116 @@
+"""Each property of replication has a run that violates it: rows of a good run are changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import pytest
+
+from tests.sim.test_replication import LOAD, cluster, requested
+from watchkeeper import Result, simulate
+from watchkeeper.model.properties.judge import judge
+from watchkeeper.model.properties.replication import (
+    CARRIED_OUT,
+    CAUGHT_UP,
+    IN_ISR,
+    KEPT,
+    ONE_LEADER,
+    REPLICATION,
+    UNCHANGED,
+)
+from watchkeeper.model.properties.verdicts import Property, Verdict
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import Trace
+
+Row = tuple[Any, ...]
+Change = Callable[[Row], Row | None]
+"""Returns another row, or none in its place."""
+KIND, NODE, DETAIL = 2, 1, 8
+
+
+@cache
+def good() -> Result:
+    """A run in which two brokers lead the partition, one after the other, and nothing is left."""
+    timeline = [
+        LOAD,
+        {"at": "6s", "crash": "broker/0"},
+        {"at": "9s", "produce": "clicks", "rate": "20/s", "acks": "all", "for": "1s"},
+        {"at": "12s", "start": "broker/0"},
+        requested(
+            "16s",
+            "/admin/preferred_replica_election",
+            partitions=[{"topic": "clicks", "partition": 0}],
+        ),
+    ]
+    result = simulate(cluster(*timeline, replicas=3), variant="hardened", seed=1)
+    assert result.judgement.violated() == []
+    return result
+
+
+def changed(change: Change) -> dict[str, Verdict]:
+    """Return the verdicts on the run with every row changed like this."""
+    result = good()
+    rows = [row for row in map(change, result.trace.rows) if row is not None]
+    trace = Trace(result.trace.header, rows)
+    found = judge(result.plan, trace, result.effects).findings
+    return {finding.claim.name: finding.verdict for finding in found}
+
+
+def with_detail(row: Row, **values: Any) -> Row:
+    """Return a row with other values in its detail."""
+    return (*row[:DETAIL], {**row[DETAIL], **values}, *row[DETAIL + 1 :])
+
+
+def _a_follower_leads(row: Row) -> Row:
+    """A follower says that it leads."""
+    return with_detail(row, leads=True) if row[KIND] == EventKind.APPENDED else row
+
+
+def _a_follower_has_less(row: Row) -> Row | None:
+    """A follower has not stored what it has fetched."""
+    is_lost = row[KIND] == EventKind.APPENDED and row[NODE] == "broker/2"
+    return None if is_lost else row
+
+
+def _other_messages(row: Row) -> Row:
+    """The second leader commits other messages where the first one had."""
+    if row[KIND] != EventKind.APPENDED or row[NODE] == "broker/0":
+        return row
+    records = [[epoch, number + 1_000] for epoch, number in row[DETAIL]["records"]]
+    return with_detail(row, records=records)
+
+
+def _never_deleted(row: Row) -> Row | None:
+    """The request of the administrator is not deleted."""
+    is_deletion = row[KIND] == EventKind.APPLIED and any(
+        change[0] == "deleted" and "preferred" in change[1] for change in row[DETAIL]["did"]
+    )
+    return None if is_deletion else row
+
+
+@pytest.mark.parametrize(
+    ("change", "claim"),
+    [
+        (_a_follower_leads, ONE_LEADER),
+        (_a_follower_has_less, IN_ISR),
+        (_a_follower_has_less, CAUGHT_UP),
+        (_other_messages, KEPT),
+        (_other_messages, UNCHANGED),
+        (_never_deleted, CARRIED_OUT),
+    ],
+)
+def test_each_property_can_be_violated(change: Change, claim: Property) -> None:
+    assert changed(change)[claim.name] is Verdict.VIOLATED
+
+
+def test_an_unchanged_run_exercises_and_holds_every_property() -> None:
+    verdicts = changed(lambda row: row)
+    assert {verdicts[claim.name] for claim in REPLICATION} == {Verdict.HOLDS}
+
+
+def test_a_run_without_messages_says_nothing_of_them() -> None:
+    result = simulate(cluster(), variant="hardened", seed=1)
+    found = {each.claim.name: each.verdict for each in result.judgement.findings}
+    assert found[ONE_LEADER.name] is found[UNCHANGED.name] is Verdict.UNKNOWN
