@@ -8,6 +8,7 @@
                                   test in virtual time, who was in each section and when
   spacetime.html                  every request to ZooKeeper, and which watch notified whom
   connections.png                 who fetches from which broker at the end
+  leaders.png                     if brokers elect a controller: who leads each partition
   messages.png, messages.html     if brokers store messages: throughput, cache hits, bytes at
                                   risk, lag, latency
 
@@ -20,8 +21,8 @@
 Reading order: `facts/` derives from a trace what is shown (`spans` and `intervals` first: who
 fetched what, splits and gaps) and knows nothing of pictures. `figure/` has what all pictures
 share: a canvas, a page, colours, panels. Each picture then has its folder: `ownership/`,
-`spacetime/`, `connections/`, `messages/`, `counterexample/`, `sweep/`, `analysis/`, with its
-layout, `png` (matplotlib) and `html` (with scripts and styles beside it).
+`spacetime/`, `connections/`, `leaders/`, `messages/`, `counterexample/`, `sweep/`, `analysis/`,
+with its layout, `png` (matplotlib) and `html` (with scripts and styles beside it).
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ WRITERS = {
     "write_ownership_html": "watchkeeper.reports.ownership.html",
     "write_spacetime_html": "watchkeeper.reports.spacetime.html",
     "write_connections_png": "watchkeeper.reports.connections.png",
+    "write_leaders_png": "watchkeeper.reports.leaders.png",
     "write_messages_png": "watchkeeper.reports.messages.png",
     "write_messages_html": "watchkeeper.reports.messages.html",
 }
@@ -52,6 +54,7 @@ VIRTUAL = "virtual"
 __all__ = [
     "write_all",
     "write_connections_png",
+    "write_leaders_png",
     "write_messages_html",
     "write_messages_png",
     "write_ownership_html",
@@ -61,6 +64,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from watchkeeper.reports.connections.png import write_connections_png
+    from watchkeeper.reports.leaders.png import write_leaders_png
     from watchkeeper.reports.messages.html import write_messages_html
     from watchkeeper.reports.messages.png import write_messages_png
     from watchkeeper.reports.ownership.html import write_ownership_html
@@ -90,6 +94,10 @@ def pictures_of(trace: Trace) -> list[str]:
 
 def _writers(trace: Trace) -> list[tuple[str, str]]:
     left_out = set() if follows_messages(trace) else {*OF_MESSAGES}
+    if not trace.has(EventKind.FAILOVER_COMPLETED):
+        left_out.add("write_leaders_png")
+    elif not trace.has(EventKind.FETCHING):
+        left_out.update(("write_ownership_png", "write_ownership_html", "write_connections_png"))
     if trace.header.world == VIRTUAL and not trace.has(EventKind.FETCHING):
         left_out.add("write_connections_png")
         if not trace.has(EventKind.ENTERED):

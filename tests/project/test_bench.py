@@ -28,6 +28,7 @@ COMMANDS = (
         "claims",
         "codec_sizes",
         "conformance",
+        "control_plane",
         "crash_points",
         "decode",
         "explore",
@@ -138,6 +139,14 @@ def test_help(name: str) -> None:
 
     assert "usage" in report
     assert "--json" in report
+
+
+@pytest.mark.slow
+def test_control_plane() -> None:
+    """A failover of both versions, with what it cost."""
+    found = figures("control_plane", "--partitions", "100", "--rounds", "1")
+
+    assert found["100"]["hardened"]["round_trips"] < found["100"]["kafka_08"]["round_trips"]
 
 
 @pytest.mark.slow

@@ -112,7 +112,7 @@ class Context:
         return [Channel(self.epoch, broker, known[broker]) for broker in sorted(known)]
 
     def said_of(self, partition: Partition) -> LeaderState | None:
-        """Return what brokers are told of a partition; None if it has no known state."""
+        """Return what brokers learn of a partition; None if it has no known state."""
         known = self.leadership.get(partition)
         if known is None:
             return None

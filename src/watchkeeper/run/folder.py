@@ -36,8 +36,10 @@ OTHER_FOLDER = "choose another with --out DIR"
 PICTURES = (
     *("ownership.png", "ownership.html", "spacetime.html", "connections.png"),
     *("messages.png", "messages.html"),
+    "leaders.png",
 )
-"""The figures and pages; those of messages only where brokers store them."""
+"""The figures and pages; those of messages only where brokers store them, and that of leaders
+only where brokers elect a controller."""
 
 
 def prepare(out: Path, run_id: str) -> Path:
