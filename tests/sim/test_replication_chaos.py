@@ -9,10 +9,27 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
+
+import pytest
 
 from tests.support.seeds import SEEDS
 from watchkeeper import simulate
+from watchkeeper.model.controller.state_machines.variants import (
+    CONTROLLERS,
+    DeadTargets,
+    VanishedTopics,
+)
+from watchkeeper.model.controller.state_machines.variants import HARDENED as CONTROLLER
+from watchkeeper.model.properties.control_plane import LED
+from watchkeeper.model.properties.replication import CAUGHT_UP, IN_ISR, KEPT, UNCHANGED
+from watchkeeper.model.properties.verdicts import Property
+from watchkeeper.model.replication import leading
+from watchkeeper.model.replication.replica import Replica
+from watchkeeper.model.replication.replicas import Replicas
+from watchkeeper.model.replication.truncation import HIGH_WATERMARK
+from watchkeeper.model.replication.variants import HARDENED, REPLICATIONS
 from watchkeeper.scenarios import ScenarioError
 
 RUNS = 4 * SEEDS
@@ -156,3 +173,67 @@ def test_hardened_holds() -> None:
     runs = {seed: violated(seed, "hardened") for seed in range(RUNS)}
     assert {seed: names for seed, names in runs.items() if names} == {}
     assert sum(names is not None for names in runs.values()) > 0.7 * RUNS
+
+
+@pytest.mark.parametrize(
+    ("table", "answer", "scenario", "claims"),
+    [
+        (
+            REPLICATIONS,
+            replace(HARDENED, truncation=HIGH_WATERMARK),
+            "leader-and-successor-crash",
+            {IN_ISR, KEPT, UNCHANGED},
+        ),
+        (
+            CONTROLLERS,
+            replace(CONTROLLER, dead_targets=DeadTargets.DROPPED),
+            "partition-moves-controller-crashes",
+            {CAUGHT_UP},
+        ),
+        (
+            CONTROLLERS,
+            replace(CONTROLLER, vanished_topics=VanishedTopics.ASSIGNMENT),
+            "topic-deleted-by-hand",
+            {LED},
+        ),
+    ],
+    ids=["truncation", "dead targets", "vanished topics"],
+)
+def test_an_answer_of_kafka_08_in_hardened_is_caught(
+    table: dict[str, Any],
+    answer: Any,
+    scenario: str,
+    claims: set[Property],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """So each of these differences has a reason that a shipped scenario shows."""
+    monkeypatch.setitem(table, "hardened", answer)
+    violated_names = simulate(scenario, variant="hardened", seed=1).judgement.violated()
+    assert {claim.name for claim in claims} <= set(violated_names)
+
+
+def _joins_at_once(all_of: Replicas, replica: Replica, end: int) -> bool:
+    """A follower joins the ISR with whatever it has."""
+    return True
+
+
+async def _raise_alone(all_of: Replicas, replica: Replica) -> None:
+    """Raise the high watermark to the end of the leader's own log."""
+    isr, replica.isr = replica.isr, (all_of.me.broker_id,)
+    await RAISE(all_of, replica)
+    replica.isr = isr
+
+
+RAISE = Replicas.raise_high_watermark
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "wrong"),
+    [(leading, "_may_join", _joins_at_once), (Replicas, "raise_high_watermark", _raise_alone)],
+    ids=["joins at once", "commits alone"],
+)
+def test_a_mistake_in_replication_is_caught(
+    module: Any, name: str, wrong: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, name, wrong)
+    assert IN_ISR.name in found("hardened", range(6))
