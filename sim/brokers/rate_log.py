@@ -162,10 +162,15 @@ class Logs:
     def end(self, partition: Partition) -> int:
         """The end of a partition's log."""
         if self.replicas is not None:
-            leader = self.broker_for(partition, "")
-            return 0 if leader is None else self.replicas.committed(leader.name, partition)
+            return self.committed(self.broker_for(partition, ""), partition)
         log = self.logs.get(partition)
         return log.end(self.kernel.now_us) if log is not None else 0
+
+    def committed(self, leader: Node | None, partition: Partition) -> int:
+        """The high watermark of a partition at its leader, where brokers replicate."""
+        if leader is None or self.replicas is None:
+            return 0
+        return self.replicas.committed(leader.name, partition)
 
     # --- finding the broker ------------------------------------------------------------
 
