@@ -95,6 +95,16 @@ class Sessions:
 
         entry.done = done
         self.ensemble.add(entry)
+        self.kernel.after(timeout_us, self._end_unless_taken, lease)
+
+    def _end_unless_taken(self, lease: Lease) -> None:
+        """Watch a session whose server has not passed it on to its client, and never may.
+
+        The leader counts from the moment at which it opened the session.
+        """
+        if not lease.due_us:
+            lease.due_us = self.kernel.now_us
+            self._watch(lease)
 
     def _resume(self, connection: Connection, lease: Lease) -> None:
         server = connection.server

@@ -157,7 +157,7 @@ def test_kafka_08_is_caught() -> None:
         ({"epoch_raised": EpochRaised.AFTER_ELECTION}, range(40), ACTING),
         ({"last_in_sync": LastInSync.KEPT_IF_CLEAN}, range(10), IN_SYNC),
         ({"vanished_topics": VanishedTopics.ASSIGNMENT}, range(5), LED),
-        ({"fenced": False}, range(536, 537), DEPOSED),
+        ({"fenced": False}, range(3825, 3826), DEPOSED),
     ],
     ids=lambda value: next(iter(value)) if isinstance(value, dict) else "",
 )

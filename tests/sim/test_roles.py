@@ -15,6 +15,7 @@ from watchkeeper.scenarios import ScenarioError, json_schema
 
 LEADER, FOLLOWER = "zookeeper/leader", "zookeeper/follower"
 CONTROLLER = "controller"
+PARTITION_LEADER = "leader of"
 
 
 def scenario(*entries: dict[str, Any], servers: int = 3) -> dict[str, Any]:
@@ -132,7 +133,9 @@ def test_an_action_without_a_target_says_why() -> None:
 @pytest.mark.parametrize("name", ROLES)
 def test_each_cluster_has_roles_of_its_own(name: str) -> None:
     """By the prefix of its processes."""
-    fields = scenario({"at": "5s", "crash": f"east:{name}"})
+    is_leader = name == PARTITION_LEADER
+    target = f"{name} clicks/0" if is_leader else name
+    fields = scenario({"at": "5s", "crash": f"east:{target}"})
     main = {**fields["clusters"].pop("main"), "layout": "0.8", "leaders": "controller"}
     fields["clusters"] = {
         "east": main,
@@ -140,7 +143,7 @@ def test_each_cluster_has_roles_of_its_own(name: str) -> None:
     }
     fields["groups"]["billing"]["cluster"] = "east"
     result = simulate(fields)
-    prefix = "east:broker/" if name == CONTROLLER else "east:zookeeper/"
+    prefix = "east:broker/" if is_leader or name == CONTROLLER else "east:zookeeper/"
     assert effect(result).target.startswith(prefix)
 
 

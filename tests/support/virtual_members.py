@@ -501,7 +501,8 @@ def settings_of(cluster: ClusterPlan) -> EnsembleSettings:
 
 def runs_here(plan: Plan) -> bool:
     """Whether a plan needs nothing that is left out."""
-    return {action.verb.name for action in plan.timeline} <= set(HANDLERS)
+    replicates = any(cluster.replication is not None for cluster in plan.clusters)
+    return not replicates and {action.verb.name for action in plan.timeline} <= set(HANDLERS)
 
 
 class ServiceRows:

@@ -243,17 +243,21 @@ class Reign:
         if not writes:
             return []
         fence = Check(paths.CONTROLLER_EPOCH, self.context.fence, "write state")
-        multis: list[Multi] = []
+        is_fenced = self.me.variant.fenced
+        operations: list[Multi | SetData | Create] = []
         last: list[int] = []
         for write in writes:
             parts = _creations(write) if write.version is None else [_set(write)]
-            multis += [Multi((fence, part), part.purpose) for part in parts]
-            last.append(len(multis) - 1)
-        answers = await self.requests(Pipelined(tuple(multis)))
+            operations += [
+                Multi((fence, part), part.purpose) if is_fenced else part for part in parts
+            ]
+            last.append(len(operations) - 1)
+        answers = await self.requests(Pipelined(tuple(operations)))
         done = []
         for write, at in zip(writes, last, strict=True):
             if not isinstance(answers[at], Failure):
-                version = 0 if write.version is None else answers[at][1]
+                changed = answers[at][1] if is_fenced else answers[at]
+                version = 0 if write.version is None else changed
                 self.keep(write.partition, write.state, version)
                 done.append(write)
         return done
