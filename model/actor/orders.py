@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeVar
 from msgspec import Struct
 
 from watchkeeper.model.actor.events import Command, CommandKind
-from watchkeeper.model.actor.tasks import Remind, put, take
+from watchkeeper.model.actor.tasks import UNBOUNDED, Remind, put, take
 
 RESULTS = "results of orders"
 """The queue of the results, in the order of the tickets."""
@@ -29,7 +29,6 @@ MOST_RESULTS = 1000
 
 REQUESTS = "requests to the program"
 """The queue of what other processes and tasks want the program to serve."""
-UNBOUNDED = 1 << 30
 
 T = TypeVar("T")
 

@@ -23,6 +23,9 @@ from typing import Any
 from watchkeeper.model.actor.events import Notification
 from watchkeeper.model.actor.operations import Effect
 
+UNBOUNDED = 1 << 30
+"""The bound of a queue that takes whatever comes."""
+
 TaskFunction = Callable[[], Coroutine[Any, Any, None]]
 """Makes the coroutine of a task."""
 

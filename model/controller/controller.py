@@ -18,7 +18,7 @@ from watchkeeper.model.actor.effects import Partition, emit
 from watchkeeper.model.actor.events import Command, CommandKind, Fired
 from watchkeeper.model.actor.orders import REQUESTS
 from watchkeeper.model.actor.retry import Direct, Requests, UntilConnected
-from watchkeeper.model.actor.tasks import Drain, put
+from watchkeeper.model.actor.tasks import UNBOUNDED, Drain, put
 from watchkeeper.model.controller.deletion import deletions_requested, replicas_deleted
 from watchkeeper.model.controller.election import NO_CONTROLLER, controller_in_registry, elect
 from watchkeeper.model.controller.listeners import (
@@ -29,11 +29,7 @@ from watchkeeper.model.controller.listeners import (
 from watchkeeper.model.controller.preferred import preferred_requested, rebalance_leaders
 from watchkeeper.model.controller.reassignment import reassignment_requested, state_changed
 from watchkeeper.model.controller.shutdown import hand_over, leave_in_good_order
-from watchkeeper.model.controller.state_machines.channel import (
-    UNBOUNDED,
-    ReplicasStopped,
-    close_channel,
-)
+from watchkeeper.model.controller.state_machines.channel import ReplicasStopped, close_channel
 from watchkeeper.model.controller.state_machines.context import Context
 from watchkeeper.model.controller.state_machines.reign import ControllerSettings, Deposed, Reign
 from watchkeeper.model.controller.state_machines.variants import EpochRaised

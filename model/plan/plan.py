@@ -133,11 +133,9 @@ class ClusterPlan:
         """The configuration of replication in one broker."""
         plan = self.replication
         assert plan is not None, "its brokers replicate"
-        assert self.controller is not None, "its brokers elect a controller"
         return ReplicationSettings(
             broker.broker_id,
             plan.variant,
-            allows_unclean=self.controller.allows_unclean,
             min_in_sync=plan.min_in_sync,
             lag_time_ms=plan.lag_time_ms,
             lag_messages=plan.lag_messages,

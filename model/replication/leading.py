@@ -18,13 +18,13 @@ from collections.abc import Sequence
 from watchkeeper.model.actor.effects import emit, sleep
 from watchkeeper.model.actor.errors import BadVersion, ConnectionLoss, NoNode, SessionExpired
 from watchkeeper.model.actor.operations import GetData, SetData
-from watchkeeper.model.actor.tasks import put, take
+from watchkeeper.model.actor.tasks import UNBOUNDED, put, take
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.paths import BadPayload
 from watchkeeper.model.registry.payloads import NO_LEADER, PartitionState
 from watchkeeper.model.replication.replica import Follower, Replica, WaitingAppend
 from watchkeeper.model.replication.replica_log import Record, end_of_epoch, epoch_up_to
-from watchkeeper.model.replication.replicas import UNBOUNDED, Replicas
+from watchkeeper.model.replication.replicas import Replicas
 from watchkeeper.model.replication.requests import (
     ALL,
     Appended,

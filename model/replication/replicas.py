@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from watchkeeper.model.actor.effects import Partition, emit
-from watchkeeper.model.actor.tasks import put, take
+from watchkeeper.model.actor.tasks import UNBOUNDED, put, take
 from watchkeeper.model.registry.payloads import NO_LEADER
 from watchkeeper.model.replication.replica import Follower, Replica, ReplicaStore, WaitingAppend
 from watchkeeper.model.replication.replica_log import NO_EPOCH
@@ -44,8 +44,6 @@ from watchkeeper.model.replication.variants import (
 )
 from watchkeeper.model.trace.kinds import EventKind
 
-UNBOUNDED = 1 << 30
-
 
 @dataclass(frozen=True, slots=True)
 class ReplicationSettings:
@@ -53,7 +51,6 @@ class ReplicationSettings:
 
     broker_id: int
     variant: ReplicationVariant
-    allows_unclean: bool = True
     min_in_sync: int = 1
     """`min.insync.replicas`."""
     lag_time_ms: int = 10_000

@@ -21,7 +21,7 @@ from msgspec import Struct
 from watchkeeper.model.actor.effects import Partition, emit, sleep
 from watchkeeper.model.actor.orders import hand_in
 from watchkeeper.model.actor.rpc import Call, CallError
-from watchkeeper.model.actor.tasks import Drain, Post, Posted, Start, put, take
+from watchkeeper.model.actor.tasks import UNBOUNDED, Drain, Post, Posted, Start, put, take
 from watchkeeper.model.replication.requests import (
     BrokerAddress,
     BrokerRequest,
@@ -38,7 +38,6 @@ RETRY_MS = 300
 """The pause before a request is sent again."""
 SOCKET_TIMEOUT_MS = 30_000
 """`controller.socket.timeout.ms`."""
-UNBOUNDED = 1 << 30
 FIRST_REBALANCE_MS = 5_000
 """When a controller first looks at which brokers lead."""
 REIGN = "reign"

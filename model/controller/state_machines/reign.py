@@ -32,8 +32,8 @@ from watchkeeper.model.actor.operations import (
     SetData,
 )
 from watchkeeper.model.actor.retry import Requests, create_with_parents, read_or_none
-from watchkeeper.model.actor.tasks import put
-from watchkeeper.model.controller.state_machines.channel import UNBOUNDED, Batch
+from watchkeeper.model.actor.tasks import UNBOUNDED, put
+from watchkeeper.model.controller.state_machines.channel import Batch
 from watchkeeper.model.controller.state_machines.context import Context, Leadership
 from watchkeeper.model.controller.state_machines.states import PartitionStatus
 from watchkeeper.model.controller.state_machines.variants import ControllerVariant, StateBefore
