@@ -196,6 +196,9 @@ async def after_loss(me: ControllerSettings, state: ControllerState) -> Controll
 # --- tasks -----------------------------------------------------------------------------
 
 
+_Work = Callable[[ControllerSettings, Requests, ControllerState, Due], Awaitable[ControllerState]]
+
+
 async def _elect(
     me: ControllerSettings, requests: Requests, state: ControllerState, due: Due
 ) -> ControllerState:
@@ -242,61 +245,19 @@ def _is_settled(me: ControllerSettings, state: ControllerState, present: int) ->
     return (state.context is not None) == (present == me.broker_id)
 
 
-async def _listen(
-    me: ControllerSettings,
-    requests: Requests,
-    state: ControllerState,
-    listener: Callable[[Reign], Awaitable[None]],
-) -> ControllerState:
-    """Run a listener, if this broker is the controller."""
-    if state.context is None:
-        return state
-    reign = Reign(me, requests, state.context)
-    await listener(reign)
-    return replace(state, context=reign.context)
+def _listening(listener: Callable[[Reign, Due], Awaitable[None]]) -> _Work:
+    """Return the task that runs a listener, if this broker is the controller."""
 
+    async def listen(
+        me: ControllerSettings, requests: Requests, state: ControllerState, due: Due
+    ) -> ControllerState:
+        if state.context is None:
+            return state
+        reign = Reign(me, requests, state.context)
+        await listener(reign, due)
+        return replace(state, context=reign.context)
 
-async def _brokers_changed(
-    me: ControllerSettings, requests: Requests, state: ControllerState, due: Due
-) -> ControllerState:
-    return await _listen(me, requests, state, brokers_changed)
-
-
-async def _topics_changed(
-    me: ControllerSettings, requests: Requests, state: ControllerState, due: Due
-) -> ControllerState:
-    return await _listen(me, requests, state, topics_changed)
-
-
-async def _assignment_changed(
-    me: ControllerSettings, requests: Requests, state: ControllerState, due: Due
-) -> ControllerState:
-    return await _listen(me, requests, state, lambda reign: assignment_changed(reign, due.topic))
-
-
-async def _state_changed(
-    me: ControllerSettings, requests: Requests, state: ControllerState, due: Due
-) -> ControllerState:
-    partition = Partition(due.topic, due.partition)
-    return await _listen(me, requests, state, lambda reign: state_changed(reign, partition))
-
-
-async def _reassignment(
-    me: ControllerSettings, requests: Requests, state: ControllerState, due: Due
-) -> ControllerState:
-    return await _listen(me, requests, state, reassignment_requested)
-
-
-async def _preferred(
-    me: ControllerSettings, requests: Requests, state: ControllerState, due: Due
-) -> ControllerState:
-    return await _listen(me, requests, state, preferred_requested)
-
-
-async def _deletions(
-    me: ControllerSettings, requests: Requests, state: ControllerState, due: Due
-) -> ControllerState:
-    return await _listen(me, requests, state, deletions_requested)
+    return listen
 
 
 async def _serve(
@@ -336,19 +297,19 @@ async def leave(me: ControllerSettings, state: ControllerState) -> ControllerSta
     return replace(state, context=reign.context)
 
 
-_Work = Callable[[ControllerSettings, Requests, ControllerState, Due], Awaitable[ControllerState]]
-
 _TASKS: Mapping[Task, _Work] = {
     Task.ELECT: _elect,
     Task.SESSION_ENDED: _session_ended,
     Task.CONTROLLER_CHANGED: _controller_changed,
-    Task.BROKERS_CHANGED: _brokers_changed,
-    Task.TOPICS_CHANGED: _topics_changed,
-    Task.ASSIGNMENT_CHANGED: _assignment_changed,
-    Task.STATE_CHANGED: _state_changed,
-    Task.REASSIGNMENT: _reassignment,
-    Task.PREFERRED: _preferred,
-    Task.DELETIONS: _deletions,
+    Task.BROKERS_CHANGED: _listening(lambda reign, due: brokers_changed(reign)),
+    Task.TOPICS_CHANGED: _listening(lambda reign, due: topics_changed(reign)),
+    Task.ASSIGNMENT_CHANGED: _listening(lambda reign, due: assignment_changed(reign, due.topic)),
+    Task.STATE_CHANGED: _listening(
+        lambda reign, due: state_changed(reign, Partition(due.topic, due.partition))
+    ),
+    Task.REASSIGNMENT: _listening(lambda reign, due: reassignment_requested(reign)),
+    Task.PREFERRED: _listening(lambda reign, due: preferred_requested(reign)),
+    Task.DELETIONS: _listening(lambda reign, due: deletions_requested(reign)),
     Task.SERVE: _serve,
 }
 """Task -> the function that does it."""

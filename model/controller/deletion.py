@@ -14,11 +14,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from watchkeeper.model.actor.effects import Partition, emit
-from watchkeeper.model.actor.errors import NoNode, NotEmpty, TransactionFailed
-from watchkeeper.model.actor.operations import Check, Delete, GetChildren, Multi
+from watchkeeper.model.actor.errors import NoNode, NotEmpty
+from watchkeeper.model.actor.operations import Delete, GetChildren
 from watchkeeper.model.controller.state_machines import partitions, replicas
 from watchkeeper.model.controller.state_machines.context import Replica
-from watchkeeper.model.controller.state_machines.reign import Deposed, Reign, children_of
+from watchkeeper.model.controller.state_machines.reign import Reign, children_of
 from watchkeeper.model.controller.state_machines.states import PartitionStatus, ReplicaStatus
 from watchkeeper.model.controller.state_machines.variants import UnknownDeletion
 from watchkeeper.model.registry import paths
@@ -185,14 +185,9 @@ async def _delete(reign: Reign, znodes: Iterable[str]) -> None:
 async def _delete_at_once(reign: Reign, topic: str) -> bool:
     """Delete all znodes of a topic in one multi; False if one of them was gone by then."""
     znodes = [path for root in _roots(topic) for path in await _below(reign, root)]
-    fence = Check(paths.CONTROLLER_EPOCH, reign.context.fence, "delete topic")
     deletes = tuple(Delete(path, purpose="delete topic") for path in znodes)
     try:
-        await reign.requests(Multi((fence, *deletes), "delete topic"))
-    except TransactionFailed as failed:
-        if failed.index == 0:
-            raise Deposed from None
-        if failed.cause.kind not in (NoNode, NotEmpty):
-            raise failed.cause.error() from None
+        await reign.fenced_together(deletes)
+    except (NoNode, NotEmpty):
         return False
     return True

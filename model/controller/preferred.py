@@ -6,6 +6,7 @@ Kafka 0.8.2.2: KafkaController.onPreferredReplicaElection, checkAndTriggerPartit
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.actor.errors import BadVersion, NoNode
@@ -16,7 +17,6 @@ from watchkeeper.model.controller.state_machines.selectors import preferred
 from watchkeeper.model.controller.state_machines.states import PartitionStatus
 from watchkeeper.model.controller.state_machines.variants import PreferredWithoutState
 from watchkeeper.model.registry import paths
-from watchkeeper.model.registry.paths import BadPayload
 from watchkeeper.model.registry.payloads import PreferredReplicaElection
 
 LARGEST_IMBALANCE_PERCENT = 10
@@ -29,15 +29,8 @@ class PoisonedElection(Exception):
 
 async def preferred_requested(reign: Reign) -> None:
     """Carry out the election that an administrator has requested, and delete the request."""
-    found = await _read(reign)
-    if found is None:
-        return
-    wanted, version = found
-    try:
-        await elect_preferred(reign, wanted)
-    except PoisonedElection:
-        return
-    await _delete_request(reign, version)
+    with suppress(PoisonedElection):
+        await preferred_at_failover(reign)
 
 
 async def preferred_at_failover(reign: Reign) -> None:
@@ -46,25 +39,15 @@ async def preferred_at_failover(reign: Reign) -> None:
     Raises PoisonedElection, which ends the reign of the shipped controller: at once, and in
     each reign that follows.
     """
-    found = await _read(reign)
+    path = paths.PREFERRED_REPLICA_ELECTION
+    found = await reign.read_request(path, PreferredReplicaElection.decode)
     if found is None:
         return
-    wanted, version = found
-    await elect_preferred(reign, wanted)
+    request, version = found
+    await elect_preferred(
+        reign, [Partition(topic, str(index)) for topic, index in request.partitions]
+    )
     await _delete_request(reign, version)
-
-
-async def _read(reign: Reign) -> tuple[list[Partition], int] | None:
-    path = paths.PREFERRED_REPLICA_ELECTION
-    seen = await reign.read_and_watch(path)
-    if seen is None:
-        return None
-    try:
-        request = PreferredReplicaElection.decode(path, seen.data)
-    except BadPayload as error:
-        await reign.refuse_request(path, seen.version, str(error))
-        return None
-    return [Partition(topic, str(index)) for topic, index in request.partitions], seen.version
 
 
 async def _delete_request(reign: Reign, version: int) -> None:

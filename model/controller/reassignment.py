@@ -34,7 +34,6 @@ from watchkeeper.model.controller.state_machines.selectors import reassigned
 from watchkeeper.model.controller.state_machines.states import PartitionStatus, ReplicaStatus
 from watchkeeper.model.controller.state_machines.variants import DeadTargets
 from watchkeeper.model.registry import paths
-from watchkeeper.model.registry.paths import BadPayload
 from watchkeeper.model.registry.payloads import Reassignment, TopicAssignment
 from watchkeeper.model.trace.kinds import EventKind
 
@@ -75,16 +74,9 @@ async def targets_started(reign: Reign, brokers: Sequence[int]) -> None:
 
 
 async def _requested(reign: Reign) -> list[Move]:
-    path = paths.REASSIGN_PARTITIONS
-    seen = await reign.read_and_watch(path)
-    if seen is None:
-        return []
-    try:
-        request = Reassignment.decode(path, seen.data)
-    except BadPayload as error:
-        await reign.refuse_request(path, seen.version, str(error))
-        return []
-    return [(Partition(topic, str(index)), targets) for topic, index, targets in request.moves]
+    found = await reign.read_request(paths.REASSIGN_PARTITIONS, Reassignment.decode)
+    moves = () if found is None else found[0].moves
+    return [(Partition(topic, str(index)), targets) for topic, index, targets in moves]
 
 
 def _why_refused(reign: Reign, partition: Partition, targets: tuple[int, ...]) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from watchkeeper.model.registry.paths import BadPayload, decode_json, encode_json
@@ -92,6 +92,11 @@ class PartitionState:
             leader_epoch=_int(path, data, value.get("leader_epoch"), "leader_epoch"),
             controller_epoch=_int(path, data, value.get("controller_epoch"), "controller_epoch"),
         )
+
+    def is_same(self, other: PartitionState) -> bool:
+        """Whether two states are the same, whatever the order of the ISR."""
+        own, others = replace(self, isr=()), replace(other, isr=())
+        return own == others and sorted(self.isr) == sorted(other.isr)
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ from watchkeeper.model.replication.requests import (
     Wanted,
 )
 from watchkeeper.model.replication.truncation import KIP_101, Agreement
-from watchkeeper.model.replication.variants import RefusedIsr, SlowFollower, WaitingProducers
+from watchkeeper.model.replication.variants import RefusedIsr, SlowFollower
 from watchkeeper.model.trace.kinds import EventKind
 
 RECORDS_A_FETCH = 1_000
@@ -251,7 +251,7 @@ async def _write(replica: Replica, state: PartitionState) -> int | None:
             return await SetData(path, state.encode(), replica.version, "write isr")
         except BadVersion:
             found = await _read(path)
-            if found is not None and _says(found[0], state):
+            if found is not None and found[0].is_same(state):
                 return found[1]
             return None
         except NoNode:
@@ -271,15 +271,6 @@ async def _read(path: str) -> tuple[PartitionState, int] | None:
             await sleep(RECONNECT_MS)
 
 
-def _says(found: PartitionState, meant: PartitionState) -> bool:
-    return (
-        found.leader == meant.leader
-        and found.leader_epoch == meant.leader_epoch
-        and found.controller_epoch == meant.controller_epoch
-        and sorted(found.isr) == sorted(meant.isr)
-    )
-
-
 async def _refused(all_of: Replicas, replica: Replica) -> None:
     """The registry has another state: as shipped that is logged, and no more."""
     await emit(
@@ -295,8 +286,7 @@ async def _refused(all_of: Replicas, replica: Replica) -> None:
     if found is None or found[0].leader_epoch != replica.leader_epoch:
         # The controller has written since. Its request is on the way, and says who leads.
         replica.leader = NO_LEADER
-        if all_of.me.variant.waiting_producers is WaitingProducers.ANSWERED:
-            await all_of.answer_waiting(replica, replica.waiting, ErrorCode.NOT_LEADER)
+        await all_of.cease_to_lead(replica)
         return
     state, replica.version = found
     replica.isr = state.isr

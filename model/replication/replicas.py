@@ -185,7 +185,7 @@ class Replicas:
                 return
             leader = NO_LEADER
         followed_before = replica.leader == leader and leader != NO_LEADER
-        await self._cease_to_lead(replica)
+        await self.cease_to_lead(replica)
         replica.take(said)
         replica.leader = leader
         replica.isr = ()
@@ -202,7 +202,8 @@ class Replicas:
             self.fetchers[leader] = None
             await self.on_follow(leader)
 
-    async def _cease_to_lead(self, replica: Replica) -> None:
+    async def cease_to_lead(self, replica: Replica) -> None:
+        """Let producers that wait know, where the variant does so."""
         if self.me.variant.waiting_producers is WaitingProducers.ANSWERED:
             await self.answer_waiting(replica, replica.waiting, ErrorCode.NOT_LEADER)
 

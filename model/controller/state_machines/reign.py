@@ -6,10 +6,10 @@ never outlives a turn.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from watchkeeper.model.actor.effects import Partition, emit
 from watchkeeper.model.actor.errors import (
@@ -28,7 +28,9 @@ from watchkeeper.model.actor.operations import (
     GetChildren,
     GetData,
     Multi,
+    PartOfMulti,
     Pipelined,
+    Purpose,
     SetData,
 )
 from watchkeeper.model.actor.retry import Requests, create_with_parents, read_or_none
@@ -43,6 +45,8 @@ from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.paths import BadPayload
 from watchkeeper.model.registry.payloads import PartitionState, TopicAssignment
 from watchkeeper.model.trace.kinds import EventKind
+
+T = TypeVar("T")
 
 
 class Deposed(Exception):
@@ -96,16 +100,6 @@ class Reign:
         """Remember other replicas of a partition."""
         assigned = self.context.assignment.set(partition, replicas)
         self.context = replace(self.context, assignment=assigned)
-
-    async def refuse_request(self, path: str, version: int, why: str) -> None:
-        """Write into the trace that a request of an administrator cannot be read.
-
-        As shipped it stays. `hardened` deletes it, so that the next one can be made.
-        """
-        await emit(EventKind.REQUEST_UNREADABLE, path=path, why=why)
-        if self.me.variant.fenced:
-            with suppress(NoNode, BadVersion):
-                await self.fenced(Delete(path, version, "other"))
 
     async def note_failure(self, partition: Partition, wanted: str, why: str) -> None:
         """Write into the trace that a transition failed."""
@@ -214,6 +208,26 @@ class Reign:
         knows = self.me.variant.state_before is StateBefore.KNOWN
         return knows and self.me.sends and not was_refused
 
+    async def read_request(
+        self, path: str, decode: Callable[[str, bytes | None], T]
+    ) -> tuple[T, int] | None:
+        """Read and watch a request of an administrator, with its version; None without one.
+
+        One that cannot be read is written into the trace. As shipped it stays; `hardened` deletes
+        it, so that the next one can be made.
+        """
+        seen = await self.read_and_watch(path)
+        if seen is None:
+            return None
+        try:
+            return decode(path, seen.data), seen.version
+        except BadPayload as error:
+            await emit(EventKind.REQUEST_UNREADABLE, path=path, why=str(error))
+            if self.me.variant.fenced:
+                with suppress(NoNode, BadVersion):
+                    await self.fenced(Delete(path, seen.version, "other"))
+            return None
+
     # --- writes ------------------------------------------------------------------------
 
     async def write(self, write: StateWrite) -> bool:
@@ -242,7 +256,7 @@ class Reign:
         """
         if not writes:
             return []
-        fence = Check(paths.CONTROLLER_EPOCH, self.context.fence, "write state")
+        fence = self._fence("write state")
         is_fenced = self.me.variant.fenced
         operations: list[Multi | SetData | Create] = []
         last: list[int] = []
@@ -265,7 +279,7 @@ class Reign:
     async def _adopt(self, write: StateWrite) -> bool:
         """Whether the state is what was to be written: an earlier attempt took effect."""
         stored = await self.leadership_of(write.partition)
-        if stored is None or not _are_equal(stored.state, write.state):
+        if stored is None or not stored.state.is_same(write.state):
             return False
         self.keep(write.partition, *stored)
         return True
@@ -299,18 +313,29 @@ class Reign:
         except NoNode:
             raise TransitionFailed("its topic was deleted") from None
 
-    async def fenced(self, operation: Create | SetData | Delete) -> Any:
+    async def fenced(self, operation: PartOfMulti) -> Any:
         """Make one write, where the variant says so under the version of the epoch."""
         if not self.me.variant.fenced:
             return await self.requests(operation)
-        fence = Check(paths.CONTROLLER_EPOCH, self.context.fence, operation.purpose)
+        [answer] = await self.fenced_together((operation,))
+        return answer
+
+    async def fenced_together(self, operations: tuple[PartOfMulti, ...]) -> tuple[Any, ...]:
+        """Make all of these writes or none, under the version of the epoch; return the answers.
+
+        Raises Deposed if another controller has raised it, else the error of the first failure.
+        """
+        purpose = operations[0].purpose
         try:
-            answers = await self.requests(Multi((fence, operation), operation.purpose))
+            answers = await self.requests(Multi((self._fence(purpose), *operations), purpose))
         except TransactionFailed as failed:
             if failed.index == 0:
                 raise Deposed from None
             raise failed.cause.error() from None
-        return answers[1]
+        return answers[1:]
+
+    def _fence(self, purpose: Purpose) -> Check:
+        return Check(paths.CONTROLLER_EPOCH, self.context.fence, purpose)
 
 
 def _set(write: StateWrite) -> SetData:
@@ -336,13 +361,6 @@ def _found(answer: ZnodeView | Failure) -> ZnodeView | None:
     if answer.kind is NoNode:
         return None
     raise answer.error()
-
-
-def _are_equal(stored: PartitionState, meant: PartitionState) -> bool:
-    """Whether two states are the same, whatever the order of the ISR."""
-    return replace(stored, isr=()) == replace(meant, isr=()) and sorted(stored.isr) == sorted(
-        meant.isr
-    )
 
 
 def leadership_in(path: str, seen: ZnodeView | None) -> Leadership | None:
