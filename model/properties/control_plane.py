@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.plan.plan import ClusterPlan, Plan
+from watchkeeper.model.properties.evidence import Evidence
 from watchkeeper.model.properties.history import History
-from watchkeeper.model.properties.ownership import First
 from watchkeeper.model.properties.quiescence import NEVER, RestTracker, cluster_rests
-from watchkeeper.model.properties.verdicts import Finding, Property, counted
+from watchkeeper.model.properties.verdicts import Finding, Property
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.paths import BadPayload
 from watchkeeper.model.registry.payloads import (
@@ -70,26 +70,6 @@ DELETIONS = f"{paths.DELETE_TOPICS}/"
 
 CONTROL_PLANE: tuple[Property, ...] = (ONE_CONTROLLER, EPOCHS, DEPOSED, IN_SYNC, ACTING, LED)
 """The properties of clusters whose brokers elect a controller."""
-
-
-@dataclass(slots=True)
-class Evidence:
-    """The violations of each property, and how often each was exercised."""
-
-    first: dict[str, First] = field(
-        default_factory=lambda: {claim.name: First() for claim in CONTROL_PLANE}
-    )
-    exercised: dict[str, int] = field(
-        default_factory=lambda: {claim.name: 0 for claim in CONTROL_PLANE}
-    )
-
-    def exercise(self, claim: Property) -> None:
-        """Count an occasion on which a property could have been violated."""
-        self.exercised[claim.name] += 1
-
-    def violate(self, claim: Property, at_us: int, shape: str, text: str) -> None:
-        """Note a violation."""
-        self.first[claim.name].note(at_us, shape, text)
 
 
 @dataclass(slots=True)
@@ -345,7 +325,7 @@ class ControlPlaneJudge:
 
     def __init__(self, plan: Plan, history: History) -> None:
         self.history = history
-        self.evidence = Evidence()
+        self.evidence = Evidence(CONTROL_PLANE)
         clusters = [cluster for cluster in plan.clusters if cluster.controller is not None]
         self.judges = {cluster.name: ClusterJudge(cluster, self.evidence) for cluster in clusters}
         self._cluster_of: dict[str, str] = {}
@@ -390,10 +370,7 @@ class ControlPlaneJudge:
 
     def findings(self) -> Iterator[Finding]:
         """The finding on each property."""
-        for claim in CONTROL_PLANE:
-            exercised = self.evidence.exercised[claim.name]
-            held = f"on {counted(exercised, 'occasion')}"
-            yield self.evidence.first[claim.name].finding(claim, held, exercised)
+        return self.evidence.findings()
 
     # --- events ------------------------------------------------------------------------
 

@@ -13,9 +13,9 @@ from typing import Any
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.plan.plan import ClusterPlan, Plan
 from watchkeeper.model.properties.control_plane import DELETIONS, assignment_of, topic_of
+from watchkeeper.model.properties.evidence import Evidence
 from watchkeeper.model.properties.history import History
-from watchkeeper.model.properties.ownership import First
-from watchkeeper.model.properties.verdicts import Finding, Property, counted
+from watchkeeper.model.properties.verdicts import Finding, Property
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.paths import BadPayload
 from watchkeeper.model.registry.payloads import PartitionState, TopicAssignment
@@ -130,8 +130,7 @@ class ReplicationJudge:
         """The requests of administrators that there ever were, by their paths."""
         self.left: dict[str, None] = {}
         """Those that are still there."""
-        self.first = {claim.name: First() for claim in REPLICATION}
-        self.exercised = {claim.name: 0 for claim in REPLICATION}
+        self.evidence = Evidence(REPLICATION)
         self.handlers: dict[str, Callable[[Event], None]] = {
             EventKind.APPLIED: self._applied,
             EventKind.STARTED: self._started,
@@ -259,7 +258,7 @@ class ReplicationJudge:
     # --- always ------------------------------------------------------------------------
 
     def _judge_leader(self, known: PartitionHistory, event: Event) -> None:
-        self._exercise(ONE_LEADER)
+        self.evidence.exercise(ONE_LEADER)
         epoch = event.detail["epoch"]
         other = known.leaders.setdefault(epoch, event.node)
         if other != event.node:
@@ -267,7 +266,7 @@ class ReplicationJudge:
                 f"{other} and {event.node} have both taken messages for {_place(event)} in "
                 f"leader epoch {epoch}"
             )
-            self._violate(ONE_LEADER, event.t_us, "two leaders in an epoch", text)
+            self.evidence.violate(ONE_LEADER, event.t_us, "two leaders in an epoch", text)
 
     def _committed(self, event: Event) -> None:
         known = self._of(event)
@@ -285,7 +284,7 @@ class ReplicationJudge:
     def _judge_unchanged(
         self, known: PartitionHistory, event: Event, log: Sequence[Entry], mark: int
     ) -> None:
-        self._exercise(UNCHANGED)
+        self.evidence.exercise(UNCHANGED)
         start = min(known.agreed.get(event.node, 0), mark)
         different = _first_difference(known.committed[start:mark], log[start:mark])
         known.agreed[event.node] = mark
@@ -297,7 +296,7 @@ class ReplicationJudge:
                 f"of {_place(event)}, where message {known.committed[at][1]} of epoch "
                 f"{known.committed[at][0]} was committed"
             )
-            self._violate(UNCHANGED, event.t_us, "another message at an offset", text)
+            self.evidence.violate(UNCHANGED, event.t_us, "another message at an offset", text)
 
     def _judge_members(
         self,
@@ -311,7 +310,7 @@ class ReplicationJudge:
         if not known.committed:
             return
         for broker in known.isr:
-            self._exercise(IN_ISR)
+            self.evidence.exercise(IN_ISR)
             log = known.logs.get(self.nodes.get((cluster.name, broker), ""), [])
             wanted = known.committed[first:]
             if log[first : len(known.committed)] == wanted:
@@ -321,7 +320,7 @@ class ReplicationJudge:
                 f"broker {broker} is in the ISR of {partition} without the committed message "
                 f"{known.committed[min(at, len(known.committed) - 1)][1]} at offset {at}"
             )
-            self._violate(IN_ISR, at_us, "a member without a committed message", text)
+            self.evidence.violate(IN_ISR, at_us, "a member without a committed message", text)
 
     def _became_leader(self, event: Event) -> None:
         known = self._of(event)
@@ -340,7 +339,7 @@ class ReplicationJudge:
     ) -> None:
         if known.is_unclean or not known.confirmed:
             return
-        self._exercise(KEPT)
+        self.evidence.exercise(KEPT)
         for offset, number in known.confirmed.items():
             if offset >= len(log) or log[offset][1] != number:
                 there = "nothing" if offset >= len(log) else f"message {log[offset][1]}"
@@ -348,7 +347,7 @@ class ReplicationJudge:
                     f"{node} leads {place} with {there} at offset {offset}, where message "
                     f"{number} was confirmed"
                 )
-                self._violate(KEPT, at_us, "a confirmed message is lost", text)
+                self.evidence.violate(KEPT, at_us, "a confirmed message is lost", text)
                 return
 
     # --- at the end --------------------------------------------------------------------
@@ -364,10 +363,10 @@ class ReplicationJudge:
 
     def _judge_requests(self, end_us: int) -> None:
         for path in self.requested:
-            self._exercise(CARRIED_OUT)
+            self.evidence.exercise(CARRIED_OUT)
             if path in self.left:
                 text = f"{path} is still there, and every broker is alive"
-                self._violate(CARRIED_OUT, end_us, "a request that is left", text)
+                self.evidence.violate(CARRIED_OUT, end_us, "a request that is left", text)
 
     def _judge_end(
         self, cluster: str, partition: Partition, known: PartitionHistory, end_us: int
@@ -381,28 +380,19 @@ class ReplicationJudge:
             is_replica = name == cluster and broker in known.replicas
             if not is_replica or node == leader or node not in self.live:
                 continue
-            self._exercise(CAUGHT_UP)
+            self.evidence.exercise(CAUGHT_UP)
             if broker not in known.isr:
                 text = f"{node} is alive and not in the ISR of {partition}"
-                self._violate(CAUGHT_UP, end_us, "a live replica outside of the ISR", text)
+                self.evidence.violate(
+                    CAUGHT_UP, end_us, "a live replica outside of the ISR", text
+                )
             elif known.logs.get(node, []) != log:
                 text = f"{node} does not have of {partition} what {leader} has"
-                self._violate(CAUGHT_UP, end_us, "a live replica that is behind", text)
-
-    # --- evidence ----------------------------------------------------------------------
-
-    def _exercise(self, claim: Property) -> None:
-        self.exercised[claim.name] += 1
-
-    def _violate(self, claim: Property, at_us: int, shape: str, text: str) -> None:
-        self.first[claim.name].note(at_us, shape, text)
+                self.evidence.violate(CAUGHT_UP, end_us, "a live replica that is behind", text)
 
     def findings(self) -> Iterator[Finding]:
         """The finding on each property."""
-        for claim in REPLICATION:
-            number = self.exercised[claim.name]
-            held = f"on {counted(number, 'occasion')}"
-            yield self.first[claim.name].finding(claim, held, number)
+        return self.evidence.findings()
 
 
 def _first_difference(expected: Sequence[Any], found: Sequence[Any]) -> int | None:

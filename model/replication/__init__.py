@@ -1,6 +1,12 @@
-"""Replication of one partition: what a replica stores, and how it becomes like its leader.
+"""Replication: what a replica stores, and how the replicas of a broker lead and follow.
 
-`replica_log` is the log of a replica as a short sequence of records, with the epoch of the
-leader that appended each of them. `truncation` holds the rules by which versions of Kafka cut
-a follower's log before it follows another leader, as a table.
+variants     the two versions, 0.8.2.2 as shipped and `hardened`, as one table; read this first
+replica_log  the log of a replica: records with the epoch of the leader that appended them
+truncation   the rules by which versions of Kafka cut a follower's log
+requests     the requests between brokers, and those of producers, as values
+replica      a replica, what a leader knows of a follower, and the disk
+replicas     all replicas in one broker, and the requests of a controller
+leader       appending, serving followers, and the ISR
+fetcher      what a follower does
+service      how each request is answered, and what is done from time to time
 """

@@ -10,7 +10,7 @@ from __future__ import annotations
 from watchkeeper.model.actor.effects import sleep
 from watchkeeper.model.actor.rpc import Call, CallError
 from watchkeeper.model.actor.tasks import Start
-from watchkeeper.model.replication.leading import store
+from watchkeeper.model.replication.leader import store
 from watchkeeper.model.replication.replica import Replica
 from watchkeeper.model.replication.replica_log import last_epoch
 from watchkeeper.model.replication.replicas import Replicas

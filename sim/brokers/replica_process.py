@@ -15,7 +15,7 @@ from watchkeeper.model.plan.plan import BrokerPlan, ClusterPlan
 from watchkeeper.model.replication.replica import ReplicaStore
 from watchkeeper.model.replication.replica_log import Record
 from watchkeeper.model.replication.replicas import Replicas, ReplicationSettings
-from watchkeeper.model.replication.serving import answer, open_replicas
+from watchkeeper.model.replication.service import answer, open_replicas
 from watchkeeper.sim.engine.kernel import Kernel
 from watchkeeper.sim.process.process import Node
 from watchkeeper.sim.process.rpc import Calls, Link

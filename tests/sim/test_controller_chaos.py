@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.drawn_runs import found, holds
 from tests.support.seeds import SEEDS
-from watchkeeper import simulate
 from watchkeeper.model.controller.state_machines.variants import (
     CONTROLLERS,
     HARDENED,
@@ -22,7 +22,6 @@ from watchkeeper.model.controller.state_machines.variants import (
     VanishedTopics,
 )
 from watchkeeper.model.properties.control_plane import ACTING, DEPOSED, IN_SYNC, LED
-from watchkeeper.scenarios import ScenarioError
 
 RUNS = 10 * SEEDS
 BROKERS = ("broker/0", "broker/1", "broker/2")
@@ -128,27 +127,12 @@ def drawn(seed: int) -> dict[str, Any]:
     }
 
 
-def violated(seed: int, variant: str) -> list[str] | None:
-    """Return the violated properties; None for a timeline that contradicts itself."""
-    try:
-        return simulate(drawn(seed), variant=variant, seed=seed).judgement.violated()
-    except ScenarioError:
-        return None
-
-
-def found(variant: str, seeds: range) -> set[str]:
-    """Return every property that is violated with one of these seeds."""
-    return {name for seed in seeds for name in violated(seed, variant) or ()}
-
-
 def test_hardened_holds() -> None:
-    runs = {seed: violated(seed, "hardened") for seed in range(RUNS)}
-    assert {seed: names for seed, names in runs.items() if names} == {}
-    assert sum(names is not None for names in runs.values()) > 0.8 * RUNS
+    holds(drawn, "hardened", range(RUNS), most_refused=0.2)
 
 
 def test_kafka_08_is_caught() -> None:
-    assert {LED.name, IN_SYNC.name} <= found("kafka_08", range(100))
+    assert {LED.name, IN_SYNC.name} <= found(drawn, "kafka_08", range(100))
 
 
 @pytest.mark.parametrize(
@@ -166,4 +150,4 @@ def test_an_answer_of_kafka_08_in_hardened_is_caught(
 ) -> None:
     """So each of these differences has a reason that a run shows."""
     monkeypatch.setitem(CONTROLLERS, "hardened", replace(HARDENED, **answer))
-    assert caught.name in found("hardened", seeds)
+    assert caught.name in found(drawn, "hardened", seeds)

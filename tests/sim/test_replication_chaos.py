@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.drawn_runs import found, holds
 from tests.support.seeds import SEEDS
 from watchkeeper import simulate
 from watchkeeper.model.controller.state_machines.variants import (
@@ -25,12 +26,11 @@ from watchkeeper.model.controller.state_machines.variants import HARDENED as CON
 from watchkeeper.model.properties.control_plane import LED
 from watchkeeper.model.properties.replication import CAUGHT_UP, IN_ISR, KEPT, UNCHANGED
 from watchkeeper.model.properties.verdicts import Property
-from watchkeeper.model.replication import leading
+from watchkeeper.model.replication import leader
 from watchkeeper.model.replication.replica import Replica
 from watchkeeper.model.replication.replicas import Replicas
 from watchkeeper.model.replication.truncation import HIGH_WATERMARK
 from watchkeeper.model.replication.variants import HARDENED, REPLICATIONS
-from watchkeeper.scenarios import ScenarioError
 
 RUNS = 4 * SEEDS
 BROKERS = ("broker/0", "broker/1", "broker/2", "broker/3")
@@ -156,23 +156,8 @@ def drawn(seed: int) -> dict[str, Any]:
     }
 
 
-def violated(seed: int, variant: str) -> list[str] | None:
-    """Return the violated properties; None for a timeline that contradicts itself."""
-    try:
-        return simulate(drawn(seed), variant=variant, seed=seed).judgement.violated()
-    except ScenarioError:
-        return None
-
-
-def found(variant: str, seeds: range) -> set[str]:
-    """Return every property that is violated with one of these seeds."""
-    return {name for seed in seeds for name in violated(seed, variant) or ()}
-
-
 def test_hardened_holds() -> None:
-    runs = {seed: violated(seed, "hardened") for seed in range(RUNS)}
-    assert {seed: names for seed, names in runs.items() if names} == {}
-    assert sum(names is not None for names in runs.values()) > 0.7 * RUNS
+    holds(drawn, "hardened", range(RUNS), most_refused=0.3)
 
 
 @pytest.mark.parametrize(
@@ -229,11 +214,11 @@ RAISE = Replicas.raise_high_watermark
 
 @pytest.mark.parametrize(
     ("module", "name", "wrong"),
-    [(leading, "_may_join", _joins_at_once), (Replicas, "raise_high_watermark", _raise_alone)],
+    [(leader, "_may_join", _joins_at_once), (Replicas, "raise_high_watermark", _raise_alone)],
     ids=["joins at once", "commits alone"],
 )
 def test_a_mistake_in_replication_is_caught(
     module: Any, name: str, wrong: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, name, wrong)
-    assert IN_ISR.name in found("hardened", range(6))
+    assert IN_ISR.name in found(drawn, "hardened", range(6))

@@ -41,8 +41,8 @@ class AcknowledgedProducer:
     addresses: dict[int, str] = field(default_factory=dict)
     _next: int = 0
 
-    async def send(self, partition: Partition, numbers: tuple[int, ...]) -> bool:
-        """Send messages; whether the leader has confirmed them. The trace has the outcome."""
+    async def send(self, partition: Partition, numbers: tuple[int, ...]) -> None:
+        """Send messages; the trace has the outcome."""
         for attempt in range(TRIES):
             if attempt:
                 await sleep(BACKOFF_MS)
@@ -52,9 +52,8 @@ class AcknowledgedProducer:
                 await _note(
                     EventKind.ACKNOWLEDGED, partition, numbers, self.acks, start=appended.offset
                 )
-                return True
+                return
         await _note(EventKind.NOT_ACKNOWLEDGED, partition, numbers, self.acks)
-        return False
 
     async def _send_once(self, partition: Partition, numbers: tuple[int, ...]) -> Appended | None:
         if partition not in self.leaders:

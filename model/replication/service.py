@@ -14,7 +14,7 @@ from watchkeeper.model.actor.effects import emit, sleep
 from watchkeeper.model.actor.orders import hand_in
 from watchkeeper.model.actor.tasks import Start, take
 from watchkeeper.model.replication.fetcher import start_fetcher
-from watchkeeper.model.replication.leading import (
+from watchkeeper.model.replication.leader import (
     append,
     serve_end_of_epoch,
     serve_fetch,

@@ -1,0 +1,32 @@
+"""What a judge has seen: the first violation of each property, and how often it could be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from watchkeeper.model.properties.ownership import First
+from watchkeeper.model.properties.verdicts import Finding, Property, counted
+
+
+class Evidence:
+    """The evidence on some properties."""
+
+    def __init__(self, claims: tuple[Property, ...]) -> None:
+        self._claims = claims
+        self._first = {claim.name: First() for claim in claims}
+        self._exercised = dict.fromkeys(self._first, 0)
+
+    def exercise(self, claim: Property) -> None:
+        """Count an occasion on which a property could have been violated."""
+        self._exercised[claim.name] += 1
+
+    def violate(self, claim: Property, at_us: int, shape: str, text: str) -> None:
+        """Note a violation."""
+        self._first[claim.name].note(at_us, shape, text)
+
+    def findings(self) -> Iterator[Finding]:
+        """Yield the finding on each property."""
+        for claim in self._claims:
+            number = self._exercised[claim.name]
+            held = f"on {counted(number, 'occasion')}"
+            yield self._first[claim.name].finding(claim, held, number)
