@@ -61,7 +61,7 @@ async def resume_deletions(reign: Reign) -> None:
 
 
 async def _resume(reign: Reign, topic: str) -> None:
-    homes = _replicas_of(reign, topic)
+    homes = reign.context.replicas_of(reign.context.partitions_of(topic))
     status = {home: reign.context.replicas.get(home) for home in homes}
     if all(one is ReplicaStatus.DELETION_SUCCESSFUL for one in status.values()):
         await _complete(reign, topic)
@@ -79,21 +79,11 @@ async def _resume(reign: Reign, topic: str) -> None:
     await replicas.move(reign, waiting, ReplicaStatus.DELETION_STARTED)
 
 
-def _replicas_of(reign: Reign, topic: str) -> list[Replica]:
-    context = reign.context
-    assigned = context.replicas_of(context.assigned())
-    return [one for one in assigned if one.partition.topic == topic]
-
-
 async def _tell_deleted(reign: Reign, topic: str) -> None:
     """Let every broker forget who leads the partitions of a topic."""
     context = reign.context
     state = PartitionState(DELETED, (), controller_epoch=context.epoch)
-    gone = [
-        LeaderState(partition, state, 0, ())
-        for partition in context.assigned()
-        if partition.topic == topic
-    ]
+    gone = [LeaderState(partition, state, 0, ()) for partition in context.partitions_of(topic)]
     reign.batch.tell(context.live, gone)
     await reign.send()
 
@@ -129,8 +119,8 @@ def deletions_failed(reign: Reign, brokers: Iterable[int]) -> list[Replica]:
 async def _complete(reign: Reign, topic: str) -> None:
     """Forget a topic, and delete its znodes."""
     await _delete_znodes(reign, topic)
-    homes = _replicas_of(reign, topic)
-    gone = [one for one in reign.context.assigned() if one.topic == topic]
+    gone = reign.context.partitions_of(topic)
+    homes = reign.context.replicas_of(gone)
     await replicas.move(reign, homes, ReplicaStatus.NON_EXISTENT)
     await partitions.move(reign, gone, PartitionStatus.OFFLINE)
     await partitions.move(reign, gone, PartitionStatus.NON_EXISTENT)

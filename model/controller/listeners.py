@@ -116,7 +116,7 @@ async def topics_changed(reign: Reign) -> None:
     reign.context = replace(kept, topics=topics)
     await read_assignments(reign, new)
     await watch_assignments(reign, new)
-    await _create(reign, [one for one in reign.context.assigned() if one.topic in new])
+    await _create(reign, reign.context.partitions_of(*new))
 
 
 async def assignment_changed(reign: Reign, topic: str) -> None:

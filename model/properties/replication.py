@@ -90,6 +90,8 @@ Entry = tuple[int, int]
 class PartitionHistory:
     """What has become of one partition."""
 
+    cluster: str
+    partition: Partition
     logs: dict[str, list[Entry]] = field(default_factory=dict)
     """Broker -> its log."""
     leaders: dict[int, str] = field(default_factory=dict)
@@ -156,7 +158,9 @@ class ReplicationJudge:
         return self._history(cluster, partition)
 
     def _history(self, cluster: ClusterPlan, partition: Partition) -> PartitionHistory:
-        return self.partitions.setdefault((cluster.name, partition), PartitionHistory())
+        return self.partitions.setdefault(
+            (cluster.name, partition), PartitionHistory(cluster.name, partition)
+        )
 
     def _applied(self, event: Event) -> None:
         if len(self.clusters) == 1:
@@ -172,7 +176,7 @@ class ReplicationJudge:
             if change[0] == "deleted":
                 known = self._history(cluster, partition)
                 self.partitions[cluster.name, partition] = PartitionHistory(
-                    replicas=known.replicas
+                    cluster.name, partition, replicas=known.replicas
                 )
                 continue
             try:
@@ -181,7 +185,7 @@ class ReplicationJudge:
                 continue
             known = self._history(cluster, partition)
             known.isr, known.leader = state.isr, state.leader
-            self._judge_members(cluster, partition, known, event.t_us, 0)
+            self._judge_members(known, event.t_us, 0)
 
     def _note_requests(self, event: Event) -> None:
         """Note which requests of administrators come and go, of whatever process."""
@@ -231,9 +235,7 @@ class ReplicationJudge:
         known = self._of(event)
         if known is not None:
             self._cut(known, event)
-            cluster = self.cluster_of[event.node]
-            partition = Partition(event.topic, event.detail["partition"])
-            self._judge_members(cluster, partition, known, event.t_us, event.detail["end"])
+            self._judge_members(known, event.t_us, event.detail["end"])
 
     def _appended(self, event: Event) -> None:
         known, detail = self._of(event), event.detail
@@ -263,7 +265,7 @@ class ReplicationJudge:
         other = known.leaders.setdefault(epoch, event.node)
         if other != event.node:
             text = (
-                f"{other} and {event.node} have both taken messages for {_place(event)} in "
+                f"{other} and {event.node} have both taken messages for {known.partition} in "
                 f"leader epoch {epoch}"
             )
             self.evidence.violate(ONE_LEADER, event.t_us, "two leaders in an epoch", text)
@@ -277,9 +279,7 @@ class ReplicationJudge:
         self._judge_unchanged(known, event, log, mark)
         first = len(known.committed)
         known.committed.extend(log[first:mark])
-        cluster = self.cluster_of[event.node]
-        partition = Partition(event.topic, event.detail["partition"])
-        self._judge_members(cluster, partition, known, event.t_us, first)
+        self._judge_members(known, event.t_us, first)
 
     def _judge_unchanged(
         self, known: PartitionHistory, event: Event, log: Sequence[Entry], mark: int
@@ -293,32 +293,25 @@ class ReplicationJudge:
             known.agreed[event.node] = at
             text = (
                 f"{event.node} commits message {log[at][1]} of epoch {log[at][0]} at offset {at} "
-                f"of {_place(event)}, where message {known.committed[at][1]} of epoch "
+                f"of {known.partition}, where message {known.committed[at][1]} of epoch "
                 f"{known.committed[at][0]} was committed"
             )
             self.evidence.violate(UNCHANGED, event.t_us, "another message at an offset", text)
 
-    def _judge_members(
-        self,
-        cluster: ClusterPlan,
-        partition: Partition,
-        known: PartitionHistory,
-        at_us: int,
-        first: int,
-    ) -> None:
+    def _judge_members(self, known: PartitionHistory, at_us: int, first: int) -> None:
         """Judge what the members of the ISR have, from an offset on."""
         if not known.committed:
             return
         for broker in known.isr:
             self.evidence.exercise(IN_ISR)
-            log = known.logs.get(self.nodes.get((cluster.name, broker), ""), [])
+            log = known.logs.get(self.nodes.get((known.cluster, broker), ""), [])
             wanted = known.committed[first:]
             if log[first : len(known.committed)] == wanted:
                 continue
             at = first + (_first_difference(wanted, log[first:]) or max(len(log) - first, 0))
             text = (
-                f"broker {broker} is in the ISR of {partition} without the committed message "
-                f"{known.committed[min(at, len(known.committed) - 1)][1]} at offset {at}"
+                f"broker {broker} is in the ISR of {known.partition} without the committed "
+                f"message {known.committed[min(at, len(known.committed) - 1)][1]} at offset {at}"
             )
             self.evidence.violate(IN_ISR, at_us, "a member without a committed message", text)
 
@@ -327,14 +320,13 @@ class ReplicationJudge:
         if known is None:
             return
         log = known.logs.get(event.node, [])
-        self._judge_kept(known, event.node, log, _place(event), event.t_us)
+        self._judge_kept(known, event.node, log, event.t_us)
 
     def _judge_kept(
         self,
         known: PartitionHistory,
         node: str,
         log: Sequence[Entry],
-        place: str,
         at_us: int,
     ) -> None:
         if known.is_unclean or not known.confirmed:
@@ -344,8 +336,8 @@ class ReplicationJudge:
             if offset >= len(log) or log[offset][1] != number:
                 there = "nothing" if offset >= len(log) else f"message {log[offset][1]}"
                 text = (
-                    f"{node} leads {place} with {there} at offset {offset}, where message "
-                    f"{number} was confirmed"
+                    f"{node} leads {known.partition} with {there} at offset {offset}, where "
+                    f"message {number} was confirmed"
                 )
                 self.evidence.violate(KEPT, at_us, "a confirmed message is lost", text)
                 return
@@ -358,8 +350,8 @@ class ReplicationJudge:
             return
         if set(self.nodes.values()) <= set(self.live):
             self._judge_requests(end_us)
-        for (name, partition), known in self.partitions.items():
-            self._judge_end(name, partition, known, end_us)
+        for known in self.partitions.values():
+            self._judge_end(known, end_us)
 
     def _judge_requests(self, end_us: int) -> None:
         for path in self.requested:
@@ -368,26 +360,24 @@ class ReplicationJudge:
                 text = f"{path} is still there, and every broker is alive"
                 self.evidence.violate(CARRIED_OUT, end_us, "a request that is left", text)
 
-    def _judge_end(
-        self, cluster: str, partition: Partition, known: PartitionHistory, end_us: int
-    ) -> None:
-        leader = self.nodes.get((cluster, known.leader), "")
+    def _judge_end(self, known: PartitionHistory, end_us: int) -> None:
+        leader = self.nodes.get((known.cluster, known.leader), "")
         if leader not in self.live:
             return
         log = known.logs.get(leader, [])
-        self._judge_kept(known, leader, log, str(partition), end_us)
+        self._judge_kept(known, leader, log, end_us)
         for (name, broker), node in self.nodes.items():
-            is_replica = name == cluster and broker in known.replicas
+            is_replica = name == known.cluster and broker in known.replicas
             if not is_replica or node == leader or node not in self.live:
                 continue
             self.evidence.exercise(CAUGHT_UP)
             if broker not in known.isr:
-                text = f"{node} is alive and not in the ISR of {partition}"
+                text = f"{node} is alive and not in the ISR of {known.partition}"
                 self.evidence.violate(
                     CAUGHT_UP, end_us, "a live replica outside of the ISR", text
                 )
             elif known.logs.get(node, []) != log:
-                text = f"{node} does not have of {partition} what {leader} has"
+                text = f"{node} does not have of {known.partition} what {leader} has"
                 self.evidence.violate(CAUGHT_UP, end_us, "a live replica that is behind", text)
 
     def findings(self) -> Iterator[Finding]:
@@ -399,10 +389,6 @@ def _first_difference(expected: Sequence[Any], found: Sequence[Any]) -> int | No
     """The first place at which two sequences differ, as far as both go."""
     pairs = enumerate(zip(expected, found, strict=False))
     return next((at for at, (one, other) in pairs if one != other), None)
-
-
-def _place(event: Event) -> str:
-    return f"{event.topic}/{event.detail['partition']}"
 
 
 def replication_judge(plan: Plan, history: History) -> ReplicationJudge | None:

@@ -70,6 +70,10 @@ class Context:
         """Return every partition that has replicas, in order."""
         return sorted(self.assignment, key=place_of)
 
+    def partitions_of(self, *topics: str) -> list[Partition]:
+        """Return the partitions of these topics that have replicas, in order."""
+        return [one for one in self.assigned() if one.topic in topics]
+
     def known(self) -> list[Partition]:
         """Return every partition that has a state in memory, in order."""
         return sorted(self.partitions, key=place_of)
