@@ -39,6 +39,14 @@ class Program:
     initial_state: Any
 
 
+async def _no_turn(zk: ZooKeeper, me: None, state: None) -> None:
+    """Do nothing."""
+
+
+NO_PROGRAM = Program(_no_turn, None, None)
+"""The program of a process that has tasks alone."""
+
+
 class Fetching(Protocol):
     """The fetching side of a member, which its program commands.
 

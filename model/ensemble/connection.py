@@ -167,7 +167,11 @@ class Connection:
         """A request has been answered: serve what waited for it."""
         waiting = self._waiting
         while waiting and not (self._under_way and not is_write(waiting[0])):
-            self._serve(waiting.popleft())
+            request = waiting.popleft()
+            # The writes of a client that is gone take effect. Its reads would leave watches
+            # behind that no connection has.
+            if not self.is_closed or is_write(request):
+                self._serve(request)
         if self._reads_no_more and not self.is_closed and not waiting:
             self._reads_no_more = False
             self.transport.resume_reading()

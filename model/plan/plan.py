@@ -20,6 +20,7 @@ from watchkeeper.model.group.variants import Variant
 from watchkeeper.model.log.settings import BrokerLogSettings
 from watchkeeper.model.plan.delivery_guarantee import DeliveryGuarantee
 from watchkeeper.model.plan.faults import Action
+from watchkeeper.model.plan.roles import role_of
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.paths import Layout
 from watchkeeper.model.registry.subscription import Subscription
@@ -141,6 +142,20 @@ class ClusterPlan:
             lag_messages=plan.lag_messages,
             fetch_wait_ms=plan.fetch_wait_ms,
         )
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """The addresses of the brokers, as the scenario has them."""
+        return tuple(f"{broker.host}:{broker.port}" for broker in self.brokers)
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Topic -> the number of its partitions."""
+        return {topic.name: topic.size for topic in self.topics}
+
+    def writer(self, prefix: str) -> str:
+        """The name of the process that sends the loads of a replicated cluster, else empty."""
+        return "" if self.replication is None else f"{prefix}writer"
 
     def administrator(self, prefix: str) -> str:
         """The name of its administrator; empty in the 0.7 layout, which has none.
@@ -319,6 +334,24 @@ class Plan:
     def prefix_of(self, cluster: str) -> str:
         """What the names of a cluster's processes begin with; empty where it is the only one."""
         return f"{cluster}:" if len(self.clusters) > 1 else ""
+
+    def brokers_against(self, action: Action) -> tuple[str, ...]:
+        """The brokers and roles of brokers from which an action cuts a broker off.
+
+        Empty for another action, and where the other side is ZooKeeper or a client.
+        """
+        brokers = {broker.node for cluster in self.clusters for broker in cluster.brokers}
+
+        def is_broker(name: str) -> bool:
+            role = role_of(name)
+            return name in brokers if role is None else role.target == "broker"
+
+        other = action.option("from")
+        if action.verb.name != "partition" or not is_broker(action.target) or other is None:
+            return ()
+        if other == "brokers":
+            return tuple(sorted(brokers - {action.target}))
+        return (other,) if is_broker(other) else ()
 
     def consumers(self) -> Iterator[tuple[GroupPlan, ConsumerPlan]]:
         """Every consumer with its group."""

@@ -122,7 +122,7 @@ class ReplicationJudge:
         self.cluster_of: dict[str, ClusterPlan] = {}
         for cluster in clusters:
             prefix = plan.prefix_of(cluster.name)
-            names = [f"{prefix}administrator", f"{prefix}writer"]
+            names = [cluster.administrator(prefix), cluster.writer(prefix)]
             names += [broker.node for broker in cluster.brokers]
             self.cluster_of.update(dict.fromkeys(names, cluster))
         self.partitions: dict[tuple[str, Partition], PartitionHistory] = {}
@@ -242,6 +242,8 @@ class ReplicationJudge:
         if known is None:
             return
         log = known.logs.setdefault(event.node, [])
+        # A process that is killed may have cut or deleted more than it has said.
+        del log[detail["start"] :]
         log.extend((epoch, number) for epoch, number in detail["records"])
         if detail["leads"]:
             self._judge_leader(known, event)

@@ -3,7 +3,9 @@
 variants     the two versions, 0.8.2.2 as shipped and `hardened`, as one table; read this first
 replica_log  the log of a replica: records with the epoch of the leader that appended them
 truncation   the rules by which versions of Kafka cut a follower's log
+messages     records as messages of 0.8, in files and between brokers
 requests     the requests between brokers, and those of producers, as values
+wire         their encoding
 replica      a replica, what a leader knows of a follower, and the disk
 replicas     all replicas in one broker, and the requests of a controller
 leader       appending, serving followers, and the ISR

@@ -110,7 +110,7 @@ async def _cut_once(all_of: Replicas, replica: Replica, leader: int) -> bool:
 
 async def _cut_at(all_of: Replicas, replica: Replica, found: EpochEnd) -> None:
     """Cut by what the leader says; further questions follow until both know the last epoch."""
-    if all_of.me.variant.truncation is KIP_101:
+    if all_of.me.variant.truncation == KIP_101:
         end = replica.high_watermark if found.end < 0 else found.end
         await all_of.cut(replica, end)
         replica.must_cut = False

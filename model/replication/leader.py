@@ -79,19 +79,22 @@ async def append(all_of: Replicas, request: AppendRecords) -> Appended:
 
 
 async def store(all_of: Replicas, replica: Replica, records: Sequence[Record]) -> None:
-    """Append records to a log, and say so in the trace."""
-    start = replica.end
-    replica.log.extend(records)
-    all_of.store.append(replica.partition, records)
+    """Append records to a log, and say so in the trace.
+
+    The trace is first: a process that is killed in between has said more than it has, and what
+    it has is in the trace when it starts again.
+    """
     await emit(
         EventKind.APPENDED,
         topic=replica.partition.topic,
         partition=replica.partition.name,
         epoch=replica.leader_epoch,
         leads=all_of.leads(replica),
-        start=start,
+        start=replica.end,
         records=[list(record) for record in records],
     )
+    replica.log.extend(records)
+    all_of.store.append(replica.partition, replica.end - len(records), records)
 
 
 async def _wake_fetches(all_of: Replicas, replica: Replica) -> None:
@@ -176,7 +179,7 @@ def serve_end_of_epoch(all_of: Replicas, request: EndOfEpoch) -> EpochEnd:
         return EpochEnd(ErrorCode.NOT_LEADER)
     if _is_of_another_epoch(all_of, replica, request.leader_epoch):
         return EpochEnd(ErrorCode.STALE_LEADER_EPOCH)
-    if all_of.me.variant.truncation is KIP_101:
+    if all_of.me.variant.truncation == KIP_101:
         end = end_of_epoch(replica.log, request.epoch)
         return EpochEnd(ErrorCode.NONE, request.epoch, -1 if end is None else end)
     return EpochEnd(ErrorCode.NONE, *epoch_up_to(replica.log, request.epoch))

@@ -11,6 +11,9 @@ from watchkeeper.model.registry.payloads import NO_LEADER
 from watchkeeper.model.replication.replica_log import NO_EPOCH, Record
 from watchkeeper.model.replication.requests import LeaderState
 
+WRITTEN_BACK_AFTER_MS = 30_000
+"""After how long the kernel writes a dirty page to the disk, by its defaults."""
+
 
 class ReplicaStore(Protocol):
     """The disk of a broker, as far as its replicas use it."""
@@ -21,8 +24,8 @@ class ReplicaStore(Protocol):
     def high_watermarks(self) -> Mapping[Partition, int]:
         """Return what the checkpoint file has."""
 
-    def append(self, partition: Partition, records: Sequence[Record]) -> None:
-        """Append records to a log."""
+    def append(self, partition: Partition, start: int, records: Sequence[Record]) -> None:
+        """Append records to a log; the first one is at the offset `start`."""
 
     def truncate(self, partition: Partition, end: int) -> None:
         """Cut a log."""

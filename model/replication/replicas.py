@@ -190,10 +190,10 @@ class Replicas:
         replica.leader = leader
         replica.isr = ()
         await self._note(EventKind.BECAME_FOLLOWER, replica, leader=leader)
-        if leader == NO_LEADER or (followed_before and variant.truncation is HIGH_WATERMARK):
+        if leader == NO_LEADER or (followed_before and variant.truncation == HIGH_WATERMARK):
             return
         replica.is_stopped = False
-        if variant.truncation is HIGH_WATERMARK:
+        if variant.truncation == HIGH_WATERMARK:
             await self.cut(replica, replica.high_watermark)
         else:
             replica.must_cut = True

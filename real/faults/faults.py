@@ -101,12 +101,17 @@ def lose(world: World, action: Action, effect: FaultEffect) -> None:
 
 
 def partition(world: World, action: Action, effect: FaultEffect) -> None:
-    """Cut a member off from ZooKeeper, in both directions or in one, or a server from others."""
+    """Cut a member off from ZooKeeper or from brokers, or a server from others."""
     server = world.server(action.target)
     if server is not None:
         world.later(effect, action.for_us, server.cut_off(effect))
         return
     directions = DIRECTIONS[action.option("direction", "both")]
+    others = world.brokers_against(action)
+    if others:
+        heal = world.cut_brokers(action.target, others, effect.add, directions)
+        world.later(effect, action.for_us, heal)
+        return
     proxy = world.proxy_of(action.target)
     cut = proxy.cut(action.target, effect.add, directions=directions)
     world.later(effect, action.for_us, cut.end)

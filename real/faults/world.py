@@ -7,9 +7,10 @@ from typing import Protocol
 
 from watchkeeper.model.nemesis.world import ServerRole, Undo
 from watchkeeper.model.nemesis.world import World as AnyWorld
-from watchkeeper.model.plan.faults import FaultEffect
+from watchkeeper.model.plan.faults import Action, FaultEffect
 from watchkeeper.real.access import Access
 from watchkeeper.real.proxy.proxy import Proxy
+from watchkeeper.real.proxy.valve import CountEffect, Direction
 from watchkeeper.real.storage.host_crash import Cut
 from watchkeeper.real.zookeeper.server import Role
 from watchkeeper.real.zookeepers.ensemble import Server, ServerFaults
@@ -48,6 +49,18 @@ class World(AnyWorld, Protocol):
 
     def proxy_of(self, name: str) -> Proxy:
         """The proxy between a member and its ZooKeeper."""
+
+    def brokers_against(self, action: Action) -> tuple[str, ...]:
+        """The brokers from which an action cuts a broker off."""
+
+    def cut_brokers(
+        self,
+        name: str,
+        others: Iterable[str],
+        count_effect: CountEffect,
+        directions: Iterable[Direction],
+    ) -> Undo:
+        """Hold up what passes between a broker and others; return the call that ends that."""
 
     def access_of(self, name: str) -> Access:
         """How to reach the ZooKeeper of a member without the proxy."""

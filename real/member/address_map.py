@@ -15,9 +15,13 @@ class AddressMap:
     has a balancer of its own that starts at a random broker.
     """
 
-    def __init__(self, clusters: tuple[DataPlaneFile, ...], balancer: str) -> None:
+    def __init__(
+        self, clusters: tuple[DataPlaneFile, ...], balancer: str, node: str = ""
+    ) -> None:
+        """`node` is the process that connects."""
         self._clusters = clusters
         self._balancer = balancer
+        self._node = node
         self._turn = SystemRandom().getrandbits(16)
 
     def where(self, address: str) -> str:
@@ -25,9 +29,11 @@ class AddressMap:
         states = [cluster.read() for cluster in self._clusters]
         if address == self._balancer:
             address = self._dealt([known for _, known in sorted(states[0].addresses.items())])
-        return next(
-            (state.listening[address] for state in states if address in state.listening), ""
-        )
+        for state in states:
+            if address in state.listening:
+                found = state.listening[address]
+                return state.links.get(self._node, {}).get(found, found)
+        return ""
 
     def _dealt(self, up: list[str]) -> str:
         self._turn += 1

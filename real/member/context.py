@@ -110,18 +110,22 @@ class MemberContext:
         self, program: Program, balancer: str, target: str | None = None
     ) -> TaskDriver:
         """The driver of a program with tasks beside it, which may send to a `target` cluster."""
-        others = () if target is None else (DataPlaneFile(Path(target)),)
         return TaskDriver(
             program,
             self.writer,
             self.connect,
-            self._task_failed,
+            self.task_failed,
             steps=self.channel,
             skew_ms=self.job.skew_ms,
-            where=AddressMap((self.cluster, *others), balancer).where,
+            where=self.address_map(balancer, target).where,
         )
 
-    def _task_failed(self, name: str, error: Exception) -> None:
+    def address_map(self, balancer: str, target: str | None = None) -> AddressMap:
+        """Where the brokers of its cluster listen, and those of a `target` cluster."""
+        others = () if target is None else (DataPlaneFile(Path(target)),)
+        return AddressMap((self.cluster, *others), balancer, self.job.node)
+
+    def task_failed(self, name: str, error: Exception) -> None:
         """An uncaught exception of a task is a bug of the program: the process ends."""
         print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
         os._exit(1)

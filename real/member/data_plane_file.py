@@ -45,6 +45,8 @@ class DataPlaneState(Struct, frozen=True):
     """Broker id -> the address that it announces."""
     listening: dict[str, str] = {}
     """Announced address -> address on this machine; unused once the broker has ended."""
+    links: dict[str, dict[str, str]] = {}
+    """Broker's node -> address on this machine -> where it connects to instead."""
 
 
 DECODER = msgspec.json.Decoder(DataPlaneState)

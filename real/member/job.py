@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import pickle
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from watchkeeper.model.group.variants import Variant
 from watchkeeper.model.log.log_manager import LogManager
 from watchkeeper.model.log.settings import BrokerLogSettings
 from watchkeeper.model.plan.plan import Forwarding, Handling, ProducerPlan
+from watchkeeper.model.replication.replicas import ReplicationSettings
 from watchkeeper.real.results.of_member import DatabaseStore, SegmentStore
 from watchkeeper.real.storage.metrics import MeteredStorage
 
@@ -31,6 +33,27 @@ class BrokerRole:
     logs: type[LogManager]
     deleted: tuple[str, ...] = ()
     """The topics that were deleted while no process ran."""
+
+
+@dataclass(frozen=True)
+class ReplicaRole:
+    """A broker that replicates."""
+
+    settings: ReplicationSettings
+    root: str
+    """The folder of its logs."""
+    sync_log: str
+    """The folder that records which of their bytes are synced."""
+
+
+@dataclass(frozen=True)
+class WriterRole:
+    """What sends the loads of a timeline to a cluster that replicates."""
+
+    brokers: tuple[str, ...]
+    """The addresses that the brokers announce."""
+    sizes: Mapping[str, int]
+    """Topic -> the number of its partitions."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +102,8 @@ class Job:
     fetch_every_s: float = 0
     """Interval of fetches; 0 for a member that does not fetch rates."""
     ends_on_error: bool = False
+    is_replicated: bool = False
+    """Whether the brokers of its cluster replicate."""
     port: int = 0
     """The port of a broker; 0 for a member that does not serve."""
     armed: tuple[tuple[str, str], ...] = ()
@@ -88,8 +113,8 @@ class Job:
     skew_ms: int = 0
     kazoo: tuple[tuple[str, Any], ...] = ()
     """kazoo's options for access to ZooKeeper."""
-    role: BrokerRole | ConsumerRole | ProducerRole | None = None
-    """The role; None in runs without messages."""
+    role: BrokerRole | ReplicaRole | ConsumerRole | ProducerRole | WriterRole | None = None
+    """The role; None where a log is a rate."""
     shares_process: bool = False
     """Whether other members may run in the process, which then goes on without this one."""
 

@@ -19,9 +19,23 @@ from typing import Any
 import msgspec
 
 from watchkeeper.model.actor.program import Ended
-from watchkeeper.real.member import broker_process, consumer_process, producer_process
+from watchkeeper.real.member import (
+    broker_process,
+    consumer_process,
+    producer_process,
+    replica_process,
+    writer_process,
+)
 from watchkeeper.real.member.context import MemberContext, report
-from watchkeeper.real.member.job import BrokerRole, ConsumerRole, Job, ProducerRole, decoded
+from watchkeeper.real.member.job import (
+    BrokerRole,
+    ConsumerRole,
+    Job,
+    ProducerRole,
+    ReplicaRole,
+    WriterRole,
+    decoded,
+)
 from watchkeeper.real.member.rate_fetcher import RateFetcher
 from watchkeeper.real.member.rate_server import RateServer
 from watchkeeper.real.process.driver import Driver
@@ -74,6 +88,7 @@ def run_without_messages(context: MemberContext) -> Ended:
             job.fetch_every_s,
             lambda: context.session,
             ends_on_error=job.ends_on_error,
+            goes_back=not job.is_replicated,
         )
     if job.port:
         RateServer(job.port, job.program.me, context.cluster, writer.t_us)
@@ -87,6 +102,8 @@ ROLES: dict[type[Any], Callable[[MemberContext], Ended]] = {
     BrokerRole: broker_process.run,
     ConsumerRole: consumer_process.run,
     ProducerRole: producer_process.run,
+    ReplicaRole: replica_process.run,
+    WriterRole: writer_process.run,
 }
 """Class of the role -> the function that runs the process."""
 

@@ -1,5 +1,7 @@
 """Requests to brokers over TCP, with one connection for each task and broker.
 
+Requests of 0.7 and those between brokers of 0.8 have encodings of their own.
+
 A connection belongs to the calling task and is read only while that task waits for a
 response. This reproduces what 0.7 does: a produce request has no response, so the first
 request on a connection whose peer has died is lost silently. The kernel notices it then, and
@@ -11,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from watchkeeper.model.actor.rpc import (
     Call,
@@ -21,6 +24,7 @@ from watchkeeper.model.actor.rpc import (
     Unreachable,
 )
 from watchkeeper.model.log.format.errors import LogError
+from watchkeeper.model.log.format.frames import LARGEST_FRAME_BYTES
 from watchkeeper.model.log.format.requests import (
     RESPONSES,
     FetchRequest,
@@ -31,6 +35,8 @@ from watchkeeper.model.log.format.requests import (
     decode_response,
     encode_request,
 )
+from watchkeeper.model.replication import wire
+from watchkeeper.model.replication.requests import BrokerRequest
 from watchkeeper.real.net.frames import Frames
 
 CONNECT_WITHIN_MS = 5_000
@@ -44,18 +50,34 @@ class _Connection:
     def __init__(self, connection: socket.socket) -> None:
         self.connection = connection
         self.frames = Frames(connection, _next, limit_bytes=0)
+        self._sent = 0
 
-    async def exchange(self, request: Request) -> Response | None:
+    async def exchange(self, request: Any) -> Any:
         """Send a request, and wait for its response if its kind has one."""
+        if isinstance(request, BrokerRequest):
+            return await self._exchange_08(request)
+        return await self._exchange_07(request)
+
+    async def _exchange_08(self, request: BrokerRequest) -> Any:
+        self._sent += 1
+        sent = wire.encode_request(request, self._sent)
+        await asyncio.get_running_loop().sock_sendall(self.connection, sent)
+        frame = await self._frame(LARGEST_FRAME_BYTES)
+        return wire.decode_response(request, frame, self._sent)
+
+    async def _exchange_07(self, request: Request) -> Response | None:
         loop = asyncio.get_running_loop()
         await loop.sock_sendall(self.connection, encode_request(request))
         if type(request) not in RESPONSES:
             return None
-        self.frames.limit_bytes = largest_response(request)
+        return decode_response(request, await self._frame(largest_response(request)))
+
+    async def _frame(self, limit_bytes: int) -> bytes:
+        self.frames.limit_bytes = limit_bytes
         frame = await self.frames.next()
         if frame is None:
             raise ConnectionResetError
-        return decode_response(request, frame)
+        return frame
 
     def close(self) -> None:
         """Close the connection."""
@@ -75,7 +97,7 @@ class Calls:
         self._where = where
         self._connections: dict[tuple[object, str], _Connection] = {}
 
-    async def call(self, caller: object, effect: Call) -> Response | CallFailure | None:
+    async def call(self, caller: object, effect: Call) -> Any:
         """Send a request over the existing connection or a new one; return the response.
 
         Returns a CallFailure if the broker cannot be reached, disconnects or times out; raises

@@ -133,6 +133,7 @@ class TaskDriver(Driver):
 
     def _send(self, request: TaskRequest) -> None:
         effect = request.effect
+        self._step("before", effect)
         described = described_operation(effect)
         self._write(EventKind.REQUEST, described)
         batch = effect.operations if isinstance(effect, Pipelined) else (effect,)
@@ -163,6 +164,7 @@ class TaskDriver(Driver):
         batch = effect.operations if isinstance(effect, Pipelined) else (effect,)
         word = described_operation(effect)["op"]
         self._write_answer(effect, word, answer, zxid_of_writes(batch, replies))
+        self._step("after", effect)
         request.answer(answer)
 
     # --- in the loop -------------------------------------------------------------------

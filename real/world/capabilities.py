@@ -18,8 +18,11 @@ PAST_THE_PROXY = (
     "Apache's servers talk to one another past the proxy; --zookeeper python can do it"
 )
 """Why no fault reaches what passes between Apache's servers."""
-NO_REPLICAS = "live brokers of 0.8 store no messages yet"
-"""Why brokers replicate in simulation alone."""
+BETWEEN_OTHERS = (
+    "only what passes between a member and ZooKeeper can be held up, or between brokers that "
+    "replicate"
+)
+"""Why no fault reaches what passes between other processes."""
 BY_HAND = frozenset({"unregister", "delete_znode", "write_znode"})
 """Verbs whose writes differ from those of members only in the log of the servers."""
 
@@ -31,23 +34,22 @@ def lacking(
 
     `zookeeper` is None for an external one, whose servers must not be stopped.
     """
-    for cluster in plan.clusters:
-        if cluster.replication is not None:
-            yield f"clusters.{cluster.name}: `replication` cannot be done live: {NO_REPLICAS}"
     for action in plan.timeline:
-        why = _why_not(action, zookeeper)
+        why = _why_not(plan, action, zookeeper)
         if why:
             yield f"timeline[{action.number}]: `{action.label}` cannot be done live: {why}"
 
 
-def _why_not(action: Action, zookeeper: Implementation | None) -> str:
+def _why_not(plan: Plan, action: Action, zookeeper: Implementation | None) -> str:
     verb = action.verb.name
     if verb not in HANDLERS:
         return LACKING.get(verb, "no world can do it")
     if "zookeeper" in action.target:
         return _why_not_to_servers(action, zookeeper)
     if verb == "partition" and action.option("from", "zookeeper") != "zookeeper":
-        return "only what passes between a member and ZooKeeper can be held up"
+        replicates = any(cluster.replication is not None for cluster in plan.clusters)
+        if not (replicates and plan.brokers_against(action)):
+            return BETWEEN_OTHERS
     if zookeeper is None and verb in BY_HAND:
         return "a ZooKeeper that runs already does not say who has written"
     return ""

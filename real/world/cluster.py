@@ -12,12 +12,13 @@ from watchkeeper.model.registry.payloads import NO_LEADER, TopicAssignment
 from watchkeeper.model.trace.trace import Row
 from watchkeeper.real.access import Access
 from watchkeeper.real.faults.world import ServerTarget, targets_of
+from watchkeeper.real.proxy.links import Links
 from watchkeeper.real.proxy.proxy import Proxy
 from watchkeeper.real.proxy.tap import ServerAt
 from watchkeeper.real.world.data_plane import DataPlane, OnHosting
 from watchkeeper.real.world.embedded import EmbeddedZooKeeper
 from watchkeeper.real.world.external import ExternalZooKeeper
-from watchkeeper.real.world.hosts import Hosts
+from watchkeeper.real.world.hosts import hosts_of
 from watchkeeper.real.world.leaders import ControllerPoll, Leaders
 from watchkeeper.real.world.operator import Operator
 from watchkeeper.real.zookeepers.implementation import Implementation
@@ -47,16 +48,14 @@ class Cluster:
         self.proxy.start()
         folder.mkdir()
         self.data = DataPlane(plan, folder / "cluster.json", now_us, write_hosting)
+        self.links: Links | None = None
+        """The links between its brokers; None if no action cuts them."""
         self.leaders = Leaders(self.operator, self.service.root, self.data)
         self.controller = ControllerPoll(self.operator, self.service.root)
         self.by_hand = Operator(self.operator, self.service.root)
         self.deleted: dict[str, dict[str, None]] = {}
         """Broker -> the deleted topics that are still on its disk."""
-        self.hosts = (
-            Hosts(plan, folder, self.data.disks, self.deleted)
-            if plan.storage is not None
-            else None
-        )
+        self.hosts = hosts_of(plan, folder, self.data.disks, self.deleted)
         """Where brokers store messages; None where a log is only a rate."""
 
     # --- what the timeline may touch: watchkeeper.model.nemesis.world ------------------
@@ -104,6 +103,11 @@ class Cluster:
         """Let a broker that is up serve nothing of a topic any more."""
         self.data.remove(broker, topic)
 
+    def link(self, listening: Mapping[str, str]) -> None:
+        """Let brokers, by their addresses on this machine, reach one another over links."""
+        self.links = Links(listening)
+        self.data.link(self.links.routes)
+
     # --- the run -----------------------------------------------------------------------
 
     def events(self, begin_ns: int, group_of: Mapping[str, str]) -> Iterator[Row]:
@@ -118,6 +122,8 @@ class Cluster:
     def stop(self) -> None:
         """Stop the proxy and the service, and remove what the run created."""
         self.proxy.stop()
+        if self.links is not None:
+            self.links.stop()
         self.service.stop()
 
 

@@ -54,6 +54,12 @@ class DataPlane:
         self._logs: dict[Partition, LogState] = {}
         self._listening: dict[str, str] = {}
         """Announced address, present or past -> the address on this machine."""
+        self._links: dict[str, dict[str, str]] = {}
+        self._write()
+
+    def link(self, routes: dict[str, dict[str, str]]) -> None:
+        """Let brokers reach one another over these links."""
+        self._links = routes
         self._write()
 
     # --- brokers -----------------------------------------------------------------------
@@ -146,5 +152,6 @@ class DataPlane:
                 leaders=self.leaders,
                 addresses={broker.broker_id: broker.address for _, broker in reversed(up)},
                 listening=self._listening,
+                links=self._links,
             )
         )

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from watchkeeper.model.actor.program import Program
+from watchkeeper.model.actor.program import NO_PROGRAM, Program
 from watchkeeper.model.group.variants import FetchErrors
 from watchkeeper.model.plan.plan import (
     BrokerPlan,
@@ -22,7 +22,7 @@ from watchkeeper.model.programs import (
     consumer_program,
     producer_program,
 )
-from watchkeeper.real.member.job import ConsumerRole, Job, ProducerRole
+from watchkeeper.real.member.job import ConsumerRole, Job, ProducerRole, WriterRole
 from watchkeeper.real.results.of_member import STORES
 from watchkeeper.real.world.cluster import Cluster
 
@@ -46,6 +46,8 @@ class Jobs:
             return self._consumer(*world.consumers[name], new_id=new_id)
         if name in world.producers.plans:
             return self._producer(world.producers.plans[name])
+        if name in world.producers.writers:
+            return self._writer(name, world.clusters[world.producers.writers[name]])
         if name in world.administrators:
             return self._administrator(world.administrators[name])
         return self._broker(*world.brokers[name])
@@ -61,12 +63,13 @@ class Jobs:
             about={"variant": plan.variant.name},
             resends_watches=plan.variant.client_resends_watches,
         )
-        if cluster.hosts is not None:
+        if cluster.plan.storage is not None:
             return replace(job, role=self._consumer_role(cluster, group, plan, program))
         return replace(
             job,
             fetch_every_s=group.fetch_every_us / 1e6,
             ends_on_error=plan.variant.fetch_errors is FetchErrors.END_FETCHER,
+            is_replicated=cluster.plan.replication is not None,
         )
 
     def _consumer_role(
@@ -94,6 +97,10 @@ class Jobs:
         job = self._job(cluster, plan.node, producer_program(plan), PRODUCER_TIMEOUT_MS)
         role = ProducerRole(plan, self.world.lives[plan.node], balancer(plan.cluster))
         return replace(job, about={"sends to": plan.cluster}, role=role)
+
+    def _writer(self, name: str, cluster: Cluster) -> Job:
+        job = self._job(cluster, name, NO_PROGRAM, cluster.plan.session_timeout_ms)
+        return replace(job, role=WriterRole(cluster.plan.addresses, cluster.plan.sizes))
 
     def _broker(self, cluster_name: str, plan: BrokerPlan) -> Job:
         cluster = self.world.clusters[cluster_name]

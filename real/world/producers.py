@@ -1,66 +1,95 @@
-"""The producers of a live run, and their loads."""
+"""The producers of a live run, and their loads.
+
+A load is shared by a set of producers, or sent by the writer of a cluster that replicates.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
 
 from watchkeeper.model.nemesis.load import Load
-from watchkeeper.model.plan.plan import ProducerPlan
 from watchkeeper.real.world.process import MemberProcess
 
 if TYPE_CHECKING:
     from watchkeeper.real.world.world import World
 
 
+class _Share(NamedTuple):
+    """A load, and who sends it."""
+
+    load: Load
+    topic: str
+    senders: tuple[str, ...]
+
+
 class Producers:
-    """Distributes loads over producer processes; each load has a number."""
+    """Distributes loads over processes; each load has a number."""
 
     def __init__(self, world: World) -> None:
         self.world = world
         self.plans = {plan.node: plan for plan in world.plan.producers}
-        self._loads: dict[int, tuple[Load, str, str]] = {}
-        """Number -> the load, its topic, and the set of producers that share it."""
+        self.writers = {
+            plan.writer(world.plan.prefix_of(plan.name)): plan.name
+            for plan in world.plan.clusters
+            if plan.replication is not None
+        }
+        """The writer of a cluster -> the cluster."""
+        self._loads: dict[int, _Share] = {}
         self._made = 0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all processes that send messages."""
+        return (*self.plans, *self.writers)
+
+    def cluster_of(self, name: str) -> str | None:
+        """The cluster to which a process sends; None for one that sends nothing."""
+        plan = self.plans.get(name)
+        return self.writers.get(name) if plan is None else plan.cluster
 
     def produce(self, topic: str, load: Load, named: str | None, cluster: str) -> int:
         """Start a load on a set of producers (the first by default); return its number."""
-        of_cluster = [plan.set for plan in self.plans.values() if plan.cluster == cluster]
         self._made += 1
-        self._loads[self._made] = (load, topic, named or of_cluster[0])
-        for plan, process in self._running():
-            self._begin(plan, process, self._made)
+        self._loads[self._made] = _Share(load, topic, self._senders(named, cluster))
+        for name in self._loads[self._made].senders:
+            self._begin(name, self._made)
         return self._made
+
+    def _senders(self, named: str | None, cluster: str) -> tuple[str, ...]:
+        writers = [name for name, of in self.writers.items() if of == cluster]
+        sets = [plan.set for plan in self.plans.values() if plan.cluster == cluster]
+        if writers:
+            return tuple(writers)
+        return tuple(name for name, plan in self.plans.items() if plan.set == (named or sets[0]))
 
     def cease(self, number: int) -> None:
         """Stop a load."""
-        _, _, named = self._loads.pop(number)
-        for plan, process in self._running():
-            if plan.set == named:
-                process.send(cease=number)
+        for process in self._running(self._loads.pop(number).senders):
+            process.send(cease=number)
 
     def has_started(self, name: str) -> None:
-        """A producer's process has started: it takes its share of its set's loads."""
-        process = self.world.running(name)
-        if name in self.plans and process is not None:
-            for number in self._loads:
-                self._begin(self.plans[name], process, number)
+        """A process has started: it takes its share of the loads."""
+        for number, share in self._loads.items():
+            if name in share.senders:
+                self._begin(name, number)
 
     def flows(self, number: int) -> None:
         """The first messages of a load were sent."""
         if number in self._loads:
-            self._loads[number][0].flows()
+            self._loads[number].load.flows()
 
-    def _running(self) -> list[tuple[ProducerPlan, MemberProcess]]:
-        running = ((plan, self.world.running(name)) for name, plan in self.plans.items())
-        return [(plan, process) for plan, process in running if process is not None]
+    def _running(self, names: tuple[str, ...]) -> Iterator[MemberProcess]:
+        running = (self.world.running(name) for name in names)
+        return (process for process in running if process is not None)
 
-    def _begin(self, plan: ProducerPlan, process: MemberProcess, number: int) -> None:
-        load, topic, named = self._loads[number]
-        if plan.set == named:
-            share = sum(1 for producer in self.plans.values() if producer.set == named)
+    def _begin(self, name: str, number: int) -> None:
+        load, topic, senders = self._loads[number]
+        for process in self._running((name,)):
             process.send(
                 produce=number,
                 topic=topic,
-                rate_per_1000_s=load.rate_per_1000_s // share,
+                rate_per_1000_s=load.rate_per_1000_s // len(senders),
                 size=load.size_bytes,
+                acks=load.acks,
             )

@@ -22,7 +22,7 @@ from watchkeeper.model.actor.events import Command
 from watchkeeper.model.nemesis.load import Load
 from watchkeeper.model.nemesis.nemesis import Nemesis
 from watchkeeper.model.nemesis.world import Undo
-from watchkeeper.model.plan.faults import FaultEffect
+from watchkeeper.model.plan.faults import Action, FaultEffect
 from watchkeeper.model.plan.plan import BrokerPlan, Plan
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import NOTHING, Row
@@ -34,6 +34,7 @@ from watchkeeper.real.faults.world import World as FaultyWorld
 from watchkeeper.real.member.job import Job
 from watchkeeper.real.ports import HOST, free_ports
 from watchkeeper.real.proxy.proxy import Proxy
+from watchkeeper.real.proxy.valve import CountEffect, Direction
 from watchkeeper.real.storage.host_crash import Cut
 from watchkeeper.real.world.cluster import Cluster
 from watchkeeper.real.world.jobs import Jobs
@@ -121,6 +122,10 @@ class World:
             for broker, port in zip(plan.brokers, ports, strict=True):
                 self.brokers[broker.node] = (plan.name, broker)
                 self.ports[broker.node] = port
+            if any(map(self.plan.brokers_against, self.plan.timeline)):
+                cluster.link(
+                    {broker.node: f"{HOST}:{self.ports[broker.node]}" for broker in plan.brokers}
+                )
         self._make_processes()
         self.begin_ns = time.monotonic_ns()
         for cluster in self.clusters.values():
@@ -138,7 +143,7 @@ class World:
         for node, (_, plan) in self.brokers.items():
             if plan.starts_us is not None:
                 self.at(plan.starts_us, lambda node=node: self._start(node))  # type: ignore[misc]
-        for node in self.producers.plans:
+        for node in self.producers.names:
             self.at(0, lambda node=node: self._start(node))  # type: ignore[misc]
         for node, (_, member) in self.consumers.items():
             if member.starts_us is not None:
@@ -183,8 +188,8 @@ class World:
         """The cluster of a member."""
         if name in self.consumers:
             return self.clusters[self.consumers[name][0].cluster]
-        if name in self.producers.plans:
-            return self.clusters[self.producers.plans[name].cluster]
+        if (sends_to := self.producers.cluster_of(name)) is not None:
+            return self.clusters[sends_to]
         if name in self.administrators:
             return self.administrators[name]
         return self.clusters[self.brokers[name][0]]
@@ -240,7 +245,7 @@ class World:
     def _make_processes(self) -> None:
         """Start every process that will be needed, and wait until they are ready."""
         again = sum(action.verb.name in STARTING for action in self.plan.timeline)
-        members = len(self.consumers) + len(self.brokers) + len(self.producers.plans)
+        members = len(self.consumers) + len(self.brokers) + len(self.producers.names)
         number = members + len(self.administrators) + again
         self._idle = [self._make_process() for _ in range(number)]
         for process in self._idle:
@@ -396,6 +401,22 @@ class World:
     def proxy_of(self, name: str) -> Proxy:
         """Return the proxy between a member and its ZooKeeper."""
         return self.cluster_of(name).proxy
+
+    def brokers_against(self, action: Action) -> tuple[str, ...]:
+        """Return the brokers from which an action cuts a broker off."""
+        return self.plan.brokers_against(action)
+
+    def cut_brokers(
+        self,
+        name: str,
+        others: Iterable[str],
+        count_effect: CountEffect,
+        directions: Iterable[Direction],
+    ) -> Undo:
+        """Hold up what passes between a broker and others; return the call that ends that."""
+        links = self.cluster_of(name).links
+        assert links is not None, "a plan that cuts brokers off has links"
+        return links.cut(name, others, count_effect, directions=directions).end
 
     def access_of(self, name: str) -> Access:
         """Return how to reach the ZooKeeper of a member without the proxy."""

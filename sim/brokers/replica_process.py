@@ -12,7 +12,7 @@ from typing import Any
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.plan.faults import FaultEffect
 from watchkeeper.model.plan.plan import BrokerPlan, ClusterPlan
-from watchkeeper.model.replication.replica import ReplicaStore
+from watchkeeper.model.replication.replica import WRITTEN_BACK_AFTER_MS, ReplicaStore
 from watchkeeper.model.replication.replica_log import Record
 from watchkeeper.model.replication.replicas import Replicas, ReplicationSettings
 from watchkeeper.model.replication.service import answer, open_replicas
@@ -20,9 +20,6 @@ from watchkeeper.sim.engine.kernel import Kernel
 from watchkeeper.sim.process.process import Node
 from watchkeeper.sim.process.rpc import Calls, Link
 from watchkeeper.sim.process.tasks import Tasks
-
-WRITTEN_BACK_AFTER_US = 30_000_000
-"""After how long the kernel writes a dirty page to the disk, by its defaults."""
 
 
 class ReplicaDisk(ReplicaStore):
@@ -41,8 +38,8 @@ class ReplicaDisk(ReplicaStore):
         """Return what the checkpoint file has."""
         return self._marks
 
-    def append(self, partition: Partition, records: Sequence[Record]) -> None:
-        """Append records to a log."""
+    def append(self, partition: Partition, start: int, records: Sequence[Record]) -> None:
+        """Append records to a log; the first one is at the offset `start`."""
         now = self.kernel.now_us
         self._logs.setdefault(partition, []).extend((record, now) for record in records)
 
@@ -60,7 +57,7 @@ class ReplicaDisk(ReplicaStore):
 
     def lose_power(self) -> int:
         """Lose what was not written back; returns the number of records."""
-        oldest_us = self.kernel.now_us - WRITTEN_BACK_AFTER_US
+        oldest_us = self.kernel.now_us - WRITTEN_BACK_AFTER_MS * 1_000
         lost = 0
         for log in self._logs.values():
             kept = sum(1 for _, since_us in log if since_us <= oldest_us)

@@ -16,20 +16,21 @@ from typing import TYPE_CHECKING, Any
 
 from kazoo.client import KazooClient
 
+from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.actor.operations import Delete, SetData
 from watchkeeper.model.ensemble.server import Server
 from watchkeeper.model.nemesis.nemesis import Handler
 from watchkeeper.model.nemesis.world import OPERATOR, ServerRole, Undo
 from watchkeeper.model.plan.faults import Action, FaultEffect
 from watchkeeper.model.plan.plan import ClusterPlan
-from watchkeeper.model.registry.paths import CONTROLLER
-from watchkeeper.model.registry.payloads import Controller
+from watchkeeper.model.registry.paths import CONTROLLER, partition_state
+from watchkeeper.model.registry.payloads import NO_LEADER, Controller, PartitionState
 from watchkeeper.model.wire.connect import SessionKey
 from watchkeeper.real.faults import faults
 from watchkeeper.real.proxy.proxy import ActiveFault
 from watchkeeper.real.proxy.valve import Direction
 from watchkeeper.real.world.data_plane import DataPlane, OnHosting
-from watchkeeper.real.world.hosts import Hosts
+from watchkeeper.real.world.hosts import hosts_of
 from watchkeeper.real.world.leaders import Leaders
 from watchkeeper.real.world.operator import Operator
 from watchkeeper.real.world.world import CHECK_US
@@ -143,7 +144,7 @@ class VirtualCluster:
         self.homes = self.data.homes
         self.deleted: dict[str, dict[str, None]] = {}
         """Broker -> the deleted topics that are still on its disk."""
-        self.hosts = None if plan.storage is None else Hosts(plan, home, self.disks, self.deleted)
+        self.hosts = hosts_of(plan, home, self.disks, self.deleted)
         self.proxy = VirtualProxy(members, zookeeper)
         self.service = SimpleNamespace(root="", access=SimpleNamespace(to_show=()))
         """What jobs need to know: members connect to the servers themselves."""
@@ -164,6 +165,13 @@ class VirtualCluster:
         """0.8: the broker id in `/controller`; None if no broker is the controller."""
         data = self.znodes.get(CONTROLLER)
         return None if data is None else Controller.broker_in(CONTROLLER, data)
+
+    def leader_of(self, partition: Partition) -> int | None:
+        """0.8: the broker id that leads a partition, as the leader of the ensemble has it."""
+        path = partition_state(partition)
+        data = self.znodes.get(path)
+        leader = NO_LEADER if data is None else PartitionState.decode(path, data).leader
+        return None if leader == NO_LEADER else leader
 
     def begin(self) -> None:
         """Let the operator come, as the process that runs a live world is one."""

@@ -11,7 +11,7 @@ Left out is what no live run can do; `runs_here` says whether a plan needs none 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -30,7 +30,7 @@ from watchkeeper.model.ensemble.settings import EnsembleSettings
 from watchkeeper.model.nemesis.load import Load
 from watchkeeper.model.nemesis.nemesis import Nemesis
 from watchkeeper.model.nemesis.world import OPERATOR, Undo
-from watchkeeper.model.plan.faults import FaultEffect
+from watchkeeper.model.plan.faults import Action, FaultEffect
 from watchkeeper.model.plan.plan import ClusterPlan, Plan
 from watchkeeper.model.properties.judge import Judgement, judge
 from watchkeeper.model.properties.verdicts import Verdict
@@ -40,6 +40,7 @@ from watchkeeper.real.broker import server
 from watchkeeper.real.member import main, rate_server
 from watchkeeper.real.member.context import Channel, MemberContext
 from watchkeeper.real.member.job import Job
+from watchkeeper.real.proxy.valve import CountEffect, Direction
 from watchkeeper.real.storage.host_crash import Cut
 from watchkeeper.real.trace.merge import merged, process_rows
 from watchkeeper.real.world.jobs import Jobs
@@ -244,7 +245,7 @@ class Members:
         for cluster in self.clusters.values():
             if is_needed or cluster.plan.layout == "0.8":
                 cluster.begin()
-        for name in (*self.administrators, *self.producers.plans):
+        for name in (*self.administrators, *self.producers.names):
             self._start(name)
         brokers = [plan for _, plan in self.brokers.values()]
         for plan in (*brokers, *(member for _, member in self.consumers.values())):
@@ -395,8 +396,8 @@ class Members:
         (name, *_) = self.plan.members_of(name)
         if name in self.consumers:
             return self.clusters[self.consumers[name][0].cluster]
-        if name in self.producers.plans:
-            return self.clusters[self.producers.plans[name].cluster]
+        if (sends_to := self.producers.cluster_of(name)) is not None:
+            return self.clusters[sends_to]
         if name in self.administrators:
             return self.administrators[name]
         return self.clusters[self.brokers[name][0]]
@@ -475,6 +476,32 @@ class Members:
         number = self.producers.produce(topic, load, producers, cluster)
         return lambda: self.producers.cease(number)
 
+    def brokers_against(self, action: Action) -> tuple[str, ...]:
+        """The brokers from which an action cuts a broker off."""
+        return self.plan.brokers_against(action)
+
+    def cut_brokers(
+        self,
+        name: str,
+        others: Iterable[str],
+        count: CountEffect,
+        directions: Iterable[Direction],
+    ) -> Undo:
+        """Hold up what passes between a broker and others, seen from the broker."""
+        network, own = self.world.network, self.address_of(name)
+        addresses = [each for each in map(self.address_of, others) if each is not None]
+        assert own is not None, "it runs"
+        for other in addresses:
+            for direction in directions:
+                network.cut(*((own, other) if direction == "to" else (other, own)), one_way=True)
+                count("links cut", 1)
+
+        def heal() -> None:
+            for other in addresses:
+                network.heal(own, other)
+
+        return heal
+
     def session_of(self, name: str) -> int:
         """The session of a member that runs; 0 if it has none."""
         member = self.running(name)
@@ -501,8 +528,7 @@ def settings_of(cluster: ClusterPlan) -> EnsembleSettings:
 
 def runs_here(plan: Plan) -> bool:
     """Whether a plan needs nothing that is left out."""
-    replicates = any(cluster.replication is not None for cluster in plan.clusters)
-    return not replicates and {action.verb.name for action in plan.timeline} <= set(HANDLERS)
+    return {action.verb.name for action in plan.timeline} <= set(HANDLERS)
 
 
 class ServiceRows:

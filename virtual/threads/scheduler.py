@@ -37,7 +37,7 @@ from watchkeeper.virtual.threads import current
 from watchkeeper.virtual.threads.calendar import Calendar, Timer
 from watchkeeper.virtual.threads.errors import ProcessExit, Teardown, VirtualTimeError
 from watchkeeper.virtual.threads.process import Process
-from watchkeeper.virtual.threads.silence import silence
+from watchkeeper.virtual.threads.silence import close_coroutines, silence
 from watchkeeper.virtual.threads.task import Task, TaskState
 
 TURN_NS = 10_000
@@ -59,8 +59,6 @@ MOST_THROWS = 1_000
 
 _get_running_loop = asyncio.events._get_running_loop
 _set_running_loop = asyncio.events._set_running_loop
-
-
 T = TypeVar("T")
 
 
@@ -321,6 +319,7 @@ class Scheduler:
         # asyncio keeps the running loop for each thread of the operating system.
         loop = _get_running_loop()
         if loop is not None:
+            task.loop = loop
             _set_running_loop(None)
         assert self._hub is not None, "threads run within `run`"
         self._hub.switch()
@@ -471,6 +470,7 @@ class Scheduler:
                 for process in self.processes:
                     for task in list(process.tasks):
                         self._unwind(task)
+                        close_coroutines(task.loop)
                     process.close_files()
         finally:
             current.leave()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any
@@ -38,6 +39,7 @@ class Task:
         "is_doomed",
         "joiners",
         "local_values",
+        "loop",
         "name",
         "priority",
         "process",
@@ -80,6 +82,8 @@ class Task:
         """For policies that order tasks."""
         self.joiners: list[Task] = []
         self.local_values: dict[int, dict[str, Any]] = {}
+        self.loop: asyncio.AbstractEventLoop | None = None
+        """The event loop that has run in it."""
         """Number of a `threading.local` -> this thread's values of it."""
         self.signals: list[Callable[[], object]] = []
         """Handlers that it has to call before it goes on."""

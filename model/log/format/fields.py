@@ -92,6 +92,7 @@ def _integer(name: str, form: struct.Struct) -> FieldType:
     return FieldType(name, form.size, lambda value: form.size, parts, read)
 
 
+INT8 = _integer("int8", struct.Struct(">b"))
 INT16 = _integer("int16", struct.Struct(">h"))
 INT32 = _integer("int32", struct.Struct(">i"))
 INT64 = _integer("int64", struct.Struct(">q"))

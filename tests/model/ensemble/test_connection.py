@@ -29,6 +29,7 @@ from watchkeeper.model.ensemble.settings import EnsembleSettings
 from watchkeeper.model.wire.frames import frame
 from watchkeeper.model.wire.opcodes import Opcode
 from watchkeeper.model.wire.requests import Auth, Ping, encode_request
+from watchkeeper.model.zookeeper.watches import Watches
 
 NO_NODE, NO_AUTH, AUTH_FAILED, UNIMPLEMENTED = -101, -102, -115, -6
 CREATED, DELETED, CHANGED, CHILDREN = 1, 2, 3, 4
@@ -122,6 +123,28 @@ def test_what_a_client_has_sent_takes_effect_after_it_is_gone(ensemble: Ensemble
     client.connection.closed_by_client()
 
     assert other.request(Opcode.EXISTS, Exists("/a")).error == 0
+
+
+def test_a_read_of_a_client_that_is_gone_leaves_no_watch() -> None:
+    """It waited for a write of its connection; the write behind it takes effect."""
+    journal = SlowJournal()
+    ensemble = Ensemble(ManualClock(), journal=journal)
+    client, other = MemoryClient(ensemble.servers[0]), MemoryClient(ensemble.servers[0])
+    client.connect()
+    other.connect()
+    ensemble.durable_up_to(2)
+    other.frames()
+    client.send(Opcode.CREATE, Create("/a"))
+    client.send(Opcode.EXISTS, Exists("/b", watch=True))
+    client.send(Opcode.CREATE, Create("/b"))
+
+    assert client.connection is not None
+    client.connection.closed_by_client()
+    ensemble.durable_up_to(3)
+    ensemble.durable_up_to(4)
+
+    assert other.request(Opcode.EXISTS, Exists("/b")).error == 0
+    assert ensemble.servers[0].watches == Watches()
 
 
 def test_the_parts_of_a_multi_show_the_state_at_their_point(ensemble: Ensemble) -> None:

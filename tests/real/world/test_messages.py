@@ -46,7 +46,7 @@ from watchkeeper.real.results.sqlite import SqliteResults
 from watchkeeper.real.storage.file_storage import FileStorage
 from watchkeeper.real.storage.metrics import MeteredStorage
 from watchkeeper.real.trace.writer import TraceWriter
-from watchkeeper.real.world.hosts import Hosts
+from watchkeeper.real.world.hosts import MessageHosts
 from watchkeeper.real.world.jobs import Jobs
 from watchkeeper.real.world.run import live
 from watchkeeper.real.world.world import World
@@ -205,8 +205,8 @@ def test_a_mutated_broker_is_detected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It loses flushed messages, or shows messages that it loses."""
-    monkeypatch.setattr(Hosts, "STORAGE", storage)
-    monkeypatch.setattr(Hosts, "LOGS", logs)
+    monkeypatch.setattr(MessageHosts, "STORAGE", storage)
+    monkeypatch.setattr(MessageHosts, "LOGS", logs)
 
     result = lived(crashing())
 

@@ -1,0 +1,98 @@
+"""The port of a live broker that replicates.
+
+It takes the requests between brokers (`watchkeeper.model.replication.wire`), and the offsets
+request of 0.8, with which consumers learn the high watermark from the leader. The requests of
+one connection are answered one after the other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterator
+
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.log.format import requests, requests_08
+from watchkeeper.model.log.format.errors import LogError
+from watchkeeper.model.log.format.frames import HEAD_BYTES, frame_size
+from watchkeeper.model.log.format.requests_08 import (
+    PartitionError,
+    PartitionOffsets,
+    TopicOffsets,
+    TopicTimes,
+)
+from watchkeeper.model.replication import wire
+from watchkeeper.model.replication.replicas import Replicas
+from watchkeeper.model.replication.service import answer
+from watchkeeper.real.process.tasks import Tasks
+
+
+class ReplicaServer:
+    """Serves the replicas of one process."""
+
+    def __init__(
+        self, replicas: Replicas, tasks: Tasks, failed: Callable[[str, Exception], object]
+    ) -> None:
+        """`failed` gets what an answer raised, and the name of the connection."""
+        self.replicas = replicas
+        self.tasks = tasks
+        self.failed = failed
+        self._server: asyncio.Server | None = None
+        self._serving: dict[asyncio.Task[None], None] = {}
+
+    async def open(self, host: str, port: int) -> None:
+        """Listen; raises OSError if the port cannot be had."""
+        self._server = await asyncio.start_server(self._serve, host, port)
+
+    async def close(self) -> None:
+        """Listen no more, and close every connection."""
+        assert self._server is not None, "what is closed was open"
+        self._server.close()
+        serving = tuple(self._serving)
+        for task in serving:
+            task.cancel()
+        await asyncio.gather(*serving, return_exceptions=True)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None, "a connection is served by a task"
+        self._serving[task] = None
+        try:
+            while True:
+                size_bytes = frame_size(await reader.readexactly(HEAD_BYTES))
+                writer.write(await self._answer(await reader.readexactly(size_bytes), task))
+                await writer.drain()
+        except (asyncio.IncompleteReadError, ConnectionError, LogError):
+            # The peer is gone, or it is no broker: it sees that its connection is closed.
+            return
+        except Exception as error:
+            self.failed("serve a connection", error)
+        finally:
+            del self._serving[task]
+            writer.close()
+
+    async def _answer(self, frame: bytes, caller: object) -> bytes:
+        """Answer a request; raise a LogError for one that is not known here."""
+        if not wire.knows(frame):
+            return self._offsets(frame)
+        correlation_id, request = wire.decode_request(frame)
+        response = await self.tasks.run(answer(self.replicas, request), caller)
+        return wire.encode_response(request, response, correlation_id)
+
+    def _offsets(self, frame: bytes) -> bytes:
+        header, request = requests_08.decode_request(frame)
+        topics = tuple(
+            TopicOffsets(one.topic, tuple(self._offsets_of(one))) for one in request.topics
+        )
+        response = requests_08.OffsetsResponse(header.correlation_id, topics)
+        return requests.encode_response(response)
+
+    def _offsets_of(self, topic: TopicTimes) -> Iterator[PartitionOffsets]:
+        """Yield the high watermark of each partition that this broker leads."""
+        for one in topic.partitions:
+            partition = Partition(topic.topic, str(one.partition))
+            replica = self.replicas.by_partition.get(partition)
+            if replica is None or not self.replicas.leads(replica):
+                yield PartitionOffsets(one.partition, PartitionError.NOT_LEADER_FOR_PARTITION)
+            else:
+                ends = (replica.high_watermark,)
+                yield PartitionOffsets(one.partition, offsets=ends[: one.max_offsets])
