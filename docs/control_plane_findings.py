@@ -9,7 +9,7 @@ from typing import NamedTuple
 from watchkeeper import ExploreResult
 from watchkeeper.checker.control_plane.brokers import ALWAYS, AT_REST, KNOWN, search
 from watchkeeper.model.controller.state_machines.variants import CONTROLLERS
-from watchkeeper.model.properties.control_plane import CONTROL_PLANE
+from watchkeeper.model.properties.control_plane.controllers import CONTROL_PLANE
 from watchkeeper.model.properties.verdicts import Verdict
 
 Table = Callable[[list[str], Iterator[list[str]]], str]

@@ -30,7 +30,7 @@ from watchkeeper.model.controller.state_machines.context import Context
 from watchkeeper.model.controller.state_machines.reign import ControllerSettings
 from watchkeeper.model.controller.state_machines.variants import ControllerVariant
 from watchkeeper.model.group.variants import VARIANTS
-from watchkeeper.model.properties.control_plane import ACTING, IN_SYNC, LED
+from watchkeeper.model.properties.control_plane.controllers import ACTING, IN_SYNC, LED
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.payloads import PartitionState, TopicAssignment
 

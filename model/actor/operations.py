@@ -53,6 +53,8 @@ Purpose = Literal[
     "write isr",
     "reassign",
     "elect preferred",
+    "read settings",
+    "read cluster id",
     "delete topic",
     "other",
 ]

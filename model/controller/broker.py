@@ -18,6 +18,7 @@ from watchkeeper.model.actor.program import Ended, Program
 from watchkeeper.model.actor.retry import Direct, create_with_parents
 from watchkeeper.model.broker import registration
 from watchkeeper.model.broker.registration import Broker, BrokerState
+from watchkeeper.model.controller.cluster_id import know_cluster_id
 from watchkeeper.model.controller.controller import (
     ControllerState,
     ResignReason,
@@ -27,7 +28,8 @@ from watchkeeper.model.controller.controller import (
     take_step,
 )
 from watchkeeper.model.controller.state_machines.reign import ControllerSettings
-from watchkeeper.model.controller.state_machines.variants import StartOrder
+from watchkeeper.model.controller.state_machines.variants import ClusterIdentity, StartOrder
+from watchkeeper.model.controller.topic_settings import SettingsState, follow_settings
 from watchkeeper.model.registry import paths
 
 COMMON_PATHS = (
@@ -56,6 +58,8 @@ class ControllingBrokerState:
     controller: ControllerState = field(default_factory=ControllerState)
     has_paths: bool = False
     """Whether the znodes exist under which administrators leave their requests."""
+    settings: SettingsState = field(default_factory=SettingsState)
+    """What it knows of changed settings of topics."""
 
 
 def controlling_broker(broker: Broker, controller: ControllerSettings) -> Program:
@@ -90,9 +94,13 @@ async def _turn(
         return await _leave(me, state)
     if me.controller.sends and not state.has_paths:
         await _create_paths()
+        if me.controller.variant.cluster_identity is ClusterIdentity.CREATED_ONCE:
+            await know_cluster_id()
         return replace(state, has_paths=True)
     if _elects_first(me, state):
         return await _control(me, state)
+    if me.controller.sends and state.settings.is_due:
+        return await _follow_settings(me, state)
     if not broker.is_registered and not broker.is_blocked:
         registered = await registration.register(me.broker, broker)
         if isinstance(registered, Ended):
@@ -119,6 +127,13 @@ async def _create_paths() -> None:
             await create_with_parents(Direct(), Create(path, b"", purpose="register"))
 
 
+async def _follow_settings(
+    me: ControllingBroker, state: ControllingBrokerState
+) -> ControllingBrokerState:
+    changes = me.controller.variant.settings_changes
+    return replace(state, settings=await follow_settings(Direct(), changes, state.settings))
+
+
 def _elects_first(me: ControllingBroker, state: ControllingBrokerState) -> bool:
     order = me.controller.variant.start_order
     return order is StartOrder.ELECT_THEN_REGISTER and state.controller.must_elect
@@ -130,15 +145,18 @@ async def _control(
     """Do a task of the controller; in a new session the broker has to register again."""
     done = await take_step(me.controller, state.controller)
     broker = state.broker
+    settings = state.settings
     if done.is_session_new:
         broker = registration.unregistered(broker)
-    return replace(state, broker=broker, controller=done.state)
+        settings = settings.due()
+    return replace(state, broker=broker, controller=done.state, settings=settings)
 
 
 async def _after_expiry(state: ControllingBrokerState) -> ControllingBrokerState:
     """The session is dead: go on in a new one, and begin with an election."""
     broker = await registration.after_expiry(state.broker)
-    return replace(state, broker=broker, controller=state.controller.after_expiry())
+    controller = state.controller.after_expiry()
+    return replace(state, broker=broker, controller=controller, settings=state.settings.due())
 
 
 async def _leave(me: ControllingBroker, state: ControllingBrokerState) -> Ended:
@@ -155,12 +173,15 @@ async def _take(
 ) -> ControllingBrokerState:
     if notification is SessionEvent.EXPIRED:
         return await _after_expiry(state)
-    controller = state.controller
+    controller, settings = state.controller, state.settings
     if notification is SessionEvent.CONNECTED:
         controller = controller.after_reconnection()
+        settings = settings.due()
+    elif isinstance(notification, Fired) and notification.path == paths.CONFIG_CHANGES:
+        settings = settings.due()
     elif isinstance(notification, Fired):
         controller = controller.after_event(notification)
     elif isinstance(notification, Command):
         controller = controller.after_command(notification)
     broker = await registration.take(state.broker, notification)
-    return replace(state, broker=broker, controller=controller)
+    return replace(state, broker=broker, controller=controller, settings=settings)

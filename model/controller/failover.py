@@ -70,6 +70,7 @@ async def _take_requests(reign: Reign) -> None:
     await reassignment_at_failover(reign)
     await preferred_at_failover(reign)
     reign.tell_all(reign.context.live)
+    reign.drop_strays(reign.context.live)
     await reign.send()
     await resume_deletions(reign)
 

@@ -75,6 +75,7 @@ def _bounced(reign: Reign, seen: Brokers) -> tuple[int, ...]:
 
 async def _started(reign: Reign, brokers: Sequence[int]) -> None:
     reign.tell_all(brokers)
+    reign.drop_strays(brokers)
     await reign.send()
     homes = _kept(reign, brokers)
     await replicas.move(reign, homes, ReplicaStatus.ONLINE)

@@ -20,7 +20,15 @@ from watchkeeper.model.properties.at_quiescence import (
     COVER,
     CalmJudge,
 )
-from watchkeeper.model.properties.control_plane import ControlPlaneJudge, control_plane_judge
+from watchkeeper.model.properties.control_plane.brokers import BrokersJudge
+from watchkeeper.model.properties.control_plane.controllers import (
+    ControlPlaneJudge,
+    control_plane_judge,
+)
+from watchkeeper.model.properties.control_plane.replication import (
+    ReplicationJudge,
+    replication_judges,
+)
 from watchkeeper.model.properties.history import History
 from watchkeeper.model.properties.messages import MessageJudges, message_judges
 from watchkeeper.model.properties.ownership import (
@@ -33,7 +41,6 @@ from watchkeeper.model.properties.ownership import (
 )
 from watchkeeper.model.properties.progress import PROGRESS, WORK, ChangeSeen, ProgressJudge
 from watchkeeper.model.properties.quiescence import NEVER, RestOf, rests_of
-from watchkeeper.model.properties.replication import ReplicationJudge, replication_judge
 from watchkeeper.model.properties.verdicts import (
     Finding,
     Property,
@@ -60,7 +67,7 @@ PROPERTIES: tuple[Property, ...] = (
 )
 """Those of groups; `watchkeeper.model.properties.messages` has those of messages, and
 `watchkeeper.model.properties.control_plane` those of controllers, and
-`watchkeeper.model.properties.replication` those of replicas."""
+`watchkeeper.model.properties.control_plane.replication` and `brokers` those of replicas."""
 
 SOMETIMES = Property("sometimes", "sometimes", "the events that the scenario is about occurred")
 NEVER_HAPPENS = Property("never", "always", "the events that the scenario excludes did not occur")
@@ -110,16 +117,16 @@ def judge(plan: Plan, trace: Trace, effects: Sequence[FaultEffect]) -> Judgement
     trackers = rests_of(plan)
     messages = message_judges(plan)
     control = control_plane_judge(plan, history)
-    replication = replication_judge(plan, history)
+    replicated = replication_judges(plan, history)
     watch = _Watch(history, ownership, calm, progress, trackers, messages, control)
-    if replication is not None:
-        watch.follow(replication)
+    for judge_of in replicated:
+        watch.follow(judge_of)
     watch.all_of(trace)
     history.now_us = end_us
     if control is not None:
         control.close(end_us)
-    if replication is not None:
-        replication.close(end_us)
+    for judge_of in replicated:
+        judge_of.close(end_us)
     if trackers:
         watch.judge_rests(end_us)
     for tracker in trackers:
@@ -133,7 +140,7 @@ def judge(plan: Plan, trace: Trace, effects: Sequence[FaultEffect]) -> Judgement
     findings = [
         *(of_groups if plan.groups else _without_groups(of_groups, plan)),
         *(control.findings() if control is not None else ()),
-        *(replication.findings() if replication is not None else ()),
+        *(finding for judge_of in replicated for finding in judge_of.findings()),
         *(messages.findings(end_us) if messages is not None else ()),
         *(_never(never, trace) for never in plan.never),
         *(_sometimes(wanted, trace) for wanted in plan.sometimes),
@@ -226,9 +233,9 @@ class _Watch:
         if control is not None:
             self._add(ControlPlaneJudge.KINDS, control.after)
 
-    def follow(self, replication: ReplicationJudge) -> None:
-        """Let the judge of replicas look at what concerns it, after the history."""
-        for kind, handler in replication.handlers.items():
+    def follow(self, judge_of: ReplicationJudge | BrokersJudge) -> None:
+        """Let a judge of replicas look at what concerns it, after the history."""
+        for kind, handler in judge_of.handlers.items():
             self._add((kind,), handler)
 
     def _add(self, kinds: Iterable[str], call: Callable[[Event], None]) -> None:

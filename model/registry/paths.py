@@ -114,6 +114,17 @@ def topic_config(name: str) -> str:
     return f"{TOPIC_CONFIGS}/{name}"
 
 
+def config_change(number: int) -> str:
+    """0.8: the path of a notification that settings have changed."""
+    return f"{CONFIG_CHANGE}{number:010d}"
+
+
+def number_of_change(name: str) -> int | None:
+    """0.8: the number of a notification; None for a znode with another name."""
+    found = re.fullmatch(r"config_change_(\d{1,10})", name)
+    return None if found is None else int(found[1])
+
+
 def topic_deletion(name: str) -> str:
     """0.8: the path of the request to delete a topic."""
     return f"{DELETE_TOPICS}/{name}"

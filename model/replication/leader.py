@@ -24,7 +24,7 @@ from watchkeeper.model.registry.paths import BadPayload
 from watchkeeper.model.registry.payloads import NO_LEADER, PartitionState
 from watchkeeper.model.replication.replica import Follower, Replica, WaitingAppend
 from watchkeeper.model.replication.replica_log import Record, end_of_epoch, epoch_up_to
-from watchkeeper.model.replication.replicas import Replicas
+from watchkeeper.model.replication.replicas import RECONNECT_MS, Replicas
 from watchkeeper.model.replication.requests import (
     ALL,
     Appended,
@@ -43,8 +43,6 @@ from watchkeeper.model.trace.kinds import EventKind
 
 RECORDS_A_FETCH = 1_000
 """About `replica.fetch.max.bytes`."""
-RECONNECT_MS = 100
-"""How long a write of the ISR waits for a connection before it is repeated."""
 
 
 # --- producers -------------------------------------------------------------------------
@@ -58,7 +56,7 @@ async def append(all_of: Replicas, request: AppendRecords) -> Appended:
     await all_of.settled(replica)
     if not all_of.leads(replica):
         return Appended(ErrorCode.NOT_LEADER)
-    if request.acks == ALL and len(replica.isr) < all_of.me.min_in_sync:
+    if request.acks == ALL and len(replica.isr) < all_of.min_in_sync(request.partition.topic):
         return Appended(ErrorCode.NOT_ENOUGH_REPLICAS)
     offset = replica.end
     records = [Record(replica.leader_epoch, number) for number in request.numbers]

@@ -19,9 +19,13 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import count
 
-from watchkeeper.model.actor.effects import Partition, emit
+from watchkeeper.model.actor.effects import Partition, emit, sleep
+from watchkeeper.model.actor.errors import ConnectionLoss, NoNode, SessionExpired
+from watchkeeper.model.actor.operations import GetData
 from watchkeeper.model.actor.tasks import UNBOUNDED, put, take
-from watchkeeper.model.registry.payloads import NO_LEADER
+from watchkeeper.model.registry import paths
+from watchkeeper.model.registry.paths import BadPayload
+from watchkeeper.model.registry.payloads import NO_LEADER, TopicConfig
 from watchkeeper.model.replication.replica import Follower, Replica, ReplicaStore, WaitingAppend
 from watchkeeper.model.replication.replica_log import NO_EPOCH
 from watchkeeper.model.replication.requests import (
@@ -44,6 +48,12 @@ from watchkeeper.model.replication.variants import (
 )
 from watchkeeper.model.trace.kinds import EventKind
 
+SETTINGS = "settings of topics"
+"""The queue of changed settings that the program has read: (topic, TopicConfig)."""
+MIN_IN_SYNC = "min.insync.replicas"
+RECONNECT_MS = 100
+"""How long a request to ZooKeeper waits for a connection before it is repeated."""
+
 
 @dataclass(frozen=True, slots=True)
 class ReplicationSettings:
@@ -63,6 +73,22 @@ class ReplicationSettings:
     """`replica.high.watermark.checkpoint.interval.ms`."""
 
 
+async def settings_of(topic: str) -> TopicConfig:
+    """Read the settings of a topic; none where there are none, or where they cannot be read."""
+    path = paths.topic_config(topic)
+    while True:
+        try:
+            seen = await GetData(path, False, "read settings")
+            return TopicConfig.decode(path, seen.data)
+        except NoNode:
+            return TopicConfig()
+        except BadPayload as unreadable:
+            await emit(EventKind.SETTINGS_REFUSED, topic=topic, why=str(unreadable))
+            return TopicConfig()
+        except (ConnectionLoss, SessionExpired):
+            await sleep(RECONNECT_MS)
+
+
 class Replicas:
     """The replicas in one broker's process."""
 
@@ -76,6 +102,8 @@ class Replicas:
         """The greatest that a request had."""
         self.states: dict[Partition, LeaderState] = {}
         """What UpdateMetadata said of each partition."""
+        self.settings: dict[str, TopicConfig] = {}
+        """The settings of each topic of which a replica is or was here."""
         self.alive: tuple[BrokerAddress, ...] = ()
         self.addresses: dict[int, str] = {}
         """Leader -> where to fetch from it."""
@@ -151,13 +179,16 @@ class Replicas:
         self.controller_epoch = controller_epoch
         return False
 
-    def _replica(self, partition: Partition) -> Replica:
+    async def _replica(self, partition: Partition) -> Replica:
+        """Return a replica, which may be new, of a topic whose settings are known."""
+        if partition.topic not in self.settings:
+            await self.apply_settings(partition.topic, await settings_of(partition.topic))
         if partition not in self.by_partition:
             self.by_partition[partition] = Replica(partition, [])
         return self.by_partition[partition]
 
     async def _lead(self, said: LeaderState) -> None:
-        replica = self._replica(said.partition)
+        replica = await self._replica(said.partition)
         await self.settled(replica)
         led_before = self.leads(replica)
         replica.take(said)
@@ -175,7 +206,7 @@ class Replicas:
         await self.raise_high_watermark(replica)
 
     async def _follow(self, said: LeaderState, addresses: Mapping[int, str]) -> None:
-        replica = self._replica(said.partition)
+        replica = await self._replica(said.partition)
         await self.settled(replica)
         leader = said.state.leader
         variant = self.me.variant
@@ -225,16 +256,24 @@ class Replicas:
             partitions=tuple((partition, ErrorCode.NONE) for partition in request.partitions)
         )
 
-    def update_metadata(self, request: UpdateMetadata) -> Outcome:
+    async def update_metadata(self, request: UpdateMetadata) -> Outcome:
         """Know who leads which partition, and which brokers are alive."""
         if self._is_stale(request.controller_epoch):
             return Outcome(ErrorCode.STALE_CONTROLLER_EPOCH)
         self.alive = request.alive
+        changed = []
         for said in request.states:
+            known = self.states.get(said.partition)
+            if known is None or known.state.leader != said.state.leader:
+                changed.append([*said.partition, said.state.leader])
             if said.state.leader == DELETED:
                 self.states.pop(said.partition, None)
             else:
                 self.states[said.partition] = said
+        if changed:
+            await emit(
+                EventKind.METADATA_UPDATED, epoch=request.controller_epoch, leaders=changed
+            )
         return Outcome()
 
     def metadata_of(self, topic: str) -> TopicMetadata:
@@ -245,6 +284,23 @@ class Replicas:
             if partition.topic == topic
         )
         return TopicMetadata(leaders, self.alive)
+
+    # --- settings of topics ------------------------------------------------------------
+
+    async def apply_settings(self, topic: str, config: TopicConfig) -> None:
+        """Follow the settings of a topic from now on."""
+        before = self.settings.get(topic, TopicConfig())
+        self.settings[topic] = config
+        if config != before:
+            await emit(EventKind.SETTINGS_APPLIED, topic=topic, settings=dict(config.overrides))
+
+    def min_in_sync(self, topic: str) -> int:
+        """How many replicas have to be in the ISR for producers that wait for all of it.
+
+        The setting of the topic counts before that of the broker; one that is no number does not.
+        """
+        own = dict(self.settings.get(topic, TopicConfig()).overrides).get(MIN_IN_SYNC, "")
+        return int(own) if own.isdecimal() else self.me.min_in_sync
 
     # --- logs and high watermarks ------------------------------------------------------
 
@@ -274,7 +330,7 @@ class Replicas:
         replica.high_watermark = min(ends)
         await self._note(EventKind.COMMITTED, replica)
         done = [one for one in replica.waiting if one.end <= replica.high_watermark]
-        enough = len(replica.isr) >= self.me.min_in_sync
+        enough = len(replica.isr) >= self.min_in_sync(replica.partition.topic)
         code = ErrorCode.NONE if enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         await self.answer_waiting(replica, done, code)
 

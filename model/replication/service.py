@@ -20,7 +20,7 @@ from watchkeeper.model.replication.leader import (
     serve_fetch,
     shrink_isrs,
 )
-from watchkeeper.model.replication.replicas import Replicas
+from watchkeeper.model.replication.replicas import SETTINGS, Replicas
 from watchkeeper.model.replication.requests import (
     AppendRecords,
     BrokerRequest,
@@ -31,7 +31,6 @@ from watchkeeper.model.replication.requests import (
     ErrorCode,
     FetchRecords,
     LeaderAndIsr,
-    Outcome,
     StillLed,
     StopReplica,
     TopicMetadata,
@@ -55,6 +54,7 @@ async def open_replicas(all_of: Replicas) -> None:
         )
     all_of.on_follow = partial(start_fetcher, all_of)
     await Start("shrink ISRs", lambda: _shrink_from_time_to_time(all_of))
+    await Start("apply settings", lambda: _apply_settings(all_of))
     await Start("write checkpoint", lambda: _write_checkpoint_from_time_to_time(all_of))
 
 
@@ -70,13 +70,16 @@ async def _write_checkpoint_from_time_to_time(all_of: Replicas) -> None:
         all_of.write_checkpoint()
 
 
+async def _apply_settings(all_of: Replicas) -> None:
+    """Follow changed settings, as the program of this process reads them."""
+    while True:
+        topic, config = await take(SETTINGS)
+        await all_of.apply_settings(topic, config)
+
+
 async def answer(all_of: Replicas, request: BrokerRequest) -> Any:
     """Answer a request to a broker."""
     return await _ANSWERS[type(request)](all_of, request)
-
-
-async def _update_metadata(all_of: Replicas, request: UpdateMetadata) -> Outcome:
-    return all_of.update_metadata(request)
 
 
 async def _end_of_epoch(all_of: Replicas, request: EndOfEpoch) -> EpochEnd:
@@ -98,7 +101,7 @@ async def _shut_down(all_of: Replicas, request: ControlledShutdown) -> StillLed:
 _ANSWERS: Mapping[type[BrokerRequest], Callable[[Replicas, Any], Awaitable[Any]]] = {
     LeaderAndIsr: Replicas.leader_and_isr,
     StopReplica: Replicas.stop_replica,
-    UpdateMetadata: _update_metadata,
+    UpdateMetadata: Replicas.update_metadata,
     FetchRecords: serve_fetch,
     EndOfEpoch: _end_of_epoch,
     ControlledShutdown: _shut_down,

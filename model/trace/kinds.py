@@ -47,6 +47,7 @@ class EventKind(StrEnum):
     TOPIC_DELETED = "topic deleted"
     DELETIONS_ENDED = "deletions ended"
     SHUT_DOWN = "shut down"
+    CLUSTER_ID = "cluster id"
 
     # replicas of partitions
     BECAME_LEADER = "became leader"
@@ -59,6 +60,9 @@ class EventKind(StrEnum):
     COMMITTED = "committed"
     ISR_CHANGED = "isr changed"
     ISR_REFUSED = "isr refused"
+    METADATA_UPDATED = "metadata updated"
+    SETTINGS_APPLIED = "settings applied"
+    SETTINGS_REFUSED = "settings refused"
     ACKNOWLEDGED = "acknowledged"
     NOT_ACKNOWLEDGED = "not acknowledged"
 
@@ -177,6 +181,7 @@ MEANINGS: dict[EventKind, str] = {
         "a broker that leaves has handed over what it led, or has given up; `led` is what was "
         "left"
     ),
+    EventKind.CLUSTER_ID: "a broker that starts knows the id of its cluster",
     EventKind.BECAME_LEADER: "a broker leads a partition from now on, as a controller says",
     EventKind.BECAME_FOLLOWER: (
         "a broker follows the leader of a partition from now on; -1: there is none"
@@ -194,6 +199,14 @@ MEANINGS: dict[EventKind, str] = {
     EventKind.COMMITTED: "the high watermark of a leader has risen",
     EventKind.ISR_CHANGED: "a leader has written another ISR",
     EventKind.ISR_REFUSED: "a leader could not write an ISR: the state has another version",
+    EventKind.METADATA_UPDATED: (
+        "a broker has learned who leads partitions; each is a topic, a partition, and the "
+        "leader, -2 if the topic is being deleted"
+    ),
+    EventKind.SETTINGS_APPLIED: "a broker has read the settings of a topic, and follows them",
+    EventKind.SETTINGS_REFUSED: (
+        "a broker cannot read the settings of a topic, or the notification that they have changed"
+    ),
     EventKind.ACKNOWLEDGED: (
         "a leader has confirmed messages to a producer, from offset `start` on; `acks` -1: every "
         "member of the ISR has them"

@@ -7,10 +7,10 @@ from watchkeeper.model.group.variants import VARIANTS
 from watchkeeper.model.mutants.catalogue import variant_named
 from watchkeeper.model.plan.faults import VERBS
 from watchkeeper.model.plan.plan import ClusterPlan, GroupPlan, Plan, Sometimes
-from watchkeeper.model.properties.control_plane import control_plane_claims
+from watchkeeper.model.properties.control_plane.controllers import control_plane_claims
+from watchkeeper.model.properties.control_plane.replication import replication_claims
 from watchkeeper.model.properties.judge import PROPERTIES
 from watchkeeper.model.properties.messages import message_claims
-from watchkeeper.model.properties.replication import replication_claims
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.scenarios.plan.clusters import cluster
 from watchkeeper.scenarios.plan.context import Context

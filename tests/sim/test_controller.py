@@ -20,7 +20,7 @@ from watchkeeper.model.controller.state_machines.variants import (
     VanishedTopics,
 )
 from watchkeeper.model.controller.state_machines.writes import StateWrite, elected
-from watchkeeper.model.properties.control_plane import (
+from watchkeeper.model.properties.control_plane.controllers import (
     ACTING,
     CONTROL_PLANE,
     DEPOSED,

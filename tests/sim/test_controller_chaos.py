@@ -21,7 +21,7 @@ from watchkeeper.model.controller.state_machines.variants import (
     LastInSync,
     VanishedTopics,
 )
-from watchkeeper.model.properties.control_plane import ACTING, DEPOSED, IN_SYNC, LED
+from watchkeeper.model.properties.control_plane.controllers import ACTING, DEPOSED, IN_SYNC, LED
 
 RUNS = 10 * SEEDS
 BROKERS = ("broker/0", "broker/1", "broker/2")

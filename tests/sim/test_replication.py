@@ -9,7 +9,7 @@ import pytest
 
 from watchkeeper import Result, simulate
 from watchkeeper.model.controller.state_machines.variants import CONTROLLERS
-from watchkeeper.model.properties.replication import KEPT
+from watchkeeper.model.properties.control_plane.replication import KEPT
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.scenarios import ScenarioError
 

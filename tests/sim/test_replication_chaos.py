@@ -23,8 +23,13 @@ from watchkeeper.model.controller.state_machines.variants import (
     VanishedTopics,
 )
 from watchkeeper.model.controller.state_machines.variants import HARDENED as CONTROLLER
-from watchkeeper.model.properties.control_plane import LED
-from watchkeeper.model.properties.replication import CAUGHT_UP, IN_ISR, KEPT, UNCHANGED
+from watchkeeper.model.properties.control_plane.controllers import LED
+from watchkeeper.model.properties.control_plane.replication import (
+    CAUGHT_UP,
+    IN_ISR,
+    KEPT,
+    UNCHANGED,
+)
 from watchkeeper.model.properties.verdicts import Property
 from watchkeeper.model.replication import leader
 from watchkeeper.model.replication.replica import Replica

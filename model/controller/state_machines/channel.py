@@ -175,6 +175,8 @@ class Batch:
     metadata: dict[int, dict[Partition, LeaderState]] = field(default_factory=dict)
     stops: dict[int, dict[tuple[Partition, bool], None]] = field(default_factory=dict)
     """Broker -> partitions to stop, and whether to delete them."""
+    strays: dict[int, tuple[Partition, ...]] = field(default_factory=dict)
+    """Broker -> partitions that are not assigned to it, to delete in one request."""
 
     def lead(self, brokers: Iterable[int], said: LeaderState) -> None:
         """Let brokers lead or follow."""
@@ -205,3 +207,5 @@ class Batch:
         for broker, stops in self.stops.items():
             for partition, deletes in stops:
                 yield broker, StopReplica(controller, epoch, deletes, (partition,))
+        for broker, strays in self.strays.items():
+            yield broker, StopReplica(controller, epoch, True, strays)

@@ -38,7 +38,11 @@ from watchkeeper.model.actor.tasks import UNBOUNDED, put
 from watchkeeper.model.controller.state_machines.channel import Batch
 from watchkeeper.model.controller.state_machines.context import Context, Leadership
 from watchkeeper.model.controller.state_machines.states import PartitionStatus
-from watchkeeper.model.controller.state_machines.variants import ControllerVariant, StateBefore
+from watchkeeper.model.controller.state_machines.variants import (
+    ControllerVariant,
+    StateBefore,
+    StrayReplicas,
+)
 from watchkeeper.model.controller.state_machines.writes import StateWrite
 from watchkeeper.model.group.variants import Reads
 from watchkeeper.model.registry import paths
@@ -124,6 +128,19 @@ class Reign:
         """Let brokers know the leader of every partition, and who is alive."""
         known = map(self.context.said_of, self.context.assigned())
         self.batch.tell(brokers, [said for said in known if said is not None])
+
+    def drop_strays(self, brokers: Iterable[int]) -> None:
+        """Let brokers delete what is not assigned to them, where the variant does so.
+
+        A broker that was down has missed the request to delete a replica that moved away.
+        """
+        if self.me.variant.stray_replicas is StrayReplicas.KEPT:
+            return
+        assignment = self.context.assignment
+        for broker in brokers:
+            strays = [one for one in self.context.assigned() if broker not in assignment[one]]
+            if strays:
+                self.batch.strays[broker] = tuple(strays)
 
     async def send(self) -> None:
         """Hand the batch to the channels; what is for a broker without one is dropped."""

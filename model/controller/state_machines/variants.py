@@ -118,6 +118,30 @@ class UnknownDeletion(StrEnum):
     COMPLETED = "deletes what is left of it"
 
 
+class StrayReplicas(StrEnum):
+    """What becomes of a replica that moved away while its broker was down."""
+
+    KEPT = "it stays on the disk"
+    DELETED = "it is deleted when the broker is back"
+
+
+class SettingsChanges(StrEnum):
+    """Which notifications of changed settings a broker takes, in which order."""
+
+    AS_LISTED = (
+        "as ZooKeeper lists them; not those below the last one, and none behind one that cannot "
+        "be read"
+    )
+    EVERY_NEW = "every one that it has not taken, in the order of their numbers"
+
+
+class ClusterIdentity(StrEnum):
+    """Whether a cluster has an id (KIP-78)."""
+
+    NONE = "it has none"
+    CREATED_ONCE = "the first broker creates it, every broker reads it"
+
+
 @dataclass(frozen=True, slots=True)
 class ControllerVariant:
     """One version of the controller."""
@@ -142,6 +166,9 @@ class ControllerVariant:
     preferred_without_state: PreferredWithoutState
     dead_targets: DeadTargets
     unknown_deletion: UnknownDeletion
+    stray_replicas: StrayReplicas
+    settings_changes: SettingsChanges
+    cluster_identity: ClusterIdentity
 
 
 KAFKA_08 = ControllerVariant(
@@ -164,6 +191,9 @@ KAFKA_08 = ControllerVariant(
     preferred_without_state=PreferredWithoutState.FAILS,
     dead_targets=DeadTargets.DROPPED,
     unknown_deletion=UnknownDeletion.ENDS_DELETIONS,
+    stray_replicas=StrayReplicas.KEPT,
+    settings_changes=SettingsChanges.AS_LISTED,
+    cluster_identity=ClusterIdentity.NONE,
 )
 
 HARDENED = ControllerVariant(
@@ -186,6 +216,9 @@ HARDENED = ControllerVariant(
     preferred_without_state=PreferredWithoutState.SKIPPED,
     dead_targets=DeadTargets.KEPT,
     unknown_deletion=UnknownDeletion.COMPLETED,
+    stray_replicas=StrayReplicas.DELETED,
+    settings_changes=SettingsChanges.EVERY_NEW,
+    cluster_identity=ClusterIdentity.CREATED_ONCE,
 )
 
 CONTROLLERS = {row.name: row for row in (KAFKA_08, HARDENED)}

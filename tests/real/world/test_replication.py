@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.live_zookeeper import lived
 from watchkeeper.api.result import Result
-from watchkeeper.model.properties.replication import CAUGHT_UP, IN_ISR, KEPT
+from watchkeeper.model.properties.control_plane.replication import CAUGHT_UP, IN_ISR, KEPT
 from watchkeeper.model.trace.kinds import EventKind
 
 pytestmark = pytest.mark.usefixtures("needs_zookeeper")

@@ -12,8 +12,13 @@ from typing import Any
 
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.plan.plan import ClusterPlan, Plan
-from watchkeeper.model.properties.control_plane import DELETIONS, assignment_of, topic_of
-from watchkeeper.model.properties.evidence import Evidence
+from watchkeeper.model.properties.control_plane.brokers import BROKERS, BrokersJudge
+from watchkeeper.model.properties.control_plane.controllers import (
+    DELETIONS,
+    assignment_of,
+    topic_of,
+)
+from watchkeeper.model.properties.control_plane.evidence import Evidence
 from watchkeeper.model.properties.history import History
 from watchkeeper.model.properties.verdicts import Finding, Property
 from watchkeeper.model.registry import paths
@@ -393,13 +398,15 @@ def _first_difference(expected: Sequence[Any], found: Sequence[Any]) -> int | No
     return next((at for at, (one, other) in pairs if one != other), None)
 
 
-def replication_judge(plan: Plan, history: History) -> ReplicationJudge | None:
-    """The judge of a run's replicas; None if no cluster replicates."""
+def replication_judges(
+    plan: Plan, history: History
+) -> tuple[ReplicationJudge | BrokersJudge, ...]:
+    """The judges of a run's replicas, and of the brokers that have them."""
     replicates = any(cluster.replication is not None for cluster in plan.clusters)
-    return ReplicationJudge(plan, history) if replicates else None
+    return (ReplicationJudge(plan, history), BrokersJudge(plan, history)) if replicates else ()
 
 
 def replication_claims(clusters: Sequence[ClusterPlan]) -> list[str]:
     """The names of the properties that are judged in a scenario with these clusters."""
     replicates = any(cluster.replication is not None for cluster in clusters)
-    return [claim.name for claim in REPLICATION] if replicates else []
+    return [claim.name for claim in (*REPLICATION, *BROKERS)] if replicates else []

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.plan.plan import ClusterPlan, Plan
-from watchkeeper.model.properties.evidence import Evidence
+from watchkeeper.model.properties.control_plane.evidence import Evidence
 from watchkeeper.model.properties.history import History
 from watchkeeper.model.properties.quiescence import NEVER, RestTracker, cluster_rests
 from watchkeeper.model.properties.verdicts import Finding, Property

@@ -1,0 +1,357 @@
+"""Judges of brokers that replicate: what they know, what they hold, and how they leave.
+
+What a broker knows is compared with the registry at the end of a run. A process that starts
+knows nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.plan.plan import ClusterPlan, Plan
+from watchkeeper.model.properties.control_plane.controllers import assignment_of, topic_of
+from watchkeeper.model.properties.control_plane.evidence import Evidence
+from watchkeeper.model.properties.history import History
+from watchkeeper.model.properties.verdicts import Finding, Property
+from watchkeeper.model.registry import paths
+from watchkeeper.model.registry.paths import BadPayload
+from watchkeeper.model.registry.payloads import (
+    NO_LEADER,
+    PartitionState,
+    TopicAssignment,
+    TopicConfig,
+)
+from watchkeeper.model.replication.requests import DELETED
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import Event
+
+METADATA = Property(
+    "metadata agrees",
+    "end",
+    "at the end each live broker knows who leads each partition, and no partition of a deleted "
+    "topic",
+    exercise="a live broker that has learned who leads",
+    is_optional=True,
+)
+SETTINGS = Property(
+    "settings are applied",
+    "end",
+    "at the end each live broker that has replicas of a topic follows the settings that the "
+    "registry has",
+    exercise="a topic with settings, and a live broker that has replicas of it",
+    is_optional=True,
+)
+NOTHING_LEFT = Property(
+    "nothing is left",
+    "end",
+    "at the end no live broker has the log of a partition that is not assigned to it",
+    exercise="a partition that was moved or deleted, and a live broker that had it",
+    is_optional=True,
+)
+HANDED_OVER = Property(
+    "leaving brokers hand over",
+    "always",
+    "a broker that leaves in good order leads no partition that another live member of the ISR "
+    "could lead",
+    exercise="a broker that has asked the controller to take over",
+    is_optional=True,
+)
+RISING = Property(
+    "high watermark rises",
+    "always",
+    "the high watermark of a leader never falls while it leads in one epoch",
+    exercise="a message that was committed",
+    is_optional=True,
+)
+ONE_ID = Property(
+    "one cluster id",
+    "always",
+    "all brokers of a cluster know one id, of 22 characters",
+    exercise="a broker that has read the id of its cluster",
+    is_optional=True,
+)
+
+BROKERS: tuple[Property, ...] = (METADATA, SETTINGS, NOTHING_LEFT, HANDED_OVER, RISING, ONE_ID)
+"""The properties of brokers that replicate."""
+
+CLUSTER_ID = re.compile(r"[a-zA-Z0-9_-]{22}")
+
+
+@dataclass(slots=True)
+class Registry:
+    """What the registry of one cluster has."""
+
+    states: dict[Partition, PartitionState] = field(default_factory=dict)
+    replicas: dict[Partition, tuple[int, ...]] = field(default_factory=dict)
+    settings: dict[str, TopicConfig] = field(default_factory=dict)
+    cluster_id: str = ""
+    """The id that a broker has read first."""
+
+    def topics(self) -> set[str]:
+        """Return the topics that there are."""
+        return {partition.topic for partition in self.replicas}
+
+
+@dataclass(slots=True)
+class Knowledge:
+    """What one process of a broker knows, and what is on its disk."""
+
+    leaders: dict[Partition, int] = field(default_factory=dict)
+    settings: dict[str, Mapping[str, str]] = field(default_factory=dict)
+    logs: dict[Partition, None] = field(default_factory=dict)
+    """The partitions of which it has a log."""
+    had: dict[Partition, None] = field(default_factory=dict)
+    """Those of which it ever had one."""
+
+
+class BrokersJudge:
+    """Judges the brokers of all clusters of a run."""
+
+    def __init__(self, plan: Plan, history: History) -> None:
+        self.history = history
+        self.clusters = [cluster for cluster in plan.clusters if cluster.replication is not None]
+        self.cluster_of: dict[str, str] = {}
+        self.nodes: dict[str, dict[int, str]] = {}
+        self.planned: dict[str, dict[str, TopicAssignment]] = {}
+        for cluster in self.clusters:
+            self._know(cluster, plan.prefix_of(cluster.name))
+        self.registries = {cluster.name: Registry() for cluster in self.clusters}
+        self.known = {
+            node: Knowledge() for nodes in self.nodes.values() for node in nodes.values()
+        }
+        self.live: dict[str, None] = {}
+        self.marks: dict[tuple[str, Partition, int], int] = {}
+        """Broker, partition and epoch -> the high watermark."""
+        self.evidence = Evidence(BROKERS)
+        self.handlers: dict[str, Callable[[Event], None]] = {
+            EventKind.APPLIED: self._applied,
+            EventKind.STARTED: self._started,
+            EventKind.ENDED: self._ended,
+            EventKind.REPLICA_OPENED: self._has_log,
+            EventKind.APPENDED: self._has_log,
+            EventKind.REPLICA_DELETED: self._deleted,
+            EventKind.METADATA_UPDATED: self._told,
+            EventKind.SETTINGS_APPLIED: self._settings,
+            EventKind.COMMITTED: self._committed,
+            EventKind.SHUT_DOWN: self._shut_down,
+            EventKind.CLUSTER_ID: self._cluster_id,
+        }
+
+    def _know(self, cluster: ClusterPlan, prefix: str) -> None:
+        names = [cluster.administrator(prefix), *(broker.node for broker in cluster.brokers)]
+        self.cluster_of.update(dict.fromkeys(names, cluster.name))
+        self.nodes[cluster.name] = {one.broker_id: one.node for one in cluster.brokers}
+        self.planned[cluster.name] = {
+            one.name: TopicAssignment(one.replicas) for one in cluster.topics
+        }
+
+    # --- the registry ------------------------------------------------------------------
+
+    def _applied(self, event: Event) -> None:
+        name = self.cluster_of.get(self.history.holders.get(event.session, ""))
+        if name is None and len(self.clusters) == 1:
+            name = self.clusters[0].name  # an operator's hand in the only cluster
+        if name is None:
+            return
+        for change in event.detail["did"]:
+            self._changed(name, change[1], None if change[0] == "deleted" else change[3] or "")
+
+    def _changed(self, name: str, path: str, data: str | None) -> None:
+        """A znode was written, or deleted where there is no data."""
+        registry = self.registries[name]
+        partition = paths.parse_state(path)
+        topic = topic_of(path)
+        if partition is not None:
+            registry.states.pop(partition, None)
+            state = None if data is None else _decoded(PartitionState.decode, path, data)
+            if state is not None:
+                registry.states[partition] = state
+        elif topic is not None:
+            self._assigned(name, path, topic, data)
+        elif path.startswith(f"{paths.TOPIC_CONFIGS}/"):
+            config = None if data is None else _decoded(TopicConfig.decode, path, data)
+            registry.settings[path.rpartition("/")[2]] = config or TopicConfig()
+
+    def _assigned(self, name: str, path: str, topic: str, data: str | None) -> None:
+        registry = self.registries[name]
+        if data is None:
+            for partition in [one for one in registry.replicas if one.topic == topic]:
+                del registry.replicas[partition]
+            return
+        found = assignment_of(path, data) or self.planned[name].get(topic)
+        for index, replicas in () if found is None else found.replicas:
+            registry.replicas[Partition(topic, str(index))] = replicas
+
+    # --- brokers -----------------------------------------------------------------------
+
+    def _started(self, event: Event) -> None:
+        if event.node in self.known:
+            self.live[event.node] = None
+            before = self.known[event.node]
+            self.known[event.node] = Knowledge(logs=before.logs, had=before.had)
+
+    def _ended(self, event: Event) -> None:
+        self.live.pop(event.node, None)
+
+    def _has_log(self, event: Event) -> None:
+        known = self.known.get(event.node)
+        if known is not None:
+            partition = Partition(event.topic, event.detail["partition"])
+            known.logs[partition] = known.had[partition] = None
+
+    def _deleted(self, event: Event) -> None:
+        known = self.known.get(event.node)
+        if known is not None:
+            partition = Partition(event.topic, event.detail["partition"])
+            known.logs.pop(partition, None)
+            self.marks = {
+                key: mark
+                for key, mark in self.marks.items()
+                if key[:2] != (event.node, partition)
+            }
+
+    def _told(self, event: Event) -> None:
+        known = self.known.get(event.node)
+        for topic, name, leader in () if known is None else event.detail["leaders"]:
+            assert known is not None, "only a broker is told"
+            if leader == DELETED:
+                known.leaders.pop(Partition(topic, name), None)
+            else:
+                known.leaders[Partition(topic, name)] = leader
+
+    def _settings(self, event: Event) -> None:
+        known = self.known.get(event.node)
+        if known is not None:
+            known.settings[event.topic] = event.detail["settings"]
+
+    # --- always ------------------------------------------------------------------------
+
+    def _committed(self, event: Event) -> None:
+        if event.node not in self.known:
+            return
+        self.evidence.exercise(RISING)
+        detail = event.detail
+        partition = Partition(event.topic, detail["partition"])
+        key = event.node, partition, detail["epoch"]
+        mark, before = detail["high_watermark"], self.marks.get(key, 0)
+        self.marks[key] = mark
+        if mark < before:
+            text = (
+                f"the high watermark of {partition} at {event.node} falls from {before} to {mark}"
+            )
+            self.evidence.violate(RISING, event.t_us, "a high watermark that falls", text)
+
+    def _shut_down(self, event: Event) -> None:
+        name = self.cluster_of.get(event.node)
+        if name is None:
+            return
+        self.evidence.exercise(HANDED_OVER)
+        registry, nodes = self.registries[name], self.nodes[name]
+        own = next(broker for broker, node in nodes.items() if node == event.node)
+        for partition, state in registry.states.items():
+            others = [one for one in state.isr if one != own and nodes.get(one, "") in self.live]
+            if state.leader == own and others:
+                text = (
+                    f"{event.node} leaves and leads {partition}, which broker {others[0]} of the "
+                    "ISR could lead"
+                )
+                self.evidence.violate(HANDED_OVER, event.t_us, "a leader that leaves", text)
+
+    def _cluster_id(self, event: Event) -> None:
+        name = self.cluster_of.get(event.node)
+        if name is None:
+            return
+        self.evidence.exercise(ONE_ID)
+        found, registry = event.detail["id"], self.registries[name]
+        registry.cluster_id = registry.cluster_id or found
+        if found != registry.cluster_id or not CLUSTER_ID.fullmatch(found):
+            text = (
+                f"{event.node} reads the id {found!r}, and {registry.cluster_id!r} was read "
+                "first; an id has 22 characters and never changes"
+            )
+            self.evidence.violate(ONE_ID, event.t_us, "another cluster id", text)
+
+    # --- at the end --------------------------------------------------------------------
+
+    def close(self, end_us: int) -> None:
+        """The run is over: compare what brokers know and hold with the registry."""
+        if self.history.faults_in_force:
+            return
+        for name, nodes in self.nodes.items():
+            for broker, node in nodes.items():
+                if node in self.live:
+                    self._judge_end(self.registries[name], broker, node, end_us)
+
+    def _judge_end(self, registry: Registry, broker: int, node: str, end_us: int) -> None:
+        known = self.known[node]
+        self._judge_metadata(registry, node, known, end_us)
+        self._judge_settings(registry, broker, node, end_us)
+        for partition in known.had:
+            if broker in registry.replicas.get(partition, ()):
+                continue
+            self.evidence.exercise(NOTHING_LEFT)
+            if partition in known.logs:
+                text = f"{node} has the log of {partition}, which is not assigned to it"
+                self.evidence.violate(NOTHING_LEFT, end_us, "a log that is left", text)
+
+    def _judge_metadata(
+        self, registry: Registry, node: str, known: Knowledge, end_us: int
+    ) -> None:
+        if not known.leaders:
+            return
+        self.evidence.exercise(METADATA)
+        wanted = {one: state.leader for one, state in registry.states.items()}
+        for partition in sorted({*wanted, *known.leaders}):
+            told, leads = known.leaders.get(partition), wanted.get(partition)
+            if told == leads or (told is None and leads == NO_LEADER):
+                continue
+            text = (
+                f"{node} knows {_in_words(told)} of {partition}, the registry has "
+                f"{_in_words(leads)}"
+            )
+            self.evidence.violate(METADATA, end_us, "metadata that differs", text)
+            return
+
+    def _judge_settings(self, registry: Registry, broker: int, node: str, end_us: int) -> None:
+        topics = registry.topics()
+        for topic, config in registry.settings.items():
+            holds = any(
+                one.topic == topic and broker in replicas
+                for one, replicas in registry.replicas.items()
+            )
+            if topic not in topics or not holds:
+                continue
+            self.evidence.exercise(SETTINGS)
+            wanted: Mapping[str, Any] = dict(config.overrides)
+            follows = self.known[node].settings.get(topic, {})
+            if dict(follows) != wanted:
+                text = (
+                    f"{node} follows {_settings_in_words(follows)} for {topic}, the registry has "
+                    f"{_settings_in_words(wanted)}"
+                )
+                self.evidence.violate(SETTINGS, end_us, "settings that differ", text)
+
+    def findings(self) -> Iterator[Finding]:
+        """The finding on each property."""
+        return self.evidence.findings()
+
+
+def _decoded(decode: Callable[[str, bytes | None], Any], path: str, data: str) -> Any:
+    try:
+        return decode(path, data.encode())
+    except BadPayload:
+        return None
+
+
+def _in_words(leader: int | None) -> str:
+    if leader is None:
+        return "nothing"
+    return "no leader" if leader == NO_LEADER else f"leader {leader}"
+
+
+def _settings_in_words(settings: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in sorted(settings.items())) or "no settings"
