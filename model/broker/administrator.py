@@ -171,7 +171,7 @@ async def _brokers(*, watch: bool) -> tuple[int, ...]:
         if watch and await Exists(paths.BROKER_IDS, True, "administer") is not None:
             return await _brokers(watch=True)
         return ()
-    return tuple(sorted(int(name) for name in names))
+    return tuple(sorted(int(name) for name in names if name.isdigit()))
 
 
 async def _bring_about(

@@ -16,6 +16,7 @@ from watchkeeper.model.actor.events import Command, Fired, Notification, Session
 from watchkeeper.model.actor.operations import Create, ZooKeeper
 from watchkeeper.model.actor.program import Ended, Program
 from watchkeeper.model.actor.retry import Direct, create_with_parents
+from watchkeeper.model.actor.tasks import Post
 from watchkeeper.model.broker import registration
 from watchkeeper.model.broker.registration import Broker, BrokerState
 from watchkeeper.model.controller.cluster_id import know_cluster_id
@@ -31,6 +32,7 @@ from watchkeeper.model.controller.state_machines.reign import ControllerSettings
 from watchkeeper.model.controller.state_machines.variants import ClusterIdentity, StartOrder
 from watchkeeper.model.controller.topic_settings import SettingsState, follow_settings
 from watchkeeper.model.registry import paths
+from watchkeeper.model.replication.replicas import REGISTRATION
 
 COMMON_PATHS = (
     paths.BROKER_IDS,
@@ -58,6 +60,8 @@ class ControllingBrokerState:
     controller: ControllerState = field(default_factory=ControllerState)
     has_paths: bool = False
     """Whether the znodes exist under which administrators leave their requests."""
+    registrations: int = 0
+    """How often it has begun to register."""
     settings: SettingsState = field(default_factory=SettingsState)
     """What it knows of changed settings of topics."""
 
@@ -102,10 +106,7 @@ async def _turn(
     if me.controller.sends and state.settings.is_due:
         return await _follow_settings(me, state)
     if not broker.is_registered and not broker.is_blocked:
-        registered = await registration.register(me.broker, broker)
-        if isinstance(registered, Ended):
-            return registered
-        return replace(state, broker=registered)
+        return await _register(me, state)
     if state.controller.due and broker.is_registered:
         return await _control(me, state)
     return await _take(state, await next_event())
@@ -132,6 +133,18 @@ async def _follow_settings(
 ) -> ControllingBrokerState:
     changes = me.controller.variant.settings_changes
     return replace(state, settings=await follow_settings(Direct(), changes, state.settings))
+
+
+async def _register(
+    me: ControllingBroker, state: ControllingBrokerState
+) -> ControllingBrokerState | Ended:
+    number = state.registrations + 1
+    if me.controller.sends:
+        await Post(REGISTRATION, number)
+    registered = await registration.register(me.broker, state.broker)
+    if isinstance(registered, Ended):
+        return registered
+    return replace(state, broker=registered, registrations=number)
 
 
 def _elects_first(me: ControllingBroker, state: ControllingBrokerState) -> bool:

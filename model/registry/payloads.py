@@ -234,6 +234,16 @@ class TopicConfig:
         """Write it."""
         return encode_json({"version": 1, "config": dict(self.overrides)})
 
+    def allows_unclean(self, default: bool) -> bool:
+        """Whether a replica outside of the ISR may lead; `default` is that of the brokers."""
+        own = dict(self.overrides).get("unclean.leader.election.enable", "").lower()
+        return {"true": True, "false": False}.get(own, default)
+
+    def min_in_sync(self, default: int) -> int:
+        """How many replicas have to be in the ISR; `default` is that of the brokers."""
+        own = dict(self.overrides).get("min.insync.replicas", "")
+        return int(own) if own.isdecimal() else default
+
     @staticmethod
     def decode(path: str, data: bytes | None) -> TopicConfig:
         """Read it; settings come in alphabetical order."""

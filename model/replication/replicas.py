@@ -22,7 +22,7 @@ from itertools import count
 from watchkeeper.model.actor.effects import Partition, emit, sleep
 from watchkeeper.model.actor.errors import ConnectionLoss, NoNode, SessionExpired
 from watchkeeper.model.actor.operations import GetData
-from watchkeeper.model.actor.tasks import UNBOUNDED, put, take
+from watchkeeper.model.actor.tasks import UNBOUNDED, Posted, put, take
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.paths import BadPayload
 from watchkeeper.model.registry.payloads import NO_LEADER, TopicConfig
@@ -42,6 +42,7 @@ from watchkeeper.model.replication.requests import (
 from watchkeeper.model.replication.truncation import HIGH_WATERMARK
 from watchkeeper.model.replication.variants import (
     ReplicationVariant,
+    StaleMetadata,
     SteadyLeader,
     UnknownLeader,
     WaitingProducers,
@@ -50,7 +51,8 @@ from watchkeeper.model.trace.kinds import EventKind
 
 SETTINGS = "settings of topics"
 """The queue of changed settings that the program has read: (topic, TopicConfig)."""
-MIN_IN_SYNC = "min.insync.replicas"
+REGISTRATION = "registration"
+"""The posted value that is another one each time this broker registers."""
 RECONNECT_MS = 100
 """How long a request to ZooKeeper waits for a connection before it is repeated."""
 
@@ -104,6 +106,8 @@ class Replicas:
         """What UpdateMetadata said of each partition."""
         self.settings: dict[str, TopicConfig] = {}
         """The settings of each topic of which a replica is or was here."""
+        self.said_in: tuple[int, object] = (0, None)
+        """The reign and the own registration in which UpdateMetadata came last."""
         self.alive: tuple[BrokerAddress, ...] = ()
         self.addresses: dict[int, str] = {}
         """Leader -> where to fetch from it."""
@@ -260,6 +264,7 @@ class Replicas:
         """Know who leads which partition, and which brokers are alive."""
         if self._is_stale(request.controller_epoch):
             return Outcome(ErrorCode.STALE_CONTROLLER_EPOCH)
+        await self._forget_what_may_be_stale(request.controller_epoch)
         self.alive = request.alive
         changed = []
         for said in request.states:
@@ -275,6 +280,20 @@ class Replicas:
                 EventKind.METADATA_UPDATED, epoch=request.controller_epoch, leaders=changed
             )
         return Outcome()
+
+    async def _forget_what_may_be_stale(self, epoch: int) -> None:
+        """Forget the leaders that were known before this reign or registration.
+
+        A controller says everything at the begin of its reign, and to each broker that registers.
+        """
+        said_in = epoch, await Posted(REGISTRATION)
+        if said_in == self.said_in:
+            return
+        self.said_in = said_in
+        if self.states and self.me.variant.stale_metadata is StaleMetadata.FORGOTTEN:
+            forgotten = [[*partition, DELETED] for partition in self.states]
+            self.states.clear()
+            await emit(EventKind.METADATA_UPDATED, epoch=epoch, leaders=forgotten)
 
     def metadata_of(self, topic: str) -> TopicMetadata:
         """Return who leads the partitions of a topic, as far as this broker knows."""
@@ -297,10 +316,9 @@ class Replicas:
     def min_in_sync(self, topic: str) -> int:
         """How many replicas have to be in the ISR for producers that wait for all of it.
 
-        The setting of the topic counts before that of the broker; one that is no number does not.
+        The setting of the topic counts before that of the broker.
         """
-        own = dict(self.settings.get(topic, TopicConfig()).overrides).get(MIN_IN_SYNC, "")
-        return int(own) if own.isdecimal() else self.me.min_in_sync
+        return self.settings.get(topic, TopicConfig()).min_in_sync(self.me.min_in_sync)
 
     # --- logs and high watermarks ------------------------------------------------------
 

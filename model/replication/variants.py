@@ -40,6 +40,16 @@ class SteadyLeader(StrEnum):
     REMEMBERS = "what it knew"
 
 
+class StaleMetadata(StrEnum):
+    """What a broker forgets of the leaders that it knows.
+
+    It may have missed that a topic was deleted, while it had no session or a controller ended.
+    """
+
+    KEPT = "nothing"
+    FORGOTTEN = "everything, at its registration and with the first word of a new reign"
+
+
 class SlowFollower(StrEnum):
     """Which follower that still fetches leaves the ISR."""
 
@@ -58,6 +68,7 @@ class ReplicationVariant:
     waiting_producers: WaitingProducers
     steady_leader: SteadyLeader
     slow_follower: SlowFollower
+    stale_metadata: StaleMetadata
 
 
 KAFKA_08 = ReplicationVariant(
@@ -68,6 +79,7 @@ KAFKA_08 = ReplicationVariant(
     waiting_producers=WaitingProducers.WAIT,
     steady_leader=SteadyLeader.FORGETS,
     slow_follower=SlowFollower.MANY_MESSAGES,
+    stale_metadata=StaleMetadata.KEPT,
 )
 
 HARDENED = ReplicationVariant(
@@ -78,6 +90,7 @@ HARDENED = ReplicationVariant(
     waiting_producers=WaitingProducers.ANSWERED,
     steady_leader=SteadyLeader.REMEMBERS,
     slow_follower=SlowFollower.LONG_BEHIND,
+    stale_metadata=StaleMetadata.FORGOTTEN,
 )
 
 REPLICATIONS = {row.name: row for row in (KAFKA_08, HARDENED)}

@@ -84,8 +84,9 @@ async def _elect(reign: Reign, partition: Partition, select: Selector) -> None:
             raise TransitionFailed(
                 f"its state was written in epoch {before.state.controller_epoch}"
             )
+        unclean = await reign.allows_unclean(partition, before.state)
         try:
-            choice = select(reign.context, partition, before.state, reign.me.allows_unclean)
+            choice = select(reign.context, partition, before.state, unclean)
         except NoLeader as why:
             if reign.may_be_stale(was_refused=was_refused):
                 was_refused = True
@@ -195,7 +196,7 @@ def _planned(
     known = context.leadership.get(partition)
     if status not in TRANSITIONS[PartitionStatus.ONLINE] or known is None:
         return None
-    if known.state.controller_epoch > context.epoch:
+    if known.state.controller_epoch > context.epoch or reign.depends_on_settings(known.state):
         return None
     try:
         choice = select(context, partition, known.state, reign.me.allows_unclean)

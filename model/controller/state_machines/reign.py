@@ -47,7 +47,7 @@ from watchkeeper.model.controller.state_machines.writes import StateWrite
 from watchkeeper.model.group.variants import Reads
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.paths import BadPayload
-from watchkeeper.model.registry.payloads import PartitionState, TopicAssignment
+from watchkeeper.model.registry.payloads import PartitionState, TopicAssignment, TopicConfig
 from watchkeeper.model.trace.kinds import EventKind
 
 T = TypeVar("T")
@@ -114,6 +114,26 @@ class Reign:
             to=wanted,
             why=why,
         )
+
+    async def allows_unclean(self, partition: Partition, state: PartitionState) -> bool:
+        """Whether a replica outside of the ISR may lead.
+
+        The setting of the topic counts before that of the brokers. It is read when the answer
+        matters: where no member of the ISR is alive.
+        """
+        if not self.depends_on_settings(state):
+            return self.me.allows_unclean
+        path = paths.topic_config(partition.topic)
+        seen = await read_or_none(self.requests, GetData(path, False, "read settings"))
+        try:
+            found = TopicConfig() if seen is None else TopicConfig.decode(path, seen.data)
+        except BadPayload:
+            found = TopicConfig()
+        return found.allows_unclean(self.me.allows_unclean)
+
+    def depends_on_settings(self, state: PartitionState) -> bool:
+        """Whether the settings of a topic decide who may lead."""
+        return self.me.sends and not any(one in self.context.live for one in state.isr)
 
     # --- requests to brokers -----------------------------------------------------------
 

@@ -93,7 +93,7 @@ async def _remove_from_isr(reign: Reign, replica: Replica) -> None:
             before,
             reign.context.epoch,
             me.variant.last_in_sync,
-            allows_unclean=me.allows_unclean,
+            allows_unclean=await reign.allows_unclean(partition, before.state),
         )
         if write is None and reign.may_be_stale(was_refused=was_refused):
             was_refused = True

@@ -87,7 +87,8 @@ class Registry:
 
     states: dict[Partition, PartitionState] = field(default_factory=dict)
     replicas: dict[Partition, tuple[int, ...]] = field(default_factory=dict)
-    settings: dict[str, TopicConfig] = field(default_factory=dict)
+    settings: dict[str, TopicConfig | None] = field(default_factory=dict)
+    """Of topics; None if they cannot be read."""
     cluster_id: str = ""
     """The id that a broker has read first."""
 
@@ -173,8 +174,9 @@ class BrokersJudge:
         elif topic is not None:
             self._assigned(name, path, topic, data)
         elif path.startswith(f"{paths.TOPIC_CONFIGS}/"):
-            config = None if data is None else _decoded(TopicConfig.decode, path, data)
-            registry.settings[path.rpartition("/")[2]] = config or TopicConfig()
+            registry.settings[path.rpartition("/")[2]] = (
+                TopicConfig() if data is None else _decoded(TopicConfig.decode, path, data)
+            )
 
     def _assigned(self, name: str, path: str, topic: str, data: str | None) -> None:
         registry = self.registries[name]
@@ -323,7 +325,7 @@ class BrokersJudge:
                 one.topic == topic and broker in replicas
                 for one, replicas in registry.replicas.items()
             )
-            if topic not in topics or not holds:
+            if config is None or topic not in topics or not holds:
                 continue
             self.evidence.exercise(SETTINGS)
             wanted: Mapping[str, Any] = dict(config.overrides)

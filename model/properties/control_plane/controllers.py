@@ -22,6 +22,7 @@ from watchkeeper.model.registry.payloads import (
     ControllerEpoch,
     PartitionState,
     TopicAssignment,
+    TopicConfig,
 )
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.text import LONGEST_DATA
@@ -67,6 +68,7 @@ LED = Property(
 )
 
 DELETIONS = f"{paths.DELETE_TOPICS}/"
+SETTINGS = f"{paths.TOPIC_CONFIGS}/"
 
 CONTROL_PLANE: tuple[Property, ...] = (ONE_CONTROLLER, EPOCHS, DEPOSED, IN_SYNC, ACTING, LED)
 """The properties of clusters whose brokers elect a controller."""
@@ -87,6 +89,8 @@ class Registry:
     replicas: dict[Partition, tuple[int, ...]] = field(default_factory=dict)
     deletions: dict[str, None] = field(default_factory=dict)
     """Topics that are to be deleted."""
+    settings: dict[str, TopicConfig] = field(default_factory=dict)
+    """Of topics."""
     acting: dict[str, int] = field(default_factory=dict)
     """Broker -> the epoch in which it has failed over and not resigned."""
 
@@ -116,6 +120,8 @@ class ClusterJudge:
             self.registry.live[int(path.rpartition("/")[2])] = writer
         elif path.startswith(DELETIONS):
             self.registry.deletions[path.removeprefix(DELETIONS)] = None
+        elif path.startswith(SETTINGS):
+            self._settings_written(path, data or "")
         else:
             self._assignment_written(path, data or "")
 
@@ -130,8 +136,17 @@ class ClusterJudge:
             self.registry.live.pop(int(path.rpartition("/")[2]), None)
         elif path.startswith(DELETIONS):
             self.registry.deletions.pop(path.removeprefix(DELETIONS), None)
+        elif path.startswith(SETTINGS):
+            self.registry.settings.pop(path.removeprefix(SETTINGS), None)
         else:
             self._forget_topic(path)
+
+    def _settings_written(self, path: str, data: str) -> None:
+        try:
+            config = TopicConfig.decode(path, data.encode())
+        except BadPayload:
+            return
+        self.registry.settings[path.removeprefix(SETTINGS)] = config
 
     def _epoch_written(self, path: str, writer: str, data: str, at_us: int) -> None:
         epoch = ControllerEpoch.decode(path, data.encode()).epoch
@@ -290,7 +305,8 @@ class ClusterJudge:
 
     def _able(self, partition: Partition, state: PartitionState | None) -> tuple[int, ...]:
         """The replicas that may lead a partition if they are alive."""
-        if state is None or self.allows_unclean:
+        own = self.registry.settings.get(partition.topic, TopicConfig())
+        if state is None or own.allows_unclean(self.allows_unclean):
             return self.registry.replicas[partition]
         return state.isr
 
@@ -387,12 +403,12 @@ class ControlPlaneJudge:
                 judge.written(change[1], writer, change[3], event.t_us)
 
     def _applied_by_hand(self, event: Event) -> None:
-        """An administrator has requested a deletion, in the only cluster."""
+        """An operator has requested a deletion or changed settings, in the only cluster."""
         if len(self.judges) == 1:
             [judge] = self.judges.values()
             for change in event.detail["did"]:
-                if change[0] != "deleted" and change[1].startswith(DELETIONS):
-                    judge.written(change[1], "", None, event.t_us)
+                if change[0] != "deleted" and change[1].startswith((DELETIONS, SETTINGS)):
+                    judge.written(change[1], "", change[3], event.t_us)
 
     def _session_ended(self, event: Event) -> None:
         judge = self._judge_of(self.history.holders.get(event.session, ""))
