@@ -1,16 +1,19 @@
 """What a failover of the controller costs, and how fast replication is simulated.
 
-    python bench/control_plane.py [--rounds 3] [--partitions 100,1000,5000] [--json]
+    python bench/control_plane.py [--rounds 3] [--partitions 100,1000,5000] [--live 5000] [--json]
 
 - **Failover**: a cluster with so many partitions of two replicas loses its controller. Between
   the election of the next one and the end of its failover: requests to ZooKeeper one after the
   other (round trips), the operations in them, requests to brokers, and virtual seconds.
+- **Live**: the same failover of four processes on Apache's ZooKeeper, in seconds; the median of
+  the rounds. `--live none` leaves it out, and so does a machine without Java 17.
 - **Replication**: simulated messages that three replicas store and confirm, a second of the wall
   clock, one core.
 """
 
 from __future__ import annotations
 
+import statistics
 import sys
 import time
 from argparse import Namespace
@@ -21,12 +24,19 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.support.report import Bar, Report, number, once, parser_of
 
-from watchkeeper import Result, simulate
+from watchkeeper import simulate
+from watchkeeper.api.simulate import scenario_of
+from watchkeeper.console.exit import Stop
 from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.model.trace.trace import Trace
+from watchkeeper.run.live_run import Where, run_plan_live
 
 PARTITIONS = (100, 1_000, 5_000)
+LIVE = (5_000,)
 A_TOPIC = 100
 """Partitions of each topic."""
+CREATED_A_SECOND = 80
+"""How many partitions are surely created in a second, by either variant and in each world."""
 MESSAGES_A_SECOND = 2_000
 LOAD_S = 10
 
@@ -58,23 +68,36 @@ def _cluster(**more: Any) -> dict[str, Any]:
     }
 
 
-def failover(variant: str, partitions: int) -> Failover:
-    """The failover after the death of the controller of a cluster with so many partitions."""
+def _loses_controller(partitions: int) -> dict[str, Any]:
+    """A cluster with so many partitions whose controller dies."""
     topics = {
         f"t{index}": {"partitions": min(A_TOPIC, partitions), "replicas": 2}
         for index in range(max(partitions // A_TOPIC, 1))
     }
-    scenario = {
-        **_cluster(topics=topics),
-        "timeline": [{"at": "60s", "crash": "controller"}],
-        "settle": "60s",
+    created_s = max(20, partitions // CREATED_A_SECOND)
+    return {
+        **_cluster(topics=topics, zookeeper={"servers": 1}, session_timeout="6s"),
+        "timeline": [{"at": f"{created_s}s", "crash": "controller"}],
+        "settle": f"{created_s}s",
     }
-    result = simulate(scenario, variant=variant, seed=1)
-    return _second_failover(result)
 
 
-def _second_failover(result: Result) -> Failover:
-    events = list(result.trace)
+def simulated(variant: str, partitions: int) -> Failover:
+    """The failover in simulation."""
+    return _second_failover(
+        simulate(_loses_controller(partitions), variant=variant, seed=1).trace
+    )
+
+
+def live(variant: str, partitions: int) -> Failover:
+    """The failover of processes on Apache's ZooKeeper."""
+    plan = scenario_of(_loses_controller(partitions)).plan(variant)
+    _, done = run_plan_live(plan, 0, lambda now_us, end_us: None, Where("java"))
+    return _second_failover(done.trace)
+
+
+def _second_failover(trace: Trace) -> Failover:
+    events = list(trace)
     begin = [event for event in events if event.kind == EventKind.CONTROLLER_ELECTED][1]
     end = next(
         event
@@ -119,31 +142,58 @@ def parsed() -> Namespace:
     parser.add_argument("--rounds", type=int, default=3, help="rounds of replication (3)")
     shown = ",".join(map(str, PARTITIONS))
     parser.add_argument("--partitions", default=shown, help=f"clusters of so many ({shown})")
+    lives = ",".join(map(str, LIVE))
+    parser.add_argument(
+        "--live", default=lives, help=f"live clusters of so many ({lives}), or none"
+    )
     return parser.parse_args()
+
+
+def _sizes(text: str) -> list[int]:
+    return [] if text == "none" else [int(one) for one in text.split(",")]
+
+
+def measure_live(report: Report, partitions: int, rounds: int) -> None:
+    """Compare the two variants live, in turn."""
+    names = ("kafka_08", "hardened")
+    runs: dict[str, list[Failover]] = {name: [] for name in names}
+    for _ in range(rounds):
+        for name in names:
+            runs[name].append(live(name, partitions))
+    took_s = {name: statistics.median(one.seconds for one in runs[name]) for name in names}
+    for name in names:
+        report.rows.append(_row(f"{partitions} live", name, runs[name][-1], took_s[name]))
+    sooner = took_s["kafka_08"] / took_s["hardened"]
+    what = f"sooner live, {partitions} partitions"
+    report.bars.append(Bar(what, "at least", 5, "times", once(sooner)))
+    report.data[f"{partitions} live"] = {
+        name: [one._asdict() for one in runs[name]] for name in names
+    }
+
+
+def _row(partitions: str, name: str, cost: Failover, seconds: float) -> list[str]:
+    counts = (cost.round_trips, cost.operations, cost.requests)
+    return [partitions, name, *map(str, counts), number(seconds)]
 
 
 def main() -> None:
     """Measure and print."""
     options = parsed()
-    head = ("partitions", "variant", "round trips", "operations", "to brokers", "virtual s")
+    head = ("partitions", "variant", "round trips", "operations", "to brokers", "seconds")
     report = Report("the control plane", head)
-    for partitions in map(int, options.partitions.split(",")):
-        found = {name: failover(name, partitions) for name in ("kafka_08", "hardened")}
+    for partitions in _sizes(options.partitions):
+        found = {name: simulated(name, partitions) for name in ("kafka_08", "hardened")}
         for name, cost in found.items():
-            report.rows.append(
-                [
-                    str(partitions),
-                    name,
-                    str(cost.round_trips),
-                    str(cost.operations),
-                    str(cost.requests),
-                    number(cost.seconds),
-                ]
-            )
+            report.rows.append(_row(str(partitions), name, cost, cost.seconds))
         fewer = found["kafka_08"].round_trips / found["hardened"].round_trips
         what = f"fewer round trips, {partitions} partitions"
         report.bars.append(Bar(what, "at least", 10, "times", once(fewer)))
         report.data[str(partitions)] = {name: cost._asdict() for name, cost in found.items()}
+    for partitions in _sizes(options.live):
+        try:
+            measure_live(report, partitions, options.rounds)
+        except Stop as lacking:
+            print(f"no live failover: {lacking}", file=sys.stderr)
     speeds = [replicated_a_second() for _ in range(options.rounds)]
     report.rows.append(["replicated messages/s", "hardened", number(max(speeds)), "", "", ""])
     report.data["replicated messages/s"] = speeds

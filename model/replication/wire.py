@@ -12,6 +12,7 @@ epochs of records, and what KIP-101 and KIP-320 add to requests, in one layout f
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -127,6 +128,21 @@ def _address_row(broker: BrokerAddress) -> tuple[int, str, int]:
 ADDRESSES = counted(INT32, _as(_row(INT32, STRING, INT32), _address_row, _address_of))
 
 
+def _remembered(field: FieldType) -> FieldType:
+    """Return the same type, which encodes equal values once.
+
+    A controller says the same of thousands of partitions to each broker.
+    """
+
+    @lru_cache(maxsize=32_768)
+    def encoding(value: Any) -> bytes:
+        return b"".join(field.parts(value))
+
+    return field._replace(
+        size_of=lambda value: len(encoding(value)), parts=lambda value: iter((encoding(value),))
+    )
+
+
 def _state_row(said: LeaderState) -> tuple[Any, ...]:
     state = said.state
     return (
@@ -148,13 +164,15 @@ def _state_of(row: tuple[Any, ...]) -> LeaderState:
 
 STATES = counted(
     INT32,
-    _as(
-        _row(PARTITION, INT32, INT32, INT32, INT32S, INT32, INT32S),
-        _state_row,
-        _state_of,
+    _remembered(
+        _as(
+            _row(PARTITION, INT32, INT32, INT32, INT32S, INT32, INT32S),
+            _state_row,
+            _state_of,
+        )
     ),
 )
-OUTCOMES = counted(INT32, _row(PARTITION, ERROR))
+OUTCOMES = counted(INT32, _remembered(_row(PARTITION, ERROR)))
 
 
 def _values_row(numbers: tuple[int, ...]) -> bytes:

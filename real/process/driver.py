@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
 from typing import Any, NoReturn, Protocol
 from uuid import uuid4
@@ -283,7 +283,7 @@ class Driver:
         if isinstance(tickets, Failure):
             answer: Any = tickets
         else:
-            self._wait_for(lambda: all(ticket in self._replies for ticket in tickets))
+            self._wait_for(self._all_answered(tickets))
             replies = [self._replies.pop(ticket) for ticket in tickets]
             zxid = zxid_of_writes(batch, replies)
             answer = self._answer_of(effect, [reply.answer for reply in replies])
@@ -291,6 +291,22 @@ class Driver:
         self._write_answer(effect, described["op"], answer, zxid)
         self._step("after", effect)
         return answer
+
+    def _all_answered(self, tickets: Sequence[int]) -> Callable[[], bool]:
+        """Whether every one of these requests has its reply.
+
+        Each look goes on behind the last answered one: a pipeline may have thousands.
+        """
+        waiting = iter(tickets)
+        ticket = next(waiting, None)
+
+        def look() -> bool:
+            nonlocal ticket
+            while ticket is not None and ticket in self._replies:
+                ticket = next(waiting, None)
+            return ticket is None
+
+        return look
 
     def _answer_of(self, effect: Operation[Any] | Pipelined, answers: list[Any]) -> Any:
         for answer in answers:
