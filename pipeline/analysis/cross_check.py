@@ -13,6 +13,8 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
+from watchkeeper.pipeline.analysis.control_plane.judged import of_control_planes
+from watchkeeper.pipeline.analysis.control_plane.plans import Plans
 from watchkeeper.pipeline.analysis.facts.intervals import Facts
 from watchkeeper.pipeline.analysis.facts.plan_facts import Terms
 from watchkeeper.pipeline.analysis.facts.tables import Tables
@@ -60,7 +62,7 @@ class Difference:
     """The evidence of the run."""
 
 
-def second(runs: DataFrame, facts: Facts, terms: Terms, tables: Tables) -> Second:
+def second(runs: DataFrame, facts: Facts, terms: Terms, plans: Plans, tables: Tables) -> Second:
     """Compute every property for which a trace suffices."""
     known = tables.keep("runs", calm_us(facts.events, runs))
     planned = known.where("has_plan AND has_groups")
@@ -80,6 +82,8 @@ def second(runs: DataFrame, facts: Facts, terms: Terms, tables: Tables) -> Secon
     every = _nothing_without_groups(found, runs).unionByName(
         of_messages(runs, facts.events, facts.changes, terms, tables), allowMissingColumns=True
     )
+    control = of_control_planes(known, facts, rests.restless, plans, tables)
+    every = every.unionByName(control, allowMissingColumns=True)
     properties = tables.keep("computed", every)
     return Second(properties, rests, worked, messages)
 

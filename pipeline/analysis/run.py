@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as sql
 
 from watchkeeper.pipeline.analysis import coverage, cross_check
+from watchkeeper.pipeline.analysis.control_plane.plans import plans
 from watchkeeper.pipeline.analysis.cross_check import Difference
 from watchkeeper.pipeline.analysis.facts.events import Source, events, write_events
 from watchkeeper.pipeline.analysis.facts.intervals import facts
@@ -66,11 +67,12 @@ def analyse(
     tables = Tables(spark, home / TABLES)
     table = events(spark, home / EVENTS)
     given = runs_table(spark, runs, read)
-    known = terms(spark, {run.name: run.plan for run in runs if run.plan is not None})
+    planned = {run.name: run.plan for run in runs if run.plan is not None}
+    known = terms(spark, planned)
     tell("putting sessions, claims and fetches together")
     found = facts(table, tables)
     tell("computing properties a second time")
-    second = cross_check.second(given, found, known, tables)
+    second = cross_check.second(given, found, known, plans(spark, planned), tables)
     both = tables.keep(
         "properties", cross_check.compared(second.properties, recorded_table(spark, runs), table)
     )

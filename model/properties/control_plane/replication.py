@@ -180,8 +180,9 @@ class ReplicationJudge:
                 continue
             if change[0] == "deleted":
                 known = self._history(cluster, partition)
+                # What brokers have on their disks is not deleted with it.
                 self.partitions[cluster.name, partition] = PartitionHistory(
-                    cluster.name, partition, replicas=known.replicas
+                    cluster.name, partition, logs=known.logs, replicas=known.replicas
                 )
                 continue
             try:

@@ -11,7 +11,7 @@ fetches or serves what.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as sql
@@ -46,6 +46,18 @@ DISTURBING = (EventKind.FETCHING, EventKind.HOSTING)
 LOOKED_AT = (*OWN, *OF_SESSIONS, *DISTURBING)
 
 
+class GroupTerms(Protocol):
+    """What has to be known of groups of processes: any processes that rest together."""
+
+    @property
+    def groups(self) -> DataFrame:
+        """A row a group: run, group, quiet_us."""
+
+    @property
+    def nodes(self) -> DataFrame:
+        """A row a process of a group: run, group, node, role."""
+
+
 class Rests(NamedTuple):
     """When groups rest."""
 
@@ -60,6 +72,13 @@ class Rests(NamedTuple):
 def resting(facts: Facts, runs: DataFrame, terms: Terms, tables: Tables) -> Rests:
     """The rests of all groups; `runs` has `end_us`, the moment of its last event."""
     restless = tables.keep("restless", restlessness(facts))
+    return rests_of(facts, restless, runs, terms, tables)
+
+
+def rests_of(
+    facts: Facts, restless: DataFrame, runs: DataFrame, terms: GroupTerms, tables: Tables
+) -> Rests:
+    """The rests of groups of processes, from when each process is restless."""
     points = tables.keep("points", _group_points(facts.events, restless, terms))
     quiet = terms.groups.select("run", "group", "quiet_us")
     marked = points.join(quiet, ["run", "group"]).join(runs.select("run", "end_us"), "run")
@@ -204,7 +223,7 @@ def _note_counts(states: DataFrame) -> DataFrame:
 # --- groups ----------------------------------------------------------------------------
 
 
-def _group_points(events: DataFrame, restless: DataFrame, terms: Terms) -> DataFrame:
+def _group_points(events: DataFrame, restless: DataFrame, terms: GroupTerms) -> DataFrame:
     """Every event after which a group may start or stop to rest, or be disturbed in it."""
     changed = _restless_steps(restless).join(terms.nodes.drop("role"), ["run", "node"])
     everywhere = _steps_everywhere(events).join(terms.groups.select("run", "group"), "run")

@@ -1,0 +1,10 @@
+"""The properties of clusters with a controller, a second time.
+
+plans         the facts of plans: clusters, their processes, and the planned assignments
+registry      the registry of a cluster as it was at each event: states, assignments, settings
+logs          the logs of replicas, what leaders have committed, and what was confirmed
+controllers   the properties of controllers
+replication   the properties of replicas
+brokers       the properties of what brokers know and hold
+judged        all of them, for the runs that they are about
+"""

@@ -1,0 +1,272 @@
+"""The properties of what brokers know and hold, a second time."""
+
+from __future__ import annotations
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as sql
+
+from watchkeeper.model.properties.control_plane.brokers import (
+    CLUSTER_ID,
+    HANDED_OVER,
+    METADATA,
+    NOTHING_LEFT,
+    ONE_ID,
+    RISING,
+    SETTINGS,
+)
+from watchkeeper.model.registry.payloads import NO_LEADER
+from watchkeeper.model.replication.requests import DELETED
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.pipeline.analysis.control_plane.plans import Plans
+from watchkeeper.pipeline.analysis.control_plane.registry import (
+    CLUSTER,
+    PARTITION,
+    Registry,
+    overrides,
+)
+from watchkeeper.pipeline.analysis.control_plane.replication import (
+    END,
+    at_the_end,
+    calm_at_end,
+    live_at_end,
+)
+from watchkeeper.pipeline.analysis.facts.intervals import NEVER, Facts, detail_field
+from watchkeeper.pipeline.analysis.facts.tables import Tables
+from watchkeeper.pipeline.analysis.properties.ownership import found
+
+BROKER = [*CLUSTER, "node"]
+
+
+def judged(
+    runs: DataFrame, facts: Facts, registry: Registry, plans: Plans, tables: Tables
+) -> DataFrame:
+    """The properties of brokers that replicate, each with a row a run."""
+    clusters = plans.clusters.where("replicates").select(*CLUSTER)
+    nodes = (
+        plans.processes.where("role = 'broker'")
+        .join(clusters, CLUSTER)
+        .select(*BROKER, "broker_id")
+    )
+    events = tables.keep(
+        "broker_events",
+        facts.events.where(sql.col("kind").isin(*KINDS))
+        .withColumn("seq", sql.col("seq").cast("long"))
+        .join(nodes, ["run", "node"])
+        .select(*BROKER, "broker_id", "seq", "kind", "topic", "detail"),
+    )
+    calm = calm_at_end(runs, facts.events)
+    ours = live_at_end(facts.events, nodes)
+    live = tables.keep("live_calm_brokers", ours.join(calm, "run"))
+    assigned = tables.keep("assigned_at_end", _assigned(registry))
+    return (
+        _metadata(runs, registry, events, live, tables)
+        .unionByName(_settings(runs, registry, events, live, assigned))
+        .unionByName(_nothing_left(runs, events, live, assigned))
+        .unionByName(_handed_over(runs, facts, registry, events, nodes))
+        .unionByName(_rising(runs, events))
+        .unionByName(_one_id(runs, events))
+    )
+
+
+KINDS = (
+    EventKind.APPENDED,
+    EventKind.REPLICA_OPENED,
+    EventKind.REPLICA_DELETED,
+    EventKind.COMMITTED,
+    EventKind.METADATA_UPDATED,
+    EventKind.SETTINGS_APPLIED,
+    EventKind.SHUT_DOWN,
+    EventKind.CLUSTER_ID,
+)
+
+
+def _assigned(registry: Registry) -> DataFrame:
+    """The replicas at the end: a row a partition and a broker."""
+    return (
+        registry.replicas.where(f"ends = {NEVER}")
+        .select(*PARTITION, sql.explode("replicas").alias("broker_id"))
+        .distinct()
+    )
+
+
+def _is_at_end(name: str) -> Column:
+    return sql.lit(END).cast("long").alias(name)
+
+
+# --- at the end ------------------------------------------------------------------------
+
+
+def _metadata(
+    runs: DataFrame, registry: Registry, events: DataFrame, live: DataFrame, tables: Tables
+) -> DataFrame:
+    said = sql.from_json(sql.get_json_object("detail", "$.leaders"), "array<array<string>>")
+    told = (
+        events.where(sql.col("kind") == EventKind.METADATA_UPDATED)
+        .join(live.select(*BROKER, "started"), BROKER)
+        .where("seq > started")
+        .select(*BROKER, "seq", sql.posexplode(said).alias("at", "row"))
+        .select(
+            *BROKER,
+            "seq",
+            "at",
+            sql.col("row")[0].alias("topic"),
+            sql.col("row")[1].alias("partition"),
+            sql.col("row")[2].cast("int").alias("leader"),
+        )
+    )
+    known = tables.keep(
+        "metadata_at_end",
+        told.groupBy(*BROKER, "topic", "partition")
+        .agg(sql.max_by("leader", sql.struct("seq", "at")).alias("told"))
+        .where(f"told <> {DELETED}"),
+    )
+    who = known.select(*BROKER).distinct()
+    leads = registry.versions.where(f"ends = {NEVER}").select(
+        *PARTITION, sql.col("state.leader").alias("leads")
+    )
+    both = who.join(leads, CLUSTER).join(known, [*BROKER, "topic", "partition"], "full")
+    wrong = both.where(
+        f"NOT (told <=> leads) AND NOT (told IS NULL AND leads = {NO_LEADER})"
+    ).select("run", _is_at_end("seq"))
+    return at_the_end(found(runs, METADATA.name, wrong, who))
+
+
+def _settings(
+    runs: DataFrame, registry: Registry, events: DataFrame, live: DataFrame, assigned: DataFrame
+) -> DataFrame:
+    follows = sql.from_json(sql.get_json_object("detail", "$.settings"), "map<string,string>")
+    applied = (
+        events.where(sql.col("kind") == EventKind.SETTINGS_APPLIED)
+        .join(live.select(*BROKER, "started"), BROKER)
+        .where("seq > started")
+        .groupBy(*BROKER, "topic")
+        .agg(sql.max_by("detail", "seq").alias("detail"))
+        .withColumn("follows", follows)
+    )
+    held = (
+        assigned.select(*CLUSTER, "topic", "broker_id")
+        .distinct()
+        .join(live.select(*BROKER, "broker_id"), [*CLUSTER, "broker_id"])
+    )
+    due = held.join(_settings_at_end(registry), [*CLUSTER, "topic"])
+    compared = due.join(applied.select(*BROKER, "topic", "follows"), [*BROKER, "topic"], "left")
+    wrong = compared.where(~_entries("wanted").eqNullSafe(_entries("follows")))
+    return at_the_end(found(runs, SETTINGS.name, wrong.withColumn("seq", _is_at_end("seq")), due))
+
+
+def _settings_at_end(registry: Registry) -> DataFrame:
+    """The settings of topics that have any or had some; not those that cannot be read."""
+    config = sql.coalesce(overrides(), sql.lit(None).cast("map<string,string>"))
+    there = registry.settings.where(f"ends = {NEVER}").withColumn("wanted", config)
+    ever = registry.settings.select(*CLUSTER, "topic").distinct()
+    gone = ever.join(there.select(*CLUSTER, "topic"), [*CLUSTER, "topic"], "left_anti")
+    none = sql.map_from_arrays(
+        sql.array().cast("array<string>"), sql.array().cast("array<string>")
+    )
+    return (
+        there.where("wanted IS NOT NULL")
+        .select(*CLUSTER, "topic", "wanted")
+        .unionByName(gone.withColumn("wanted", none))
+    )
+
+
+def _entries(name: str) -> Column:
+    """A map as sorted text, which can be compared; a missing one is empty."""
+    rows = sql.transform(
+        sql.map_entries(name), lambda row: sql.concat_ws("=", row["key"], row["value"])
+    )
+    return sql.coalesce(sql.array_join(sql.array_sort(rows), ","), sql.lit(""))
+
+
+def _nothing_left(
+    runs: DataFrame, events: DataFrame, live: DataFrame, assigned: DataFrame
+) -> DataFrame:
+    kinds = (EventKind.APPENDED, EventKind.REPLICA_OPENED, EventKind.REPLICA_DELETED)
+    logs = (
+        events.where(sql.col("kind").isin(*kinds))
+        .withColumn("partition", detail_field("partition"))
+        .groupBy(*BROKER, "broker_id", "topic", "partition")
+        .agg(
+            sql.max_by("kind", "seq").alias("last"),
+            sql.max(sql.col("kind") != EventKind.REPLICA_DELETED).alias("had"),
+        )
+        .where("had")
+    )
+    strays = logs.join(live.select(*BROKER), BROKER).join(
+        assigned, [*PARTITION, "broker_id"], "left_anti"
+    )
+    left = strays.where(sql.col("last") != EventKind.REPLICA_DELETED)
+    return at_the_end(
+        found(runs, NOTHING_LEFT.name, left.withColumn("seq", _is_at_end("seq")), strays)
+    )
+
+
+# --- always ----------------------------------------------------------------------------
+
+
+def _handed_over(
+    runs: DataFrame, facts: Facts, registry: Registry, events: DataFrame, nodes: DataFrame
+) -> DataFrame:
+    leaving = events.where(sql.col("kind") == EventKind.SHUT_DOWN).select(
+        *CLUSTER, "seq", "broker_id"
+    )
+    led = (
+        leaving.join(registry.versions.select(*PARTITION, "state", "begins", "ends"), CLUSTER)
+        .where("begins <= seq AND seq < ends AND state.leader = broker_id")
+        .select(*CLUSTER, "seq", "broker_id", sql.explode("state.isr").alias("other"))
+        .where("other <> broker_id")
+    )
+    alive = _alive(facts, nodes).withColumnRenamed("broker_id", "other")
+    wrong = led.join(alive, [*CLUSTER, "other"]).where("begins <= seq AND seq < ends")
+    return found(runs, HANDED_OVER.name, wrong, leaving)
+
+
+def _alive(facts: Facts, nodes: DataFrame) -> DataFrame:
+    """A row an interval in which the process of a broker runs."""
+    following = sql.lead("seq").over(Window.partitionBy("run", "node").orderBy("seq"))
+    return (
+        facts.events.where(sql.col("kind").isin(EventKind.STARTED, EventKind.ENDED))
+        .withColumns(
+            {
+                "begins": sql.col("seq").cast("long"),
+                "ends": sql.coalesce(following.cast("long"), sql.lit(NEVER)),
+            }
+        )
+        .where(sql.col("kind") == EventKind.STARTED)
+        .join(nodes, ["run", "node"])
+        .select(*CLUSTER, "broker_id", "begins", "ends")
+    )
+
+
+def _rising(runs: DataFrame, events: DataFrame) -> DataFrame:
+    """A replica that was deleted begins anew."""
+    log = [*BROKER, "topic", "partition"]
+    kinds = (EventKind.COMMITTED, EventKind.REPLICA_DELETED)
+    deleted = (sql.col("kind") == EventKind.REPLICA_DELETED).cast("int")
+    so_far = Window.partitionBy(*log).orderBy("seq")
+    rows = (
+        events.where(sql.col("kind").isin(*kinds))
+        .withColumns(
+            {
+                "partition": detail_field("partition"),
+                "epoch": detail_field("epoch", "int"),
+                "mark": detail_field("high_watermark", "long"),
+            }
+        )
+        .withColumn("life", sql.sum(deleted).over(so_far))
+        .where(sql.col("kind") == EventKind.COMMITTED)
+    )
+    before = sql.lag("mark").over(Window.partitionBy(*log, "life", "epoch").orderBy("seq"))
+    marked = rows.withColumn("before", before)
+    return found(runs, RISING.name, marked.where("mark < before"), marked)
+
+
+def _one_id(runs: DataFrame, events: DataFrame) -> DataFrame:
+    read = events.where(sql.col("kind") == EventKind.CLUSTER_ID).withColumn(
+        "id", detail_field("id")
+    )
+    first = sql.first("id").over(Window.partitionBy(*CLUSTER).orderBy("seq"))
+    named = read.withColumn("first", first)
+    legal = sql.col("id").rlike(f"^{CLUSTER_ID.pattern}$")
+    wrong = named.where((sql.col("id") != sql.col("first")) | ~legal)
+    return found(runs, ONE_ID.name, wrong, named)

@@ -1,0 +1,110 @@
+"""The facts of plans about clusters with a controller, as tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from pyspark.sql.types import (
+    ArrayType,
+    BooleanType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from watchkeeper.model.plan.plan import ClusterPlan, Plan
+from watchkeeper.model.properties.quiescence import QUIET_TICKS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def _schema(**columns: Any) -> StructType:
+    return StructType([StructField(name, kind, False) for name, kind in columns.items()])
+
+
+CLUSTERS = _schema(
+    run=StringType(),
+    cluster=StringType(),
+    allows_unclean=BooleanType(),
+    replicates=BooleanType(),
+    is_alone=BooleanType(),
+    replicates_alone=BooleanType(),
+    quiet_us=LongType(),
+)
+"""A row a cluster with a controller; `is_alone` if no other cluster of the run has one,
+`replicates_alone` if no other one replicates."""
+
+PROCESSES = _schema(
+    run=StringType(),
+    cluster=StringType(),
+    node=StringType(),
+    role=StringType(),
+    broker_id=IntegerType(),
+)
+"""A row a process of such a cluster; `broker_id` is -1 for one that is no broker."""
+
+PLANNED = _schema(
+    run=StringType(),
+    cluster=StringType(),
+    topic=StringType(),
+    partition=StringType(),
+    replicas=ArrayType(IntegerType(), containsNull=False),
+)
+"""A row a partition that the scenario has: a trace cuts long assignments."""
+
+
+class Plans(NamedTuple):
+    """The tables of all plans."""
+
+    clusters: DataFrame
+    processes: DataFrame
+    planned: DataFrame
+
+
+def plans(spark: SparkSession, known: Mapping[str, Plan]) -> Plans:
+    """The plans of runs, by the names of these, as tables."""
+
+    def made(rows: Any, schema: StructType) -> DataFrame:
+        found = [
+            (run, cluster.name, *row)
+            for run, plan in known.items()
+            for cluster in plan.clusters
+            if cluster.controller is not None
+            for row in rows(plan, cluster)
+        ]
+        return spark.createDataFrame(found, schema)
+
+    return Plans(made(_clusters, CLUSTERS), made(_processes, PROCESSES), made(_planned, PLANNED))
+
+
+Row = tuple[Any, ...]
+
+
+def _clusters(plan: Plan, cluster: ClusterPlan) -> Iterator[Row]:
+    assert cluster.controller is not None, "other clusters have no row"
+    replicates = cluster.replication is not None
+    yield (
+        cluster.controller.allows_unclean,
+        replicates,
+        sum(one.controller is not None for one in plan.clusters) == 1,
+        replicates and sum(one.replication is not None for one in plan.clusters) == 1,
+        QUIET_TICKS * cluster.zookeeper.tick_us,
+    )
+
+
+def _processes(plan: Plan, cluster: ClusterPlan) -> Iterator[Row]:
+    prefix = plan.prefix_of(cluster.name)
+    yield cluster.administrator(prefix), "administrator", -1
+    if cluster.replication is not None:
+        yield cluster.writer(prefix), "writer", -1
+    yield from ((broker.node, "broker", broker.broker_id) for broker in cluster.brokers)
+
+
+def _planned(plan: Plan, cluster: ClusterPlan) -> Iterator[Row]:
+    for topic in cluster.topics:
+        for index, replicas in topic.replicas:
+            yield topic.name, str(index), list(replicas)
