@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from watchkeeper.checker.replication.partition import Bounds
 from watchkeeper.checker.replication.search import Result, search
 from watchkeeper.model.replication.truncation import RULES
+from watchkeeper.model.replication.variants import KAFKA_08
 
 Table = Callable[[list[str], Iterator[list[str]]], str]
 
@@ -47,7 +49,10 @@ ISR there. This is the state space of J. Gustafson's TLA+ specification of Kafka
 
 def truncation_rules_page(page: Callable[..., str], table: Table) -> str:
     """Return the page: the rules, what a search of each finds, and the nearest violations."""
-    results = [[search(rule, bounds) for bounds in BOUNDS] for rule in RULES]
+    results = [
+        [search(replace(KAFKA_08, truncation=rule), bounds) for bounds in BOUNDS]
+        for rule in RULES
+    ]
     return page(
         "Truncation rules",
         INTRODUCTION,
@@ -79,7 +84,9 @@ def _rules(table: Table) -> str:
 
 
 def _found(table: Table, results: list[list[Result]]) -> str:
-    rows = ([each[0].rule.name, *(_cell(result) for result in each)] for each in results)
+    rows = (
+        [each[0].variant.truncation.name, *(_cell(result) for result in each)] for each in results
+    )
     return (
         "Each cell has the violated properties with the steps of the nearest violation, and the\n"
         "number of states.\n\n" + table(["rule", *map(str, BOUNDS)], rows)
@@ -102,4 +109,4 @@ def _paths(results: list[list[Result]]) -> Iterator[str]:
         if paths:
             steps, bounds = min(paths, key=lambda pair: len(pair[0]))
             numbered = "\n".join(f"{at}. {step}" for at, step in enumerate(steps, 1))
-            yield f"**{each[0].rule.name}** ({bounds})\n\n{numbered}"
+            yield f"**{each[0].variant.truncation.name}** ({bounds})\n\n{numbered}"

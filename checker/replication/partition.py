@@ -4,8 +4,12 @@ The state is that of a well-known specification of Kafka's replication (J. Gusta
 the log, high watermark, epoch, leader and ISR of each replica; what ZooKeeper holds of the
 partition, as one cell that is written atomically; and every LeaderAndIsr request that was ever
 sent, as a set. A replica may take any request of the set whose epoch is greater than its own.
-So requests are lost, late, repeated and out of order, without a step for each. Replicas never
-crash: one that stands still and one that is dead differ in nothing that others can see.
+So requests are lost, late, repeated and out of order, without a step for each. A replica that
+stands still and one that is dead differ in nothing that others can see.
+
+Faults are steps too, each kind once. A process that crashes has forgotten which requests it has
+taken, and takes any of them again, also an old one; its log stays, and its high watermark is the
+one in its checkpoint, which may be old. A host that is lost has lost any number of records too.
 
 A leader appends as long as it believes that it leads. It is ZooKeeper that stops a deposed one:
 only the leader in ZooKeeper's cell, in its epoch, may change the ISR there.
@@ -14,11 +18,24 @@ only the leader in ZooKeeper's cell, in its epoch, may change the ISR there.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from enum import Enum
 from typing import NamedTuple
 
 from watchkeeper.model.registry.payloads import NO_LEADER
 from watchkeeper.model.replication.replica_log import NO_EPOCH, Record, ReplicaLog
-from watchkeeper.model.replication.truncation import Agreement, TruncationRule
+from watchkeeper.model.replication.truncation import Agreement
+from watchkeeper.model.replication.variants import FirstRequest, RefusedIsr, ReplicationVariant
+
+
+class Fault(Enum):
+    """A fault that a search may let strike once."""
+
+    CRASH = "a process crashes and restarts"
+    OLD_CHECKPOINT = "a process restarts with an old checkpoint"
+    POWER = "a host loses its last records"
+    REPLY = "the reply to a write of the ISR is lost"
+    DEPOSED = "a deposed controller writes the state"
+    UNCLEAN = "a replica outside of the ISR is elected"
 
 
 class LeaderAndIsr(NamedTuple):
@@ -35,6 +52,10 @@ class Replica(NamedTuple):
     log: ReplicaLog
     high_watermark: int
     believes: LeaderAndIsr
+    is_changing: bool = False
+    """Whether it waits for the reply to a write of the ISR: nothing else may change then."""
+    has_led: bool = False
+    """Whether this process has led, and looked first which ISR ZooKeeper has."""
 
     def cut(self, at: int) -> Replica:
         """Return the replica without its records from an offset on."""
@@ -49,6 +70,8 @@ class Partition(NamedTuple):
     sent: frozenset[LeaderAndIsr]
     written: int
     """The number of records that leaders have appended."""
+    left: frozenset[Fault] = frozenset()
+    """The faults that may still strike."""
 
     def with_replica(self, number: int, replica: Replica) -> Partition:
         """Return the state with another value of one replica."""
@@ -66,6 +89,8 @@ class Bounds(NamedTuple):
     """The number of records that producers send."""
     epochs: int
     """The number of changes of leader or ISR by the controller."""
+    faults: frozenset[Fault] = frozenset()
+    """The faults that may strike, once each."""
 
     def __str__(self) -> str:
         records = "record" if self.records == 1 else "records"
@@ -82,11 +107,14 @@ class Step(NamedTuple):
     after: Partition
 
 
-def initial(replicas: int) -> Partition:
+UNAWARE = LeaderAndIsr(NO_EPOCH, NO_LEADER, frozenset())
+"""What a process knows that has taken no request."""
+
+
+def initial(replicas: int, faults: frozenset[Fault] = frozenset()) -> Partition:
     """Return a partition that is all in sync, and has had no leader."""
     cell = LeaderAndIsr(NO_EPOCH, NO_LEADER, frozenset(range(replicas)))
-    unaware = LeaderAndIsr(NO_EPOCH, NO_LEADER, frozenset())
-    return Partition((Replica((), 0, unaware),) * replicas, cell, frozenset(), 0)
+    return Partition((Replica((), 0, UNAWARE),) * replicas, cell, frozenset(), 0, faults)
 
 
 def believes_to_lead(state: Partition, number: int) -> bool:
@@ -95,16 +123,22 @@ def believes_to_lead(state: Partition, number: int) -> bool:
 
 
 class Steps:
-    """Every step of a partition under a rule, within bounds."""
+    """Every step of a partition in a version of Kafka, within bounds."""
 
-    def __init__(self, rule: TruncationRule, bounds: Bounds) -> None:
-        self.rule = rule
+    def __init__(
+        self,
+        variant: ReplicationVariant,
+        bounds: Bounds,
+    ) -> None:
+        self.variant = variant
+        self.rule = variant.truncation
         self.bounds = bounds
 
     def of(self, state: Partition) -> Iterator[Step]:
         """Yield every step that is possible in a state."""
         if state.cell.epoch + 1 < self.bounds.epochs:
             yield from self._controller(state)
+        yield from self._faults(state)
         for number in range(self.bounds.replicas):
             yield from self._requests_taken(state, number)
             if believes_to_lead(state, number):
@@ -129,6 +163,56 @@ class Steps:
         after = state._replace(cell=cell, sent=state.sent | {cell})
         return Step(f"the controller {text} (epoch {cell.epoch}, ISR {_names(isr)})", after)
 
+    # --- faults ------------------------------------------------------------------------
+
+    def _faults(self, state: Partition) -> Iterator[Step]:
+        """Let a fault strike that is left; it is not left afterwards."""
+        for fault in sorted(state.left, key=lambda fault: fault.value):
+            for text, after in _STRIKES[fault](self, state):
+                yield Step(text, after._replace(left=state.left - {fault}))
+
+    def _crash(self, state: Partition) -> Iterator[tuple[str, Partition]]:
+        for number, replica in enumerate(state.replicas):
+            if replica.believes != UNAWARE:
+                after = state.with_replica(
+                    number, replica._replace(believes=UNAWARE, is_changing=False, has_led=False)
+                )
+                yield f"replica {number} crashes and restarts", after
+
+    def _old_checkpoint(self, state: Partition) -> Iterator[tuple[str, Partition]]:
+        for number, replica in enumerate(state.replicas):
+            for mark in range(replica.high_watermark):
+                after = Replica(replica.log, mark, UNAWARE)
+                text = f"replica {number} restarts with the high watermark {mark}"
+                yield text, state.with_replica(number, after)
+
+    def _power(self, state: Partition) -> Iterator[tuple[str, Partition]]:
+        for number, replica in enumerate(state.replicas):
+            for end in range(len(replica.log)):
+                after = replica.cut(end)._replace(believes=UNAWARE)
+                text = f"the host of replica {number} loses all behind offset {end}, and restarts"
+                yield text, state.with_replica(number, after)
+
+    def _reply(self, state: Partition) -> Iterator[tuple[str, Partition]]:
+        """The write takes effect, and the leader waits until it has read that."""
+        for number, leader in enumerate(state.replicas):
+            if (state.cell.leader, state.cell.epoch) != (number, leader.believes.epoch):
+                continue
+            for changed in self._isr_changes(state, number):
+                waiting = state.with_replica(number, leader._replace(is_changing=True))
+                after = waiting._replace(cell=changed.after.cell)
+                yield f"{changed.text}, and does not learn that it is written", after
+
+    def _deposed(self, state: Partition) -> Iterator[tuple[str, Partition]]:
+        """Brokers refuse its request: they know of its successor."""
+        for step in self._controller(state):
+            yield f"deposed, {step.text}", state._replace(cell=step.after.cell)
+
+    def _unclean(self, state: Partition) -> Iterator[tuple[str, Partition]]:
+        for number in sorted(set(range(self.bounds.replicas)) - state.cell.isr):
+            step = self._sent(state, number, frozenset({number}), f"elects {number} uncleanly")
+            yield step.text, step.after
+
     # --- a replica ---------------------------------------------------------------------
 
     def _requests_taken(self, state: Partition, number: int) -> Iterator[Step]:
@@ -138,30 +222,45 @@ class Steps:
             if request.epoch <= replica.believes.epoch:
                 continue
             if request.leader == number:
-                after = replica._replace(believes=request)
-                yield _step(state, number, after, f"leads in epoch {request.epoch}")
+                yield from self._lead(state, number, request)
             elif request.leader == NO_LEADER:
-                after = replica._replace(believes=request)
+                after = replica._replace(believes=request, is_changing=False)
                 yield _step(state, number, after, f"learns of no leader in {request.epoch}")
             else:
                 yield from self._follow(state, number, request)
+
+    def _lead(self, state: Partition, number: int, request: LeaderAndIsr) -> Iterator[Step]:
+        """Lead; a process without memory may look first whether the request is an old one."""
+        replica, text = state.replicas[number], f"leads in epoch {request.epoch}"
+        is_checked = self.variant.first_request is FirstRequest.CHECKED
+        if is_checked and not replica.has_led:
+            if state.cell[:2] != request[:2]:
+                return
+            request, text = state.cell, f"{text}, with the ISR in ZooKeeper"
+        after = replica._replace(believes=request, is_changing=False, has_led=is_checked)
+        yield _step(state, number, after, text)
 
     def _follow(self, state: Partition, number: int, request: LeaderAndIsr) -> Iterator[Step]:
         replica, leader = state.replicas[number], state.replicas[request.leader]
         text = f"follows {request.leader} in epoch {request.epoch}"
         if self.rule.cuts_before_fetch:
-            yield _step(state, number, replica._replace(believes=request), text)
+            yield _step(
+                state, number, replica._replace(believes=request, is_changing=False), text
+            )
             return
         if self.rule.agreement is Agreement.EPOCH and leader.believes[:2] != request[:2]:
             return  # a leader in another epoch refuses to say where its epochs end
         cut = self.rule.cut_at(replica.log, leader.log, replica.high_watermark)
-        after = replica.cut(cut)._replace(believes=request)
+        after = replica.cut(cut)._replace(believes=request, is_changing=False)
         yield _step(state, number, after, f"{text}, and {_cut(replica.log, cut)}")
 
     # --- a leader ----------------------------------------------------------------------
 
     def _leader(self, state: Partition, number: int) -> Iterator[Step]:
         leader = state.replicas[number]
+        if leader.is_changing:
+            yield self._isr_read(state, number)
+            return
         if state.written < self.bounds.records and len(leader.log) < self.bounds.log:
             record = Record(leader.believes.epoch, state.written)
             after = leader._replace(log=(*leader.log, record))
@@ -209,6 +308,18 @@ class Steps:
             after = follower._replace(log=log, high_watermark=mark)
             yield _step(state, member, after, f"fetches offset {end} from {number}")
 
+    def _isr_read(self, state: Partition, number: int) -> Step:
+        """Read the state: it has what was to be written, or another epoch or leader."""
+        leader = state.replicas[number]
+        believes, text = leader.believes, "is refused, and goes on"
+        if state.cell[:2] == believes[:2]:
+            believes = state.cell
+            text = f"reads the ISR {_names(believes.isr)}"
+        elif self.variant.refused_isr is RefusedIsr.READS_AGAIN:
+            believes = believes._replace(leader=NO_LEADER)
+            text = "reads that it does not lead any more"
+        return _step(state, number, leader._replace(believes=believes, is_changing=False), text)
+
     def _isr_changes(self, state: Partition, number: int) -> Iterator[Step]:
         """Shrink or grow the ISR in ZooKeeper, and take it over."""
         leader = state.replicas[number]
@@ -233,6 +344,17 @@ class Steps:
         if not self.rule.admits_after_own_epoch or mark == len(leader.log):
             return True
         return leader.log[mark].epoch == leader.believes.epoch
+
+
+_STRIKES = {
+    Fault.CRASH: Steps._crash,
+    Fault.OLD_CHECKPOINT: Steps._old_checkpoint,
+    Fault.POWER: Steps._power,
+    Fault.REPLY: Steps._reply,
+    Fault.DEPOSED: Steps._deposed,
+    Fault.UNCLEAN: Steps._unclean,
+}
+"""Fault -> the ways in which it can strike."""
 
 
 def _epoch_at(log: ReplicaLog, end: int) -> int:

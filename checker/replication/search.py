@@ -1,4 +1,4 @@
-"""The search of a replicated partition: the nearest violation of each property under a rule.
+"""The search of a replicated partition: the nearest violation of each property in a version.
 
 The partition is one actor of a `System` without faults of its own: delay, loss and repetition
 of requests are steps of the partition, and so are brokers that stand still.
@@ -22,7 +22,7 @@ from watchkeeper.checker.search.search import Limits, Search, Searched, SearchOp
 from watchkeeper.checker.state_space.intern import Interner
 from watchkeeper.checker.state_space.system import Budget, Move, UnreducedSystem
 from watchkeeper.model.registry.payloads import NO_LEADER
-from watchkeeper.model.replication.truncation import TruncationRule
+from watchkeeper.model.replication.variants import ReplicationVariant
 
 Holds = Callable[[Partition], bool]
 UNLIMITED = Limits()
@@ -69,7 +69,7 @@ leader has below its high watermark; *weak ISR*: the same for the ISR that the l
 class Result:
     """The result of a search."""
 
-    rule: TruncationRule
+    variant: ReplicationVariant
     bounds: Bounds
     states: int
     transitions: int
@@ -99,7 +99,7 @@ class ReplicationSystem(UnreducedSystem):
 
     def initial(self) -> tuple[int, ...]:
         """Return the number of the shared value and of the first state."""
-        return (0, self.states.of(initial(self.steps.bounds.replicas)))
+        return (0, self.states.of(initial(self.steps.bounds.replicas, self.steps.bounds.faults)))
 
     def moves(self, actor: int, shared: int, local: int) -> list[Move]:
         """Return a move for each step."""
@@ -127,7 +127,7 @@ class ReplicationSystem(UnreducedSystem):
 
 
 def search(
-    rule: TruncationRule,
+    variant: ReplicationVariant,
     bounds: Bounds,
     *,
     properties: Iterable[str] = tuple(PROPERTIES),
@@ -141,7 +141,7 @@ def search(
     counterexamples: dict[str, tuple[str, ...]] = {}
     largest: Searched | None = None
     for name in properties:
-        system = ReplicationSystem(Steps(rule, bounds), (name,))
+        system = ReplicationSystem(Steps(variant, bounds), (name,))
         options = SearchOptions(limits=limits, reduces=False, keeps_edges=False)
         done = Search(system, options)
         searched = done.run()
@@ -153,7 +153,7 @@ def search(
     assert largest is not None, "a search without a property shows nothing"
     progress = largest.progress
     return Result(
-        rule,
+        variant,
         bounds,
         progress.states,
         progress.transitions,

@@ -93,6 +93,10 @@ class PartitionState:
             controller_epoch=_int(path, data, value.get("controller_epoch"), "controller_epoch"),
         )
 
+    def is_reign_of(self, other: PartitionState) -> bool:
+        """Whether two states have the same leader in the same epoch, whatever their ISRs."""
+        return (self.leader, self.leader_epoch) == (other.leader, other.leader_epoch)
+
     def is_same(self, other: PartitionState) -> bool:
         """Whether two states are the same, whatever the order of the ISR."""
         own, others = replace(self, isr=()), replace(other, isr=())

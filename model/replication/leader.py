@@ -17,14 +17,14 @@ from collections.abc import Sequence
 
 from watchkeeper.model.actor.effects import emit, sleep
 from watchkeeper.model.actor.errors import BadVersion, ConnectionLoss, NoNode, SessionExpired
-from watchkeeper.model.actor.operations import GetData, SetData
+from watchkeeper.model.actor.operations import SetData
 from watchkeeper.model.actor.tasks import UNBOUNDED, put, take
 from watchkeeper.model.registry import paths
-from watchkeeper.model.registry.paths import BadPayload
 from watchkeeper.model.registry.payloads import NO_LEADER, PartitionState
+from watchkeeper.model.replication.registry import RECONNECT_MS, read_states
 from watchkeeper.model.replication.replica import Follower, Replica, WaitingAppend
 from watchkeeper.model.replication.replica_log import Record, end_of_epoch, epoch_up_to
-from watchkeeper.model.replication.replicas import RECONNECT_MS, Replicas
+from watchkeeper.model.replication.replicas import Replicas
 from watchkeeper.model.replication.requests import (
     ALL,
     Appended,
@@ -251,22 +251,11 @@ async def _write(replica: Replica, state: PartitionState) -> int | None:
         try:
             return await SetData(path, state.encode(), replica.version, "write isr")
         except BadVersion:
-            found = await _read(path)
+            [found] = await read_states([replica.partition])
             if found is not None and found[0].is_same(state):
                 return found[1]
             return None
         except NoNode:
-            return None
-        except (ConnectionLoss, SessionExpired):
-            await sleep(RECONNECT_MS)
-
-
-async def _read(path: str) -> tuple[PartitionState, int] | None:
-    while True:
-        try:
-            seen = await GetData(path, False, "write isr")
-            return PartitionState.decode(path, seen.data), seen.version
-        except (NoNode, BadPayload):
             return None
         except (ConnectionLoss, SessionExpired):
             await sleep(RECONNECT_MS)
@@ -283,7 +272,7 @@ async def _refused(all_of: Replicas, replica: Replica) -> None:
     )
     if all_of.me.variant.refused_isr is RefusedIsr.KEEPS_VERSION:
         return
-    found = await _read(paths.partition_state(replica.partition))
+    [found] = await read_states([replica.partition])
     if found is None or found[0].leader_epoch != replica.leader_epoch:
         # The controller has written since. Its request is on the way, and says who leads.
         replica.leader = NO_LEADER

@@ -15,17 +15,14 @@ Both are in memory: a process that has just started takes anything.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 
-from watchkeeper.model.actor.effects import Partition, emit, sleep
-from watchkeeper.model.actor.errors import ConnectionLoss, NoNode, SessionExpired
-from watchkeeper.model.actor.operations import GetData
+from watchkeeper.model.actor.effects import Partition, emit
 from watchkeeper.model.actor.tasks import UNBOUNDED, Posted, put, take
-from watchkeeper.model.registry import paths
-from watchkeeper.model.registry.paths import BadPayload
 from watchkeeper.model.registry.payloads import NO_LEADER, TopicConfig
+from watchkeeper.model.replication.registry import read_states, settings_of
 from watchkeeper.model.replication.replica import Follower, Replica, ReplicaStore, WaitingAppend
 from watchkeeper.model.replication.replica_log import NO_EPOCH
 from watchkeeper.model.replication.requests import (
@@ -41,6 +38,7 @@ from watchkeeper.model.replication.requests import (
 )
 from watchkeeper.model.replication.truncation import HIGH_WATERMARK
 from watchkeeper.model.replication.variants import (
+    FirstRequest,
     ReplicationVariant,
     StaleMetadata,
     SteadyLeader,
@@ -53,8 +51,8 @@ SETTINGS = "settings of topics"
 """The queue of changed settings that the program has read: (topic, TopicConfig)."""
 REGISTRATION = "registration"
 """The posted value that is another one each time this broker registers."""
-RECONNECT_MS = 100
-"""How long a request to ZooKeeper waits for a connection before it is repeated."""
+STATE_CHANGES = "state changes"
+"""The queue that one request of a controller fills while it is carried out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,22 +71,6 @@ class ReplicationSettings:
     """`replica.fetch.wait.max.ms`."""
     checkpoint_ms: int = 5_000
     """`replica.high.watermark.checkpoint.interval.ms`."""
-
-
-async def settings_of(topic: str) -> TopicConfig:
-    """Read the settings of a topic; none where there are none, or where they cannot be read."""
-    path = paths.topic_config(topic)
-    while True:
-        try:
-            seen = await GetData(path, False, "read settings")
-            return TopicConfig.decode(path, seen.data)
-        except NoNode:
-            return TopicConfig()
-        except BadPayload as unreadable:
-            await emit(EventKind.SETTINGS_REFUSED, topic=topic, why=str(unreadable))
-            return TopicConfig()
-        except (ConnectionLoss, SessionExpired):
-            await sleep(RECONNECT_MS)
 
 
 class Replicas:
@@ -154,7 +136,16 @@ class Replicas:
     # --- requests of a controller ------------------------------------------------------
 
     async def leader_and_isr(self, request: LeaderAndIsr) -> Outcome:
-        """Lead and follow as a controller says; the leaders first."""
+        """Lead and follow as a controller says; the leaders first.
+
+        Requests of two controllers may come at once: they are carried out one after the other.
+        """
+        await put(STATE_CHANGES, True, 1)
+        outcome = await self._lead_and_follow(request)
+        await take(STATE_CHANGES)
+        return outcome
+
+    async def _lead_and_follow(self, request: LeaderAndIsr) -> Outcome:
         if self._is_stale(request.controller_epoch):
             return Outcome(ErrorCode.STALE_CONTROLLER_EPOCH)
         addresses = dict(request.leaders)
@@ -170,12 +161,37 @@ class Replicas:
             if self.me.broker_id in said.replicas:
                 fresh.append(said)
         mine = [said for said in fresh if said.state.leader == self.me.broker_id]
-        for said in mine:
+        for said in await self._checked(mine, codes):
             await self._lead(said)
         for said in fresh:
             if said not in mine:
                 await self._follow(said, addresses)
         return Outcome(partitions=tuple(codes.items()))
+
+    async def _checked(
+        self, mine: Sequence[LeaderState], codes: dict[Partition, ErrorCode]
+    ) -> list[LeaderState]:
+        """Return what this broker has to lead, with the ISR that the registry has.
+
+        A process that has not led yet cannot tell an old request from a new one: the process
+        before it may have led in this epoch, and changed the ISR. Kafka refuses such a request
+        since 2.2, by the broker epoch in it (KIP-380).
+        """
+        if self.me.variant.first_request is FirstRequest.TAKEN:
+            return list(mine)
+        unknown = [said for said in mine if not self._has_led(said.partition)]
+        found = await read_states([said.partition for said in unknown]) if unknown else []
+        checked = [said for said in mine if said not in unknown]
+        for said, seen in zip(unknown, found, strict=True):
+            if seen is None or not seen.state.is_reign_of(said.state):
+                codes[said.partition] = ErrorCode.STALE_LEADER_EPOCH
+            else:
+                checked.append(said._replace(state=seen.state, version=seen.version))
+        return checked
+
+    def _has_led(self, partition: Partition) -> bool:
+        known = self.by_partition.get(partition)
+        return known is not None and known.has_led
 
     def _is_stale(self, controller_epoch: int) -> bool:
         if controller_epoch < self.controller_epoch:
@@ -198,6 +214,7 @@ class Replicas:
         replica.take(said)
         replica.isr = said.state.isr
         replica.must_cut = replica.is_stopped = False
+        replica.has_led = True
         replica.epoch_start = replica.end
         if not led_before or self.me.variant.steady_leader is SteadyLeader.FORGETS:
             now = self.now_ms()
@@ -244,6 +261,12 @@ class Replicas:
 
     async def stop_replica(self, request: StopReplica) -> Outcome:
         """Fetch partitions no more, and with `deletes` forget them and their logs."""
+        await put(STATE_CHANGES, True, 1)
+        outcome = await self._stop(request)
+        await take(STATE_CHANGES)
+        return outcome
+
+    async def _stop(self, request: StopReplica) -> Outcome:
         if self._is_stale(request.controller_epoch):
             return Outcome(ErrorCode.STALE_CONTROLLER_EPOCH)
         for partition in request.partitions:

@@ -19,6 +19,13 @@ class RefusedIsr(StrEnum):
     READS_AGAIN = "reads the state again, and leads on only if the state says so"
 
 
+class FirstRequest(StrEnum):
+    """What a process makes of the first request to lead a partition."""
+
+    TAKEN = "it takes it, though it may be an old one"
+    CHECKED = "it reads the state, and leads with the ISR there, in that epoch or not at all"
+
+
 class UnknownLeader(StrEnum):
     """What a replica does when it has to follow a broker whose address it is not given."""
 
@@ -64,6 +71,7 @@ class ReplicationVariant:
     name: str
     truncation: TruncationRule
     refused_isr: RefusedIsr
+    first_request: FirstRequest
     unknown_leader: UnknownLeader
     waiting_producers: WaitingProducers
     steady_leader: SteadyLeader
@@ -75,6 +83,7 @@ KAFKA_08 = ReplicationVariant(
     name="kafka_08",
     truncation=HIGH_WATERMARK,
     refused_isr=RefusedIsr.KEEPS_VERSION,
+    first_request=FirstRequest.TAKEN,
     unknown_leader=UnknownLeader.KEEPS_OLD,
     waiting_producers=WaitingProducers.WAIT,
     steady_leader=SteadyLeader.FORGETS,
@@ -86,6 +95,7 @@ HARDENED = ReplicationVariant(
     name="hardened",
     truncation=KIP_320,
     refused_isr=RefusedIsr.READS_AGAIN,
+    first_request=FirstRequest.CHECKED,
     unknown_leader=UnknownLeader.FOLLOWS_NOTHING,
     waiting_producers=WaitingProducers.ANSWERED,
     steady_leader=SteadyLeader.REMEMBERS,

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
 from watchkeeper.checker.replication.partition import (
     Bounds,
+    Fault,
     LeaderAndIsr,
     Partition,
     Replica,
@@ -25,9 +29,23 @@ from watchkeeper.model.replication.truncation import (
     RULES,
     TruncationRule,
 )
+from watchkeeper.model.replication.variants import (
+    HARDENED,
+    KAFKA_08,
+    FirstRequest,
+    RefusedIsr,
+    ReplicationVariant,
+)
 
+STATED = frozenset({Fault.CRASH, Fault.OLD_CHECKPOINT, Fault.REPLY, Fault.DEPOSED})
+"""The faults under which `hardened` has to hold."""
 TWO = Bounds(replicas=2, log=2, records=2, epochs=3)
 THREE = Bounds(replicas=3, log=1, records=1, epochs=2)
+
+
+def under(rule: TruncationRule) -> ReplicationVariant:
+    """Return 0.8.2.2 with another truncation rule."""
+    return replace(KAFKA_08, truncation=rule)
 
 
 def lengths(result: Result) -> dict[str, int]:
@@ -48,7 +66,7 @@ def lengths(result: Result) -> dict[str, int]:
 )
 def test_two_replicas(rule: TruncationRule, violated: dict[str, int]) -> None:
     """With two of them only the rules without a common end lose or fork what is committed."""
-    result = search(rule, TWO)
+    result = search(under(rule), TWO)
 
     assert result.stopped == "" or violated
     assert lengths(result) == violated
@@ -56,7 +74,7 @@ def test_two_replicas(rule: TruncationRule, violated: dict[str, int]) -> None:
 
 def test_truncation_to_the_high_watermark_loses_a_committed_record() -> None:
     """As KAFKA-1211 tells it: the follower cuts what it does not know to be committed."""
-    [*_, last] = search(HIGH_WATERMARK, TWO).counterexamples["strong ISR"]
+    [*_, last] = search(under(HIGH_WATERMARK), TWO).counterexamples["strong ISR"]
 
     assert last.endswith("cuts 1 of 1 records")
 
@@ -64,7 +82,7 @@ def test_truncation_to_the_high_watermark_loses_a_committed_record() -> None:
 @pytest.mark.parametrize("rule", [KIP_101, KIP_279, KIP_320], ids=lambda rule: rule.name)
 def test_three_replicas(rule: TruncationRule) -> None:
     """A follower that asks a leader of another epoch cuts what this epoch has committed."""
-    result = search(rule, THREE, properties=("strong ISR",))
+    result = search(under(rule), THREE, properties=("strong ISR",))
 
     assert bool(result.counterexamples) == (rule is not KIP_320)
 
@@ -80,7 +98,7 @@ def test_three_replicas(rule: TruncationRule) -> None:
 def test_each_part_of_the_last_rule_is_needed(part: str, other: object) -> None:
     """Without it, what is committed is lost."""
     rule = KIP_320._replace(**{part: other})  # type: ignore[arg-type]
-    result = search(rule, THREE._replace(epochs=3), properties=("strong ISR",))
+    result = search(under(rule), THREE._replace(epochs=3), properties=("strong ISR",))
 
     assert "strong ISR" in result.counterexamples
 
@@ -105,7 +123,7 @@ def test_properties_tell_states_apart() -> None:
 
 
 def test_a_search_that_meets_its_limit_is_not_complete() -> None:
-    result = search(KIP_320, THREE, properties=("strong ISR",), limits=Limits(states=100))
+    result = search(under(KIP_320), THREE, properties=("strong ISR",), limits=Limits(states=100))
 
     assert result.stopped == "100 states were seen"
 
@@ -113,7 +131,7 @@ def test_a_search_that_meets_its_limit_is_not_complete() -> None:
 def test_what_can_happen_at_first() -> None:
     """The controller alone acts, and never leaves the ISR empty."""
     first = initial(2)
-    steps = list(Steps(KIP_320, TWO).of(first))
+    steps = list(Steps(under(KIP_320), TWO).of(first))
 
     assert [step.text.split(" (")[0] for step in steps] == [
         "the controller takes 0 for dead",
@@ -123,3 +141,37 @@ def test_what_can_happen_at_first() -> None:
     ]
     assert all(step.after.cell.isr for step in steps)
     assert first.cell.leader == NO_LEADER
+
+
+@pytest.mark.parametrize("fault", Fault)
+@pytest.mark.parametrize("variant", [KAFKA_08, HARDENED], ids=lambda one: one.name)
+def test_two_replicas_under_a_fault(variant: ReplicationVariant, fault: Fault) -> None:
+    """Of the faults, `hardened` gives way to the two that lose what was written."""
+    bounds = TWO._replace(faults=frozenset({fault}))
+    result = search(variant, bounds, properties=("strong ISR",))
+
+    assert bool(result.counterexamples) == (variant is KAFKA_08 or fault not in STATED)
+
+
+@pytest.mark.parametrize(
+    ("fault", "change"),
+    [
+        (Fault.CRASH, {"first_request": FirstRequest.TAKEN}),
+        (Fault.OLD_CHECKPOINT, {"first_request": FirstRequest.TAKEN}),
+        (Fault.REPLY, {"refused_isr": RefusedIsr.KEEPS_VERSION}),
+    ],
+)
+def test_what_hardened_does_is_needed(fault: Fault, change: dict[str, Any]) -> None:
+    """Without it the fault finds a way."""
+    bounds = TWO._replace(faults=frozenset({fault}))
+    weakened = replace(HARDENED, **change)
+
+    assert search(weakened, bounds, properties=("strong ISR",)).counterexamples != {}
+
+
+@pytest.mark.slow
+def test_two_replicas_under_all_stated_faults() -> None:
+    """Each kind once, in any order: every state is seen."""
+    result = search(HARDENED, TWO._replace(faults=STATED), properties=("strong ISR",))
+
+    assert (result.stopped, result.counterexamples) == ("", {})

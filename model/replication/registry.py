@@ -1,0 +1,66 @@
+"""What a broker reads in ZooKeeper about its replicas: states of partitions, settings of topics.
+
+The tasks of a broker share the session of its program. A request that meets a lost connection
+or a lost session is repeated until it is answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from watchkeeper.model.actor.effects import Partition, emit, sleep
+from watchkeeper.model.actor.errors import ConnectionLoss, Failure, NoNode, SessionExpired
+from watchkeeper.model.actor.operations import GetData, Pipelined
+from watchkeeper.model.registry import paths
+from watchkeeper.model.registry.paths import BadPayload
+from watchkeeper.model.registry.payloads import PartitionState, TopicConfig
+from watchkeeper.model.trace.kinds import EventKind
+
+RECONNECT_MS = 100
+"""How long a request waits for a connection before it is repeated."""
+
+
+class StateRead(NamedTuple):
+    """The state of a partition, and the version of its znode."""
+
+    state: PartitionState
+    version: int
+
+
+async def read_states(partitions: Sequence[Partition]) -> list[StateRead | None]:
+    """Read the states of partitions in one batch; None where there is none to be read."""
+    names = [paths.partition_state(partition) for partition in partitions]
+    reads = Pipelined(tuple(GetData(path, False, "write isr") for path in names))
+    while True:
+        try:
+            answers = await reads
+        except (ConnectionLoss, SessionExpired):
+            await sleep(RECONNECT_MS)
+            continue
+        return [_state_in(path, seen) for path, seen in zip(names, answers, strict=True)]
+
+
+def _state_in(path: str, seen: object) -> StateRead | None:
+    if isinstance(seen, Failure):
+        return None
+    try:
+        return StateRead(PartitionState.decode(path, seen.data), seen.version)  # type: ignore[attr-defined]
+    except BadPayload:
+        return None
+
+
+async def settings_of(topic: str) -> TopicConfig:
+    """Read the settings of a topic; none where there are none, or where they cannot be read."""
+    path = paths.topic_config(topic)
+    while True:
+        try:
+            seen = await GetData(path, False, "read settings")
+            return TopicConfig.decode(path, seen.data)
+        except NoNode:
+            return TopicConfig()
+        except BadPayload as unreadable:
+            await emit(EventKind.SETTINGS_REFUSED, topic=topic, why=str(unreadable))
+            return TopicConfig()
+        except (ConnectionLoss, SessionExpired):
+            await sleep(RECONNECT_MS)

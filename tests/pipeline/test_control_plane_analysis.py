@@ -1,0 +1,94 @@
+"""The properties of controllers and of replicas, judged and computed a second time on Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.pipeline.test_analysis import Shown, analyzed, tampered_verdict, write_run
+from tests.sim import test_controller_chaos, test_replication_chaos
+from watchkeeper import simulate
+from watchkeeper.api.result import Result
+from watchkeeper.model.properties.control_plane.brokers import BROKERS
+from watchkeeper.model.properties.control_plane.controllers import CONTROL_PLANE
+from watchkeeper.model.properties.control_plane.replication import REPLICATION
+from watchkeeper.model.properties.verdicts import Verdict
+from watchkeeper.scenarios import ScenarioError
+
+CLAIMS = [claim.name for claim in (*CONTROL_PLANE, *REPLICATION, *BROKERS)]
+RUNS = (
+    ("controller-paused", "kafka_08", 1),
+    ("controller-epoch-reply-lost", "kafka_08", 1),
+    ("cold-start", "hardened", 2),
+    ("power-lost", "hardened", 3),
+    ("leader-and-successor-crash", "kafka_08", 0),
+    ("partition-moves-controller-crashes", "kafka_08", 1),
+    ("partition-moves-broker-down", "kafka_08", 2),
+    ("partitions-added-during-move", "kafka_08", 1),
+    ("topic-deleted-by-hand", "kafka_08", 1),
+    ("topic-deleted-by-hand", "hardened", 1),
+    ("topic-deleted-controller-crashes", "kafka_08", 1),
+    ("settings-changed-twice", "kafka_08", 1),
+    ("rolling-restart", "hardened", 4),
+)
+TAMPERED = ("leader-and-successor-crash", "hardened", 5)
+
+
+def drawn_runs() -> Iterator[Result]:
+    """Runs whose timelines are drawn; some contradict themselves."""
+    for module, seeds in ((test_replication_chaos, range(12)), (test_controller_chaos, range(4))):
+        for seed in seeds:
+            for variant in ("kafka_08", "hardened"):
+                try:
+                    yield simulate(
+                        {**module.drawn(seed), "name": f"drawn-{module.__name__[-20:]}-{seed}"},
+                        variant=variant,
+                        seed=seed,
+                    )
+                except ScenarioError:
+                    continue
+
+
+@pytest.fixture(scope="module")
+def shown(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Shown:
+    """One analysis of runs that hold, runs that do not, and one that was tampered with."""
+    home = tmp_path_factory.mktemp("control-plane")
+    results = [simulate(name, variant=variant, seed=seed) for name, variant, seed in RUNS]
+    results += drawn_runs()
+    for result in results:
+        write_run(home / "runs", result)
+    name, variant, seed = TAMPERED
+    tampered = write_run(home / "tampered", simulate(name, variant=variant, seed=seed))
+    for claim in CLAIMS:
+        tampered_verdict(tampered, claim)
+    with pytest.MonkeyPatch.context() as patch:
+        return analyzed(home, patch, results)
+
+
+def test_the_second_computation_says_the_same(shown: Shown) -> None:
+    """Of every property, but for the verdicts that were changed in a folder."""
+    found = {(row["run"], row["property"]) for row in shown.summary["differences"]}
+    name, variant, seed = TAMPERED
+    assert found == {(f"{name}-{variant}-sim-{seed}", claim) for claim in CLAIMS}
+    assert set(CLAIMS) <= set(shown.summary["agreed"])
+
+
+def test_each_verdict_is_among_the_runs(shown: Shown) -> None:
+    """Otherwise agreement says nothing; six properties are violated by no program of ours."""
+    seen: dict[str, set[Verdict]] = {claim: set() for claim in CLAIMS}
+    for result in shown.results:
+        for finding in result.findings:
+            if finding.claim.name in seen:
+                seen[finding.claim.name].add(finding.verdict)
+    lacking = {claim for claim, verdicts in seen.items() if Verdict.VIOLATED not in verdicts}
+    assert lacking <= {
+        "acting controller",
+        "monotone epochs",
+        "leaving brokers hand over",
+        "one leader an epoch",
+        "high watermark rises",
+        "one cluster id",
+    }
+    assert all(Verdict.HOLDS in verdicts for verdicts in seen.values())
