@@ -1,12 +1,16 @@
 """What a failover of the controller costs, and how fast replication is simulated.
 
-    python bench/control_plane.py [--rounds 3] [--partitions 100,1000,5000] [--live 5000] [--json]
+    python bench/control_plane.py [--rounds 3] [--partitions 100,1000,5000] [--live 5000]
+        [--search-minutes 0] [--json]
 
 - **Failover**: a cluster with so many partitions of two replicas loses its controller. Between
   the election of the next one and the end of its failover: requests to ZooKeeper one after the
   other (round trips), the operations in them, requests to brokers, and virtual seconds.
 - **Live**: the same failover of four processes on Apache's ZooKeeper, in seconds; the median of
   the rounds. `--live none` leaves it out, and so does a machine without Java 17.
+- **Search**: a partition whose replicas crash, restart with an old checkpoint, lose the reply to
+  a write of the ISR, and whose state a deposed controller writes, each once: two replicas to the
+  end, and three for so many minutes (`--search-minutes`; 0 leaves both out).
 - **Replication**: simulated messages that three replicas store and confirm, a second of the wall
   clock, one core.
 """
@@ -26,13 +30,19 @@ from bench.support.report import Bar, Report, number, once, parser_of
 
 from watchkeeper import simulate
 from watchkeeper.api.simulate import scenario_of
+from watchkeeper.checker.replication.partition import WITHSTOOD, Bounds
+from watchkeeper.checker.replication.search import search
+from watchkeeper.checker.search.search import Limits
 from watchkeeper.console.exit import Stop
+from watchkeeper.model.replication.variants import HARDENED
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Trace
 from watchkeeper.run.live_run import Where, run_plan_live
 
 PARTITIONS = (100, 1_000, 5_000)
 LIVE = (5_000,)
+TWO = Bounds(replicas=2, log=2, records=2, epochs=3)
+THREE = Bounds(replicas=3, log=2, records=2, epochs=2)
 A_TOPIC = 100
 """Partitions of each topic."""
 CREATED_A_SECOND = 80
@@ -146,7 +156,25 @@ def parsed() -> Namespace:
     parser.add_argument(
         "--live", default=lives, help=f"live clusters of so many ({lives}), or none"
     )
+    parser.add_argument("--search-minutes", type=float, default=0, help="search so long (0)")
     return parser.parse_args()
+
+
+def search_to_the_end(report: Report, bounds: Bounds, minutes: float | None) -> None:
+    """Search a partition of `hardened` under all faults that it has to withstand."""
+    began = time.perf_counter()
+    found = search(
+        HARDENED,
+        bounds._replace(faults=WITHSTOOD),
+        properties=("strong ISR",),
+        limits=Limits(seconds=None if minutes is None else 60 * minutes),
+    )
+    took_s = time.perf_counter() - began
+    end = "violated" if found.counterexamples else found.stopped or "every state seen"
+    name = f"search, {bounds.replicas} replicas"
+    a_second = f"{number(found.states / took_s)} states/s"
+    report.rows.append([name, end, f"{found.states:,} states", a_second, "", number(took_s)])
+    report.data[name] = {"states": found.states, "seconds": took_s, "end": end}
 
 
 def _sizes(text: str) -> list[int]:
@@ -194,6 +222,9 @@ def main() -> None:
             measure_live(report, partitions, options.rounds)
         except Stop as lacking:
             print(f"no live failover: {lacking}", file=sys.stderr)
+    if options.search_minutes:
+        search_to_the_end(report, TWO, None)
+        search_to_the_end(report, THREE, options.search_minutes)
     speeds = [replicated_a_second() for _ in range(options.rounds)]
     report.rows.append(["replicated messages/s", "hardened", number(max(speeds)), "", "", ""])
     report.data["replicated messages/s"] = speeds

@@ -38,6 +38,10 @@ class Fault(Enum):
     UNCLEAN = "a replica outside of the ISR is elected"
 
 
+WITHSTOOD = frozenset({Fault.CRASH, Fault.OLD_CHECKPOINT, Fault.REPLY, Fault.DEPOSED})
+"""The faults that `hardened` has to withstand; the others lose what was written."""
+
+
 class LeaderAndIsr(NamedTuple):
     """What ZooKeeper holds of a partition, and what a LeaderAndIsr request carries."""
 
@@ -54,8 +58,10 @@ class Replica(NamedTuple):
     believes: LeaderAndIsr
     is_changing: bool = False
     """Whether it waits for the reply to a write of the ISR: nothing else may change then."""
-    has_led: bool = False
-    """Whether this process has led, and looked first which ISR ZooKeeper has."""
+    has_looked: bool = True
+    """Whether no old request can reach this process: it is the first one of its broker, or has
+    taken a request after a look at ZooKeeper.
+    """
 
     def cut(self, at: int) -> Replica:
         """Return the replica without its records from an offset on."""
@@ -174,15 +180,13 @@ class Steps:
     def _crash(self, state: Partition) -> Iterator[tuple[str, Partition]]:
         for number, replica in enumerate(state.replicas):
             if replica.believes != UNAWARE:
-                after = state.with_replica(
-                    number, replica._replace(believes=UNAWARE, is_changing=False, has_led=False)
-                )
+                after = state.with_replica(number, _restarted(replica))
                 yield f"replica {number} crashes and restarts", after
 
     def _old_checkpoint(self, state: Partition) -> Iterator[tuple[str, Partition]]:
         for number, replica in enumerate(state.replicas):
             for mark in range(replica.high_watermark):
-                after = Replica(replica.log, mark, UNAWARE)
+                after = _restarted(replica._replace(high_watermark=mark))
                 text = f"replica {number} restarts with the high watermark {mark}"
                 yield text, state.with_replica(number, after)
 
@@ -221,24 +225,30 @@ class Steps:
         for request in state.sent:
             if request.epoch <= replica.believes.epoch:
                 continue
-            if request.leader == number:
-                yield from self._lead(state, number, request)
-            elif request.leader == NO_LEADER:
-                after = replica._replace(believes=request, is_changing=False)
-                yield _step(state, number, after, f"learns of no leader in {request.epoch}")
+            said = self._checked(state, replica, request)
+            if said is None:
+                continue
+            if said.leader == number:
+                yield _step(state, number, self._taking(replica, said), _leads(said, request))
+            elif said.leader == NO_LEADER:
+                text = f"learns of no leader in {said.epoch}"
+                yield _step(state, number, self._taking(replica, said), text)
             else:
-                yield from self._follow(state, number, request)
+                yield from self._follow(state, number, said)
 
-    def _lead(self, state: Partition, number: int, request: LeaderAndIsr) -> Iterator[Step]:
-        """Lead; a process without memory may look first whether the request is an old one."""
-        replica, text = state.replicas[number], f"leads in epoch {request.epoch}"
-        is_checked = self.variant.first_request is FirstRequest.CHECKED
-        if is_checked and not replica.has_led:
-            if state.cell[:2] != request[:2]:
-                return
-            request, text = state.cell, f"{text}, with the ISR in ZooKeeper"
-        after = replica._replace(believes=request, is_changing=False, has_led=is_checked)
-        yield _step(state, number, after, text)
+    def _checked(
+        self, state: Partition, replica: Replica, request: LeaderAndIsr
+    ) -> LeaderAndIsr | None:
+        """Return what a process takes of a request; None for one that is old.
+
+        A process without memory may look first what ZooKeeper has.
+        """
+        if self.variant.first_request is FirstRequest.TAKEN or replica.has_looked:
+            return request
+        return state.cell if state.cell[:2] == request[:2] else None
+
+    def _taking(self, replica: Replica, said: LeaderAndIsr) -> Replica:
+        return replica._replace(believes=said, is_changing=False, has_looked=True)
 
     def _follow(self, state: Partition, number: int, request: LeaderAndIsr) -> Iterator[Step]:
         replica, leader = state.replicas[number], state.replicas[request.leader]
@@ -251,7 +261,7 @@ class Steps:
         if self.rule.agreement is Agreement.EPOCH and leader.believes[:2] != request[:2]:
             return  # a leader in another epoch refuses to say where its epochs end
         cut = self.rule.cut_at(replica.log, leader.log, replica.high_watermark)
-        after = replica.cut(cut)._replace(believes=request, is_changing=False)
+        after = self._taking(replica.cut(cut), request)
         yield _step(state, number, after, f"{text}, and {_cut(replica.log, cut)}")
 
     # --- a leader ----------------------------------------------------------------------
@@ -355,6 +365,16 @@ _STRIKES = {
     Fault.UNCLEAN: Steps._unclean,
 }
 """Fault -> the ways in which it can strike."""
+
+
+def _restarted(replica: Replica) -> Replica:
+    """Return a replica whose process has forgotten every request."""
+    return Replica(replica.log, replica.high_watermark, UNAWARE, has_looked=False)
+
+
+def _leads(said: LeaderAndIsr, request: LeaderAndIsr) -> str:
+    newer = "" if said == request else f", with the ISR {_names(said.isr)} in ZooKeeper"
+    return f"leads in epoch {said.epoch}{newer}"
 
 
 def _epoch_at(log: ReplicaLog, end: int) -> int:

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from watchkeeper.model.actor.effects import Partition, emit, sleep
 from watchkeeper.model.actor.errors import ConnectionLoss, Failure, NoNode, SessionExpired
-from watchkeeper.model.actor.operations import GetData, Pipelined
+from watchkeeper.model.actor.operations import GetData, Pipelined, Sync
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.paths import BadPayload
 from watchkeeper.model.registry.payloads import PartitionState, TopicConfig
@@ -29,16 +29,21 @@ class StateRead(NamedTuple):
 
 
 async def read_states(partitions: Sequence[Partition]) -> list[StateRead | None]:
-    """Read the states of partitions in one batch; None where there is none to be read."""
+    """Read the states of partitions in one batch; None where there is none to be read.
+
+    The server of this session may lag behind what a controller has written. So it catches up
+    first.
+    """
     names = [paths.partition_state(partition) for partition in partitions]
-    reads = Pipelined(tuple(GetData(path, False, "write isr") for path in names))
+    catch_up = Sync(paths.TOPICS, "write isr")
+    reads = Pipelined((catch_up, *(GetData(path, False, "write isr") for path in names)))
     while True:
         try:
             answers = await reads
         except (ConnectionLoss, SessionExpired):
             await sleep(RECONNECT_MS)
             continue
-        return [_state_in(path, seen) for path, seen in zip(names, answers, strict=True)]
+        return [_state_in(path, seen) for path, seen in zip(names, answers[1:], strict=True)]
 
 
 def _state_in(path: str, seen: object) -> StateRead | None:

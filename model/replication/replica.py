@@ -80,8 +80,8 @@ class Replica:
     """The end of the log when this epoch of the leader began."""
     must_cut: bool = False
     """Whether it has to ask its leader where to cut before it fetches."""
-    has_led: bool = False
-    """Whether this process has led the partition."""
+    has_looked: bool = False
+    """Whether this process has taken a request for it, after a look at the registry."""
     is_stopped: bool = False
     """Whether the controller has stopped it: it does not fetch, and remembers its leader."""
     is_changing: bool = False

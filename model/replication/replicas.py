@@ -15,7 +15,7 @@ Both are in memory: a process that has just started takes anything.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import count
 
@@ -160,8 +160,9 @@ class Replicas:
             codes[said.partition] = ErrorCode.NONE
             if self.me.broker_id in said.replicas:
                 fresh.append(said)
+        fresh = await self._checked(fresh, codes)
         mine = [said for said in fresh if said.state.leader == self.me.broker_id]
-        for said in await self._checked(mine, codes):
+        for said in mine:
             await self._lead(said)
         for said in fresh:
             if said not in mine:
@@ -169,19 +170,20 @@ class Replicas:
         return Outcome(partitions=tuple(codes.items()))
 
     async def _checked(
-        self, mine: Sequence[LeaderState], codes: dict[Partition, ErrorCode]
+        self, fresh: list[LeaderState], codes: dict[Partition, ErrorCode]
     ) -> list[LeaderState]:
-        """Return what this broker has to lead, with the ISR that the registry has.
+        """Return what this broker has to lead and to follow, with the ISRs of the registry.
 
-        A process that has not led yet cannot tell an old request from a new one: the process
-        before it may have led in this epoch, and changed the ISR. Kafka refuses such a request
-        since 2.2, by the broker epoch in it (KIP-380).
+        A process that has just started cannot tell an old request from a new one. The process
+        before it may have led in that epoch, and changed the ISR; or an old leader in that epoch
+        may let it cut what is committed. Kafka refuses such a request since 2.2, by the broker
+        epoch in it (KIP-380).
         """
         if self.me.variant.first_request is FirstRequest.TAKEN:
-            return list(mine)
-        unknown = [said for said in mine if not self._has_led(said.partition)]
+            return fresh
+        unknown = [said for said in fresh if not self._has_looked(said.partition)]
         found = await read_states([said.partition for said in unknown]) if unknown else []
-        checked = [said for said in mine if said not in unknown]
+        checked = [said for said in fresh if said not in unknown]
         for said, seen in zip(unknown, found, strict=True):
             if seen is None or not seen.state.is_reign_of(said.state):
                 codes[said.partition] = ErrorCode.STALE_LEADER_EPOCH
@@ -189,9 +191,9 @@ class Replicas:
                 checked.append(said._replace(state=seen.state, version=seen.version))
         return checked
 
-    def _has_led(self, partition: Partition) -> bool:
+    def _has_looked(self, partition: Partition) -> bool:
         known = self.by_partition.get(partition)
-        return known is not None and known.has_led
+        return known is not None and known.has_looked
 
     def _is_stale(self, controller_epoch: int) -> bool:
         if controller_epoch < self.controller_epoch:
@@ -203,9 +205,9 @@ class Replicas:
         """Return a replica, which may be new, of a topic whose settings are known."""
         if partition.topic not in self.settings:
             await self.apply_settings(partition.topic, await settings_of(partition.topic))
-        if partition not in self.by_partition:
-            self.by_partition[partition] = Replica(partition, [])
-        return self.by_partition[partition]
+        replica = self.by_partition.setdefault(partition, Replica(partition, []))
+        replica.has_looked = True
+        return replica
 
     async def _lead(self, said: LeaderState) -> None:
         replica = await self._replica(said.partition)
@@ -214,7 +216,6 @@ class Replicas:
         replica.take(said)
         replica.isr = said.state.isr
         replica.must_cut = replica.is_stopped = False
-        replica.has_led = True
         replica.epoch_start = replica.end
         if not led_before or self.me.variant.steady_leader is SteadyLeader.FORGETS:
             now = self.now_ms()

@@ -20,10 +20,10 @@ class RefusedIsr(StrEnum):
 
 
 class FirstRequest(StrEnum):
-    """What a process makes of the first request to lead a partition."""
+    """What a process makes of the first request to lead or to follow."""
 
     TAKEN = "it takes it, though it may be an old one"
-    CHECKED = "it reads the state, and leads with the ISR there, in that epoch or not at all"
+    CHECKED = "it reads the state, and takes the request if the epoch is the one there"
 
 
 class UnknownLeader(StrEnum):
