@@ -25,6 +25,7 @@ from hardened import hardened_page
 from kafkalog import kafkalog_page
 from log_formats import log_formats_page
 from pagecache import pagecache_page
+from replication_findings import replication_findings_page
 from truncation_rules import truncation_rules_page
 
 from watchkeeper.model.controller.state_machines.variants import CONTROLLERS, ControllerVariant
@@ -33,6 +34,7 @@ from watchkeeper.model.group.variants import VARIANTS, Variant
 from watchkeeper.model.log.settings import SETTINGS as LOG_SETTINGS
 from watchkeeper.model.plan.faults import VERBS
 from watchkeeper.model.plan.roles import ROLES
+from watchkeeper.model.properties.control_plane.brokers import BROKERS
 from watchkeeper.model.properties.control_plane.controllers import CONTROL_PLANE
 from watchkeeper.model.properties.control_plane.replication import REPLICATION
 from watchkeeper.model.properties.judge import PROPERTIES
@@ -153,7 +155,7 @@ def properties_page() -> str:
     """The properties."""
     rows = (
         [f"**{claim.name}**", claim.kind, claim.says, claim.exercise or "any run"]
-        for claim in (*PROPERTIES, *MESSAGE_PROPERTIES, *CONTROL_PLANE, *REPLICATION)
+        for claim in (*PROPERTIES, *MESSAGE_PROPERTIES, *CONTROL_PLANE, *REPLICATION, *BROKERS)
     )
     return page(
         "The properties",
@@ -165,7 +167,7 @@ def properties_page() -> str:
         "then *unknown*, in simulated and live runs, in searches and in the analysis. Without "
         + " and ".join(
             f"*{claim.name}*"
-            for claim in (*PROPERTIES, *CONTROL_PLANE, *REPLICATION)
+            for claim in (*PROPERTIES, *CONTROL_PLANE, *REPLICATION, *BROKERS)
             if claim.is_optional
         )
         + " a run is judged by the others.",
@@ -401,6 +403,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "findings-control-plane.md": lambda: control_plane_findings_page(page, table),
     "explanation/what-hardened-holds.md": lambda: hardened_page(page, table),
     "explanation/the-pagecache.md": lambda: pagecache_page(page, table),
+    "findings-replication.md": lambda: replication_findings_page(page, table),
     "explanation/truncation-rules.md": lambda: truncation_rules_page(page, table),
 }
 

@@ -62,6 +62,8 @@ class Replica(NamedTuple):
     """Whether no old request can reach this process: it is the first one of its broker, or has
     taken a request after a look at ZooKeeper.
     """
+    begun: int = 0
+    """The end of the log when a process without memory began to lead, else 0."""
 
     def cut(self, at: int) -> Replica:
         """Return the replica without its records from an offset on."""
@@ -229,7 +231,9 @@ class Steps:
             if said is None:
                 continue
             if said.leader == number:
-                yield _step(state, number, self._taking(replica, said), _leads(said, request))
+                begun = 0 if replica.has_looked else len(replica.log)
+                after = self._taking(replica, said)._replace(begun=begun)
+                yield _step(state, number, after, _leads(said, request))
             elif said.leader == NO_LEADER:
                 text = f"learns of no leader in {said.epoch}"
                 yield _step(state, number, self._taking(replica, said), text)
@@ -248,7 +252,7 @@ class Steps:
         return state.cell if state.cell[:2] == request[:2] else None
 
     def _taking(self, replica: Replica, said: LeaderAndIsr) -> Replica:
-        return replica._replace(believes=said, is_changing=False, has_looked=True)
+        return replica._replace(believes=said, is_changing=False, has_looked=True, begun=0)
 
     def _follow(self, state: Partition, number: int, request: LeaderAndIsr) -> Iterator[Step]:
         replica, leader = state.replicas[number], state.replicas[request.leader]
@@ -351,7 +355,11 @@ class Steps:
         mark = leader.high_watermark
         if not self._is_caught_up(state, number, member, mark):
             return False
-        if not self.rule.admits_after_own_epoch or mark == len(leader.log):
+        if not self.rule.admits_after_own_epoch:
+            return True
+        if not self._is_caught_up(state, number, member, leader.begun):
+            return False  # what it has found in its log may be committed
+        if mark == len(leader.log):
             return True
         return leader.log[mark].epoch == leader.believes.epoch
 
