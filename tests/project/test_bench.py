@@ -29,6 +29,7 @@ COMMANDS = (
         "codec_sizes",
         "conformance",
         "control_plane",
+        "control_plane_mutants",
         "crash_points",
         "decode",
         "explore",
