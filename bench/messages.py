@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.support.report import CLOCKS, Bar, Report, number, parser_of, spread
 
-from watchkeeper.model.properties.judge import judge
+from watchkeeper.model.judgement.judge import judge
 from watchkeeper.model.properties.verdicts import Verdict
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.scenarios import from_text

@@ -26,10 +26,10 @@ from bench.support.report import Report, parser_of
 from docs.mutants_page import Row, mutants_page
 from tests.support.messages.mutant_runs import shown
 
+from watchkeeper.model.judgement.judge import judge
 from watchkeeper.model.mutants.catalogue import MUTANTS
 from watchkeeper.model.mutants.mutant import Mutant
 from watchkeeper.model.plan.plan import Plan
-from watchkeeper.model.properties.judge import judge
 from watchkeeper.model.properties.verdicts import Verdict
 from watchkeeper.sim.world import simulate
 

@@ -29,7 +29,7 @@ from bench.support.report import Report, parser_of
 
 from watchkeeper.check.check import explore_scenario, limits
 from watchkeeper.checker.search.search import SearchOptions
-from watchkeeper.model.properties.judge import judge
+from watchkeeper.model.judgement.judge import judge
 from watchkeeper.model.properties.verdicts import Verdict
 from watchkeeper.model.registry.paths import Layout
 from watchkeeper.scenarios import Scenario, ScenarioError, from_text

@@ -23,8 +23,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from bench.support.report import CLOCKS, Bar, Clock, Report, Spread, number, parser_of, spread
 
+from watchkeeper.model.judgement.judge import judge
 from watchkeeper.model.plan.plan import Plan
-from watchkeeper.model.properties.judge import judge
 from watchkeeper.scenarios import from_text, load
 from watchkeeper.sim.world import Simulated, simulate
 

@@ -31,13 +31,13 @@ from truncation_rules import truncation_rules_page
 from watchkeeper.model.controller.state_machines.variants import CONTROLLERS, ControllerVariant
 from watchkeeper.model.group.settings import SETTINGS
 from watchkeeper.model.group.variants import VARIANTS, Variant
+from watchkeeper.model.judgement.judge import PROPERTIES
 from watchkeeper.model.log.settings import SETTINGS as LOG_SETTINGS
 from watchkeeper.model.plan.faults import VERBS
 from watchkeeper.model.plan.roles import ROLES
 from watchkeeper.model.properties.control_plane.brokers import BROKERS
 from watchkeeper.model.properties.control_plane.controllers import CONTROL_PLANE
 from watchkeeper.model.properties.control_plane.replication import REPLICATION
-from watchkeeper.model.properties.judge import PROPERTIES
 from watchkeeper.model.properties.messages import MESSAGE_PROPERTIES
 from watchkeeper.model.properties.verdicts import KNOWN_LIMIT
 from watchkeeper.model.replication.truncation import TruncationRule

@@ -10,8 +10,8 @@ from findings import found_of_all, markdown_table, searches_in_words
 from hardened_faults import BY_FILTER, FAULTS, ONLY_08, Timeline
 
 from watchkeeper import Result, simulate
+from watchkeeper.model.judgement.judge import PROPERTIES
 from watchkeeper.model.plan.faults import VERBS
-from watchkeeper.model.properties.judge import PROPERTIES
 from watchkeeper.model.properties.ownership import STRICT
 from watchkeeper.model.properties.verdicts import KNOWN_LIMIT, Verdict
 from watchkeeper.model.registry.paths import Layout

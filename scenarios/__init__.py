@@ -20,10 +20,10 @@ from watchkeeper.model.actor.program import Program
 from watchkeeper.model.counterexample.counterexample import Schedule, ScheduledStep
 from watchkeeper.model.counterexample.step_kind import StepKind
 from watchkeeper.model.group.variants import VARIANTS
+from watchkeeper.model.judgement.expectations import Expected
 from watchkeeper.model.mutants.catalogue import variant_named
 from watchkeeper.model.plan.bounds import KINDS, Bounds, FaultKind
 from watchkeeper.model.plan.plan import Plan
-from watchkeeper.model.properties.expectations import Expected
 from watchkeeper.scenarios.plan.build import build
 from watchkeeper.scenarios.schema.schema import Expectation, ScenarioModel, json_schema
 from watchkeeper.scenarios.schema.search_schema import StepModel

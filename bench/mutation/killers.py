@@ -33,10 +33,10 @@ from watchkeeper.checker.search.search import Limits, Search, Searched, SearchOp
 from watchkeeper.model.audit.audit import audit
 from watchkeeper.model.audit.snapshot import snapshot_after
 from watchkeeper.model.group.assignment import Assignor
+from watchkeeper.model.judgement.judge import Judgement, judge
 from watchkeeper.model.mutants.catalogue import MUTANTS
 from watchkeeper.model.plan.bounds import Bounds, shrunk
 from watchkeeper.model.plan.plan import GroupPlan, Plan
-from watchkeeper.model.properties.judge import Judgement, judge
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.scenarios import Scenario, from_text, load, shipped
 from watchkeeper.sim.world import Simulated, simulate

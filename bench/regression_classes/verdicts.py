@@ -23,10 +23,10 @@ from watchkeeper import Result, simulate
 from watchkeeper.analyze.runs import gathered
 from watchkeeper.cli.main import run_command
 from watchkeeper.console.exit import USAGE
+from watchkeeper.model.judgement.judge import judge
+from watchkeeper.model.judgement.signature import signatures_of
 from watchkeeper.model.mutants.catalogue import MUTANTS, variant_named
-from watchkeeper.model.properties.judge import judge
 from watchkeeper.model.properties.progress import PROGRESS
-from watchkeeper.model.properties.signature import signatures_of
 from watchkeeper.model.properties.verdicts import Finding, Verdict
 from watchkeeper.model.registry.paths import Layout
 from watchkeeper.model.trace.trace import parse

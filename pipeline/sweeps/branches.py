@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from watchkeeper.model.properties.judge import judge
+from watchkeeper.model.judgement.judge import judge
 from watchkeeper.model.sweep_summary import Share
 from watchkeeper.pipeline.sweeps.grid import Cell, draw
 from watchkeeper.pipeline.sweeps.runners import Runner

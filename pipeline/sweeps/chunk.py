@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
+from watchkeeper.model.judgement.judge import Judgement, judge
+from watchkeeper.model.judgement.signature import doubt_of, signatures_of
 from watchkeeper.model.plan.faults import FaultEffect
-from watchkeeper.model.properties.judge import Judgement, judge
-from watchkeeper.model.properties.signature import doubt_of, signatures_of
 from watchkeeper.model.properties.verdicts import Finding, Verdict
 from watchkeeper.model.trace.counts import moves_in
 from watchkeeper.pipeline.sweeps.grid import Cell, Chunk, is_repeated

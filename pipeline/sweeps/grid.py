@@ -11,8 +11,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 
+from watchkeeper.model.judgement.expectations import Expected
 from watchkeeper.model.plan.plan import Plan
-from watchkeeper.model.properties.expectations import Expected
 from watchkeeper.model.trace.trace import named_run
 from watchkeeper.sim.engine.latency_profile import DEFAULT, Profile
 from watchkeeper.sim.world import WORLD

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from watchkeeper.model.actor.program import Program
 from watchkeeper.model.group.variants import VARIANTS
+from watchkeeper.model.judgement.judge import PROPERTIES
 from watchkeeper.model.mutants.catalogue import variant_named
 from watchkeeper.model.plan.faults import VERBS
 from watchkeeper.model.plan.plan import ClusterPlan, GroupPlan, Plan, Sometimes
 from watchkeeper.model.properties.control_plane.controllers import control_plane_claims
 from watchkeeper.model.properties.control_plane.replication import replication_claims
-from watchkeeper.model.properties.judge import PROPERTIES
 from watchkeeper.model.properties.messages import message_claims
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.scenarios.plan.clusters import cluster

@@ -23,10 +23,10 @@ from watchkeeper.model.actor.events import LEAVE, Command, ZnodeView
 from watchkeeper.model.actor.operations import Exists, GetChildren, GetEphemerals, Operation
 from watchkeeper.model.counterexample.replay_steps import ReplayStep, agree, describe, differs
 from watchkeeper.model.counterexample.step_kind import StepKind
+from watchkeeper.model.judgement.judge import Judgement, judge
 from watchkeeper.model.plan.bounds import mix_of
 from watchkeeper.model.plan.faults import VERBS, Action, FaultEffect
 from watchkeeper.model.plan.plan import Plan
-from watchkeeper.model.properties.judge import Judgement, judge
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Header, Trace
 from watchkeeper.sim.replay.stepped_client import SteppedClient

@@ -49,7 +49,7 @@ _PUBLIC = {
     "Program": ("watchkeeper.model.actor.program", "Program"),
     "Ended": ("watchkeeper.model.actor.program", "Ended"),
     "Verdict": ("watchkeeper.model.properties.verdicts", "Verdict"),
-    "properties": ("watchkeeper.model.properties.judge", None),
+    "properties": ("watchkeeper.model.judgement.judge", None),
     "strategies": ("watchkeeper.api.strategies", None),
     "Consumer": ("watchkeeper.real.embed.consumer", "Consumer"),
     "Broker": ("watchkeeper.real.embed.broker", "Broker"),
@@ -108,7 +108,7 @@ if TYPE_CHECKING:
     from watchkeeper.checker.user_model.explore import ExploreResult, explore
     from watchkeeper.model.actor.effects import Partition
     from watchkeeper.model.actor.program import Ended, Program
-    from watchkeeper.model.properties import judge as properties
+    from watchkeeper.model.judgement import judge as properties
     from watchkeeper.model.properties.verdicts import Verdict
     from watchkeeper.real.embed.broker import Broker
     from watchkeeper.real.embed.connector import Connector

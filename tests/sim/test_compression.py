@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from watchkeeper.model.delivery.message_id import payload_of
+from watchkeeper.model.judgement.judge import judge
 from watchkeeper.model.log.format.codecs import CODECS_07, Codec, compress
 from watchkeeper.model.log.format.message_07 import Message
 from watchkeeper.model.log.format.message_set_07 import encode
-from watchkeeper.model.properties.judge import judge
 from watchkeeper.model.properties.verdicts import Verdict
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Trace

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from watchkeeper.model.properties.judge import judge
+from watchkeeper.model.judgement.judge import judge
 from watchkeeper.model.sweep_summary import Share
 from watchkeeper.pipeline.sweeps.branches import Failing, Point, curve, decided, moments
 from watchkeeper.pipeline.sweeps.grid import Cell

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from watchkeeper.model.properties.judge import judge
+from watchkeeper.model.judgement.judge import judge
 from watchkeeper.model.properties.verdicts import Verdict
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Event, Trace

@@ -105,7 +105,7 @@ def test_a_topic_decides_whether_an_election_may_be_unclean(variant: str, unclea
     assert "live leaders" not in result.judgement.violated()
 
 
-def test_settings_that_no_broker_was_told_of_are_found() -> None:
+def test_settings_without_a_notification_are_found() -> None:
     """The property is violated where a broker follows other settings than the registry has."""
     hidden = [settings("5s", min_insync_replicas="2")]
     result = simulate(cluster(LOAD, *hidden), variant="kafka_08", seed=1)

@@ -27,12 +27,12 @@ from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.actor.events import Command
 from watchkeeper.model.ensemble.history import SERVICE
 from watchkeeper.model.ensemble.settings import EnsembleSettings
+from watchkeeper.model.judgement.judge import Judgement, judge
 from watchkeeper.model.nemesis.load import Load
 from watchkeeper.model.nemesis.nemesis import Nemesis
 from watchkeeper.model.nemesis.world import OPERATOR, Undo
 from watchkeeper.model.plan.faults import Action, FaultEffect
 from watchkeeper.model.plan.plan import ClusterPlan, Plan
-from watchkeeper.model.properties.judge import Judgement, judge
 from watchkeeper.model.properties.verdicts import Verdict
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import NOTHING, Header, Row, Trace

@@ -14,7 +14,7 @@ from watchkeeper import simulate
 from watchkeeper.analyze.runs import Gathered, gathered
 from watchkeeper.api.profile import profile_of
 from watchkeeper.cli.main import run_command
-from watchkeeper.model.properties.judge import judge
+from watchkeeper.model.judgement.judge import judge
 from watchkeeper.pipeline.analysis.runs import Run
 from watchkeeper.run.folder import PROFILE, SCENARIO, read_trace
 from watchkeeper.run.run import scenario_text

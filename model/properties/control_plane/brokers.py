@@ -219,7 +219,7 @@ class BrokersJudge:
     def _told(self, event: Event) -> None:
         known = self.known.get(event.node)
         for topic, name, leader in () if known is None else event.detail["leaders"]:
-            assert known is not None, "only a broker is told"
+            assert known is not None, "only brokers learn of it"
             if leader == DELETED:
                 known.leaders.pop(Partition(topic, name), None)
             else:

@@ -22,13 +22,13 @@ from watchkeeper.api.tables import (
     verdict_text,
 )
 from watchkeeper.model.audit.retry_budget import PatienceWarning, warnings_of
+from watchkeeper.model.judgement.judge import Judgement
+from watchkeeper.model.judgement.signature import signatures_of
 from watchkeeper.model.plan.bounds import variants_in, variants_in_words
 from watchkeeper.model.plan.faults import FaultEffect
 from watchkeeper.model.plan.plan import Plan
 from watchkeeper.model.plan.roles import role_of
-from watchkeeper.model.properties.judge import Judgement
 from watchkeeper.model.properties.progress import ChangeSeen
-from watchkeeper.model.properties.signature import signatures_of
 from watchkeeper.model.properties.verdicts import (
     Finding,
     Verdict,

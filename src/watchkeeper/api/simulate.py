@@ -11,7 +11,7 @@ from watchkeeper.api.arguments import Source, check_choices, checked_profile, sc
 from watchkeeper.api.profile import NamedProfile
 from watchkeeper.api.result import Result
 from watchkeeper.model.actor.program import Program
-from watchkeeper.model.properties.judge import judge
+from watchkeeper.model.judgement.judge import judge
 from watchkeeper.model.trace.trace import Event, Trace
 from watchkeeper.scenarios import Scenario
 from watchkeeper.sim.engine.latency_profile import DEFAULT, Profile

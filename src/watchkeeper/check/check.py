@@ -25,10 +25,10 @@ from watchkeeper.checker.search.search import (
 from watchkeeper.console.exit import HOLDS, UNKNOWN, USAGE, VIOLATED, Stop
 from watchkeeper.model.audit.retry_budget import warnings_of
 from watchkeeper.model.counterexample.counterexample import Counterexample
+from watchkeeper.model.judgement.expectations import Expected
 from watchkeeper.model.plan.bounds import Bounds, FaultKind, of_timeline, shrunk, variants_in
 from watchkeeper.model.plan.plan import Plan
 from watchkeeper.model.properties.at_quiescence import AGREED, BALANCE, CONSENSUS, COVER
-from watchkeeper.model.properties.expectations import Expected
 from watchkeeper.model.properties.ownership import MONOTONE, OWN_NODES, SINGLE, STRICT, TRUTHFUL
 from watchkeeper.model.properties.progress import PROGRESS
 from watchkeeper.model.properties.verdicts import (

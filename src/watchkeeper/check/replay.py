@@ -25,10 +25,10 @@ from watchkeeper.checker.counterexample.replay_steps import (
     system_for,
 )
 from watchkeeper.model.counterexample.counterexample import Schedule, ScheduledStep
+from watchkeeper.model.judgement.judge import Judgement
 from watchkeeper.model.plan.bounds import Bounds
 from watchkeeper.model.plan.plan import Plan
 from watchkeeper.model.properties.at_quiescence import AGREED, BALANCE, CONSENSUS, COVER
-from watchkeeper.model.properties.judge import Judgement
 from watchkeeper.model.properties.progress import PROGRESS
 from watchkeeper.model.properties.verdicts import Verdict, counted, violation_phrase
 from watchkeeper.sim.replay.replayer import Replayer

@@ -26,6 +26,7 @@ from watchkeeper.model.delivery.message_id import payload_of
 from watchkeeper.model.group.settings import consumer_settings
 from watchkeeper.model.group.state import Consumer
 from watchkeeper.model.group.variants import VARIANTS
+from watchkeeper.model.judgement.judge import Judgement, judge
 from watchkeeper.model.log.format.message_07 import Message
 from watchkeeper.model.log.format.message_set_07 import encode
 from watchkeeper.model.log.format.requests import FetchRequest
@@ -33,7 +34,6 @@ from watchkeeper.model.plan.delivery_guarantee import DeliveryGuarantee, Semanti
 from watchkeeper.model.plan.mirror_routes import Routes
 from watchkeeper.model.plan.plan import Forwarding, Plan
 from watchkeeper.model.properties.delivery import DeliveryJudge
-from watchkeeper.model.properties.judge import Judgement, judge
 from watchkeeper.model.properties.verdicts import Finding, Verdict
 from watchkeeper.model.registry.subscription import Subscription
 from watchkeeper.model.trace.kinds import EventKind

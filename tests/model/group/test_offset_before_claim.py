@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from watchkeeper.model.group.variants import VARIANTS, Step, Variant
+from watchkeeper.model.judgement.judge import Judgement, judge
 from watchkeeper.model.plan.plan import Plan
-from watchkeeper.model.properties.judge import Judgement, judge
 from watchkeeper.model.properties.verdicts import Verdict
 from watchkeeper.scenarios import load
 from watchkeeper.sim.world import simulate

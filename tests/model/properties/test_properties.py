@@ -9,7 +9,7 @@ import pytest
 from tests.support import mutant_consumers as bad
 from tests.support.mutant_consumers import scenario
 from watchkeeper import Result, Verdict, simulate
-from watchkeeper.model.properties.judge import PROPERTIES
+from watchkeeper.model.judgement.judge import PROPERTIES
 from watchkeeper.model.properties.verdicts import Finding
 
 LAST = "group/1"

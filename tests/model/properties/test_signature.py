@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from tests import HOME
 from watchkeeper import simulate
-from watchkeeper.model.properties.expectations import Expected
-from watchkeeper.model.properties.judge import Judgement
-from watchkeeper.model.properties.signature import doubt_of, signatures_of
+from watchkeeper.model.judgement.expectations import Expected
+from watchkeeper.model.judgement.judge import Judgement
+from watchkeeper.model.judgement.signature import doubt_of, signatures_of
 from watchkeeper.model.properties.verdicts import Finding, Property, Verdict
 from watchkeeper.model.sweep_summary import Share
 

@@ -13,7 +13,7 @@ from watchkeeper.model.actor.effects import new_session, next_event, sleep
 from watchkeeper.model.actor.operations import ZooKeeper
 from watchkeeper.model.actor.program import Ended, Program
 from watchkeeper.model.actor.program_errors import ProgramLoops
-from watchkeeper.model.properties.judge import PROPERTIES
+from watchkeeper.model.judgement.judge import PROPERTIES
 from watchkeeper.model.properties.ownership import OWN_NODES
 from watchkeeper.model.properties.progress import PROGRESS, WORK
 from watchkeeper.model.properties.verdicts import Verdict

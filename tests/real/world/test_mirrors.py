@@ -12,7 +12,7 @@ from tests.real.world.test_runs import SHORT_S
 from tests.support.live_zookeeper import lived
 from watchkeeper import simulate
 from watchkeeper.api.result import Result, plain_report
-from watchkeeper.model.properties.judge import Judgement
+from watchkeeper.model.judgement.judge import Judgement
 from watchkeeper.model.properties.verdicts import Finding, Verdict
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Event, Trace

@@ -19,8 +19,8 @@ from watchkeeper import simulate
 from watchkeeper.api.simulate import scenario_of
 from watchkeeper.model.actor.program import Program
 from watchkeeper.model.group.consumer import turn
+from watchkeeper.model.judgement.judge import judge
 from watchkeeper.model.plan.faults import VERBS
-from watchkeeper.model.properties.judge import judge
 from watchkeeper.model.properties.verdicts import Verdict
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Event, Trace

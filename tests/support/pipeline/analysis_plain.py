@@ -11,8 +11,8 @@ import pytest
 
 from watchkeeper.api.result import Result
 from watchkeeper.model.delivery.counts import DeliveryCounts
+from watchkeeper.model.judgement.judge import judge
 from watchkeeper.model.properties.at_quiescence import CalmJudge
-from watchkeeper.model.properties.judge import judge
 from watchkeeper.model.properties.messages import message_judges
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Event, Trace

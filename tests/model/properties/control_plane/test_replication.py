@@ -10,6 +10,7 @@ import pytest
 
 from tests.sim.test_replication import LOAD, cluster, requested
 from watchkeeper import Result, simulate
+from watchkeeper.model.judgement.judge import judge
 from watchkeeper.model.properties.control_plane.replication import (
     CARRIED_OUT,
     CAUGHT_UP,
@@ -19,7 +20,6 @@ from watchkeeper.model.properties.control_plane.replication import (
     REPLICATION,
     UNCHANGED,
 )
-from watchkeeper.model.properties.judge import judge
 from watchkeeper.model.properties.verdicts import Property, Verdict
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Trace

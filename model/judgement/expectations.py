@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from watchkeeper.model.properties.judge import Judgement
+from watchkeeper.model.judgement.judge import Judgement
 from watchkeeper.model.properties.verdicts import Verdict
 
 STEADFAST = frozenset({"sometimes", "end"})
