@@ -31,6 +31,7 @@ RUNS = (
     ("topic-deleted-by-hand", "hardened", 1),
     ("topic-deleted-controller-crashes", "kafka_08", 1),
     ("settings-changed-twice", "kafka_08", 1),
+    ("settings-changed-twice", "hardened", 1),
     ("rolling-restart", "hardened", 4),
 )
 TAMPERED = ("leader-and-successor-crash", "hardened", 5)

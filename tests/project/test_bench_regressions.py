@@ -23,10 +23,10 @@ from watchkeeper.model.broker.request_handler import Serving
 from watchkeeper.model.clients.producer.settings import ProducerSettings
 from watchkeeper.model.group import assignment, claims, pipelined_reads, rebalance
 from watchkeeper.model.group.state import Attempt
+from watchkeeper.model.judgement import signature
 from watchkeeper.model.judgement.expectations import Expected
 from watchkeeper.model.judgement.judge import Judgement
 from watchkeeper.model.nemesis.targets import Targets
-from watchkeeper.model.properties import signature
 from watchkeeper.model.properties.verdicts import Finding, Verdict
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.payloads import PartitionState
