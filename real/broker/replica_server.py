@@ -8,18 +8,12 @@ one connection are answered one after the other.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from watchkeeper.model.actor.effects import Partition
-from watchkeeper.model.log.format import requests, requests_08
+from watchkeeper.model.log.format import requests_08
 from watchkeeper.model.log.format.errors import LogError
 from watchkeeper.model.log.format.frames import HEAD_BYTES, frame_size
-from watchkeeper.model.log.format.requests_08 import (
-    PartitionError,
-    PartitionOffsets,
-    TopicOffsets,
-    TopicTimes,
-)
 from watchkeeper.model.replication import wire
 from watchkeeper.model.replication.replicas import Replicas
 from watchkeeper.model.replication.service import answer
@@ -73,26 +67,13 @@ class ReplicaServer:
     async def _answer(self, frame: bytes, caller: object) -> bytes:
         """Answer a request; raise a LogError for one that is not known here."""
         if not wire.knows(frame):
-            return self._offsets(frame)
+            return requests_08.answer_offsets(frame, self._high_watermark)
         correlation_id, request = wire.decode_request(frame)
         response = await self.tasks.run(answer(self.replicas, request), caller)
         return wire.encode_response(request, response, correlation_id)
 
-    def _offsets(self, frame: bytes) -> bytes:
-        header, request = requests_08.decode_request(frame)
-        topics = tuple(
-            TopicOffsets(one.topic, tuple(self._offsets_of(one))) for one in request.topics
-        )
-        response = requests_08.OffsetsResponse(header.correlation_id, topics)
-        return requests.encode_response(response)
-
-    def _offsets_of(self, topic: TopicTimes) -> Iterator[PartitionOffsets]:
-        """Yield the high watermark of each partition that this broker leads."""
-        for one in topic.partitions:
-            partition = Partition(topic.topic, str(one.partition))
-            replica = self.replicas.by_partition.get(partition)
-            if replica is None or not self.replicas.leads(replica):
-                yield PartitionOffsets(one.partition, PartitionError.NOT_LEADER_FOR_PARTITION)
-            else:
-                ends = (replica.high_watermark,)
-                yield PartitionOffsets(one.partition, offsets=ends[: one.max_offsets])
+    def _high_watermark(self, partition: Partition) -> int | None:
+        """How far consumers read a partition; None if this broker does not lead it."""
+        replica = self.replicas.by_partition.get(partition)
+        is_led = replica is not None and self.replicas.leads(replica)
+        return replica.high_watermark if replica is not None and is_led else None

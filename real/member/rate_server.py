@@ -8,7 +8,7 @@ not know it.
 from __future__ import annotations
 
 import socketserver
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from threading import Thread
 
 from watchkeeper.model.actor.effects import Partition
@@ -16,12 +16,6 @@ from watchkeeper.model.broker.registration import Broker
 from watchkeeper.model.log.format import requests, requests_08
 from watchkeeper.model.log.format.errors import LogError, MalformedRequest, WrongPartition
 from watchkeeper.model.log.format.frames import HEAD_BYTES, frame_size
-from watchkeeper.model.log.format.requests_08 import (
-    PartitionError,
-    PartitionOffsets,
-    TopicOffsets,
-    TopicTimes,
-)
 from watchkeeper.model.registry.paths import partition_07
 from watchkeeper.real.member.data_plane_file import DataPlaneFile
 from watchkeeper.real.ports import HOST
@@ -67,21 +61,7 @@ class RateServer(socketserver.ThreadingTCPServer):
         return requests.encode_response(response)
 
     def _answer_08(self, frame: bytes) -> bytes:
-        header, request = requests_08.decode_request(frame)
-        topics = tuple(
-            TopicOffsets(one.topic, tuple(self._offsets_of(one))) for one in request.topics
-        )
-        response = requests_08.OffsetsResponse(header.correlation_id, topics)
-        return requests.encode_response(response)
-
-    def _offsets_of(self, topic: TopicTimes) -> Iterator[PartitionOffsets]:
-        names = (Partition(topic.topic, str(one.partition)) for one in topic.partitions)
-        for one, end in zip(topic.partitions, self.ends(names), strict=True):
-            if end is None:
-                error = PartitionError.NOT_LEADER_FOR_PARTITION
-                yield PartitionOffsets(one.partition, error)
-            else:
-                yield PartitionOffsets(one.partition, offsets=(end,)[: one.max_offsets])
+        return requests_08.answer_offsets(frame, lambda partition: self.ends([partition])[0])
 
 
 class _RequestHandler(socketserver.StreamRequestHandler):

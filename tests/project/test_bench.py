@@ -151,6 +151,18 @@ def test_control_plane() -> None:
 
 
 @pytest.mark.slow
+def test_control_plane_mutants() -> None:
+    """Mistakes that a shipped scenario shows, each by the property that it is about."""
+    found = figures("control_plane_mutants", "--only", "KAFKA-7", "--seeds", "1")
+
+    assert {name: caught["properties"][0] for name, caught in found.items()} == {
+        "KAFKA-705": "live leaders",
+        "KAFKA-708": "leader in sync",
+        "KAFKA-758": "committed in the ISR",
+    }
+
+
+@pytest.mark.slow
 def test_mutants() -> None:
     """A mutant that every seed catches, and one that takes a search."""
     mutants = figures("mutants")["mutants"]

@@ -10,8 +10,10 @@ named by its topic and its number in the topic, and only its leader answers for 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from enum import IntEnum
 
+from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.log.format.errors import MalformedRequest, MalformedResponse
 from watchkeeper.model.log.format.fields import INT16, INT32, STRING, Frame, Reader, counted
 from watchkeeper.model.log.format.frames import Field, WireStruct, encode_frame, struct_type
@@ -23,6 +25,7 @@ from watchkeeper.model.log.format.requests import (
     TIME,
     TOPIC,
     Response,
+    encode_response,
 )
 from watchkeeper.model.log.format.requests import PARTITION as PARTITION_07
 
@@ -143,6 +146,26 @@ def decode_request(frame: Frame) -> tuple[RequestHeader, OffsetsRequest]:
     request: OffsetsRequest = struct_type(OffsetsRequest).read(reader)
     reader.finish()
     return header, request
+
+
+def answer_offsets(frame: Frame, end_of: Callable[[Partition], int | None]) -> bytes:
+    """Answer a request with the end of each log; None: this broker does not lead the partition.
+
+    Raises `MalformedRequest` for another request.
+    """
+    header, request = decode_request(frame)
+
+    def answered(topic: str, one: PartitionTime) -> PartitionOffsets:
+        end = end_of(Partition(topic, str(one.partition)))
+        if end is None:
+            return PartitionOffsets(one.partition, PartitionError.NOT_LEADER_FOR_PARTITION)
+        return PartitionOffsets(one.partition, offsets=(end,)[: one.max_offsets])
+
+    topics = tuple(
+        TopicOffsets(each.topic, tuple(answered(each.topic, one) for one in each.partitions))
+        for each in request.topics
+    )
+    return encode_response(OffsetsResponse(header.correlation_id, topics))
 
 
 def decode_response(frame: Frame) -> OffsetsResponse:

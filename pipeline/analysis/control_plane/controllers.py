@@ -30,6 +30,7 @@ from watchkeeper.pipeline.analysis.control_plane.registry import (
     overrides,
     part_of,
     registrations,
+    versions,
 )
 from watchkeeper.pipeline.analysis.facts.intervals import NEVER, Facts
 from watchkeeper.pipeline.analysis.facts.tables import Tables
@@ -161,11 +162,12 @@ def _without_controller(
     looks: DataFrame, facts: Facts, registry: Registry, plans: Plans
 ) -> DataFrame:
     """The looks at which the broker that `/controller` names does not act."""
-    named = _spans(
+    named = versions(
         registry.written.where(sql.col("path") == paths.CONTROLLER)
         .where("NOT is_by_hand")
         .withColumn("gone", sql.col("what") == "deleted")
-        .select(*CLUSTER, "by", "seq", "at", "gone")
+        .select(*CLUSTER, "by", "seq", "at", "gone"),
+        CLUSTER,
     )
     acting = _acting(facts.events, plans)
     there = looks.join(named, CLUSTER).where("begins <= seq AND seq < ends")
@@ -175,20 +177,6 @@ def _without_controller(
         .where("begins <= seq AND seq < ends")
     )
     return looks.join(works.select(*CLUSTER, "seq"), [*CLUSTER, "seq"], "left_anti")
-
-
-def _spans(rows: DataFrame) -> DataFrame:
-    following = sql.lead("seq").over(Window.partitionBy(*CLUSTER).orderBy("seq", "at"))
-    return (
-        rows.withColumns(
-            {
-                "begins": sql.col("seq").cast("long"),
-                "ends": sql.coalesce(following.cast("long"), sql.lit(NEVER)),
-            }
-        )
-        .where("NOT gone")
-        .select(*CLUSTER, "by", "begins", "ends")
-    )
 
 
 def _acting(events: DataFrame, plans: Plans) -> DataFrame:
@@ -268,14 +256,4 @@ def _deletions(written: DataFrame) -> DataFrame:
         .withColumns({"topic": part_of(DELETION), "gone": sql.col("what") == "deleted"})
         .where("NOT (is_by_hand AND gone)")
     )
-    following = sql.lead("seq").over(Window.partitionBy(*CLUSTER, "topic").orderBy("seq", "at"))
-    return (
-        rows.withColumns(
-            {
-                "begins": sql.col("seq").cast("long"),
-                "ends": sql.coalesce(following.cast("long"), sql.lit(NEVER)),
-            }
-        )
-        .where("NOT gone")
-        .select(*CLUSTER, "topic", "begins", "ends")
-    )
+    return versions(rows.select(*CLUSTER, "topic", "seq", "at", "gone"), [*CLUSTER, "topic"])

@@ -61,7 +61,7 @@ def registry(
     return Registry(
         written,
         states,
-        tables.keep(f"state_versions_{name}", _versions(states, PARTITION)),
+        tables.keep(f"state_versions_{name}", versions(states, PARTITION)),
         tables.keep(f"replicas_{name}", _replicas(ours, plans)),
         _settings(written),
     )
@@ -132,7 +132,7 @@ def _states(written: DataFrame) -> DataFrame:
     )
 
 
-def _versions(rows: DataFrame, keys: list[str]) -> DataFrame:
+def versions(rows: DataFrame, keys: list[str]) -> DataFrame:
     """From rows in which something is written or gone: the intervals in which it is there."""
     following = sql.lead("seq").over(Window.partitionBy(*keys).orderBy("seq", "at"))
     return (
@@ -168,7 +168,7 @@ def _replicas(written: DataFrame, plans: Plans) -> DataFrame:
     rows = found.withColumn("gone", sql.lit(False)).unionByName(
         gone.select(*PARTITION, "seq", "at", "gone"), allowMissingColumns=True
     )
-    return _versions(rows, PARTITION)
+    return versions(rows, PARTITION)
 
 
 def _settings(written: DataFrame) -> DataFrame:
@@ -178,7 +178,7 @@ def _settings(written: DataFrame) -> DataFrame:
         .withColumns({"topic": part_of(SETTINGS), "gone": sql.col("what") == "deleted"})
         .select(*CLUSTER, "topic", "seq", "at", "gone", "data", "is_by_hand")
     )
-    return _versions(rows, [*CLUSTER, "topic"])
+    return versions(rows, [*CLUSTER, "topic"])
 
 
 def overrides() -> Column:
@@ -194,4 +194,4 @@ def registrations(written: DataFrame) -> DataFrame:
         .withColumns({"id": part_of(BROKER).cast("int"), "gone": sql.col("what") == "deleted"})
         .select(*CLUSTER, "id", "seq", "at", "gone")
     )
-    return _versions(rows, [*CLUSTER, "id"])
+    return versions(rows, [*CLUSTER, "id"])
