@@ -64,6 +64,8 @@ COMMANDS = (
     "zookeeper_speed",
 )
 SMALL = {
+    "control_plane": ("--partitions", "100", "--live", "none", "--rounds", "1"),
+    "control_plane_mutants": ("--only", "KAFKA-7", "--seeds", "1"),
     "three_groups_sweep": ["--seeds", "8", "--shrink-time", "0.5", "--jobs", "1"],
     "claims": ["--only", "message-sets,zombies"],
     "analysis": ["--millions", "0.005"],
@@ -145,7 +147,7 @@ def test_help(name: str) -> None:
 @pytest.mark.slow
 def test_control_plane() -> None:
     """A failover of both versions, with what it cost."""
-    found = figures("control_plane", "--partitions", "100", "--live", "none", "--rounds", "1")
+    found = figures("control_plane")
 
     assert found["100"]["hardened"]["round_trips"] < found["100"]["kafka_08"]["round_trips"]
 
@@ -153,13 +155,14 @@ def test_control_plane() -> None:
 @pytest.mark.slow
 def test_control_plane_mutants() -> None:
     """Mistakes that a shipped scenario shows, each by the property that it is about."""
-    found = figures("control_plane_mutants", "--only", "KAFKA-7", "--seeds", "1")
+    found = figures("control_plane_mutants")
 
-    assert {name: caught["properties"][0] for name, caught in found.items()} == {
+    expected = {
         "KAFKA-705": "live leaders",
         "KAFKA-708": "leader in sync",
         "KAFKA-758": "committed in the ISR",
     }
+    assert {name: found[name]["properties"][0] for name in expected} == expected
 
 
 @pytest.mark.slow
