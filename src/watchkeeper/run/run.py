@@ -134,7 +134,7 @@ def simulate(
 ) -> Result:
     """Run a plan in simulation, and judge it."""
     took = latencies_of(profile)
-    with _Progress(plan.name) as progress:
+    with _Progress(plan.name, seconds="virtual seconds") as progress:
         try:
             done = simulate_plan(
                 plan, seed, versions=versions(), tell=progress.tell, profile=took
@@ -146,7 +146,7 @@ def simulate(
 
 def live(scenario: Scenario, plan: Plan, seed: int, where: Where) -> Result:
     """Run a plan for real, and judge it."""
-    with _Progress(plan.name) as progress:
+    with _Progress(plan.name, seconds="seconds") as progress:
         plan, done = run_plan_live(plan, seed, progress.tell, where)
     result = judged(scenario, plan, seed, done)
     return replace(result, options=where.options, zookeeper=where.in_words)
@@ -229,9 +229,11 @@ def _draw(home: Path, trace: Trace) -> None:
 class _Progress(ProgressLine):
     """The progress of a run that takes longer than a second, on a terminal."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, *, seconds: str) -> None:
+        """`seconds` says which seconds a run counts."""
         super().__init__(after_s=1.0)
         self.name = name
+        self._seconds = seconds
         self._begun = monotonic()
 
     def tell(self, now_us: int, end_us: int) -> None:
@@ -241,7 +243,7 @@ class _Progress(ProgressLine):
         share = now_us / end_us
         left = (monotonic() - self._begun) * (1 - share) / share
         self.say(
-            f"{self.name}: {now_us / 1e6:.1f} of {end_us / 1e6:.0f} virtual seconds, "
+            f"{self.name}: {now_us / 1e6:.1f} of {end_us / 1e6:.0f} {self._seconds}, "
             f"{left:.0f} s left"
         )
 
