@@ -383,6 +383,8 @@ def commands_of(group: click.Group, context: click.Context, before: str) -> Iter
     """The help of every command of a group and of its subgroups."""
     for name, command in group.commands.items():
         inner = click.Context(command, parent=context, info_name=name)
+        # click keeps the help option of the context in which a command was shown first.
+        command._help_option = None
         yield f"## {before}{name}\n\n```text\n{command.get_help(inner)}\n```"
         if isinstance(command, click.Group):
             yield from commands_of(command, inner, f"{before}{name} ")
