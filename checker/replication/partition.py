@@ -133,11 +133,7 @@ def believes_to_lead(state: Partition, number: int) -> bool:
 class Steps:
     """Every step of a partition in a version of Kafka, within bounds."""
 
-    def __init__(
-        self,
-        variant: ReplicationVariant,
-        bounds: Bounds,
-    ) -> None:
+    def __init__(self, variant: ReplicationVariant, bounds: Bounds) -> None:
         self.variant = variant
         self.rule = variant.truncation
         self.bounds = bounds
@@ -195,7 +191,7 @@ class Steps:
     def _power(self, state: Partition) -> Iterator[tuple[str, Partition]]:
         for number, replica in enumerate(state.replicas):
             for end in range(len(replica.log)):
-                after = replica.cut(end)._replace(believes=UNAWARE)
+                after = _restarted(replica.cut(end))
                 text = f"the host of replica {number} loses all behind offset {end}, and restarts"
                 yield text, state.with_replica(number, after)
 
@@ -232,11 +228,11 @@ class Steps:
                 continue
             if said.leader == number:
                 begun = 0 if replica.has_looked else len(replica.log)
-                after = self._taking(replica, said)._replace(begun=begun)
+                after = _taking(replica, said)._replace(begun=begun)
                 yield _step(state, number, after, _leads(said, request))
             elif said.leader == NO_LEADER:
                 text = f"learns of no leader in {said.epoch}"
-                yield _step(state, number, self._taking(replica, said), text)
+                yield _step(state, number, _taking(replica, said), text)
             else:
                 yield from self._follow(state, number, said)
 
@@ -251,21 +247,16 @@ class Steps:
             return request
         return state.cell if state.cell[:2] == request[:2] else None
 
-    def _taking(self, replica: Replica, said: LeaderAndIsr) -> Replica:
-        return replica._replace(believes=said, is_changing=False, has_looked=True, begun=0)
-
     def _follow(self, state: Partition, number: int, request: LeaderAndIsr) -> Iterator[Step]:
         replica, leader = state.replicas[number], state.replicas[request.leader]
         text = f"follows {request.leader} in epoch {request.epoch}"
         if self.rule.cuts_before_fetch:
-            yield _step(
-                state, number, replica._replace(believes=request, is_changing=False), text
-            )
+            yield _step(state, number, _taking(replica, request), text)
             return
         if self.rule.agreement is Agreement.EPOCH and leader.believes[:2] != request[:2]:
             return  # a leader in another epoch refuses to say where its epochs end
         cut = self.rule.cut_at(replica.log, leader.log, replica.high_watermark)
-        after = self._taking(replica.cut(cut), request)
+        after = _taking(replica.cut(cut), request)
         yield _step(state, number, after, f"{text}, and {_cut(replica.log, cut)}")
 
     # --- a leader ----------------------------------------------------------------------
@@ -373,6 +364,11 @@ _STRIKES = {
     Fault.UNCLEAN: Steps._unclean,
 }
 """Fault -> the ways in which it can strike."""
+
+
+def _taking(replica: Replica, said: LeaderAndIsr) -> Replica:
+    """Return a replica that has taken a request."""
+    return replica._replace(believes=said, is_changing=False, has_looked=True, begun=0)
 
 
 def _restarted(replica: Replica) -> Replica:
