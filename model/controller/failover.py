@@ -24,12 +24,7 @@ from watchkeeper.model.controller.state_machines.channel import (
     close_channel,
     open_channel,
 )
-from watchkeeper.model.controller.state_machines.reign import (
-    Reign,
-    assignment_in,
-    children_of,
-    leadership_in,
-)
+from watchkeeper.model.controller.state_machines.reign import Reign, assignment_in, children_of
 from watchkeeper.model.controller.state_machines.variants import (
     AssignmentWatch,
     FirstRequest,
@@ -38,6 +33,7 @@ from watchkeeper.model.controller.state_machines.variants import (
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.paths import BadPayload
 from watchkeeper.model.registry.payloads import TopicAssignment
+from watchkeeper.model.replication.registry import leadership_in
 from watchkeeper.model.trace.kinds import EventKind
 
 

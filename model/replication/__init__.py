@@ -6,6 +6,7 @@ truncation   the rules by which versions of Kafka cut a follower's log
 messages     records as messages of 0.8, in files and between brokers
 requests     the requests between brokers, and those of producers, as values
 wire         their encoding
+registry     what a broker reads in ZooKeeper: states of partitions, settings of topics
 replica      a replica, what a leader knows of a follower, and the disk
 replicas     all replicas in one broker, and the requests of a controller
 leader       appending, serving followers, and the ISR

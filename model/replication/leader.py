@@ -252,8 +252,8 @@ async def _write(replica: Replica, state: PartitionState) -> int | None:
             return await SetData(path, state.encode(), replica.version, "write isr")
         except BadVersion:
             [found] = await read_states([replica.partition])
-            if found is not None and found[0].is_same(state):
-                return found[1]
+            if found is not None and found.state.is_same(state):
+                return found.version
             return None
         except NoNode:
             return None
@@ -273,7 +273,7 @@ async def _refused(all_of: Replicas, replica: Replica) -> None:
     if all_of.me.variant.refused_isr is RefusedIsr.KEEPS_VERSION:
         return
     [found] = await read_states([replica.partition])
-    if found is None or found[0].leader_epoch != replica.leader_epoch:
+    if found is None or found.state.leader_epoch != replica.leader_epoch:
         # The controller has written since. Its request is on the way, and says who leads.
         replica.leader = NO_LEADER
         await all_of.cease_to_lead(replica)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from watchkeeper.model.actor.effects import Partition, emit, sleep
 from watchkeeper.model.actor.errors import ConnectionLoss, Failure, NoNode, SessionExpired
+from watchkeeper.model.actor.events import ZnodeView
 from watchkeeper.model.actor.operations import GetData, Pipelined, Sync
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.paths import BadPayload
@@ -21,14 +22,24 @@ RECONNECT_MS = 100
 """How long a request waits for a connection before it is repeated."""
 
 
-class StateRead(NamedTuple):
-    """The state of a partition, and the version of its znode."""
+class Leadership(NamedTuple):
+    """The state of a partition as it was read or written last, and its znode's version."""
 
     state: PartitionState
     version: int
 
 
-async def read_states(partitions: Sequence[Partition]) -> list[StateRead | None]:
+def leadership_in(path: str, seen: ZnodeView | None) -> Leadership | None:
+    """Return what a state's znode holds; None if there is none, or no valid state in it."""
+    if seen is None:
+        return None
+    try:
+        return Leadership(PartitionState.decode(path, seen.data), seen.version)
+    except BadPayload:
+        return None
+
+
+async def read_states(partitions: Sequence[Partition]) -> list[Leadership | None]:
     """Read the states of partitions in one batch; None where there is none to be read.
 
     The server of this session may lag behind what a controller has written. So it catches up
@@ -43,16 +54,8 @@ async def read_states(partitions: Sequence[Partition]) -> list[StateRead | None]
         except (ConnectionLoss, SessionExpired):
             await sleep(RECONNECT_MS)
             continue
-        return [_state_in(path, seen) for path, seen in zip(names, answers[1:], strict=True)]
-
-
-def _state_in(path: str, seen: object) -> StateRead | None:
-    if isinstance(seen, Failure):
-        return None
-    try:
-        return StateRead(PartitionState.decode(path, seen.data), seen.version)  # type: ignore[attr-defined]
-    except BadPayload:
-        return None
+        seen = (None if isinstance(answer, Failure) else answer for answer in answers[1:])
+        return [leadership_in(path, znode) for path, znode in zip(names, seen, strict=True)]
 
 
 async def settings_of(topic: str) -> TopicConfig:

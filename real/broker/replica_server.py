@@ -67,7 +67,9 @@ class ReplicaServer:
     async def _answer(self, frame: bytes, caller: object) -> bytes:
         """Answer a request; raise a LogError for one that is not known here."""
         if not wire.knows(frame):
-            return requests_08.answer_offsets(frame, self._high_watermark)
+            return requests_08.answer_offsets(
+                frame, lambda names: map(self._high_watermark, names)
+            )
         correlation_id, request = wire.decode_request(frame)
         response = await self.tasks.run(answer(self.replicas, request), caller)
         return wire.encode_response(request, response, correlation_id)
@@ -75,5 +77,6 @@ class ReplicaServer:
     def _high_watermark(self, partition: Partition) -> int | None:
         """How far consumers read a partition; None if this broker does not lead it."""
         replica = self.replicas.by_partition.get(partition)
-        is_led = replica is not None and self.replicas.leads(replica)
-        return replica.high_watermark if replica is not None and is_led else None
+        if replica is None or not self.replicas.leads(replica):
+            return None
+        return replica.high_watermark

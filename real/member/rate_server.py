@@ -61,7 +61,7 @@ class RateServer(socketserver.ThreadingTCPServer):
         return requests.encode_response(response)
 
     def _answer_08(self, frame: bytes) -> bytes:
-        return requests_08.answer_offsets(frame, lambda partition: self.ends([partition])[0])
+        return requests_08.answer_offsets(frame, self.ends)
 
 
 class _RequestHandler(socketserver.StreamRequestHandler):

@@ -7,7 +7,6 @@ beside it serve requests, fetch from leaders and keep the ISRs.
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -34,12 +33,8 @@ def run(context: MemberContext) -> Ended:
     job, role = context.job, context.job.role
     assert isinstance(role, ReplicaRole), "the job of a broker that replicates has its role"
     driver = context.task_driver(job.program, balancer="")
-
-    def now_ms() -> int:
-        return time.time_ns() // 1_000_000 + driver.skew_ms
-
-    files = _open(context, role, now_ms)
-    replicas = Replicas(role.settings, files, now_ms)
+    files = _open(context, role, driver.now_ms)
+    replicas = Replicas(role.settings, files, driver.now_ms)
     server = ReplicaServer(replicas, driver.tasks, context.task_failed)
     driver.start_task("open replicas", open_replicas(replicas))
     driver.start_task("write back", _write_back_from_time_to_time(files))

@@ -116,7 +116,7 @@ class Driver:
         self._is_abandoned = False
         self._has_fetching_stopped = True
         self._handlers: dict[type[Any], Callable[[Any], Any]] = {
-            Now: lambda effect: time.time_ns() // 1_000_000 + self.skew_ms,
+            Now: lambda effect: self.now_ms(),
             FreshId: lambda effect: uuid4().hex,
             KnownPositions: self._known_positions,
             Forget: self._forget,
@@ -128,6 +128,10 @@ class Driver:
             Connected: self._connected,
             FetchExactly: self._fetch_exactly,
         }
+
+    def now_ms(self) -> int:
+        """The clock of this process, in milliseconds since 1970."""
+        return time.time_ns() // 1_000_000 + self.skew_ms
 
     def run(self) -> Ended:
         """Take turn after turn until the program ends; return how it ended.

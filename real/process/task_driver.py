@@ -47,6 +47,7 @@ class _Sent(NamedTuple):
 
     request: TaskRequest
     tickets: tuple[int, ...]
+    is_answered: Callable[[], bool]
 
 
 class TaskDriver(Driver):
@@ -142,13 +143,11 @@ class TaskDriver(Driver):
             self._write_answer(effect, described["op"], tickets, 0)
             request.answer(tickets)
         else:
-            self._sent.append(_Sent(request, tuple(tickets)))
+            self._sent.append(_Sent(request, tuple(tickets), self._all_answered(tickets)))
 
     def _answer_tasks(self) -> None:
         """Answer the tasks whose replies have all arrived."""
-        ready = [
-            sent for sent in self._sent if all(map(self._replies.__contains__, sent.tickets))
-        ]
+        ready = [sent for sent in self._sent if sent.is_answered()]
         for sent in ready:
             self._sent.remove(sent)
             replies = [self._replies.pop(ticket) for ticket in sent.tickets]

@@ -6,6 +6,7 @@ to their last fsync.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from pathlib import Path
 
 from watchkeeper.model.log.log_manager import LogManager
@@ -15,16 +16,16 @@ from watchkeeper.real.storage.host_crash import Cut, cut_back
 from watchkeeper.real.storage.metrics import MeteredStorage, last_metrics
 
 
-class Hosts:
+class Hosts(ABC):
     """The storage of the brokers of one cluster."""
 
     def __init__(self, plan: ClusterPlan, folder: Path) -> None:
         self.plan = plan
         self.folder = folder
 
+    @abstractmethod
     def role(self, plan: BrokerPlan) -> BrokerRole | ReplicaRole:
         """The role of a broker's process."""
-        raise NotImplementedError
 
     def cut_back(self, node: str) -> tuple[Cut, ...]:
         """Remove the unsynced bytes from the files of a killed broker."""

@@ -12,7 +12,6 @@ from watchkeeper import Result, simulate
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.controller import controller
 from watchkeeper.model.controller.state_machines import partitions
-from watchkeeper.model.controller.state_machines.context import Leadership
 from watchkeeper.model.controller.state_machines.selectors import Choice
 from watchkeeper.model.controller.state_machines.variants import (
     CONTROLLERS,
@@ -30,6 +29,7 @@ from watchkeeper.model.properties.control_plane.controllers import (
     ONE_CONTROLLER,
 )
 from watchkeeper.model.properties.verdicts import Verdict
+from watchkeeper.model.replication.registry import Leadership
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.scenarios import ScenarioError
 

@@ -14,7 +14,8 @@ from immutables import Map
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.controller.state_machines.channel import Channel, Registration
 from watchkeeper.model.controller.state_machines.states import PartitionStatus, ReplicaStatus
-from watchkeeper.model.registry.payloads import PartitionState, TopicAssignment
+from watchkeeper.model.registry.payloads import TopicAssignment
+from watchkeeper.model.replication.registry import Leadership
 from watchkeeper.model.replication.requests import BrokerAddress, LeaderState
 
 T = TypeVar("T")
@@ -25,13 +26,6 @@ class Replica(NamedTuple):
 
     partition: Partition
     broker: int
-
-
-class Leadership(NamedTuple):
-    """The state of a partition as it was read or written last, and its znode's version."""
-
-    state: PartitionState
-    version: int
 
 
 def place_of(partition: Partition) -> tuple[str, int]:

@@ -36,7 +36,7 @@ from watchkeeper.model.actor.operations import (
 from watchkeeper.model.actor.retry import Requests, create_with_parents, read_or_none
 from watchkeeper.model.actor.tasks import UNBOUNDED, put
 from watchkeeper.model.controller.state_machines.channel import Batch
-from watchkeeper.model.controller.state_machines.context import Context, Leadership
+from watchkeeper.model.controller.state_machines.context import Context
 from watchkeeper.model.controller.state_machines.states import PartitionStatus
 from watchkeeper.model.controller.state_machines.variants import (
     ControllerVariant,
@@ -48,6 +48,7 @@ from watchkeeper.model.group.variants import Reads
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.paths import BadPayload
 from watchkeeper.model.registry.payloads import PartitionState, TopicAssignment, TopicConfig
+from watchkeeper.model.replication.registry import Leadership, leadership_in
 from watchkeeper.model.trace.kinds import EventKind
 
 T = TypeVar("T")
@@ -398,16 +399,6 @@ def _found(answer: ZnodeView | Failure) -> ZnodeView | None:
     if answer.kind is NoNode:
         return None
     raise answer.error()
-
-
-def leadership_in(path: str, seen: ZnodeView | None) -> Leadership | None:
-    """Return what a state's znode holds; None if there is none, or no valid state in it."""
-    if seen is None:
-        return None
-    try:
-        return Leadership(PartitionState.decode(path, seen.data), seen.version)
-    except BadPayload:
-        return None
 
 
 def assignment_in(path: str, seen: ZnodeView | None) -> TopicAssignment | None:

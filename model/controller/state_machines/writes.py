@@ -8,10 +8,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from watchkeeper.model.actor.effects import Partition
-from watchkeeper.model.controller.state_machines.context import Leadership
 from watchkeeper.model.controller.state_machines.selectors import Choice
 from watchkeeper.model.controller.state_machines.variants import LastInSync
 from watchkeeper.model.registry.payloads import NO_LEADER, PartitionState
+from watchkeeper.model.replication.registry import Leadership
 
 
 @dataclass(frozen=True, slots=True)

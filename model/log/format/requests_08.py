@@ -10,7 +10,7 @@ named by its topic and its number in the topic, and only its leader answers for 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
 
 from watchkeeper.model.actor.effects import Partition
@@ -148,24 +148,24 @@ def decode_request(frame: Frame) -> tuple[RequestHeader, OffsetsRequest]:
     return header, request
 
 
-def answer_offsets(frame: Frame, end_of: Callable[[Partition], int | None]) -> bytes:
-    """Answer a request with the end of each log; None: this broker does not lead the partition.
+Ends = Callable[[Iterable[Partition]], Iterable[int | None]]
+"""Returns the end of each log; None where this broker does not lead the partition."""
 
-    Raises `MalformedRequest` for another request.
-    """
+
+def answer_offsets(frame: Frame, ends: Ends) -> bytes:
+    """Answer a request with the ends of logs; raise `MalformedRequest` for another request."""
     header, request = decode_request(frame)
-
-    def answered(topic: str, one: PartitionTime) -> PartitionOffsets:
-        end = end_of(Partition(topic, str(one.partition)))
-        if end is None:
-            return PartitionOffsets(one.partition, PartitionError.NOT_LEADER_FOR_PARTITION)
-        return PartitionOffsets(one.partition, offsets=(end,)[: one.max_offsets])
-
-    topics = tuple(
-        TopicOffsets(each.topic, tuple(answered(each.topic, one) for one in each.partitions))
-        for each in request.topics
-    )
+    topics = tuple(TopicOffsets(one.topic, tuple(_offsets(one, ends))) for one in request.topics)
     return encode_response(OffsetsResponse(header.correlation_id, topics))
+
+
+def _offsets(topic: TopicTimes, ends: Ends) -> Iterator[PartitionOffsets]:
+    names = (Partition(topic.topic, str(one.partition)) for one in topic.partitions)
+    for one, end in zip(topic.partitions, ends(names), strict=True):
+        if end is None:
+            yield PartitionOffsets(one.partition, PartitionError.NOT_LEADER_FOR_PARTITION)
+        else:
+            yield PartitionOffsets(one.partition, offsets=(end,)[: one.max_offsets])
 
 
 def decode_response(frame: Frame) -> OffsetsResponse:

@@ -23,6 +23,7 @@ from watchkeeper.pipeline.analysis.control_plane.registry import (
     PARTITION,
     Registry,
     overrides,
+    versions,
 )
 from watchkeeper.pipeline.analysis.control_plane.replication import (
     END,
@@ -96,14 +97,21 @@ def _is_at_end(name: str) -> Column:
 # --- at the end ------------------------------------------------------------------------
 
 
+def _of_last_process(events: DataFrame, kind: EventKind, live: DataFrame) -> DataFrame:
+    """The events of a kind since each live broker started: it knew nothing then."""
+    return (
+        events.where(sql.col("kind") == kind)
+        .join(live.select(*BROKER, "started"), BROKER)
+        .where("seq > started")
+    )
+
+
 def _metadata(
     runs: DataFrame, registry: Registry, events: DataFrame, live: DataFrame, tables: Tables
 ) -> DataFrame:
     said = sql.from_json(sql.get_json_object("detail", "$.leaders"), "array<array<string>>")
     told = (
-        events.where(sql.col("kind") == EventKind.METADATA_UPDATED)
-        .join(live.select(*BROKER, "started"), BROKER)
-        .where("seq > started")
+        _of_last_process(events, EventKind.METADATA_UPDATED, live)
         .select(*BROKER, "seq", sql.posexplode(said).alias("at", "row"))
         .select(
             *BROKER,
@@ -136,9 +144,7 @@ def _settings(
 ) -> DataFrame:
     follows = sql.from_json(sql.get_json_object("detail", "$.settings"), "map<string,string>")
     applied = (
-        events.where(sql.col("kind") == EventKind.SETTINGS_APPLIED)
-        .join(live.select(*BROKER, "started"), BROKER)
-        .where("seq > started")
+        _of_last_process(events, EventKind.SETTINGS_APPLIED, live)
         .groupBy(*BROKER, "topic")
         .agg(sql.max_by("detail", "seq").alias("detail"))
         .withColumn("follows", follows)
@@ -223,19 +229,18 @@ def _handed_over(
 
 def _alive(facts: Facts, nodes: DataFrame) -> DataFrame:
     """A row an interval in which the process of a broker runs."""
-    following = sql.lead("seq").over(Window.partitionBy("run", "node").orderBy("seq"))
-    return (
+    rows = (
         facts.events.where(sql.col("kind").isin(EventKind.STARTED, EventKind.ENDED))
-        .withColumns(
-            {
-                "begins": sql.col("seq").cast("long"),
-                "ends": sql.coalesce(following.cast("long"), sql.lit(NEVER)),
-            }
-        )
-        .where(sql.col("kind") == EventKind.STARTED)
         .join(nodes, ["run", "node"])
-        .select(*CLUSTER, "broker_id", "begins", "ends")
+        .select(
+            *BROKER,
+            "broker_id",
+            "seq",
+            sql.lit(0).alias("at"),
+            (sql.col("kind") == EventKind.ENDED).alias("gone"),
+        )
     )
+    return versions(rows, BROKER)
 
 
 def _rising(runs: DataFrame, events: DataFrame) -> DataFrame:

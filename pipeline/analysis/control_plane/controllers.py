@@ -32,7 +32,7 @@ from watchkeeper.pipeline.analysis.control_plane.registry import (
     registrations,
     versions,
 )
-from watchkeeper.pipeline.analysis.facts.intervals import NEVER, Facts
+from watchkeeper.pipeline.analysis.facts.intervals import Facts
 from watchkeeper.pipeline.analysis.facts.tables import Tables
 from watchkeeper.pipeline.analysis.properties.ownership import found
 
@@ -182,20 +182,18 @@ def _without_controller(
 def _acting(events: DataFrame, plans: Plans) -> DataFrame:
     """A row an interval in which a broker acts as the controller."""
     kinds = (EventKind.CONTROLLER_RESIGNED, EventKind.STARTED, EventKind.ENDED)
-    of_node = Window.partitionBy(*CLUSTER, "node").orderBy("seq")
-    begins = sql.col("kind") == EventKind.FAILOVER_COMPLETED
-    return (
+    rows = (
         events.where(sql.col("kind").isin(EventKind.FAILOVER_COMPLETED, *kinds))
         .join(plans.processes.select(*CLUSTER, "node"), ["run", "node"])
-        .withColumns(
-            {
-                "begins": sql.col("seq").cast("long"),
-                "ends": sql.coalesce(sql.lead("seq").over(of_node).cast("long"), sql.lit(NEVER)),
-            }
+        .select(
+            *CLUSTER,
+            sql.col("node").alias("by"),
+            "seq",
+            sql.lit(0).alias("at"),
+            (sql.col("kind") != EventKind.FAILOVER_COMPLETED).alias("gone"),
         )
-        .where(begins)
-        .select(*CLUSTER, sql.col("node").alias("by"), "begins", "ends")
     )
+    return versions(rows, [*CLUSTER, "by"])
 
 
 def _able(looks: DataFrame, registry: Registry, plans: Plans) -> DataFrame:

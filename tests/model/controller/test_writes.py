@@ -6,7 +6,6 @@ import pytest
 
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.controller.state_machines import partitions, replicas
-from watchkeeper.model.controller.state_machines.context import Leadership
 from watchkeeper.model.controller.state_machines.selectors import Choice
 from watchkeeper.model.controller.state_machines.states import PartitionStatus, ReplicaStatus
 from watchkeeper.model.controller.state_machines.variants import LastInSync
@@ -17,6 +16,7 @@ from watchkeeper.model.controller.state_machines.writes import (
     without_replica,
 )
 from watchkeeper.model.registry.payloads import PartitionState
+from watchkeeper.model.replication.registry import Leadership
 
 P = Partition("clicks", "0")
 
