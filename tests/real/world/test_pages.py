@@ -31,8 +31,8 @@ def fixture_zookeeper(own_zookeeper: Ensemble) -> Ensemble:
 
 
 def test_the_page_shows_every_kind_of_run() -> None:
-    """On each ZooKeeper, with messages, between clusters, and side by side with a simulation."""
-    assert [line.split()[1] for line in COMMANDS] == [*["run"] * 6, "compare"]
+    """On each ZooKeeper, with messages, replicas, a mirror, and beside a simulation."""
+    assert [line.split()[1] for line in COMMANDS] == [*["run"] * 7, "compare"]
     assert [line for line in COMMANDS if line.endswith("--zookeeper java")]
 
 
