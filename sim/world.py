@@ -32,7 +32,6 @@ from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import NOTHING, Header, Trace
 from watchkeeper.sim.brokers.cluster import Cluster
 from watchkeeper.sim.brokers.consumer_process import StreamFetcher, stream_fetcher
-from watchkeeper.sim.brokers.hosts import Hosts
 from watchkeeper.sim.brokers.producer_process import Producers
 from watchkeeper.sim.brokers.rate_fetcher import Fetcher
 from watchkeeper.sim.brokers.result_stores import Results
@@ -212,8 +211,6 @@ class World:
         node = self.NODE(self.kernel, plan.node, program)
         node.connect_to(cluster.ensemble, cluster.plan.session_timeout_ms, resends_watches=True)
         driver = self._place(node, None, {"address": f"{plan.host}:{plan.port}"})
-        if cluster.replicas is not None:
-            driver.join(cluster.replicas.start(node, plan))
 
         def serves() -> None:
             cluster.logs.open_broker(node, plan, cluster.partitions_of(plan.broker_id))
@@ -222,8 +219,13 @@ class World:
             serves()
             self.kernel.process(driver.run())
 
-        if cluster.hosts is not None:
-            cluster.hosts.start(node, plan, ready, failed=lambda why: self.kill(node, why))
+        def failed(why: str) -> None:
+            self.kill(node, why)
+
+        if cluster.replicas is not None:
+            driver.join(cluster.replicas.start(node, plan, ready, failed))
+        elif cluster.hosts is not None:
+            cluster.hosts.start(node, plan, ready, failed)
         else:
             self.kernel.process(driver.run())
             serves()
@@ -284,12 +286,9 @@ class World:
 
     def _ended(self, node: Node, ended: Ended) -> None:
         """A program is over, and its process with it, once what it holds is in safety."""
-        if node.name in self.brokers:
-            self.brokers[node.name][0].leave(node.name)
-        hosts = self._hosts_of(node)
         fetcher = self.fetchers.get(node.name)
-        if hosts is not None:
-            hosts.close(node.name, lambda: self._bury_ended(node))
+        if node.name in self.brokers:
+            self.brokers[node.name][0].close(node.name, lambda: self._bury_ended(node))
         elif isinstance(fetcher, StreamFetcher):
             fetcher.close(lambda: self._bury_ended(node))
         elif node.name in self.producers.running:
@@ -303,9 +302,6 @@ class World:
         call = self._on_end.pop(node, None)
         if call is not None:
             self.kernel.after(0, lambda _: call(), None)
-
-    def _hosts_of(self, node: Node) -> Hosts | None:
-        return self.brokers[node.name][0].hosts if node.name in self.brokers else None
 
     def _bury(self, node: Node, lost: FaultEffect | None = None) -> None:
         """A process is gone; with `lost` its machine is gone as well."""
@@ -429,9 +425,7 @@ class World:
 
     def files_of(self, broker: str) -> FileSystem:
         """Return the file system of a broker's host."""
-        hosts = self.brokers[broker][0].hosts
-        assert hosts is not None, "a fault of a disk is only aimed at a broker that has one"
-        return hosts.host_of(broker).storage.files
+        return self.brokers[broker][0].files_of(broker)
 
 
 def simulate(

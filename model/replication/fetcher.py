@@ -58,20 +58,18 @@ async def _fetch(all_of: Replicas, leader: int, wanted: tuple[Wanted, ...]) -> b
     except CallError:
         return False
     for asked, part in zip(wanted, fetched.parts, strict=True):
-        replica = all_of.by_partition.get(part.partition)
-        if (
-            replica is not None
-            and replica.leader == leader
-            and replica.leader_epoch == asked.leader_epoch
-            and replica.end == part.offset
-            and not replica.must_cut
-            and not replica.is_stopped
-        ):
-            await _take(all_of, replica, part)
+        await _take(all_of, leader, asked, part)
     return not any(part.error for part in fetched.parts)
 
 
-async def _take(all_of: Replicas, replica: Replica, part: FetchedPart) -> None:
+async def _take(all_of: Replicas, leader: int, asked: Wanted, part: FetchedPart) -> None:
+    """Take over what a leader has of a partition, if it is still fetched as it was wanted."""
+    replica = all_of.by_partition.get(part.partition)
+    if replica is None:
+        return
+    await all_of.settled(replica)
+    if not _is_fetched(replica, leader, asked, part):
+        return
     if part.error is ErrorCode.OFFSET_OUT_OF_RANGE:
         await all_of.cut(replica, part.end)
     if part.error is not ErrorCode.NONE:
@@ -79,6 +77,16 @@ async def _take(all_of: Replicas, replica: Replica, part: FetchedPart) -> None:
     if part.records:
         await store(all_of, replica, part.records)
     replica.high_watermark = min(replica.end, part.high_watermark)
+
+
+def _is_fetched(replica: Replica, leader: int, asked: Wanted, part: FetchedPart) -> bool:
+    return (
+        replica.leader == leader
+        and replica.leader_epoch == asked.leader_epoch
+        and replica.end == part.offset
+        and not replica.must_cut
+        and not replica.is_stopped
+    )
 
 
 # --- where to cut ----------------------------------------------------------------------

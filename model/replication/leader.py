@@ -77,11 +77,12 @@ async def append(all_of: Replicas, request: AppendRecords) -> Appended:
 
 
 async def store(all_of: Replicas, replica: Replica, records: Sequence[Record]) -> None:
-    """Append records to a log, and say so in the trace.
+    """Append records to the log of a replica that is settled, and say so in the trace.
 
-    The trace is first: a process that is killed in between has said more than it has, and what
-    it has is in the trace when it starts again.
+    The trace is first, the file is second, and memory is last: what followers and consumers are
+    given, the process still has after a restart.
     """
+    await all_of.hold(replica)
     await emit(
         EventKind.APPENDED,
         topic=replica.partition.topic,
@@ -91,8 +92,9 @@ async def store(all_of: Replicas, replica: Replica, records: Sequence[Record]) -
         start=replica.end,
         records=[list(record) for record in records],
     )
+    await all_of.files.append(replica.partition, replica.end, records)
     replica.log.extend(records)
-    all_of.store.append(replica.partition, replica.end - len(records), records)
+    await all_of.let_go(replica)
 
 
 async def _wake_fetches(all_of: Replicas, replica: Replica) -> None:
@@ -210,23 +212,17 @@ def _lags(all_of: Replicas, replica: Replica, broker: int) -> bool:
 
 async def change_isr(all_of: Replicas, replica: Replica, isr: tuple[int, ...]) -> None:
     """Write another ISR into ZooKeeper, and take it over if that succeeds."""
-    assert not replica.is_changing, "the caller has waited, and done nothing since that waits"
-    replica.is_changing = True
-    lock = f"isr/{replica.partition}"
-    await put(lock, True, 1)
+    await all_of.hold(replica)
     state = PartitionState(
         all_of.me.broker_id, isr, replica.leader_epoch, replica.controller_epoch
     )
-    try:
-        version = await _write(replica, state)
-        if version is None:
-            await _refused(all_of, replica)
-        else:
-            replica.version, replica.isr = version, isr
-            await _note_isr(all_of, replica)
-    finally:
-        replica.is_changing = False
-    await take(lock)
+    version = await _write(replica, state)
+    if version is None:
+        await _refused(all_of, replica)
+    else:
+        replica.version, replica.isr = version, isr
+        await _note_isr(all_of, replica)
+    await all_of.let_go(replica)
 
 
 async def _note_isr(all_of: Replicas, replica: Replica) -> None:

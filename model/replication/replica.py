@@ -2,39 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.registry.payloads import NO_LEADER
 from watchkeeper.model.replication.replica_log import NO_EPOCH, Record
 from watchkeeper.model.replication.requests import LeaderState
-
-WRITTEN_BACK_AFTER_MS = 30_000
-"""After how long the kernel writes a dirty page to the disk, by its defaults."""
-
-
-class ReplicaStore(Protocol):
-    """The disk of a broker, as far as its replicas use it."""
-
-    def logs(self) -> Mapping[Partition, Sequence[Record]]:
-        """Return what is there of each partition when a broker starts."""
-
-    def high_watermarks(self) -> Mapping[Partition, int]:
-        """Return what the checkpoint file has."""
-
-    def append(self, partition: Partition, start: int, records: Sequence[Record]) -> None:
-        """Append records to a log; the first one is at the offset `start`."""
-
-    def truncate(self, partition: Partition, end: int) -> None:
-        """Cut a log."""
-
-    def delete(self, partition: Partition) -> None:
-        """Delete a log."""
-
-    def write_checkpoint(self, marks: Mapping[Partition, int]) -> None:
-        """Replace the checkpoint file."""
 
 
 @dataclass(slots=True)
@@ -85,7 +58,7 @@ class Replica:
     is_stopped: bool = False
     """Whether the controller has stopped it: it does not fetch, and remembers its leader."""
     is_changing: bool = False
-    """Whether a write of the ISR is under way: nothing else may change meanwhile."""
+    """Whether a write of the ISR or of the log is under way: nothing else may change then."""
     waiting: list[WaitingAppend] = field(default_factory=list)
 
     @property

@@ -3,7 +3,8 @@
 The tasks of a broker share a `Replicas`: those that answer requests, those that fetch from
 leaders, and those that look at the ISR and write the checkpoint from time to time. A task runs
 alone until its next effect; where a change takes several effects (a write of the ISR), the
-replica says that it is changing and the others wait.
+replica says that it is changing and the others wait. Of each change the trace is first: what a
+process does not come to do, the next one says when it opens its replicas.
 
 Kafka 0.8.2.2: ReplicaManager, Partition.
 
@@ -23,7 +24,8 @@ from watchkeeper.model.actor.effects import Partition, emit
 from watchkeeper.model.actor.tasks import UNBOUNDED, Posted, put, take
 from watchkeeper.model.registry.payloads import NO_LEADER, TopicConfig
 from watchkeeper.model.replication.registry import read_states, settings_of
-from watchkeeper.model.replication.replica import Follower, Replica, ReplicaStore, WaitingAppend
+from watchkeeper.model.replication.replica import Follower, Replica, WaitingAppend
+from watchkeeper.model.replication.replica_files import ReplicaFiles
 from watchkeeper.model.replication.replica_log import NO_EPOCH
 from watchkeeper.model.replication.requests import (
     DELETED,
@@ -53,6 +55,8 @@ REGISTRATION = "registration"
 """The posted value that is another one each time this broker registers."""
 STATE_CHANGES = "state changes"
 """The queue that one request of a controller fills while it is carried out."""
+CHECKPOINTS = "checkpoints"
+"""The queue that a write of the checkpoint fills while it is under way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +81,10 @@ class Replicas:
     """The replicas in one broker's process."""
 
     def __init__(
-        self, me: ReplicationSettings, store: ReplicaStore, now_ms: Callable[[], int]
+        self, me: ReplicationSettings, files: ReplicaFiles, now_ms: Callable[[], int]
     ) -> None:
         self.me = me
-        self.store = store
+        self.files = files
         self.now_ms = now_ms
         self.controller_epoch = 0
         """The greatest that a request had."""
@@ -100,11 +104,14 @@ class Replicas:
         self.arrivals: dict[str, frozenset[Partition]] = {}
         """Queue of a fetch that waits -> the partitions of which something may come."""
         self._numbers = count(1)
-        marks = store.high_watermarks()
-        self.by_partition = {
-            partition: Replica(partition, list(log), min(marks.get(partition, 0), len(log)))
-            for partition, log in store.logs().items()
-        }
+        self.by_partition: dict[Partition, Replica] = {}
+
+    async def open(self) -> None:
+        """Know what is on the disk; raises LogError and StorageError."""
+        marks = await self.files.read_checkpoint()
+        for partition, log in (await self.files.read_logs()).items():
+            mark = min(marks.get(partition, 0), len(log))
+            self.by_partition[partition] = Replica(partition, log, mark)
 
     def fresh_queue(self, purpose: str) -> str:
         """Return the name of a queue that no other task uses."""
@@ -126,12 +133,27 @@ class Replicas:
             if replica.leader == leader != self.me.broker_id and not replica.is_stopped
         ]
 
+    # --- one change at a time ----------------------------------------------------------
+
     async def settled(self, replica: Replica) -> None:
-        """Wait until no write of the ISR of a replica is under way."""
+        """Wait until no change of a replica is under way."""
         while replica.is_changing:
-            lock = f"isr/{replica.partition}"
-            await put(lock, True, 1)
-            await take(lock)
+            await put(_lock(replica), True, 1)
+            await take(_lock(replica))
+
+    async def hold(self, replica: Replica) -> None:
+        """Let nothing else change a replica until it is let go.
+
+        The caller has waited until it was settled, and for nothing since.
+        """
+        assert not replica.is_changing, "the caller has waited until it was settled"
+        replica.is_changing = True
+        await put(_lock(replica), True, 1)
+
+    async def let_go(self, replica: Replica) -> None:
+        """End a change of a replica."""
+        replica.is_changing = False
+        await take(_lock(replica))
 
     # --- requests of a controller ------------------------------------------------------
 
@@ -230,6 +252,13 @@ class Replicas:
     async def _follow(self, said: LeaderState, addresses: Mapping[int, str]) -> None:
         replica = await self._replica(said.partition)
         await self.settled(replica)
+        await self.hold(replica)
+        await self._follow_held(replica, said, addresses)
+        await self.let_go(replica)
+
+    async def _follow_held(
+        self, replica: Replica, said: LeaderState, addresses: Mapping[int, str]
+    ) -> None:
         leader = said.state.leader
         variant = self.me.variant
         if leader not in addresses:
@@ -247,7 +276,7 @@ class Replicas:
             return
         replica.is_stopped = False
         if variant.truncation == HIGH_WATERMARK:
-            await self.cut(replica, replica.high_watermark)
+            await self._cut_held(replica, replica.high_watermark)
         else:
             replica.must_cut = True
         self.addresses[leader] = addresses[leader]
@@ -277,9 +306,11 @@ class Replicas:
             await self.settled(replica)
             replica.is_stopped = not self.leads(replica)
             if request.deletes:
+                await self.hold(replica)
                 del self.by_partition[partition]
-                self.store.delete(partition)
                 await self._note(EventKind.REPLICA_DELETED, replica)
+                await self.files.delete(partition)
+                await self.let_go(replica)
         return Outcome(
             partitions=tuple((partition, ErrorCode.NONE) for partition in request.partitions)
         )
@@ -348,13 +379,19 @@ class Replicas:
 
     async def cut(self, replica: Replica, end: int) -> None:
         """Cut the log of a follower."""
+        await self.settled(replica)
+        await self.hold(replica)
+        await self._cut_held(replica, end)
+        await self.let_go(replica)
+
+    async def _cut_held(self, replica: Replica, end: int) -> None:
         if end >= replica.end:
             return
         lost = replica.end - end
         del replica.log[end:]
-        self.store.truncate(replica.partition, end)
         replica.high_watermark = min(replica.high_watermark, end)
         await self._note(EventKind.TRUNCATED, replica, lost=lost)
+        await self.files.truncate(replica.partition, end)
 
     async def raise_high_watermark(self, replica: Replica) -> None:
         """Raise the high watermark of a leader to the smallest end in the ISR."""
@@ -384,11 +421,13 @@ class Replicas:
             replica.waiting.remove(one)
             await put(one.queue, code, UNBOUNDED)
 
-    def write_checkpoint(self) -> None:
-        """Write the high watermark of every replica."""
-        self.store.write_checkpoint(
+    async def write_checkpoint(self) -> None:
+        """Write the high watermark of every replica; one write at a time."""
+        await put(CHECKPOINTS, True, 1)
+        await self.files.write_checkpoint(
             {partition: one.high_watermark for partition, one in self.by_partition.items()}
         )
+        await take(CHECKPOINTS)
 
     async def _note(self, kind: EventKind, replica: Replica, **more: object) -> None:
         await emit(
@@ -400,3 +439,7 @@ class Replicas:
             high_watermark=replica.high_watermark,
             **more,
         )
+
+
+def _lock(replica: Replica) -> str:
+    return f"change/{replica.partition}"

@@ -1,7 +1,7 @@
 """The replicas of a broker at work: how each request is answered, and what is done at times.
 
-A world makes a `Replicas` for each process of a broker, starts `open_replicas` as a task, and
-passes each request that arrives to `answer`, one after the other for each connection.
+A world makes a `Replicas` for each process of a broker and runs `open_replicas` in a task. Then
+it passes each request that arrives to `answer`, one after the other for each connection.
 """
 
 from __future__ import annotations
@@ -43,7 +43,11 @@ SHUTDOWN_MS = 30_000
 
 
 async def open_replicas(all_of: Replicas) -> None:
-    """Say what is on the disk, and start the tasks that look after the replicas."""
+    """Read what is on the disk, say so, and start the tasks that look after the replicas.
+
+    Raises LogError and StorageError: the broker cannot start.
+    """
+    await all_of.open()
     for replica in all_of.by_partition.values():
         await emit(
             EventKind.REPLICA_OPENED,
@@ -67,7 +71,7 @@ async def _shrink_from_time_to_time(all_of: Replicas) -> None:
 async def _write_checkpoint_from_time_to_time(all_of: Replicas) -> None:
     while True:
         await sleep(all_of.me.checkpoint_ms)
-        all_of.write_checkpoint()
+        await all_of.write_checkpoint()
 
 
 async def _apply_settings(all_of: Replicas) -> None:

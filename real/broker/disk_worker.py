@@ -20,6 +20,23 @@ from threading import Thread
 from time import perf_counter
 from typing import Any
 
+from watchkeeper.model.log import storage as effects
+from watchkeeper.real.process.tasks import NOT_YET, Tasks
+
+QUICK = (effects.Append, effects.Read, effects.ListFolder, effects.Touch)
+"""They use the pagecache; passing them to a thread costs more than they do."""
+SLOW = (
+    effects.Flush,
+    effects.Truncate,
+    effects.CreateFile,
+    effects.MakeFolder,
+    effects.Delete,
+    effects.Rename,
+)
+"""They wait for the disk."""
+SMALL_BYTES = 2 * 1024 * 1024
+"""A larger flush is not quick, however quick others were."""
+
 MOST = 8
 """The most threads that wait for the disk; further operations are queued."""
 QUICK_S = 0.001
@@ -47,6 +64,18 @@ class DiskWorker:
         self._average_s: dict[type[Any], float] = {}
         self._spent_s = 0.0
         """The inline time in this turn of the loop."""
+
+    def serve(self, tasks: Tasks) -> None:
+        """Answer the effects on storage of these tasks."""
+        for quick in QUICK:
+            tasks.answer_immediately(quick, self._work)
+        for slow in SLOW:
+            tasks.answer_later(slow, lambda effect, caller: self.submit(effect))
+        tasks.answer_immediately(effects.Flush, self._flush_if_quick)
+
+    def _flush_if_quick(self, effect: effects.Flush) -> Any:
+        is_small = 0 <= effect.size_bytes <= SMALL_BYTES
+        return self.do(effect) if is_small and self.is_quick(effects.Flush) else NOT_YET
 
     def is_quick(self, kind: type[Any]) -> bool:
         """Whether an operation of this kind should run inline now."""

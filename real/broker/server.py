@@ -28,7 +28,6 @@ from typing import Any
 
 from watchkeeper.model.actor.events import Notification
 from watchkeeper.model.broker.request_handler import Serving
-from watchkeeper.model.log import storage as effects
 from watchkeeper.model.log.format.contents import Contents
 from watchkeeper.model.log.format.errors import LogError
 from watchkeeper.model.log.log import AppendResult
@@ -40,7 +39,7 @@ from watchkeeper.real.broker.connection import BrokerConnection
 from watchkeeper.real.broker.disk_worker import DiskWorker
 from watchkeeper.real.broker.settings import BrokerSettings
 from watchkeeper.real.errors import EnvironmentProblem
-from watchkeeper.real.process.tasks import NOT_YET, Tasks
+from watchkeeper.real.process.tasks import Tasks
 from watchkeeper.real.storage.file_storage import FileStorage
 
 LOGGER = logging.getLogger("watchkeeper.broker")
@@ -48,19 +47,6 @@ HOST = "127.0.0.1"
 BACKLOG = 128
 PAUSE_S = 1.0
 """How long no connection is accepted when the system is out of descriptors or memory."""
-QUICK = (effects.Append, effects.Read, effects.ListFolder, effects.Touch)
-"""They use the pagecache; passing them to a thread costs more than they do."""
-SLOW = (
-    effects.Flush,
-    effects.Truncate,
-    effects.CreateFile,
-    effects.MakeFolder,
-    effects.Delete,
-    effects.Rename,
-)
-"""They wait for the disk."""
-SMALL_BYTES = 2 * 1024 * 1024
-"""A larger flush is not quick, however quick others were."""
 NO_ROOM = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 
@@ -115,17 +101,7 @@ class Broker:
         self._listener: socket.socket | None = None
         self._connections: dict[asyncio.Task[None], BrokerConnection] = {}
         self._timers: list[asyncio.Task[None]] = []
-        for quick in QUICK:
-            self._tasks.answer_immediately(quick, self._storage.answer)
-        for slow in SLOW:
-            self._tasks.answer_later(slow, lambda effect, caller: self._disk.submit(effect))
-        self._tasks.answer_immediately(effects.Flush, self._flush_if_quick)
-
-    def _flush_if_quick(self, effect: effects.Flush) -> Any:
-        is_small = 0 <= effect.size_bytes <= SMALL_BYTES
-        return (
-            self._disk.do(effect) if is_small and self._disk.is_quick(effects.Flush) else NOT_YET
-        )
+        self._disk.serve(self._tasks)
 
     # --- open and close --------------------------------------------------------------------
 

@@ -7,25 +7,23 @@ beside it serve requests, fetch from leaders and keep the ISRs.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 
-from watchkeeper.model.actor.effects import sleep
 from watchkeeper.model.actor.program import Ended
 from watchkeeper.model.log.format.errors import LogError
 from watchkeeper.model.log.storage import StorageError
+from watchkeeper.model.replication.replica_files import ReplicaFiles
 from watchkeeper.model.replication.replicas import Replicas
 from watchkeeper.model.replication.service import open_replicas
 from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.real.broker.disk_worker import DiskWorker
 from watchkeeper.real.broker.replica_server import ReplicaServer
-from watchkeeper.real.errors import EnvironmentProblem
 from watchkeeper.real.member.context import MemberContext
 from watchkeeper.real.member.job import ReplicaRole
 from watchkeeper.real.ports import HOST
-from watchkeeper.real.storage.replica_files import ReplicaFiles
-
-WRITE_BACK_MS = 1_000
-"""How often the files are looked at for what has to be written to the disk."""
+from watchkeeper.real.process.task_driver import TaskDriver
+from watchkeeper.real.process.tasks import Tasks
+from watchkeeper.real.storage.write_back import WrittenBack
 
 
 def run(context: MemberContext) -> Ended:
@@ -33,33 +31,31 @@ def run(context: MemberContext) -> Ended:
     job, role = context.job, context.job.role
     assert isinstance(role, ReplicaRole), "the job of a broker that replicates has its role"
     driver = context.task_driver(job.program, balancer="")
-    files = _open(context, role, driver.now_ms)
-    replicas = Replicas(role.settings, files, driver.now_ms)
+    replicas = Replicas(role.settings, ReplicaFiles(), driver.now_ms)
+    storage = WrittenBack(Path(role.root), Path(role.sync_log), driver.now_ms)
+    driver.loop.begin(_serve_storage(storage, driver.tasks)).result()
+    _open(context, driver, replicas)
+    driver.start_task("write back", storage.write_back_from_time_to_time())
     server = ReplicaServer(replicas, driver.tasks, context.task_failed)
-    driver.start_task("open replicas", open_replicas(replicas))
-    driver.start_task("write back", _write_back_from_time_to_time(files))
     driver.loop.begin(server.open(HOST, job.port)).result()
     context.report(serves=True, without=())
     context.listen(driver)
     ended = driver.run()
     driver.loop.begin(server.close()).result()
-    with driver.tasks.baton:
-        replicas.write_checkpoint()
+    driver.run_task(replicas.write_checkpoint())
     driver.end_tasks()
     return ended
 
 
-def _open(context: MemberContext, role: ReplicaRole, now_ms: Callable[[], int]) -> ReplicaFiles:
-    """Open the files; a broker that cannot read them says why, and ends."""
+async def _serve_storage(storage: WrittenBack, tasks: Tasks) -> None:
+    DiskWorker(storage.answer).serve(tasks)
+
+
+def _open(context: MemberContext, driver: TaskDriver, replicas: Replicas) -> None:
+    """Open the replicas; a broker that cannot read its files says why, and ends."""
     try:
-        return ReplicaFiles(Path(role.root), Path(role.sync_log), now_ms)
-    except (EnvironmentProblem, LogError, StorageError) as error:
+        driver.run_task(open_replicas(replicas))
+    except (LogError, StorageError) as error:
         context.writer.write(EventKind.BROKER_FAILED, {"why": str(error)})
         context.report(fails=str(error))
         os._exit(1)
-
-
-async def _write_back_from_time_to_time(files: ReplicaFiles) -> None:
-    while True:
-        await sleep(WRITE_BACK_MS)
-        files.write_back()

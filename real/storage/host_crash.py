@@ -59,13 +59,9 @@ class WatchedStorage(FileStorage):
         """Perform an effect and record what is on the disk because of it."""
         if isinstance(effect, Flush | Truncate):
             return self._answer_sync(effect)
-        if isinstance(effect, CreateFile | Delete):
+        if isinstance(effect, CreateFile | Delete | Rename):
             with self._naming:
                 return self._answer_name(effect)
-        if isinstance(effect, Rename):
-            raise TypeError(
-                f"{effect.path}: a watched storage does not follow files to other names"
-            )
         return super().answer(effect)
 
     def close(self) -> None:
@@ -82,23 +78,25 @@ class WatchedStorage(FileStorage):
             self._record(effect, synced_bytes)
         return answer
 
-    def _answer_name(self, effect: CreateFile | Delete) -> Any:
-        place, kept = Path(self.root) / effect.path, self._sync_log / KEPT
+    def _answer_name(self, effect: CreateFile | Delete | Rename) -> Any:
+        name = effect.to if isinstance(effect, Rename) else effect.path
+        place, kept = Path(self.root) / name, self._sync_log / KEPT
         kept.unlink(missing_ok=True)
         if place.is_file():
             os.link(place, kept)
-        self._write({"path": effect.path, "begun": type(effect).__name__})
+        self._write({"path": name, "begun": type(effect).__name__})
         answer = super().answer(effect)
         if not isinstance(answer, StorageFailure):
-            self._record(effect, 0)
+            self._record_name(effect)
         return answer
 
-    def _record(self, effect: Flush | Truncate | CreateFile | Delete, synced_bytes: int) -> None:
-        """Record an effect, and how much of the file is on the disk after it."""
-        if isinstance(effect, Flush | Truncate):
-            self._write({"path": effect.path, "synced": synced_bytes})
-        else:
-            self._write({"path": effect.path, "done": type(effect).__name__})
+    def _record(self, effect: Flush | Truncate, synced_bytes: int) -> None:
+        """Record how much of a file is on the disk after an effect."""
+        self._write({"path": effect.path, "synced": synced_bytes})
+
+    def _record_name(self, effect: CreateFile | Delete | Rename) -> None:
+        done = {"path": effect.path, "done": type(effect).__name__}
+        self._write({**done, "to": effect.to} if isinstance(effect, Rename) else done)
 
     def _write(self, line: dict[str, Any]) -> None:
         os.write(self._lines, json.dumps(line).encode() + b"\n")
@@ -168,6 +166,8 @@ def _read(sync_log: Path) -> tuple[dict[str, int], str]:
             synced[path] = line["synced"]
         elif line.get("done") == CreateFile.__name__:
             synced[path] = 0
+        elif line.get("done") == Rename.__name__:
+            synced[line["to"]] = synced.pop(path, 0)
     return synced, begun
 
 

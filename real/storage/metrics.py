@@ -23,7 +23,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from threading import Lock
 
-from watchkeeper.model.log.storage import Append, CreateFile, Delete, Flush, Read, Truncate
+from watchkeeper.model.log.storage import (
+    Append,
+    CreateFile,
+    Delete,
+    Flush,
+    Read,
+    Rename,
+    Truncate,
+)
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.real.storage.fd_cache import Lease
 from watchkeeper.real.storage.host_crash import Extent, WatchedStorage, extents
@@ -123,6 +131,11 @@ class UnflushedBytes:
             self._stands(known, 0, 0)
             del self._sizes[known], self._left[known]
 
+    def renamed(self, path: str, to: str) -> None:
+        """A file has another name, and replaces what had it."""
+        self._stands(to, self._sizes.get(path, 0), self._left.get(path, 0))
+        self.gone(path)
+
     def _stands(self, path: str, size_bytes: int, left_bytes: int) -> None:
         self.total_bytes += left_bytes - self._left.get(path, 0)
         self._sizes[path], self._left[path] = size_bytes, left_bytes
@@ -157,15 +170,24 @@ class MeteredStorage(WatchedStorage):
             self._show()
         return written
 
-    def _record(self, effect: Flush | Truncate | CreateFile | Delete, synced_bytes: int) -> None:
+    def _record(self, effect: Flush | Truncate, synced_bytes: int) -> None:
         super()._record(effect, synced_bytes)
         with self._counting:
             if isinstance(effect, Flush):
                 self._risk.synced(effect.path, synced_bytes)
+            else:
+                self._risk.cut(effect.path, synced_bytes)
+            self._show()
+
+    def _record_name(self, effect: CreateFile | Delete | Rename) -> None:
+        super()._record_name(effect)
+        with self._counting:
+            if isinstance(effect, CreateFile):
+                self._risk.cut(effect.path, 0)
             elif isinstance(effect, Delete):
                 self._risk.gone(effect.path)
             else:
-                self._risk.cut(effect.path, synced_bytes)
+                self._risk.renamed(effect.path, effect.to)
             self._show()
 
     def _show(self) -> None:

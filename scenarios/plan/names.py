@@ -11,7 +11,6 @@ from watchkeeper.model.plan.plan import (
     GroupPlan,
     ProcessPlan,
     ProducerPlan,
-    StoragePlan,
     process_of,
 )
 from watchkeeper.model.plan.roles import (
@@ -88,14 +87,15 @@ class Names:
         """Those of some kinds of target that a scenario has: some kinds are not in all."""
         return [kind for kind in targets if kind not in NOT_IN_ALL or self.known[kind]]
 
-    def storage_of(self, broker: str) -> StoragePlan | None:
-        """The storage of a broker's cluster."""
+    def has_disk(self, broker: str) -> bool:
+        """Whether the brokers of a broker's cluster store messages."""
         having = (
             cluster
             for cluster in self.clusters
             if broker in {each.node for each in cluster.brokers}
         )
-        return next(having).storage
+        cluster = next(having)
+        return cluster.storage is not None or cluster.replication is not None
 
     @property
     def nodes(self) -> list[str]:
@@ -166,8 +166,8 @@ def _wrong(names: Names, verb: Verb, entry: Any) -> Iterator[tuple[tuple[str, ..
             f"{target} runs in the process {name}, with others; expected {name}: "
             f"`{verb.name}` affects a whole process",
         )
-    elif verb.name in NEED_DISKS and names.storage_of(target) is None:
-        message = "has no disk: its cluster has no `storage`"
+    elif verb.name in NEED_DISKS and not names.has_disk(target):
+        message = "has no disk: its cluster needs `storage` or `replication`"
         yield (verb.name,), f"{target} {message}"
     elif verb.name == "move_leader":
         yield from _wrong_leader(names, target, entry.to)

@@ -21,6 +21,7 @@ from watchkeeper.sim.brokers.replica_process import ReplicaHosts
 from watchkeeper.sim.brokers.replicated_load import ReplicatedLoad
 from watchkeeper.sim.faults.world import ServerTarget, servers_of
 from watchkeeper.sim.process.rpc import Calls
+from watchkeeper.sim.storage.filesystem import FileSystem
 from watchkeeper.sim.zookeeper.ensemble import Ensemble
 
 
@@ -52,6 +53,11 @@ class Cluster:
         self.load = ReplicatedLoad(plan, self.prefix, calls) if self.replicas else None
         """Where messages of the timeline come from, if brokers replicate."""
         self.logs.replicas = self.replicas
+
+    @property
+    def machines(self) -> Hosts | ReplicaHosts | None:
+        """The hosts of its brokers; None where a log is only a rate."""
+        return self.hosts or self.replicas
 
     @property
     def servers(self) -> list[ServerTarget]:
@@ -98,17 +104,24 @@ class Cluster:
         if self.hosts is not None:
             self.hosts.delete(broker, topic)
 
-    def leave(self, broker: str) -> None:
-        """The program of a broker is over: it writes its checkpoint, if it replicates."""
-        if self.replicas is not None:
-            self.replicas.close(broker)
+    def close(self, broker: str, then: Callable[[], None]) -> None:
+        """The program of a broker is over: call `then` once what it holds is in safety."""
+        machines = self.machines
+        if machines is None:
+            then()
+        else:
+            machines.close(broker, then)
 
     def end(self, broker: str, lost: FaultEffect | None) -> None:
         """A broker's process is gone; with `lost` its host is lost as well."""
-        if self.hosts is not None:
-            self.hosts.end(broker, effect=lost)
-        if self.replicas is not None:
-            self.replicas.end(broker, effect=lost)
+        if self.machines is not None:
+            self.machines.end(broker, effect=lost)
+
+    def files_of(self, broker: str) -> FileSystem:
+        """The file system of a broker's host."""
+        machines = self.machines
+        assert machines is not None, "a fault of a disk is only aimed at a broker that has one"
+        return machines.files_of(broker)
 
     def produce(self, topic: str, load: Load) -> Callable[[], None]:
         """Write to a topic from now on, where no producer does; returns what ends that."""

@@ -11,6 +11,7 @@ from watchkeeper.sim.brokers.broker import Announced, Broker, BrokerHost
 from watchkeeper.sim.brokers.rate_log import Logs
 from watchkeeper.sim.process.process import Node
 from watchkeeper.sim.process.rpc import Calls
+from watchkeeper.sim.storage.filesystem import FileSystem
 
 
 class Hosts:
@@ -80,6 +81,10 @@ class Hosts:
         broker = self.host_of(node).broker
         if broker is not None:
             broker.delete_topic(topic)
+
+    def files_of(self, node: str) -> FileSystem:
+        """The file system of a broker's host."""
+        return self.host_of(node).storage.files
 
     # --- the end of a process ----------------------------------------------------------
 

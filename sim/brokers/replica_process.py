@@ -1,69 +1,32 @@
-"""The replicas of a simulated broker of 0.8: its disk, and the process that serves them.
+"""The replicas of a simulated broker of 0.8: its host, and the process that serves them.
 
-The disk outlives the process. What a process has appended is in the pagecache of its host: it
+The host outlives the process. What a process has appended is in the pagecache of its host: it
 survives the process, and not the host unless it was written back before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.log.format.errors import LogError
+from watchkeeper.model.log.storage import StorageError
 from watchkeeper.model.plan.faults import FaultEffect
 from watchkeeper.model.plan.plan import BrokerPlan, ClusterPlan
-from watchkeeper.model.replication.replica import WRITTEN_BACK_AFTER_MS, ReplicaStore
-from watchkeeper.model.replication.replica_log import Record
+from watchkeeper.model.replication.replica_files import ReplicaFiles
 from watchkeeper.model.replication.replicas import Replicas, ReplicationSettings
 from watchkeeper.model.replication.service import answer, open_replicas
-from watchkeeper.sim.engine.kernel import Kernel
+from watchkeeper.model.trace.kinds import EventKind
+from watchkeeper.sim.disk.host_costs import MACHINES
 from watchkeeper.sim.process.process import Node
 from watchkeeper.sim.process.rpc import Calls, Link
 from watchkeeper.sim.process.tasks import Tasks
+from watchkeeper.sim.storage.filesystem import FileSystem
+from watchkeeper.sim.storage.storage import Storage
 
-
-class ReplicaDisk(ReplicaStore):
-    """The logs and the checkpoint of a broker, and since when each record is there."""
-
-    def __init__(self, kernel: Kernel) -> None:
-        self.kernel = kernel
-        self._logs: dict[Partition, list[tuple[Record, int]]] = {}
-        self._marks: dict[Partition, int] = {}
-
-    def logs(self) -> Mapping[Partition, Sequence[Record]]:
-        """Return what is there of each partition when a broker starts."""
-        return {partition: [record for record, _ in log] for partition, log in self._logs.items()}
-
-    def high_watermarks(self) -> Mapping[Partition, int]:
-        """Return what the checkpoint file has."""
-        return self._marks
-
-    def append(self, partition: Partition, start: int, records: Sequence[Record]) -> None:
-        """Append records to a log; the first one is at the offset `start`."""
-        now = self.kernel.now_us
-        self._logs.setdefault(partition, []).extend((record, now) for record in records)
-
-    def truncate(self, partition: Partition, end: int) -> None:
-        """Cut a log."""
-        del self._logs[partition][end:]
-
-    def delete(self, partition: Partition) -> None:
-        """Delete a log."""
-        self._logs.pop(partition, None)
-
-    def write_checkpoint(self, marks: Mapping[Partition, int]) -> None:
-        """Replace the checkpoint file."""
-        self._marks = dict(marks)
-
-    def lose_power(self) -> int:
-        """Lose what was not written back; returns the number of records."""
-        oldest_us = self.kernel.now_us - WRITTEN_BACK_AFTER_MS * 1_000
-        lost = 0
-        for log in self._logs.values():
-            kept = sum(1 for _, since_us in log if since_us <= oldest_us)
-            lost += len(log) - kept
-            del log[kept:]
-        return lost
+MACHINE = MACHINES["page"]
+"""The machine of each broker."""
 
 
 class ReplicaProcess:
@@ -75,20 +38,36 @@ class ReplicaProcess:
         calls: Calls,
         address: str,
         settings: ReplicationSettings,
-        disk: ReplicaDisk,
+        storage: Storage,
+        failed: Callable[[str], object],
     ) -> None:
+        """`failed` is called with the reason when it cannot go on."""
         self.process = node
         self.calls = calls
         self.address = address
-        self.tasks = Tasks(node, calls)
-        self.replicas = Replicas(settings, disk, node.clock_ms)
-        self.tasks.start("open replicas", open_replicas(self.replicas))
-        calls.listen(address, self)
+        self.tasks = Tasks(node, calls, storage)
+        self.tasks.ends_process = (LogError, StorageError)
+        self.tasks.failed = lambda error: self._fail(error, failed)
+        self.replicas = Replicas(settings, ReplicaFiles(), node.clock_ms)
 
     @property
     def node(self) -> str:
         """Whose port it is."""
         return self.process.name
+
+    def start(self, ready: Callable[[], object]) -> None:
+        """Open the replicas; then listen, and call `ready`."""
+        self.tasks.start("open replicas", self._open(ready))
+
+    async def _open(self, ready: Callable[[], object]) -> None:
+        await open_replicas(self.replicas)
+        self.calls.listen(self.address, self)
+        ready()
+
+    def _fail(self, error: Exception, failed: Callable[[str], object]) -> None:
+        """An error of the disk ends the process: what the disk holds is unknown."""
+        self.process.kernel.write(self.node, EventKind.BROKER_FAILED, {"why": str(error)})
+        failed(str(error))
 
     def arrived(self, link: Link) -> None:
         """A request has come over a connection: serve what it has sent, in order."""
@@ -104,6 +83,14 @@ class ReplicaProcess:
             link.respond(response)
         link.is_served = False
 
+    def close(self, then: Callable[[], None]) -> None:
+        """The program is over: write the checkpoint, and call `then`."""
+        self.tasks.start("close", self._close(then))
+
+    async def _close(self, then: Callable[[], None]) -> None:
+        await self.replicas.write_checkpoint()
+        then()
+
     def end(self, *, is_host_lost: bool) -> None:
         """The process is gone."""
         self.calls.close(self.address, is_host_lost=is_host_lost)
@@ -111,26 +98,39 @@ class ReplicaProcess:
 
 
 class ReplicaHosts:
-    """The brokers of a cluster that replicates: their disks, and the processes that run."""
+    """The hosts of a cluster that replicates, and the processes on them."""
 
     def __init__(self, plan: ClusterPlan, calls: Calls) -> None:
         self.plan = plan
         self.calls = calls
-        self.disks = {broker.node: ReplicaDisk(calls.kernel) for broker in plan.brokers}
+        self.storages = {
+            broker.node: Storage(calls.kernel, MACHINE, broker.node) for broker in plan.brokers
+        }
         self.running: dict[str, ReplicaProcess] = {}
 
-    def start(self, node: Node, plan: BrokerPlan) -> Tasks:
-        """Let a broker's process serve its replicas; returns its tasks."""
+    def start(
+        self,
+        node: Node,
+        plan: BrokerPlan,
+        ready: Callable[[], object],
+        failed: Callable[[str], object],
+    ) -> Tasks:
+        """Start a broker's process, ready when its replicas are open; returns its tasks."""
         settings = self.plan.replication_of(plan)
         address = f"{plan.host}:{plan.port}"
-        process = ReplicaProcess(node, self.calls, address, settings, self.disks[node.name])
+        storage = self.storages[node.name]
+        process = ReplicaProcess(node, self.calls, address, settings, storage, failed)
         self.running[node.name] = process
+        process.start(ready)
         return process.tasks
 
-    def close(self, node: str) -> None:
-        """A broker leaves in good order: it writes its checkpoint."""
-        if node in self.running:
-            self.running[node].replicas.write_checkpoint()
+    def close(self, node: str, then: Callable[[], None]) -> None:
+        """Let a broker that leaves in good order write its checkpoint first."""
+        process = self.running.get(node)
+        if process is None:
+            then()
+        else:
+            process.close(then)
 
     def end(self, node: str, *, effect: FaultEffect | None) -> None:
         """A broker's process is gone; with an `effect` its host is lost as well."""
@@ -138,7 +138,13 @@ class ReplicaHosts:
         if process is not None:
             process.end(is_host_lost=effect is not None)
         if effect is not None:
-            effect.add("records lost", self.disks[node].lose_power())
+            lost = self.storages[node].lose_power()
+            effect.add("bytes lost", sum(loss.lost_bytes for loss in lost))
+            effect.add("files torn", sum(1 for loss in lost if loss.zero_bytes))
+
+    def files_of(self, node: str) -> FileSystem:
+        """The file system of a broker's host."""
+        return self.storages[node].files
 
     def committed(self, node: str, partition: Partition) -> int:
         """The high watermark of a partition at a broker: consumers read below it."""

@@ -65,6 +65,9 @@ class Task(Caller):
             self.tasks.answer(self, self._next_effect(answer), self.go)
         except StopIteration:
             self.tasks.forget(self)
+        except self.tasks.ends_process as error:
+            assert self.tasks.failed is not None, "a process that may end so says how"
+            self.tasks.failed(error)
         except Exception as error:
             now_s = self.tasks.kernel.now_us / 1e6
             error.add_note(f"in thread {self.name} of {node.name} at {now_s:.6f} s")
@@ -88,6 +91,10 @@ class Tasks:
         self.calls = calls
         self.storage = storage
         self.is_over = False
+        self.ends_process: tuple[type[Exception], ...] = ()
+        """What ends the process where a task raises it; anything else is a bug."""
+        self.failed: Callable[[Exception], object] | None = None
+        """Called with it."""
         self.running: dict[Task, None] = {}
         self._chance = self.kernel.streams(f"threads/{node.name}")
         self._queues: dict[str, Queue] = {}

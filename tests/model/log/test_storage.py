@@ -161,10 +161,6 @@ def test_what_is_not_there_is_named(storage: Storage, effect: Any) -> None:
 
 def test_a_file_takes_the_place_of_another(storage: Storage) -> None:
     """In one step; a file that is open follows its name."""
-    if isinstance(storage, WatchedStorage):
-        with pytest.raises(TypeError, match="other names"):
-            run(storage, Rename("a/one", "a/two"))
-        return
     run(storage, Append("a/one", b"1"), Append("a/two", b"2"), MakeFolder("b"))
     assert run(storage, Rename("a/one", "a/two")) is None
     assert names(storage, "a") == ["two"]

@@ -17,8 +17,15 @@ from tests.support.patience import PATIENCE_S
 from watchkeeper.model.log.log import Log
 from watchkeeper.model.log.settings import BrokerLogSettings, LogSettings
 from watchkeeper.model.log.storage import Flush
-from watchkeeper.real.broker.disk_worker import LONGEST_S, MOST, QUICK_S, SLOW_S, DiskWorker
-from watchkeeper.real.broker.server import SMALL_BYTES, Broker
+from watchkeeper.real.broker.disk_worker import (
+    LONGEST_S,
+    MOST,
+    QUICK_S,
+    SLOW_S,
+    SMALL_BYTES,
+    DiskWorker,
+)
+from watchkeeper.real.broker.server import Broker
 from watchkeeper.real.broker.settings import BrokerSettings
 from watchkeeper.real.process.tasks import NOT_YET
 from watchkeeper.real.storage.file_storage import FileStorage
@@ -180,7 +187,7 @@ def test_a_broker_flushes_inline_while_its_disk_is_quick(tmp_path: Path) -> None
             await append()
         assert storage.flushed_in.index(HERE) > 10
         large = Flush("clicks-0/" + "0" * 20 + ".kafka", SMALL_BYTES + 1)
-        assert broker._flush_if_quick(large) is NOT_YET
+        assert broker._disk._flush_if_quick(large) is NOT_YET
         storage.slow_s = SLOW_S
         await append()
         storage.flushed_in.clear()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import socket
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +20,8 @@ from watchkeeper.model.log.format.requests_08 import (
     TopicTimes,
 )
 from watchkeeper.model.replication import wire
-from watchkeeper.model.replication.replica import ReplicaStore
+from watchkeeper.model.replication.replica import Replica
+from watchkeeper.model.replication.replica_files import ReplicaFiles
 from watchkeeper.model.replication.replica_log import Record
 from watchkeeper.model.replication.replicas import Replicas, ReplicationSettings
 from watchkeeper.model.replication.requests import (
@@ -33,39 +35,34 @@ from watchkeeper.model.replication.requests import (
     Wanted,
 )
 from watchkeeper.model.replication.variants import HARDENED
+from watchkeeper.real.broker.disk_worker import DiskWorker
 from watchkeeper.real.broker.replica_server import ReplicaServer
 from watchkeeper.real.ports import HOST, free_ports
 from watchkeeper.real.process.loop_thread import Loop
 from watchkeeper.real.process.tasks import Tasks
+from watchkeeper.real.storage.file_storage import FileStorage
 
 CLICKS = Partition("clicks", "0")
-
-
-class NoDisk(ReplicaStore):
-    """A broker without files, which has two records."""
-
-    def logs(self) -> dict[Partition, list[Record]]:
-        return {CLICKS: [Record(1, 10), Record(1, 11)]}
-
-    def high_watermarks(self) -> dict[Partition, int]:
-        return {CLICKS: 1}
-
-    def delete(self, partition: Partition) -> None:
-        """Nothing is there."""
 
 
 class Served:
     """A broker's port, and tasks of another process."""
 
-    def __init__(self) -> None:
+    def __init__(self, root: Path) -> None:
         self.failures: list[str] = []
         self.loop = Loop("broker")
         (self.port,) = free_ports(1)
-        self.replicas = Replicas(ReplicationSettings(0, HARDENED), NoDisk(), lambda: 0)
+        self.replicas = Replicas(ReplicationSettings(0, HARDENED), ReplicaFiles(), lambda: 0)
+        log = [Record(1, 10), Record(1, 11)]
+        self.replicas.by_partition[CLICKS] = Replica(CLICKS, log, high_watermark=1)
         self.tasks = Tasks(remind=print, failed=self._failed)
         self.tasks.answer_immediately(Emit, lambda effect: None)
+        self.loop.begin(self._serve_files(root)).result()
         self.server = ReplicaServer(self.replicas, self.tasks, self._failed)
         self.loop.begin(self.server.open(HOST, self.port)).result()
+
+    async def _serve_files(self, root: Path) -> None:
+        DiskWorker(FileStorage(root).answer).serve(self.tasks)
 
     def _failed(self, name: str, error: Exception) -> None:
         self.failures.append(f"{name}: {error}")
@@ -91,8 +88,8 @@ class Served:
 
 
 @pytest.fixture
-def broker() -> Iterator[Served]:
-    served = Served()
+def broker(tmp_path: Path) -> Iterator[Served]:
+    served = Served(tmp_path)
     yield served
     served.loop.begin(served.server.close()).result(10)
     served.loop.begin(served.tasks.end()).result(10)

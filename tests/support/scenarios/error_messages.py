@@ -114,9 +114,9 @@ crash
 {on: {node: billing/1}, lose: reply}
     timeline[1].on: needs `purpose`
 {at: 5s, disk_full: broker/1, for: 1s}
-    timeline[1].disk_full: broker/1 has no disk: its cluster has no `storage`
+    timeline[1].disk_full: broker/1 has no disk: its cluster needs `storage` or `replication`
 {at: 5s, disk_slow: broker/1, for: 1s, times: 5}
-    timeline[1].disk_slow: broker/1 has no disk: its cluster has no `storage`
+    timeline[1].disk_slow: broker/1 has no disk: its cluster needs `storage` or `replication`
 {at: 5s, torn_write: broker/1}
     timeline[1].torn_write: cannot be done: crash_host already tears the current write of a disk
 {at: 5s, move_leader: clicks/1, to: broker/1}
