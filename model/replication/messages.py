@@ -11,15 +11,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from struct import Struct
+from zlib import crc32
 
 from watchkeeper.model.log.format.errors import InvalidMessage
-from watchkeeper.model.log.format.message_08 import KeyedMessage, encode
 from watchkeeper.model.log.format.message_08 import records as messages_in
 from watchkeeper.model.replication.replica_log import Record
 
 EPOCH = Struct(">i")
 NUMBER = Struct(">q")
 VALUE_BYTES = 100
+HEAD = Struct(">qiI")
+"""The offset of an entry, the size of its message, and the CRC of what follows."""
+BODY = Struct(f">BBiiiq{VALUE_BYTES - NUMBER.size}x")
+"""Magic, attributes, size and value of the key, size of the value, number, and zeros."""
+MESSAGE_BYTES = 4 + BODY.size
+ENTRY_BYTES = HEAD.size + BODY.size
+"""The size of a record in a message set; each has the same."""
 
 
 def value_of(number: int) -> bytes:
@@ -36,11 +43,15 @@ def number_in(value: bytes | None, where: str) -> int:
 
 
 def encoded(records: Iterable[Record], first_offset: int) -> bytes:
-    """Encode records as a message set; the first one is at `first_offset`."""
-    return encode(
-        (KeyedMessage(EPOCH.pack(record.epoch), value_of(record.number)) for record in records),
-        first_offset,
-    )
+    """Encode records as a message set; the first one is at `first_offset`.
+
+    Written out, since each message of a replicated cluster comes here once a replica.
+    """
+    parts: list[bytes] = []
+    for offset, (epoch, number) in enumerate(records, first_offset):
+        body = BODY.pack(0, 0, EPOCH.size, epoch, VALUE_BYTES, number)
+        parts += HEAD.pack(offset, MESSAGE_BYTES, crc32(body)), body
+    return b"".join(parts)
 
 
 def decoded(data: bytes) -> Iterator[Record]:
@@ -50,7 +61,3 @@ def decoded(data: bytes) -> Iterator[Record]:
         if message.key is None or len(message.key) != EPOCH.size:
             raise InvalidMessage(where, "its key is not the epoch of a leader")
         yield Record(EPOCH.unpack(message.key)[0], number_in(message.value, where))
-
-
-ENTRY_BYTES = len(encoded([Record(0, 0)], 0))
-"""The size of a record in a message set; each has the same."""
