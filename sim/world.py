@@ -181,7 +181,7 @@ class World:
             plan.settings.session_timeout_ms,
             resends_watches=plan.variant.client_resends_watches,
         )
-        if cluster.hosts is not None:
+        if cluster.machines is not None:
             return self._with_streams(node, program, group, plan)
         fetcher = Fetcher(
             node,
@@ -198,7 +198,14 @@ class World:
     ) -> Node:
         """Start a consumer that is handed messages."""
         tasks = Tasks(node, self.calls)
-        fetcher = stream_fetcher(program.me, plan.variant, group, tasks, self.results)
+        fetcher = stream_fetcher(
+            program.me,
+            plan.variant,
+            group,
+            tasks,
+            self.results,
+            self.clusters[group.cluster].plan.leader_brokers,
+        )
         if plan.program is None:
             node.program = replace(program, me=fetcher.connector.me)
         self.fetchers[plan.node] = fetcher

@@ -48,6 +48,8 @@ class Routes:
         self.ways = tuple(_ways(groups))
         for cluster in clusters:
             self._of_node |= {broker.node: cluster.name for broker in cluster.brokers}
+            if plan is not None and cluster.replication is not None:
+                self._of_node[cluster.writer(plan.prefix_of(cluster.name))] = cluster.name
         for group in groups:
             self._of_node |= {member.node: group.cluster for member in group.consumers}
             if group.follows:

@@ -144,6 +144,16 @@ class ClusterPlan:
         )
 
     @property
+    def has_messages(self) -> bool:
+        """Whether its brokers store messages; elsewhere a log is only a rate."""
+        return self.storage is not None or self.replication is not None
+
+    @property
+    def leader_brokers(self) -> tuple[str, ...]:
+        """The addresses of brokers that know leaders: of those that replicate."""
+        return () if self.replication is None else self.addresses
+
+    @property
     def addresses(self) -> tuple[str, ...]:
         """The addresses of the brokers, as the scenario has them."""
         return tuple(f"{broker.host}:{broker.port}" for broker in self.brokers)

@@ -73,7 +73,9 @@ class MessageJudges:
 def message_judges(plan: Plan) -> MessageJudges | None:
     """The judges of a run's messages; None if logs hold none."""
     stores = any(cluster.storage is not None for cluster in plan.clusters)
-    return MessageJudges(plan) if stores else None
+    replicating = {cluster.name for cluster in plan.clusters if cluster.replication is not None}
+    reads = any(group.cluster in replicating for group in plan.groups)
+    return MessageJudges(plan) if stores or reads else None
 
 
 def message_claims(plan_groups: list[str]) -> list[str]:

@@ -18,15 +18,17 @@ from collections.abc import Sequence
 from watchkeeper.model.actor.effects import emit, sleep
 from watchkeeper.model.actor.errors import BadVersion, ConnectionLoss, NoNode, SessionExpired
 from watchkeeper.model.actor.operations import SetData
-from watchkeeper.model.actor.tasks import UNBOUNDED, put, take
+from watchkeeper.model.actor.tasks import take
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.payloads import NO_LEADER, PartitionState
+from watchkeeper.model.replication.messages import message_ranges
 from watchkeeper.model.replication.registry import RECONNECT_MS, read_states
 from watchkeeper.model.replication.replica import Follower, Replica, WaitingAppend
 from watchkeeper.model.replication.replica_log import Record, end_of_epoch, epoch_up_to
-from watchkeeper.model.replication.replicas import Replicas
+from watchkeeper.model.replication.replicas import Arrival, Replicas
 from watchkeeper.model.replication.requests import (
     ALL,
+    CONSUMER,
     Appended,
     AppendRecords,
     EndOfEpoch,
@@ -66,7 +68,7 @@ async def append(all_of: Replicas, request: AppendRecords) -> Appended:
     if waits:
         replica.waiting.append(WaitingAppend(replica.end, queue))
     await all_of.raise_high_watermark(replica)
-    await _wake_fetches(all_of, replica)
+    await all_of.wake_fetches(replica, of_consumers=False)
     if not waits:
         return Appended(ErrorCode.NONE, offset)
     code = await take(queue, timeout_ms=request.timeout_ms)
@@ -92,50 +94,65 @@ async def store(all_of: Replicas, replica: Replica, records: Sequence[Record]) -
         start=replica.end,
         records=[list(record) for record in records],
     )
+    if all_of.leads(replica):
+        await _note_stored(replica, records)
     await all_of.files.append(replica.partition, replica.end, records)
     replica.log.extend(records)
     await all_of.let_go(replica)
 
 
-async def _wake_fetches(all_of: Replicas, replica: Replica) -> None:
-    for queue, partitions in tuple(all_of.arrivals.items()):
-        if replica.partition in partitions and all_of.arrivals.pop(queue, None) is not None:
-            await put(queue, True, UNBOUNDED)
+async def _note_stored(replica: Replica, records: Sequence[Record]) -> None:
+    """Say what is in the log of a partition now, as brokers of 0.7 do."""
+    ranges = message_ranges(replica.partition, replica.end, records)
+    await emit(
+        EventKind.STORED,
+        topic=replica.partition.topic,
+        partition=replica.partition.name,
+        ranges=[list(each) for each in ranges],
+    )
 
 
-# --- followers -------------------------------------------------------------------------
+# --- followers and consumers -----------------------------------------------------------
 
 
 async def serve_fetch(all_of: Replicas, request: FetchRecords) -> FetchedRecords:
-    """Answer a follower; without anything new, wait for something to come."""
-    parts = [_part(all_of, wanted) for wanted in request.wanted]
+    """Answer a follower or a consumer; without anything new, wait for something to come."""
+    of_consumer = request.replica == CONSUMER
+    parts = _parts(all_of, request)
     for wanted, part in zip(request.wanted, parts, strict=True):
-        if part.error is ErrorCode.NONE:
+        if part.error is ErrorCode.NONE and not of_consumer:
             await _note_fetch(all_of, request.replica, wanted)
     if request.wait_ms and not any(part.records or part.error for part in parts):
         queue = all_of.fresh_queue("fetch")
-        all_of.arrivals[queue] = frozenset(wanted.partition for wanted in request.wanted)
+        partitions = frozenset(wanted.partition for wanted in request.wanted)
+        all_of.arrivals[queue] = Arrival(partitions, of_consumer)
         await take(queue, timeout_ms=request.wait_ms)
         all_of.arrivals.pop(queue, None)
-    return FetchedRecords(tuple(_part(all_of, wanted) for wanted in request.wanted))
+    return FetchedRecords(_parts(all_of, request))
 
 
-def _part(all_of: Replicas, wanted: Wanted) -> FetchedPart:
-    """Return what a leader has of a partition from an offset on."""
+def _parts(all_of: Replicas, request: FetchRecords) -> tuple[FetchedPart, ...]:
+    of_consumer = request.replica == CONSUMER
+    return tuple(_part(all_of, wanted, of_consumer) for wanted in request.wanted)
+
+
+def _part(all_of: Replicas, wanted: Wanted, of_consumer: bool) -> FetchedPart:
+    """Return what a leader has of a partition from an offset on; for a consumer, committed."""
     partition, offset, _ = wanted
     replica = all_of.by_partition.get(partition)
     if replica is None:
         return FetchedPart(partition, offset, ErrorCode.UNKNOWN_PARTITION)
     if not all_of.leads(replica):
         return FetchedPart(partition, offset, ErrorCode.NOT_LEADER)
-    if _is_of_another_epoch(all_of, replica, wanted.leader_epoch):
+    if not of_consumer and _is_of_another_epoch(all_of, replica, wanted.leader_epoch):
         return FetchedPart(partition, offset, ErrorCode.STALE_LEADER_EPOCH)
-    if offset > replica.end:
-        return FetchedPart(partition, offset, ErrorCode.OFFSET_OUT_OF_RANGE, end=replica.end)
-    records = tuple(replica.log[offset : offset + RECORDS_A_FETCH])
-    return FetchedPart(
-        partition, offset, ErrorCode.NONE, records, replica.high_watermark, replica.end
-    )
+    mark, end = replica.high_watermark, replica.end
+    if offset > end:
+        code = ErrorCode.OFFSET_OUT_OF_RANGE
+        return FetchedPart(partition, offset, code, high_watermark=mark, end=end)
+    limit = min(offset + RECORDS_A_FETCH, mark if of_consumer else end)
+    records = tuple(replica.log[offset:limit])
+    return FetchedPart(partition, offset, ErrorCode.NONE, records, mark, end)
 
 
 def _is_of_another_epoch(all_of: Replicas, replica: Replica, epoch: int) -> bool:

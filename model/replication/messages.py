@@ -9,10 +9,12 @@ covered by the CRC, and programs that read the format of 0.8 can show it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from struct import Struct
 from zlib import crc32
 
+from watchkeeper.model.actor.effects import Partition
+from watchkeeper.model.delivery.ledger import MessageRange
 from watchkeeper.model.log.format.errors import InvalidMessage
 from watchkeeper.model.log.format.message_08 import records as messages_in
 from watchkeeper.model.replication.replica_log import Record
@@ -52,6 +54,25 @@ def encoded(records: Iterable[Record], first_offset: int) -> bytes:
         body = BODY.pack(0, 0, EPOCH.size, epoch, VALUE_BYTES, number)
         parts += HEAD.pack(offset, MESSAGE_BYTES, crc32(body)), body
     return b"".join(parts)
+
+
+def producer_of(partition: Partition) -> str:
+    """Return the producer under whose name the messages of a partition are accounted for."""
+    return f"writer of {partition}"
+
+
+def message_ranges(
+    partition: Partition, start: int, records: Sequence[Record]
+) -> Iterator[MessageRange]:
+    """Yield the ranges of consecutive messages in records that begin at an offset."""
+    begin = 0
+    for at in range(1, len(records) + 1):
+        if at < len(records) and records[at].number == records[at - 1].number + 1:
+            continue
+        first, size = records[begin].number, at - begin
+        offset = start + begin
+        yield MessageRange(producer_of(partition), first, first + size, offset, offset + size)
+        begin = at
 
 
 def decoded(data: bytes) -> Iterator[Record]:

@@ -19,6 +19,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import count
+from typing import NamedTuple
 
 from watchkeeper.model.actor.effects import Partition, emit
 from watchkeeper.model.actor.tasks import UNBOUNDED, Posted, put, take
@@ -57,6 +58,14 @@ STATE_CHANGES = "state changes"
 """The queue that one request of a controller fills while it is carried out."""
 CHECKPOINTS = "checkpoints"
 """The queue that a write of the checkpoint fills while it is under way."""
+
+
+class Arrival(NamedTuple):
+    """What a fetch waits for."""
+
+    partitions: frozenset[Partition]
+    of_consumer: bool
+    """Whether it waits for a higher high watermark, and not for a longer log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +110,8 @@ class Replicas:
         """The leaders from which a task fetches."""
         self.on_follow: Callable[[int], Awaitable[None]] | None = None
         """Starts a task that fetches from a leader."""
-        self.arrivals: dict[str, frozenset[Partition]] = {}
-        """Queue of a fetch that waits -> the partitions of which something may come."""
+        self.arrivals: dict[str, Arrival] = {}
+        """Queue of a fetch that waits -> what it waits for."""
         self._numbers = count(1)
         self.by_partition: dict[Partition, Replica] = {}
 
@@ -247,6 +256,8 @@ class Replicas:
                 if broker != self.me.broker_id
             }
         await self._note(EventKind.BECAME_LEADER, replica, isr=list(replica.isr))
+        if not led_before:
+            await self._note_log(replica)
         await self.raise_high_watermark(replica)
 
     async def _follow(self, said: LeaderState, addresses: Mapping[int, str]) -> None:
@@ -408,10 +419,18 @@ class Replicas:
             return
         replica.high_watermark = min(ends)
         await self._note(EventKind.COMMITTED, replica)
+        await self.wake_fetches(replica, of_consumers=True)
         done = [one for one in replica.waiting if one.end <= replica.high_watermark]
         enough = len(replica.isr) >= self.min_in_sync(replica.partition.topic)
         code = ErrorCode.NONE if enough else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
         await self.answer_waiting(replica, done, code)
+
+    async def wake_fetches(self, replica: Replica, *, of_consumers: bool) -> None:
+        """Let fetches that wait go on: something new has come for them."""
+        for queue, arrival in tuple(self.arrivals.items()):
+            if replica.partition in arrival.partitions and arrival.of_consumer is of_consumers:
+                del self.arrivals[queue]
+                await put(queue, True, UNBOUNDED)
 
     async def answer_waiting(
         self, replica: Replica, waiting: Iterable[WaitingAppend], code: ErrorCode
@@ -428,6 +447,17 @@ class Replicas:
             {partition: one.high_watermark for partition, one in self.by_partition.items()}
         )
         await take(CHECKPOINTS)
+
+    async def _note_log(self, replica: Replica) -> None:
+        """Say where the log of a partition ends now, which another broker led before."""
+        await emit(
+            EventKind.LOG_OPENED,
+            topic=replica.partition.topic,
+            partition=replica.partition.name,
+            start=0,
+            end=replica.end,
+            clean=True,
+        )
 
     async def _note(self, kind: EventKind, replica: Replica, **more: object) -> None:
         await emit(

@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.registry.payloads import PartitionState
-from watchkeeper.model.replication.replica_log import Record
+from watchkeeper.model.replication.replica_log import NO_EPOCH, Record
 
 BYTES_OF_HEADER = 40
 BYTES_OF_ENTRY = 60
@@ -141,12 +141,16 @@ class Wanted(NamedTuple):
     partition: Partition
     offset: int
     """The end of the follower's log: so the leader learns how far it is."""
-    leader_epoch: int
+    leader_epoch: int = NO_EPOCH
     """KIP-320: the epoch in which the follower follows."""
 
 
+CONSUMER = -1
+"""In place of a replica: a consumer fetches, which reads below the high watermark."""
+
+
 class FetchRecords(BrokerRequest, frozen=True):
-    """Fetch what a follower does not have; the leader waits for something to come."""
+    """Fetch what a follower or a consumer does not have; the leader waits for something new."""
 
     replica: int
     wanted: tuple[Wanted, ...]

@@ -10,8 +10,11 @@ from typing import Any
 
 from watchkeeper.model.actor.effects import Fetch, Partition
 from watchkeeper.model.actor.program import Ended
-from watchkeeper.model.clients.compositions.application import Application, streams_of
-from watchkeeper.model.clients.compositions.kafka_07 import clients_of
+from watchkeeper.model.clients.compositions.application import (
+    Application,
+    connector_of,
+    streams_of,
+)
 from watchkeeper.model.clients.compositions.mirror import Mirror
 from watchkeeper.model.clients.consumer.connector import Connector
 from watchkeeper.model.clients.consumer.result_store import (
@@ -34,7 +37,7 @@ def run(context: MemberContext) -> Ended:
     job, role = context.job, context.job.role
     assert isinstance(role, ConsumerRole), "the job of a consumer has its role"
     journal = TraceListener(partial(_write, context))
-    connector = clients_of(role.variant).connector(role.me, journal)
+    connector = connector_of(role.me, role.variant, journal, role.brokers)
     application, streams = _application(job.node, role, connector)
     program = job.program if role.has_own_program else replace(job.program, me=connector.me)
     driver = context.task_driver(program, role.balancer, role.target)

@@ -73,6 +73,8 @@ class ConsumerRole:
     """Where a mirror sends what it consumes; None for a consumer that is no mirror."""
     target: str | None = None
     """The data plane file of the cluster that a mirror sends to."""
+    brokers: tuple[str, ...] = ()
+    """The addresses of the brokers of a cluster that replicates."""
 
 
 @dataclass(frozen=True)
@@ -102,8 +104,6 @@ class Job:
     fetch_every_s: float = 0
     """Interval of fetches; 0 for a member that does not fetch rates."""
     ends_on_error: bool = False
-    is_replicated: bool = False
-    """Whether the brokers of its cluster replicate."""
     port: int = 0
     """The port of a broker; 0 for a member that does not serve."""
     armed: tuple[tuple[str, str], ...] = ()

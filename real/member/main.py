@@ -88,7 +88,6 @@ def run_without_messages(context: MemberContext) -> Ended:
             job.fetch_every_s,
             lambda: context.session,
             ends_on_error=job.ends_on_error,
-            goes_back=not job.is_replicated,
         )
     if job.port:
         RateServer(job.port, job.program.me, context.cluster, writer.t_us)

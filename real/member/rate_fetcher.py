@@ -37,7 +37,6 @@ class RateFetcher:
         session: Callable[[], int],
         *,
         ends_on_error: bool,
-        goes_back: bool,
     ) -> None:
         self.writer = writer
         self.cluster = cluster
@@ -45,10 +44,6 @@ class RateFetcher:
         self.session = session
         self.ends_on_error = ends_on_error
         """As in 0.7.2: a fetcher ends after two failures in a row and is not restarted."""
-        self.goes_back = goes_back
-        """Whether it follows the end of a log that is shorter than before. Where brokers
-        replicate it waits: a new leader's high watermark may be below that of the one before.
-        """
         self._changed = Condition()
         self._current: dict[Partition, Fetch] = {}
         self._positions: dict[Partition, int] = {}
@@ -184,7 +179,7 @@ class RateFetcher:
 
     def _move(self, partition: Partition, end: int, moved: dict[str, tuple[int, int]]) -> None:
         before = self._positions.get(partition)
-        if before is None or before == end or (end < before and not self.goes_back):
+        if before is None or before == end:
             return
         after = end if before < 0 else min(end, before + MOST_MESSAGES)
         self._positions[partition] = after

@@ -63,13 +63,12 @@ class Jobs:
             about={"variant": plan.variant.name},
             resends_watches=plan.variant.client_resends_watches,
         )
-        if cluster.plan.storage is not None:
+        if cluster.plan.has_messages:
             return replace(job, role=self._consumer_role(cluster, group, plan, program))
         return replace(
             job,
             fetch_every_s=group.fetch_every_us / 1e6,
             ends_on_error=plan.variant.fetch_errors is FetchErrors.END_FETCHER,
-            is_replicated=cluster.plan.replication is not None,
         )
 
     def _consumer_role(
@@ -85,6 +84,7 @@ class Jobs:
             has_own_program=plan.program is not None,
             forwards=group.forwards,
             target=self._target(group),
+            brokers=cluster.plan.leader_brokers,
         )
 
     def _target(self, group: GroupPlan) -> str | None:

@@ -12,7 +12,7 @@ from watchkeeper.model.plan.plan import ConsumerPlan, GroupPlan
 from watchkeeper.model.registry.subscription import Subscription
 from watchkeeper.model.registry.topic_filter import BadFilter, compiled, normalise
 from watchkeeper.scenarios.plan.context import Context
-from watchkeeper.scenarios.plan.messages import guarantee, handling
+from watchkeeper.scenarios.plan.messages import guarantee, handling, has_messages
 from watchkeeper.scenarios.plan.mirrors import forwarding
 from watchkeeper.scenarios.schema.entries import NOT_A_NAME, is_name
 from watchkeeper.scenarios.schema.schema import ConsumerModel, FilterModel, GroupModel
@@ -225,7 +225,9 @@ def _check_effects(context: Context, path: Path, config: Mapping[str, Any]) -> N
     cluster, has_storage = context.cluster_of(str(path[1])), _has_storage(context, str(path[1]))
     for key in config:
         if _field(key) in OF_MESSAGES and not has_storage:
-            message = f"is about messages, and cluster {cluster} has no `storage` for any"
+            message = (
+                f"is about messages: cluster {cluster} lacks `storage` and `replication`"
+            )
             context.problem(_place_of(context, path, key), message)
         if _field(key) == OF_INTERNAL_TOPICS:
             message = "has no effect: no topic of a scenario is internal; leave it out"
@@ -234,7 +236,7 @@ def _check_effects(context: Context, path: Path, config: Mapping[str, Any]) -> N
 
 def _has_storage(context: Context, group: str) -> bool:
     """Whether the brokers that a group reads from store messages."""
-    return context.scenario.clusters[context.cluster_of(group)].storage is not None
+    return has_messages(context.scenario.clusters[context.cluster_of(group)])
 
 
 def _place_of(context: Context, path: Path, key: str) -> Path:

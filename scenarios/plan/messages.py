@@ -12,6 +12,7 @@ from watchkeeper.model.plan.plan import Handling, ProducerPlan, StoragePlan, bal
 from watchkeeper.model.registry.paths import Layout
 from watchkeeper.scenarios.plan.context import Context
 from watchkeeper.scenarios.schema.message_schema import DeliveryGuaranteeModel, ProducerModel
+from watchkeeper.scenarios.schema.schema import ClusterModel
 from watchkeeper.scenarios.text.document import Path
 from watchkeeper.scenarios.text.errors import expected
 
@@ -92,7 +93,7 @@ def _cluster_of(
         return model.cluster
     path: Path = ("producers", name)
     if model.cluster is not None:
-        message = expected(model.cluster, "a cluster that stores messages", storing)
+        message = expected(model.cluster, "a cluster with `storage`", storing)
         context.problem((*path, "cluster"), message)
     elif storing:
         message = f"needs `cluster`, since several store messages: {', '.join(storing)}"
@@ -166,6 +167,11 @@ def handling(context: Context, group: str) -> Handling:
 
 def _need_storage(context: Context, group: str, field: str) -> None:
     cluster = context.cluster_of(group)
-    if context.scenario.clusters[cluster].storage is None:
-        message = f"is about messages, and cluster {cluster} has no `storage` for any"
+    if not has_messages(context.scenario.clusters[cluster]):
+        message = f"is about messages: cluster {cluster} lacks `storage` and `replication`"
         context.problem(("groups", group, field), message)
+
+
+def has_messages(cluster: ClusterModel) -> bool:
+    """Whether the brokers of a cluster store messages."""
+    return cluster.storage is not None or cluster.replication is not None

@@ -69,7 +69,7 @@ def _group(model: MirrorModel, source: str) -> GroupModel:
 def _check(context: Context, name: str) -> None:
     model, clusters = context.scenario.mirrors[name], context.scenario.clusters
     storing = [cluster for cluster in clusters if clusters[cluster].storage is not None]
-    what = "a cluster that stores messages"
+    what = "a cluster with `storage`"
     for at, source in enumerate(model.from_):
         if source not in storing:
             message = expected(source, what, storing)

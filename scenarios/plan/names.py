@@ -94,8 +94,7 @@ class Names:
             for cluster in self.clusters
             if broker in {each.node for each in cluster.brokers}
         )
-        cluster = next(having)
-        return cluster.storage is not None or cluster.replication is not None
+        return next(having).has_messages
 
     @property
     def nodes(self) -> list[str]:

@@ -52,7 +52,6 @@ class Cluster:
         """The brokers that replicate; None where leaders are what ZooKeeper says."""
         self.load = ReplicatedLoad(plan, self.prefix, calls) if self.replicas else None
         """Where messages of the timeline come from, if brokers replicate."""
-        self.logs.replicas = self.replicas
 
     @property
     def machines(self) -> Hosts | ReplicaHosts | None:

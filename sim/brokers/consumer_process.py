@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
 from simpy.events import Event
 
 from watchkeeper.model.actor.effects import Fetch, Partition, Positions
-from watchkeeper.model.clients.compositions.application import Application, streams_of
-from watchkeeper.model.clients.compositions.kafka_07 import clients_of
+from watchkeeper.model.clients.compositions.application import (
+    Application,
+    connector_of,
+    streams_of,
+)
 from watchkeeper.model.clients.compositions.mirror import Mirror
 from watchkeeper.model.clients.consumer.connector import Connector
 from watchkeeper.model.clients.consumer.result_store import (
@@ -86,11 +89,19 @@ class StreamFetcher:
 
 
 def stream_fetcher(
-    me: Consumer, variant: Variant, group: GroupPlan, tasks: Tasks, results: Results
+    me: Consumer,
+    variant: Variant,
+    group: GroupPlan,
+    tasks: Tasks,
+    results: Results,
+    brokers: Sequence[str],
 ) -> StreamFetcher:
-    """A consumer's fetching side with its streams and the tasks of its application."""
+    """A consumer's fetching side with its streams and the tasks of its application.
+
+    `brokers` has the brokers of a cluster that replicates.
+    """
     journal = TraceListener(partial(_write, tasks.node))
-    connector = clients_of(variant).connector(me, journal)
+    connector = connector_of(me, variant, journal, brokers)
     application: Application | Mirror
     if group.forwards is not None:
         application = Mirror(connector, group.forwards, tasks.node.name)

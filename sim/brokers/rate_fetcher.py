@@ -169,11 +169,7 @@ class Fetcher:
                 continue
             before = positions.get(partition)
             log = logs.logs[partition]
-            if before is None:
-                continue
-            end = log.end(now) if logs.replicas is None else logs.committed(broker, partition)
-            # A new leader's high watermark may be below what was read from the one before.
-            if end == before or (logs.replicas is not None and 0 <= end < before):
+            if before is None or (end := log.end(now)) == before:
                 continue
             most = before + MOST_MESSAGES
             after = end if before < 0 or end < most else most

@@ -17,7 +17,6 @@ from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.paths import BadPayload, Layout
 from watchkeeper.model.registry.payloads import PartitionState
 from watchkeeper.model.trace.kinds import EventKind
-from watchkeeper.sim.brokers.replica_process import ReplicaHosts
 from watchkeeper.sim.engine.kernel import Kernel
 from watchkeeper.sim.process.process import Node
 from watchkeeper.sim.zookeeper.ensemble import Ensemble
@@ -58,8 +57,6 @@ class Logs:
         self._at: dict[str, list[tuple[Node, dict[Partition, None]]]] = {}
         """Address -> who listens there."""
         self._leaders: dict[Partition, tuple[object, int]] = {}
-        self.replicas: ReplicaHosts | None = None
-        """The brokers that replicate: a log ends at the high watermark of its leader."""
 
     # --- brokers -----------------------------------------------------------------------
 
@@ -161,16 +158,8 @@ class Logs:
 
     def end(self, partition: Partition) -> int:
         """The end of a partition's log."""
-        if self.replicas is not None:
-            return self.committed(self.broker_for(partition, ""), partition)
         log = self.logs.get(partition)
         return log.end(self.kernel.now_us) if log is not None else 0
-
-    def committed(self, leader: Node | None, partition: Partition) -> int:
-        """The high watermark of a partition at its leader, where brokers replicate."""
-        if leader is None or self.replicas is None:
-            return 0
-        return self.replicas.committed(leader.name, partition)
 
     # --- finding the broker ------------------------------------------------------------
 

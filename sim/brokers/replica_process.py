@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.log.format.errors import LogError
 from watchkeeper.model.log.storage import StorageError
 from watchkeeper.model.plan.faults import FaultEffect
@@ -145,9 +144,3 @@ class ReplicaHosts:
     def files_of(self, node: str) -> FileSystem:
         """The file system of a broker's host."""
         return self.storages[node].files
-
-    def committed(self, node: str, partition: Partition) -> int:
-        """The high watermark of a partition at a broker: consumers read below it."""
-        process = self.running.get(node)
-        replica = None if process is None else process.replicas.by_partition.get(partition)
-        return 0 if replica is None else replica.high_watermark

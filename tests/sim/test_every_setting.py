@@ -287,5 +287,5 @@ def test_settings_of_messages_are_refused_where_a_log_is_a_rate(key: str, value:
     fields = scenario(Case(None))
     fields["groups"]["billing"]["config"] = {key: value}
     del fields["clusters"]["main"]["storage"], fields["producers"]
-    with pytest.raises(ScenarioError, match="has no `storage` for any"):
+    with pytest.raises(ScenarioError, match="lacks `storage` and"):
         from_text("settings.yaml", json.dumps(fields)).plan("hardened")

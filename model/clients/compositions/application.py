@@ -11,15 +11,19 @@ and that report it may crash.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 
 from watchkeeper.model.actor.effects import emit, sleep
+from watchkeeper.model.clients.compositions.kafka_07 import clients_of
 from watchkeeper.model.clients.consumer.chunks import Delivery
 from watchkeeper.model.clients.consumer.connector import Connector
-from watchkeeper.model.clients.consumer.positions import FetchPosition
+from watchkeeper.model.clients.consumer.positions import FetchListener, FetchPosition
+from watchkeeper.model.clients.consumer.replicated_fetcher import ReplicatedConnector
 from watchkeeper.model.clients.consumer.result_store import Make, ResultWriter, no_results
 from watchkeeper.model.clients.consumer.streams import Stream
 from watchkeeper.model.clients.errors import ConsumerTimeout
+from watchkeeper.model.group.state import Consumer
+from watchkeeper.model.group.variants import Variant
 from watchkeeper.model.log.format.errors import LogError
 from watchkeeper.model.plan.plan import Handling
 from watchkeeper.model.registry.subscription import Subscription
@@ -28,6 +32,15 @@ from watchkeeper.model.trace.kinds import EventKind
 MAX_RANGE_US = 100_000
 """The processing time of one delivery; longer ones would delay the reaction to a rebalance."""
 MAX_RANGE = 100_000
+
+
+def connector_of(
+    me: Consumer, variant: Variant, listener: FetchListener, brokers: Sequence[str]
+) -> Connector:
+    """Make the consumer of a version; `brokers` has some brokers of a cluster that replicates."""
+    if brokers:
+        return ReplicatedConnector(me, listener, brokers)
+    return clients_of(variant).connector(me, listener)
 
 
 def streams_of(connector: Connector, wanted: Subscription) -> list[Stream]:

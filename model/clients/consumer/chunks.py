@@ -7,6 +7,7 @@ consumer that processes a thousand messages a millisecond then takes one step fo
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -53,7 +54,19 @@ class Delivery(NamedTuple):
         return MessageRange(producer, number, number + self.size, self.offset, self.next_offset)
 
 
-class Chunk:
+class Messages(ABC):
+    """What came for one partition, and is delivered in order."""
+
+    @abstractmethod
+    def next(self, max_messages: int) -> Delivery | None:
+        """Return the next message, or up to `max_messages` consecutive ones; None at the end."""
+
+    @abstractmethod
+    async def open_wrapper(self) -> None:
+        """Take the time to decompress the next messages, if that takes any."""
+
+
+class Chunk(Messages):
     """The contents of one fetch, which begin at an offset. They are read once, in order."""
 
     def __init__(self, partition: Partition, contents: Contents, at_offset: int) -> None:

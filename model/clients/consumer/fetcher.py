@@ -168,13 +168,17 @@ class Fetcher:
 
     async def _run_fetchers(self) -> None:
         """Start a task for each broker, or wake it."""
-        for address in dict.fromkeys(position.address for position in self.positions.values()):
+        for address in self._addresses():
             fetcher = self._fetchers.get(address)
             if fetcher is None or fetcher.is_over:
                 fetcher = self._fetchers[address] = self.broker_fetcher_class(self, address)
                 await Start(f"fetches from {address}", fetcher.run)
             else:
                 await put(fetcher.wake_queue, True, 1, timeout_ms=0)
+
+    def _addresses(self) -> list[str]:
+        """The addresses from which there is something to fetch."""
+        return list(dict.fromkeys(position.address for position in self.positions.values()))
 
     def positions_at(self, address: str) -> list[FetchPosition]:
         """Return the positions to fetch from an address, without failed ones."""

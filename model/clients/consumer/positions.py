@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple, Protocol
 
 from watchkeeper.model.actor.effects import Partition
-from watchkeeper.model.clients.consumer.chunks import Chunk, Delivery
+from watchkeeper.model.clients.consumer.chunks import Delivery, Messages
 
 
 class FetchPosition:
@@ -66,7 +66,7 @@ class FetchedChunk(NamedTuple):
     """An item in the queue of a stream: a fetched chunk, or the error in its place."""
 
     position: FetchPosition
-    chunk: Chunk | Exception
+    chunk: Messages | Exception
 
 
 class FetchListener(Protocol):

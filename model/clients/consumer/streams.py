@@ -10,7 +10,7 @@ from __future__ import annotations
 from enum import Enum
 
 from watchkeeper.model.actor.tasks import put, take
-from watchkeeper.model.clients.consumer.chunks import Chunk, Delivery
+from watchkeeper.model.clients.consumer.chunks import Delivery, Messages
 from watchkeeper.model.clients.consumer.positions import (
     FetchedChunk,
     FetchListener,
@@ -40,7 +40,7 @@ class Stream:
         message counts as consumed when it is delivered."""
         self.latest: FetchPosition | None = None
         """The position that the last delivery came from."""
-        self._current: tuple[FetchPosition, Chunk] | None = None
+        self._current: tuple[FetchPosition, Messages] | None = None
 
     def __aiter__(self) -> Stream:
         return self
@@ -91,7 +91,7 @@ class Stream:
         self._current = item.position, item.chunk
 
     def _next_in(
-        self, position: FetchPosition, chunk: Chunk, max_messages: int
+        self, position: FetchPosition, chunk: Messages, max_messages: int
     ) -> Delivery | None:
         """Return the next message of a chunk; None at its end, or after the position stopped."""
         if position.is_stopped:

@@ -12,18 +12,12 @@ from dataclasses import dataclass, field
 
 from watchkeeper.model.actor.effects import Partition, emit, sleep
 from watchkeeper.model.actor.rpc import Call, CallError
-from watchkeeper.model.registry.payloads import NO_LEADER
-from watchkeeper.model.replication.requests import (
-    Appended,
-    AppendRecords,
-    DescribeTopic,
-    ErrorCode,
-    TopicMetadata,
-)
+from watchkeeper.model.clients.leader_table import TIMEOUT_MS, LeaderTable
+from watchkeeper.model.delivery.ledger import Outcome
+from watchkeeper.model.replication.messages import producer_of
+from watchkeeper.model.replication.requests import Appended, AppendRecords, ErrorCode
 from watchkeeper.model.trace.kinds import EventKind
 
-TIMEOUT_MS = 10_000
-"""`request.timeout.ms`."""
 TRIES = 4
 """The first try and `message.send.max.retries`."""
 BACKOFF_MS = 100
@@ -37,29 +31,32 @@ class AcknowledgedProducer:
     brokers: Sequence[str]
     """`metadata.broker.list`: the addresses of some brokers."""
     acks: int
-    leaders: dict[Partition, int] = field(default_factory=dict)
-    addresses: dict[int, str] = field(default_factory=dict)
-    _next: int = 0
+    leaders: LeaderTable = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.leaders = LeaderTable(self.brokers)
 
     async def send(self, partition: Partition, numbers: tuple[int, ...]) -> None:
         """Send messages; the trace has the outcome."""
         for attempt in range(TRIES):
             if attempt:
                 await sleep(BACKOFF_MS)
-                self.leaders.pop(partition, None)
+                self.leaders.forget(partition)
             appended = await self._send_once(partition, numbers)
             if appended is not None and appended.error is ErrorCode.NONE:
                 await _note(
                     EventKind.ACKNOWLEDGED, partition, numbers, self.acks, start=appended.offset
                 )
+                await _note_sent(partition, numbers, "accepted")
                 return
         await _note(EventKind.NOT_ACKNOWLEDGED, partition, numbers, self.acks)
+        await _note_sent(partition, numbers, "unknown")
 
     async def _send_once(self, partition: Partition, numbers: tuple[int, ...]) -> Appended | None:
-        if partition not in self.leaders:
-            await self._refresh(partition.topic)
-        address = self.addresses.get(self.leaders.get(partition, NO_LEADER))
-        if address is None:
+        if not self.leaders.knows(partition):
+            await self.leaders.refresh(partition.topic)
+        address = self.leaders.address_of(partition)
+        if not address:
             return None
         request = AppendRecords(partition, numbers, self.acks, TIMEOUT_MS)
         try:
@@ -68,18 +65,17 @@ class AcknowledgedProducer:
             return None
         return appended
 
-    async def _refresh(self, topic: str) -> None:
-        """Ask the next broker that answers who leads the partitions of a topic."""
-        for _ in self.brokers:
-            address = self.brokers[self._next % len(self.brokers)]
-            self._next += 1
-            try:
-                found: TopicMetadata = await Call(address, DescribeTopic(topic), TIMEOUT_MS)
-            except CallError:
-                continue
-            self.leaders.update(found.leaders)
-            self.addresses.update(found.alive)
-            return
+
+async def _note_sent(partition: Partition, numbers: tuple[int, ...], outcome: Outcome) -> None:
+    """Say what became of messages, as producers of 0.7 do; their numbers are consecutive."""
+    await emit(
+        EventKind.SENT,
+        topic=partition.topic,
+        producer=producer_of(partition),
+        first=numbers[0],
+        end=numbers[-1] + 1,
+        outcome=outcome,
+    )
 
 
 async def _note(

@@ -358,9 +358,9 @@ def arrived(emits: list[Emit]) -> int:
 Change = Callable[[str], str]
 WRONG = {
     "from: [east, west]|from: [eats, west]": (
-        "mirrors.hub.from[0]: 'eats' is not a cluster that stores messages; did you mean 'east'?"
+        "mirrors.hub.from[0]: 'eats' is not a cluster with `storage`; did you mean 'east'?"
     ),
-    "to: all|to: al": "mirrors.hub.to: 'al' is not a cluster that stores messages",
+    "to: all|to: al": "mirrors.hub.to: 'al' is not a cluster with `storage`",
     "to: all|to: east": "mirrors.hub.to: east gets back what it sends, again and again",
     "topics: clicks|topics: '('": "mirrors.hub.topics: ",
     "topics: clicks\n|topics: clicks\n    producer: {zk.connect: all}\n": (

@@ -1,0 +1,168 @@
+"""The fetcher of a consumer of 0.8: it follows the leaders of its partitions.
+
+A task for each leader fetches what is committed there, and the leader waits for something new.
+A partition whose leader is not known, or is one no more, has no address; one task asks brokers
+for its leader until one is known, and hands it to the task of that leader.
+
+Kafka 0.8.2.2: ConsumerFetcherManager with its leader finder, ConsumerFetcherThread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from watchkeeper.model.actor.effects import Fetch, Partition, sleep
+from watchkeeper.model.actor.rpc import Call, CallError
+from watchkeeper.model.actor.tasks import Start, put
+from watchkeeper.model.clients.consumer.connector import Connector
+from watchkeeper.model.clients.consumer.fetcher import Fetcher, QueueFor
+from watchkeeper.model.clients.consumer.fetcher_tasks import BrokerFetcher
+from watchkeeper.model.clients.consumer.positions import (
+    FetchedChunk,
+    FetchListener,
+    FetchPosition,
+)
+from watchkeeper.model.clients.consumer.record_chunk import RecordChunk
+from watchkeeper.model.clients.leader_table import LeaderTable
+from watchkeeper.model.group.state import Consumer
+from watchkeeper.model.log.format.errors import InvalidFetchSize
+from watchkeeper.model.replication.messages import ENTRY_BYTES, message_ranges
+from watchkeeper.model.replication.requests import (
+    CONSUMER,
+    ErrorCode,
+    FetchedPart,
+    FetchedRecords,
+    FetchRecords,
+    Wanted,
+)
+
+WAIT_MS = 100
+"""`fetch.wait.max.ms`: how long a leader waits for something new."""
+BEGINNING = 0
+"""The offset at which every log begins: nothing is deleted from one."""
+
+
+class LeaderFetcher(BrokerFetcher):
+    """Fetches all partitions of a consumer that one broker leads."""
+
+    fetcher: ReplicatedFetcher
+
+    async def _try_round(self, positions: Sequence[FetchPosition]) -> int:
+        """Fetch once; return the number of messages that came."""
+        wanted = tuple(
+            Wanted(position.partition, max(position.fetch_offset, BEGINNING))
+            for position in positions
+        )
+        request = FetchRecords(CONSUMER, wanted, WAIT_MS)
+        timeout_ms = self.settings.socket_timeout_ms
+        try:
+            fetched: FetchedRecords = await Call(self.address, request, timeout_ms)
+        except CallError as error:
+            self.failures += 1
+            self.fetcher.listener.on_failure(error.address, self.failures)
+            await self.fetcher.lose_leader(positions)
+            return 0
+        self.failures = 0
+        read = 0
+        for position, part in zip(positions, fetched.parts, strict=True):
+            # A rebalance may have stopped the position while the request was under way.
+            if not position.is_stopped:
+                read += await self._take(position, part)
+        return read
+
+    async def _take(self, position: FetchPosition, part: FetchedPart) -> int:
+        if part.error is ErrorCode.OFFSET_OUT_OF_RANGE:
+            self._reset_to(position, part, "out of range")
+        elif part.error is not ErrorCode.NONE:
+            await self.fetcher.lose_leader([position])
+        elif position.fetch_offset < 0:
+            self._reset_to(position, part, "no offset")
+        elif part.records:
+            return await self._enqueue(position, part)
+        return 0
+
+    def _reset_to(self, position: FetchPosition, part: FetchedPart, why: str) -> None:
+        """Move to the beginning or to what is committed, as `auto.offset.reset` says."""
+        earliest = self.settings.auto_offset_reset == "smallest"
+        offset = BEGINNING if earliest else part.high_watermark
+        position.reset_to(offset)
+        self.fetcher.listener.on_reset(position, offset, why)
+
+    async def _enqueue(self, position: FetchPosition, part: FetchedPart) -> int:
+        """Queue what came for its stream, and only then advance the fetch offset."""
+        records = part.records[: self.settings.fetch_bytes // ENTRY_BYTES]
+        bound = self.settings.queued_chunks
+        if not records:
+            position.is_failed = True
+            where = f"{position.partition} at {self.address}"
+            await put(position.queue, FetchedChunk(position, InvalidFetchSize(where)), bound)
+            return 0
+        ranges = list(message_ranges(position.partition, part.offset, records))
+        chunk = RecordChunk(position.partition, ranges)
+        await put(position.queue, FetchedChunk(position, chunk), bound)
+        position.fetch_offset += len(records)
+        return len(records)
+
+
+class ReplicatedFetcher(Fetcher):
+    """The partitions that one consumer of 0.8 fetches."""
+
+    broker_fetcher_class = LeaderFetcher
+
+    def __init__(
+        self, me: Consumer, listener: FetchListener, queue_for: QueueFor, brokers: Sequence[str]
+    ) -> None:
+        super().__init__(me, listener, queue_for, _unknown)
+        self._leaders = LeaderTable(brokers)
+        self._is_finding = False
+
+    def _is_unchanged(
+        self, position: FetchPosition, requested: Mapping[Partition, Fetch]
+    ) -> bool:
+        """Whether a position can stay, whichever broker leads its partition now."""
+        fetch = requested.get(position.partition)
+        return fetch is not None and fetch.stream == position.stream and not position.is_failed
+
+    async def lose_leader(self, positions: Sequence[FetchPosition]) -> None:
+        """These partitions have another leader, or none."""
+        for position in positions:
+            position.address = ""
+            self._leaders.forget(position.partition)
+        await self._run_fetchers()
+
+    def _addresses(self) -> list[str]:
+        return [address for address in super()._addresses() if address]
+
+    async def _run_fetchers(self) -> None:
+        if not self._is_finding and self._without_leader():
+            self._is_finding = True
+            await Start("find leaders", self._find_leaders)
+        await super()._run_fetchers()
+
+    def _without_leader(self) -> list[FetchPosition]:
+        return [position for position in self.positions.values() if not position.address]
+
+    async def _find_leaders(self) -> None:
+        """Ask for leaders until each partition has one."""
+        while waiting := self._without_leader():
+            for topic in sorted({position.partition.topic for position in waiting}):
+                await self._leaders.refresh(topic)
+            for position in waiting:
+                position.address = self._leaders.address_of(position.partition)
+            await super()._run_fetchers()
+            if self._without_leader():
+                await sleep(self.me.settings.fetch_backoff_ms)
+        self._is_finding = False
+
+
+def _unknown(partition: Partition) -> str:
+    """Return no address: the task that finds leaders sets those of positions."""
+    return ""
+
+
+class ReplicatedConnector(Connector):
+    """A consumer of 0.8, whose brokers replicate."""
+
+    def __init__(self, me: Consumer, listener: FetchListener, brokers: Sequence[str]) -> None:
+        super().__init__(me, listener)
+        self.fetcher = ReplicatedFetcher(me, listener, self.queue_for, brokers)
