@@ -21,7 +21,7 @@ from watchkeeper.model.actor.operations import SetData
 from watchkeeper.model.actor.tasks import take
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.payloads import NO_LEADER, PartitionState
-from watchkeeper.model.replication.messages import message_ranges
+from watchkeeper.model.replication.messages import ENTRY_BYTES, message_ranges
 from watchkeeper.model.replication.registry import RECONNECT_MS, read_states
 from watchkeeper.model.replication.replica import Follower, Replica, WaitingAppend
 from watchkeeper.model.replication.replica_log import Record, end_of_epoch, epoch_up_to
@@ -109,6 +109,7 @@ async def _note_stored(replica: Replica, records: Sequence[Record]) -> None:
         topic=replica.partition.topic,
         partition=replica.partition.name,
         ranges=[list(each) for each in ranges],
+        entry_bytes=ENTRY_BYTES,
     )
 
 

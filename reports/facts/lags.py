@@ -82,7 +82,8 @@ class _Following:
 
     def take(self, event: Event) -> None:
         """Take an event into account."""
-        partition = Partition(event.topic, event.partition)
+        name = event.partition or event.detail["partition"]
+        partition = Partition(event.topic, name)
         if event.kind in (EventKind.STORED, EventKind.LOG_OPENED):
             key = (cluster_of(event.node), partition)
             log = self.logs.setdefault(key, Stored())

@@ -4,7 +4,8 @@ The points: an application gives messages to its producer (*produced*); the prod
 acknowledges them (*acknowledged*: a broker of 0.7 sends no response, so nothing more is known);
 a broker appends them (*stored*); an application receives them (*consumed*).
 
-The size of a message is its size in a log. A message that reached no log counts with the
+The size of a message is its size in a log: the difference of its offsets in 0.7, and what the
+broker says where an offset counts messages. A message that reached no log counts with the
 average of its topic.
 """
 
@@ -33,16 +34,22 @@ class _Sizes:
     def __init__(self, trace: Trace) -> None:
         self.of: Numbered[float] = Numbered()
         self._sums: dict[str, tuple[int, int]] = {}
+        self._entry_bytes: dict[str, int] = {}
+        """Topic -> the size of each message, where an offset counts messages."""
         for event in trace.of_kind(EventKind.STORED):
+            if "entry_bytes" in event.detail:
+                self._entry_bytes[event.topic] = event.detail["entry_bytes"]
             for stored in (MessageRange(*row) for row in event.detail["ranges"]):
-                self.of.add(
-                    stored.producer,
-                    stored.first,
-                    stored.end,
-                    (stored.to - stored.at) / stored.size,
-                )
+                size_bytes = self.of_range(event.topic, stored)
+                each = size_bytes / stored.size
+                self.of.add(stored.producer, stored.first, stored.end, each)
                 count, size = self._sums.get(event.topic, (0, 0))
-                self._sums[event.topic] = (count + stored.size, size + stored.to - stored.at)
+                self._sums[event.topic] = (count + stored.size, size + size_bytes)
+
+    def of_range(self, topic: str, stored: MessageRange) -> int:
+        """The size of messages that are in a log."""
+        each = self._entry_bytes.get(topic)
+        return stored.to - stored.at if each is None else stored.size * each
 
     def of_sent(self, event: Event) -> int:
         """The size of sent messages."""
@@ -78,7 +85,7 @@ def _passed(event: Event, sizes: _Sizes) -> list[tuple[str, int, int]]:
     if event.kind != EventKind.SENT:
         ranges = [MessageRange(*row) for row in event.detail["ranges"]]
         count = sum(stored.size for stored in ranges)
-        size = sum(stored.to - stored.at for stored in ranges)
+        size = sum(sizes.of_range(event.topic, stored) for stored in ranges)
         return [(event.kind, count, size)]
     count = event.detail["end"] - event.detail["first"]
     size = sizes.of_sent(event)

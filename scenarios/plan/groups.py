@@ -225,9 +225,7 @@ def _check_effects(context: Context, path: Path, config: Mapping[str, Any]) -> N
     cluster, has_storage = context.cluster_of(str(path[1])), _has_storage(context, str(path[1]))
     for key in config:
         if _field(key) in OF_MESSAGES and not has_storage:
-            message = (
-                f"is about messages: cluster {cluster} lacks `storage` and `replication`"
-            )
+            message = f"is about messages: cluster {cluster} lacks `storage` and `replication`"
             context.problem(_place_of(context, path, key), message)
         if _field(key) == OF_INTERNAL_TOPICS:
             message = "has no effect: no topic of a scenario is internal; leave it out"

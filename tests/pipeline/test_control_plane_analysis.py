@@ -33,6 +33,8 @@ RUNS = (
     ("settings-changed-twice", "kafka_08", 1),
     ("settings-changed-twice", "hardened", 1),
     ("rolling-restart", "hardened", 4),
+    ("group-reads-replicas", "kafka_08", 1),
+    ("group-reads-then-unclean-election", "hardened", 1),
 )
 TAMPERED = ("leader-and-successor-crash", "hardened", 5)
 

@@ -50,7 +50,12 @@ def test_a_partition_without_a_leader() -> None:
 def test_the_picture_is_drawn_where_there_is_a_controller(
     unclean: Result, tmp_path: Path
 ) -> None:
-    assert pictures_of(unclean.trace) == ["spacetime.html", "leaders.png"]
+    assert pictures_of(unclean.trace) == [
+        "spacetime.html",
+        "leaders.png",
+        "messages.png",
+        "messages.html",
+    ]
     first = (tmp_path / write_leaders_png(unclean.trace, tmp_path)).read_bytes()
     second = (tmp_path / write_leaders_png(unclean.trace, tmp_path)).read_bytes()
     assert first == second

@@ -57,6 +57,13 @@ UNCHANGED = Property(
     exercise="a message that was committed",
     is_optional=True,
 )
+READ = Property(
+    "readers see what is committed",
+    "always",
+    "what a consumer is handed at an offset is a message that a leader has committed there",
+    exercise="a message that is handed on",
+    is_optional=True,
+)
 CAUGHT_UP = Property(
     "replicas catch up",
     "end",
@@ -80,6 +87,7 @@ REPLICATION: tuple[Property, ...] = (
     IN_ISR,
     KEPT,
     UNCHANGED,
+    READ,
     CAUGHT_UP,
     CARRIED_OUT,
 )
@@ -102,6 +110,9 @@ class PartitionHistory:
     leaders: dict[int, str] = field(default_factory=dict)
     """Leader epoch -> the broker that has taken messages in it."""
     committed: list[Entry] = field(default_factory=list)
+    """What leaders have committed, as it was first."""
+    former: tuple[list[Entry], ...] = ()
+    """The same of topics of this name that were deleted: consumers may still hold messages."""
     agreed: dict[str, int] = field(default_factory=dict)
     """Broker -> up to where its log was found to be what is committed."""
     confirmed: dict[int, int] = field(default_factory=dict)
@@ -130,6 +141,13 @@ class ReplicationJudge:
             names = [cluster.administrator(prefix), cluster.writer(prefix)]
             names += [broker.node for broker in cluster.brokers]
             self.cluster_of.update(dict.fromkeys(names, cluster))
+        by_name = {cluster.name: cluster for cluster in clusters}
+        self.readers = {
+            member.node: by_name[group.cluster]
+            for group in plan.groups
+            if group.cluster in by_name
+            for member in group.consumers
+        }
         self.partitions: dict[tuple[str, Partition], PartitionHistory] = {}
         self.clusters = clusters
         self.live: dict[str, None] = {}
@@ -150,6 +168,7 @@ class ReplicationJudge:
             EventKind.BECAME_LEADER: self._became_leader,
             EventKind.UNCLEAN_ELECTION: self._unclean,
             EventKind.ACKNOWLEDGED: self._acknowledged,
+            EventKind.CONSUMED: self._consumed,
         }
         """Kind of event -> what is to be done about it."""
 
@@ -182,7 +201,11 @@ class ReplicationJudge:
                 known = self._history(cluster, partition)
                 # What brokers have on their disks is not deleted with it.
                 self.partitions[cluster.name, partition] = PartitionHistory(
-                    cluster.name, partition, logs=known.logs, replicas=known.replicas
+                    cluster.name,
+                    partition,
+                    logs=known.logs,
+                    replicas=known.replicas,
+                    former=(*known.former, known.committed),
                 )
                 continue
             try:
@@ -265,7 +288,31 @@ class ReplicationJudge:
             for at, number in enumerate(detail["numbers"]):
                 known.confirmed[detail["start"] + at] = number
 
+    def _consumed(self, event: Event) -> None:
+        cluster = self.readers.get(event.node)
+        if cluster is None:
+            return
+        known = self._history(cluster, Partition(event.topic, event.partition))
+        for _, first, _, at, to, *_ in event.detail["ranges"]:
+            for offset in range(at, to):
+                self._judge_read(known, event, offset, first + offset - at)
+
     # --- always ------------------------------------------------------------------------
+
+    def _judge_read(
+        self, known: PartitionHistory, event: Event, offset: int, number: int
+    ) -> None:
+        self.evidence.exercise(READ)
+        lives = (known.committed, *known.former)
+        if any(offset < len(life) and life[offset][1] == number for life in lives):
+            return
+        committed = known.committed[offset : offset + 1]
+        there = f"message {committed[0][1]} was" if committed else "nothing was"
+        text = (
+            f"{event.node} is handed message {number} at offset {offset} of {known.partition}, "
+            f"where {there} committed"
+        )
+        self.evidence.violate(READ, event.t_us, "a message that is not committed", text)
 
     def _judge_leader(self, known: PartitionHistory, event: Event) -> None:
         self.evidence.exercise(ONE_LEADER)

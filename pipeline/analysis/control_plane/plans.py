@@ -47,6 +47,9 @@ PROCESSES = _schema(
 )
 """A row a process of such a cluster; `broker_id` is -1 for one that is no broker."""
 
+READERS = _schema(run=StringType(), cluster=StringType(), group=StringType())
+"""A row a group that reads from brokers that replicate."""
+
 PLANNED = _schema(
     run=StringType(),
     cluster=StringType(),
@@ -63,6 +66,7 @@ class Plans(NamedTuple):
     clusters: DataFrame
     processes: DataFrame
     planned: DataFrame
+    readers: DataFrame
 
 
 def plans(spark: SparkSession, known: Mapping[str, Plan]) -> Plans:
@@ -78,7 +82,12 @@ def plans(spark: SparkSession, known: Mapping[str, Plan]) -> Plans:
         ]
         return spark.createDataFrame(found, schema)
 
-    return Plans(made(_clusters, CLUSTERS), made(_processes, PROCESSES), made(_planned, PLANNED))
+    return Plans(
+        made(_clusters, CLUSTERS),
+        made(_processes, PROCESSES),
+        made(_planned, PLANNED),
+        made(_readers, READERS),
+    )
 
 
 Row = tuple[Any, ...]
@@ -102,6 +111,11 @@ def _processes(plan: Plan, cluster: ClusterPlan) -> Iterator[Row]:
     if cluster.replication is not None:
         yield cluster.writer(prefix), "writer", -1
     yield from ((broker.node, "broker", broker.broker_id) for broker in cluster.brokers)
+
+
+def _readers(plan: Plan, cluster: ClusterPlan) -> Iterator[Row]:
+    if cluster.replication is not None:
+        yield from ((group.name,) for group in plan.groups if group.cluster == cluster.name)
 
 
 def _planned(plan: Plan, cluster: ClusterPlan) -> Iterator[Row]:

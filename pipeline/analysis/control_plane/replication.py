@@ -11,6 +11,7 @@ from watchkeeper.model.properties.control_plane.replication import (
     IN_ISR,
     KEPT,
     ONE_LEADER,
+    READ,
     REQUESTS,
     UNCHANGED,
 )
@@ -30,6 +31,7 @@ from watchkeeper.pipeline.analysis.control_plane.registry import (
     Registry,
 )
 from watchkeeper.pipeline.analysis.facts.intervals import NEVER, Facts, detail_field
+from watchkeeper.pipeline.analysis.facts.stored_ranges import ranges
 from watchkeeper.pipeline.analysis.facts.tables import Tables
 from watchkeeper.pipeline.analysis.properties.ownership import found
 from watchkeeper.pipeline.analysis.properties.quiescence import faults_in_force
@@ -54,6 +56,7 @@ def judged(
     return (
         _one_leader(runs, logs)
         .unionByName(_unchanged(runs, logs))
+        .unionByName(_read(runs, facts, logs, plans))
         .unionByName(_in_isr(runs, registry, logs, nodes, tables))
         .unionByName(_kept(runs, registry, logs, led, tables))
         .unionByName(_caught_up(runs, registry, logs, led, live))
@@ -92,6 +95,26 @@ def _unchanged(runs: DataFrame, logs: Logs) -> DataFrame:
         is_there() & sql.expr("seq > first_seq AND offset < mark")
     )
     return found(runs, UNCHANGED.name, wrong, marks)
+
+
+def _read(runs: DataFrame, facts: Facts, logs: Logs, plans: Plans) -> DataFrame:
+    """A message that was handed on, and that no leader had committed at its offset."""
+    handed = (
+        ranges(facts.events, EventKind.CONSUMED)
+        .drop("cluster")
+        .join(plans.readers, ["run", "group"])
+        .withColumn("seq", sql.col("seq").cast("long"))
+        .select(
+            *(*PARTITION, "seq", "first", "at"),
+            sql.explode(sql.expr("sequence(`at`, `to` - 1)")).alias("offset"),
+        )
+        .withColumn("number", sql.expr("first + offset - `at`"))
+    )
+    message = [*PARTITION, "offset", "number"]
+    committed = logs.committed.select(*message, sql.col("seq").alias("since"))
+    seen = handed.join(committed, message).where("since < seq")
+    unseen = handed.join(seen, [*message, "seq"], "left_anti")
+    return found(runs, READ.name, unseen, handed)
 
 
 # --- the ISR ---------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from watchkeeper.model.properties.control_plane.replication import (
     IN_ISR,
     KEPT,
     ONE_LEADER,
+    READ,
     REPLICATION,
     UNCHANGED,
 )
@@ -44,7 +45,9 @@ def good() -> Result:
             partitions=[{"topic": "clicks", "partition": 0}],
         ),
     ]
-    result = simulate(cluster(*timeline, replicas=3), variant="hardened", seed=1)
+    billing = {"consumers": 1, "streams": {"clicks": 1}}
+    scenario = {**cluster(*timeline, replicas=3), "groups": {"billing": billing}}
+    result = simulate(scenario, variant="hardened", seed=1)
     assert result.judgement.violated() == []
     return result
 
@@ -82,6 +85,14 @@ def _other_messages(row: Row) -> Row:
     return with_detail(row, records=records)
 
 
+def _reads_ahead(row: Row) -> Row:
+    """A member is handed a message that is not the one at its offset."""
+    if row[KIND] != EventKind.CONSUMED:
+        return row
+    producer, first, end, *places = row[DETAIL]["ranges"][0]
+    return with_detail(row, ranges=[[producer, first + 1, end + 1, *places]])
+
+
 def _never_deleted(row: Row) -> Row | None:
     """The request of the administrator is not deleted."""
     is_deletion = row[KIND] == EventKind.APPLIED and any(
@@ -98,6 +109,7 @@ def _never_deleted(row: Row) -> Row | None:
         (_a_follower_has_less, CAUGHT_UP),
         (_other_messages, KEPT),
         (_other_messages, UNCHANGED),
+        (_reads_ahead, READ),
         (_never_deleted, CARRIED_OUT),
     ],
 )
