@@ -6,8 +6,8 @@
 - **Answers** of `hardened` that 0.8.2.2 gives otherwise, each taken back by itself: a bug that
   0.8.2.2 has, or a cost.
 
-Each is run in the shipped scenarios that are meant for it, and then in drawn ones, until a
-property is violated that is not violated without it.
+Each is run in a replay and in the shipped scenarios that are meant for it, and then in drawn
+ones, until a property is violated that is not violated without it.
 """
 
 from __future__ import annotations
@@ -21,13 +21,17 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from bench.support.control_plane_mutants import BUGS, Mutant, answers
+from bench.control_plane_bugs import controllers, replicas
+from bench.control_plane_bugs.answers import answers
+from bench.control_plane_bugs.mutant import Mutant, Scenario
 from bench.support.report import Report, parser_of
 from tests.sim import test_replication_chaos
 
 from watchkeeper import simulate
 from watchkeeper.api.simulate import scenario_of
 from watchkeeper.scenarios import ScenarioError, shipped
+
+SHIPPED_SEEDS, REPLAY_SEEDS = 3, 8
 
 
 class Caught(NamedTuple):
@@ -49,22 +53,35 @@ def replicated() -> tuple[str, ...]:
     )
 
 
-def runs_of(mutant: Mutant, seeds: int) -> Iterator[tuple[str, int]]:
+Run = tuple[str | int, int]
+"""A shipped scenario, `drawn` or the place of a replay in its mutant, and a seed."""
+
+
+def runs_of(mutant: Mutant, seeds: int) -> Iterator[Run]:
     """Yield the scenarios and seeds in which a mutant is run."""
-    for name in mutant.scenarios:
-        if name == "drawn":
+    for place, one in enumerate(mutant.scenarios):
+        if isinstance(one, dict):
+            yield from ((place, seed) for seed in range(1, REPLAY_SEEDS + 1))
+        elif one == "drawn":
             yield from (("drawn", seed) for seed in range(seeds))
-        elif name == "every":
+        elif one == "every":
             yield from ((each, 1) for each in replicated())
         else:
-            yield from ((name, seed) for seed in range(1, 4))
+            yield from ((one, seed) for seed in range(1, SHIPPED_SEEDS + 1))
 
 
-def violated(name: str, variant: str, seed: int) -> frozenset[str] | None:
+def scenario_in(mutant: Mutant, run: Run) -> str | Scenario:
+    """What is simulated in a run of a mutant."""
+    what, seed = run
+    if what == "drawn":
+        return test_replication_chaos.drawn(seed)
+    return mutant.scenarios[what] if isinstance(what, int) else what
+
+
+def violated(mutant: Mutant, run: Run) -> frozenset[str] | None:
     """The violated properties of a run; None for a timeline that contradicts itself."""
-    scenario = test_replication_chaos.drawn(seed) if name == "drawn" else name
     try:
-        result = simulate(scenario, variant=variant, seed=seed)
+        result = simulate(scenario_in(mutant, run), variant=mutant.variant, seed=run[1])
     except ScenarioError:
         return None
     except Exception as error:  # a mistake may also end a program
@@ -72,26 +89,38 @@ def violated(name: str, variant: str, seed: int) -> frozenset[str] | None:
     return frozenset(result.judgement.violated())
 
 
-@cache
-def usual(name: str, variant: str, seed: int) -> frozenset[str] | None:
+_usual: dict[tuple[str | int, str, int], frozenset[str] | None] = {}
+
+
+def usual(mutant: Mutant, run: Run) -> frozenset[str] | None:
     """What is violated without a mutant."""
-    return violated(name, variant, seed)
+    what, seed = run
+    key = (id(mutant.scenarios[what]) if isinstance(what, int) else what, mutant.variant, seed)
+    if key not in _usual:
+        _usual[key] = violated(mutant, run)
+    return _usual[key]
 
 
 def caught(mutant: Mutant, seeds: int) -> Caught | None:
     """Run a mutant until it is caught; None if it is not."""
     number = 0
-    for name, seed in runs_of(mutant, seeds):
-        before = usual(name, mutant.variant, seed)
+    for run in runs_of(mutant, seeds):
+        before = usual(mutant, run)
         if before is None:
             continue
         number += 1
         with mutant.apply():
-            found = violated(name, mutant.variant, seed) or frozenset()
+            found = violated(mutant, run) or frozenset()
         if found - before:
-            where = f"seed {seed}, drawn" if name == "drawn" else name
-            return Caught(where, tuple(sorted(found - before)), number)
+            return Caught(_in_words(run), tuple(sorted(found - before)), number)
     return None
+
+
+def _in_words(run: Run) -> str:
+    what, seed = run
+    if isinstance(what, int):
+        return f"its replay, seed {seed}"
+    return f"seed {seed}, drawn" if what == "drawn" else what
 
 
 def parsed() -> Namespace:
@@ -107,7 +136,7 @@ def main() -> None:
     options = parsed()
     head = ("mutant", "variant", "what is wrong", "caught by", "in", "runs")
     report = Report("mutants of the control plane", head)
-    for mutant in (*BUGS, *answers()):
+    for mutant in (*controllers.BUGS, *replicas.BUGS, *answers()):
         if options.only and not mutant.name.startswith(options.only):
             continue
         found = caught(mutant, options.seeds)

@@ -37,6 +37,14 @@ METADATA = Property(
     exercise="a live broker that has learned who leads",
     is_optional=True,
 )
+LEADERS_LEAD = Property(
+    "leaders lead",
+    "end",
+    "at the end each live broker leads the partitions of which the registry names it the leader, "
+    "in that epoch, and no other ones",
+    exercise="a partition whose leader is alive",
+    is_optional=True,
+)
 SETTINGS = Property(
     "settings are applied",
     "end",
@@ -75,7 +83,15 @@ ONE_ID = Property(
     is_optional=True,
 )
 
-BROKERS: tuple[Property, ...] = (METADATA, SETTINGS, NOTHING_LEFT, HANDED_OVER, RISING, ONE_ID)
+BROKERS: tuple[Property, ...] = (
+    METADATA,
+    LEADERS_LEAD,
+    SETTINGS,
+    NOTHING_LEFT,
+    HANDED_OVER,
+    RISING,
+    ONE_ID,
+)
 """The properties of brokers that replicate."""
 
 CLUSTER_ID = re.compile(r"[a-zA-Z0-9_-]{22}")
@@ -102,6 +118,8 @@ class Knowledge:
     """What one process of a broker knows, and what is on its disk."""
 
     leaders: dict[Partition, int] = field(default_factory=dict)
+    leads: dict[Partition, int] = field(default_factory=dict)
+    """The partitions that it leads, with the epochs."""
     settings: dict[str, Mapping[str, str]] = field(default_factory=dict)
     logs: dict[Partition, None] = field(default_factory=dict)
     """The partitions of which it has a log."""
@@ -135,6 +153,8 @@ class BrokersJudge:
             EventKind.REPLICA_OPENED: self._has_log,
             EventKind.APPENDED: self._has_log,
             EventKind.REPLICA_DELETED: self._deleted,
+            EventKind.BECAME_LEADER: self._leads,
+            EventKind.BECAME_FOLLOWER: self._follows,
             EventKind.METADATA_UPDATED: self._told,
             EventKind.SETTINGS_APPLIED: self._settings,
             EventKind.COMMITTED: self._committed,
@@ -210,11 +230,23 @@ class BrokersJudge:
         if known is not None:
             partition = Partition(event.topic, event.detail["partition"])
             known.logs.pop(partition, None)
+            known.leads.pop(partition, None)
             self.marks = {
                 key: mark
                 for key, mark in self.marks.items()
                 if key[:2] != (event.node, partition)
             }
+
+    def _leads(self, event: Event) -> None:
+        known = self.known.get(event.node)
+        if known is not None:
+            partition = Partition(event.topic, event.detail["partition"])
+            known.leads[partition] = event.detail["epoch"]
+
+    def _follows(self, event: Event) -> None:
+        known = self.known.get(event.node)
+        if known is not None:
+            known.leads.pop(Partition(event.topic, event.detail["partition"]), None)
 
     def _told(self, event: Event) -> None:
         known = self.known.get(event.node)
@@ -291,6 +323,7 @@ class BrokersJudge:
     def _judge_end(self, registry: Registry, broker: int, node: str, end_us: int) -> None:
         known = self.known[node]
         self._judge_metadata(registry, node, known, end_us)
+        self._judge_leads(registry, broker, node, end_us)
         self._judge_settings(registry, broker, node, end_us)
         for partition in known.had:
             if broker in registry.replicas.get(partition, ()):
@@ -317,6 +350,19 @@ class BrokersJudge:
             )
             self.evidence.violate(METADATA, end_us, "metadata that differs", text)
             return
+
+    def _judge_leads(self, registry: Registry, broker: int, node: str, end_us: int) -> None:
+        leads = self.known[node].leads
+        for partition, state in sorted(registry.states.items()):
+            wanted = state.leader_epoch if state.leader == broker else None
+            if wanted is not None:
+                self.evidence.exercise(LEADERS_LEAD)
+            if leads.get(partition) != wanted:
+                text = (
+                    f"{node} {_leading(partition, leads.get(partition))}, and the registry has "
+                    f"{_in_words(state.leader)} in epoch {state.leader_epoch}"
+                )
+                self.evidence.violate(LEADERS_LEAD, end_us, "a leader that does not lead", text)
 
     def _judge_settings(self, registry: Registry, broker: int, node: str, end_us: int) -> None:
         topics = registry.topics()
@@ -347,6 +393,12 @@ def _decoded(decode: Callable[[str, bytes | None], Any], path: str, data: str) -
         return decode(path, data.encode())
     except BadPayload:
         return None
+
+
+def _leading(partition: Partition, epoch: int | None) -> str:
+    return (
+        f"does not lead {partition}" if epoch is None else f"leads {partition} in epoch {epoch}"
+    )
 
 
 def _in_words(leader: int | None) -> str:

@@ -8,6 +8,7 @@ from pyspark.sql import functions as sql
 from watchkeeper.model.properties.control_plane.brokers import (
     CLUSTER_ID,
     HANDED_OVER,
+    LEADERS_LEAD,
     METADATA,
     NOTHING_LEFT,
     ONE_ID,
@@ -61,6 +62,7 @@ def judged(
     assigned = tables.keep("assigned_at_end", _assigned(registry))
     return (
         _metadata(runs, registry, events, live, tables)
+        .unionByName(_leaders_lead(runs, registry, events, live))
         .unionByName(_settings(runs, registry, events, live, assigned))
         .unionByName(_nothing_left(runs, events, live, assigned))
         .unionByName(_handed_over(runs, facts, registry, events, nodes))
@@ -73,6 +75,8 @@ KINDS = (
     EventKind.APPENDED,
     EventKind.REPLICA_OPENED,
     EventKind.REPLICA_DELETED,
+    EventKind.BECAME_LEADER,
+    EventKind.BECAME_FOLLOWER,
     EventKind.COMMITTED,
     EventKind.METADATA_UPDATED,
     EventKind.SETTINGS_APPLIED,
@@ -97,10 +101,10 @@ def _is_at_end(name: str) -> Column:
 # --- at the end ------------------------------------------------------------------------
 
 
-def _of_last_process(events: DataFrame, kind: EventKind, live: DataFrame) -> DataFrame:
-    """The events of a kind since each live broker started: it knew nothing then."""
+def _of_last_process(events: DataFrame, live: DataFrame, *kinds: EventKind) -> DataFrame:
+    """The events of some kinds since each live broker started: it knew nothing then."""
     return (
-        events.where(sql.col("kind") == kind)
+        events.where(sql.col("kind").isin(*kinds))
         .join(live.select(*BROKER, "started"), BROKER)
         .where("seq > started")
     )
@@ -111,7 +115,7 @@ def _metadata(
 ) -> DataFrame:
     said = sql.from_json(sql.get_json_object("detail", "$.leaders"), "array<array<string>>")
     told = (
-        _of_last_process(events, EventKind.METADATA_UPDATED, live)
+        _of_last_process(events, live, EventKind.METADATA_UPDATED)
         .select(*BROKER, "seq", sql.posexplode(said).alias("at", "row"))
         .select(
             *BROKER,
@@ -139,12 +143,47 @@ def _metadata(
     return at_the_end(found(runs, METADATA.name, wrong, who))
 
 
+def _leaders_lead(
+    runs: DataFrame, registry: Registry, events: DataFrame, live: DataFrame
+) -> DataFrame:
+    """What the last request that a broker took says, beside what the registry says."""
+    kinds = (EventKind.BECAME_LEADER, EventKind.BECAME_FOLLOWER, EventKind.REPLICA_DELETED)
+    last = (
+        _of_last_process(events, live, *kinds)
+        .select(
+            *(*BROKER, "topic", "seq", "kind"),
+            detail_field("partition").alias("partition"),
+            detail_field("epoch", "int").alias("epoch"),
+        )
+        .groupBy(*BROKER, "topic", "partition")
+        .agg(
+            sql.max_by("kind", "seq").alias("kind"), sql.max_by("epoch", "seq").alias("leads_in")
+        )
+        .where(sql.col("kind") == EventKind.BECAME_LEADER)
+        .drop("kind")
+    )
+    state = registry.versions.where(f"ends = {NEVER}").select(
+        *PARTITION,
+        sql.col("state.leader").alias("leader"),
+        sql.col("state.leader_epoch").alias("leader_epoch"),
+    )
+    both = (
+        live.select(*BROKER, "broker_id")
+        .join(state, CLUSTER)
+        .join(last, [*BROKER, "topic", "partition"], "left")
+    )
+    is_leader = sql.col("leader") == sql.col("broker_id")
+    wanted = sql.when(is_leader, sql.col("leader_epoch"))
+    wrong = both.where(~wanted.eqNullSafe(sql.col("leads_in"))).select("run", _is_at_end("seq"))
+    return at_the_end(found(runs, LEADERS_LEAD.name, wrong, both.where(is_leader)))
+
+
 def _settings(
     runs: DataFrame, registry: Registry, events: DataFrame, live: DataFrame, assigned: DataFrame
 ) -> DataFrame:
     follows = sql.from_json(sql.get_json_object("detail", "$.settings"), "map<string,string>")
     applied = (
-        _of_last_process(events, EventKind.SETTINGS_APPLIED, live)
+        _of_last_process(events, live, EventKind.SETTINGS_APPLIED)
         .groupBy(*BROKER, "topic")
         .agg(sql.max_by("detail", "seq").alias("detail"))
         .withColumn("follows", follows)

@@ -1,0 +1,1 @@
+"""Bugs of Kafka's control plane and of its replicas, and the runs that catch them."""
