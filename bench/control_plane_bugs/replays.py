@@ -206,7 +206,7 @@ EXPIRES_WHILE_IT_BALANCES = cluster(
 PAUSED_BEFORE_IT_SIGNS = cluster(
     {"at": "5s", "crash": "broker/1"},
     {
-        "on": {"node": "broker/0", "purpose": "read cluster", "nth": 19, "when": "before"},
+        "on": {"node": "broker/0", "purpose": "read cluster", "nth": 27, "when": "before"},
         "pause": "broker/0",
         "for": "8s",
     },

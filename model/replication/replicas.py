@@ -428,8 +428,11 @@ class Replicas:
     async def wake_fetches(self, replica: Replica, *, of_consumers: bool) -> None:
         """Let fetches that wait go on: something new has come for them."""
         for queue, arrival in tuple(self.arrivals.items()):
-            if replica.partition in arrival.partitions and arrival.of_consumer is of_consumers:
-                del self.arrivals[queue]
+            concerned = replica.partition in arrival.partitions
+            if not concerned or arrival.of_consumer is not of_consumers:
+                continue
+            # Another task may have let it go on while this one has waited.
+            if self.arrivals.pop(queue, None) is not None:
                 await put(queue, True, UNBOUNDED)
 
     async def answer_waiting(

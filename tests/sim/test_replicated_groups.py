@@ -65,6 +65,13 @@ def test_every_message_reaches_the_group(variant: str, victim: str) -> None:
         assert found[READ.name].verdict is Verdict.HOLDS
 
 
+def test_a_lost_leader_is_looked_for_after_a_pause() -> None:
+    """Until a successor is elected brokers name the old one; nothing is asked in a circle."""
+    result = read(LOAD, {"at": "4s", "crash": "leader of clicks/0"})
+    failures = list(result.trace.of_kind(EventKind.FETCH_FAILED))
+    assert 1 <= len(failures) <= 3_000 // 200
+
+
 def test_a_group_that_begins_at_the_end_reads_what_is_new() -> None:
     """The end is the high watermark; a group begins there by default."""
     late = [{"starts": "5s"}]

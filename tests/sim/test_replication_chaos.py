@@ -155,7 +155,14 @@ def drawn(seed: int) -> dict[str, Any]:
         "name": "chaos",
         "about": "random faults",
         "clusters": {"main": cluster},
-        "groups": {},
+        "groups": {
+            "billing": {
+                "consumers": 2,
+                "streams": {"clicks": 1},
+                "config": {"auto.offset.reset": "smallest"},
+                "guarantee": "measured",
+            }
+        },
         "timeline": timeline,
         "settle": "15s",
     }

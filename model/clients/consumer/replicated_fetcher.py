@@ -115,6 +115,8 @@ class ReplicatedFetcher(Fetcher):
         super().__init__(me, listener, queue_for, _unknown)
         self._leaders = LeaderTable(brokers)
         self._is_finding = False
+        self._has_failed = False
+        """Whether a leader was lost since leaders were asked for: brokers may not know yet."""
 
     def _is_unchanged(
         self, position: FetchPosition, requested: Mapping[Partition, Fetch]
@@ -128,6 +130,7 @@ class ReplicatedFetcher(Fetcher):
         for position in positions:
             position.address = ""
             self._leaders.forget(position.partition)
+        self._has_failed = True
         await self._run_fetchers()
 
     def _addresses(self) -> list[str]:
@@ -143,15 +146,18 @@ class ReplicatedFetcher(Fetcher):
         return [position for position in self.positions.values() if not position.address]
 
     async def _find_leaders(self) -> None:
-        """Ask for leaders until each partition has one."""
-        while waiting := self._without_leader():
+        """Ask for leaders until each partition has one; after a failure a pause is first."""
+        while self._without_leader():
+            if self._has_failed:
+                self._has_failed = False
+                await sleep(self.me.settings.fetch_backoff_ms)
+            waiting = self._without_leader()
             for topic in sorted({position.partition.topic for position in waiting}):
                 await self._leaders.refresh(topic)
             for position in waiting:
                 position.address = self._leaders.address_of(position.partition)
             await super()._run_fetchers()
-            if self._without_leader():
-                await sleep(self.me.settings.fetch_backoff_ms)
+            self._has_failed = self._has_failed or bool(self._without_leader())
         self._is_finding = False
 
 
