@@ -198,14 +198,8 @@ class World:
     ) -> Node:
         """Start a consumer that is handed messages."""
         tasks = Tasks(node, self.calls)
-        fetcher = stream_fetcher(
-            program.me,
-            plan.variant,
-            group,
-            tasks,
-            self.results,
-            self.clusters[group.cluster].plan.leader_brokers,
-        )
+        brokers = self.clusters[group.cluster].plan.leader_brokers
+        fetcher = stream_fetcher(program.me, plan.variant, group, tasks, self.results, brokers)
         if plan.program is None:
             node.program = replace(program, me=fetcher.connector.me)
         self.fetchers[plan.node] = fetcher

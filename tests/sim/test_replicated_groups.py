@@ -66,7 +66,7 @@ def test_every_message_reaches_the_group(variant: str, victim: str) -> None:
 
 
 def test_a_lost_leader_is_looked_for_after_a_pause() -> None:
-    """Until a successor is elected brokers name the old one; nothing is asked in a circle."""
+    """Until a successor is elected brokers name the old one: a consumer does not go round."""
     result = read(LOAD, {"at": "4s", "crash": "leader of clicks/0"})
     failures = list(result.trace.of_kind(EventKind.FETCH_FAILED))
     assert 1 <= len(failures) <= 3_000 // 200

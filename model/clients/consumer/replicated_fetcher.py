@@ -116,7 +116,7 @@ class ReplicatedFetcher(Fetcher):
         self._leaders = LeaderTable(brokers)
         self._is_finding = False
         self._has_failed = False
-        """Whether a leader was lost since leaders were asked for: brokers may not know yet."""
+        """Whether a leader was lost since the last question: brokers may not know yet."""
 
     def _is_unchanged(
         self, position: FetchPosition, requested: Mapping[Partition, Fetch]
