@@ -55,6 +55,7 @@ Purpose = Literal[
     "elect preferred",
     "read settings",
     "read cluster id",
+    "create topic",
     "delete topic",
     "other",
 ]

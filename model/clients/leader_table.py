@@ -36,6 +36,11 @@ class LeaderTable:
         """Return the address of the leader; empty if none is known."""
         return self._addresses.get(self._leaders.get(partition, NO_LEADER), "")
 
+    def partitions_of(self, topic: str) -> list[Partition]:
+        """Return the partitions of a topic that a broker has named, in their order."""
+        known = (partition for partition in self._leaders if partition.topic == topic)
+        return sorted(known, key=lambda partition: int(partition.name))
+
     def forget(self, partition: Partition) -> None:
         """Do not believe any more what was said of a partition."""
         self._leaders.pop(partition, None)

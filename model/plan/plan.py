@@ -24,6 +24,7 @@ from watchkeeper.model.plan.roles import role_of
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.paths import Layout
 from watchkeeper.model.registry.subscription import Subscription
+from watchkeeper.model.replication.auto_creation import AutoCreation
 from watchkeeper.model.replication.replicas import ReplicationSettings
 from watchkeeper.model.replication.variants import ReplicationVariant
 
@@ -110,6 +111,8 @@ class ReplicationPlan:
     """How often the controller looks whether preferred replicas lead; None for never."""
     shuts_down_controlled: bool = True
     """Whether a broker that leaves hands over what it leads first."""
+    auto_creation: AutoCreation | None = None
+    """How topics are created that a client wants and that do not exist; None if none are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,6 +144,7 @@ class ClusterPlan:
             lag_time_ms=plan.lag_time_ms,
             lag_messages=plan.lag_messages,
             fetch_wait_ms=plan.fetch_wait_ms,
+            auto_creation=plan.auto_creation,
         )
 
     @property
@@ -157,11 +161,6 @@ class ClusterPlan:
     def addresses(self) -> tuple[str, ...]:
         """The addresses of the brokers, as the scenario has them."""
         return tuple(f"{broker.host}:{broker.port}" for broker in self.brokers)
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """Topic -> the number of its partitions."""
-        return {topic.name: topic.size for topic in self.topics}
 
     def writer(self, prefix: str) -> str:
         """The name of the process that sends the loads of a replicated cluster, else empty."""

@@ -24,6 +24,7 @@ from typing import NamedTuple
 from watchkeeper.model.actor.effects import Partition, emit
 from watchkeeper.model.actor.tasks import UNBOUNDED, Posted, put, take
 from watchkeeper.model.registry.payloads import NO_LEADER, TopicConfig
+from watchkeeper.model.replication.auto_creation import AutoCreation
 from watchkeeper.model.replication.registry import read_states, settings_of
 from watchkeeper.model.replication.replica import Follower, Replica, WaitingAppend
 from watchkeeper.model.replication.replica_files import ReplicaFiles
@@ -84,6 +85,8 @@ class ReplicationSettings:
     """`replica.fetch.wait.max.ms`."""
     checkpoint_ms: int = 5_000
     """`replica.high.watermark.checkpoint.interval.ms`."""
+    auto_creation: AutoCreation | None = None
+    """`auto.create.topics.enable`, with what it takes."""
 
 
 class Replicas:

@@ -13,6 +13,7 @@ from typing import Any
 from watchkeeper.model.actor.effects import emit, sleep
 from watchkeeper.model.actor.orders import hand_in
 from watchkeeper.model.actor.tasks import Start, take
+from watchkeeper.model.replication.auto_creation import create_if_missing
 from watchkeeper.model.replication.fetcher import start_fetcher
 from watchkeeper.model.replication.leader import (
     append,
@@ -91,7 +92,11 @@ async def _end_of_epoch(all_of: Replicas, request: EndOfEpoch) -> EpochEnd:
 
 
 async def _describe(all_of: Replicas, request: DescribeTopic) -> TopicMetadata:
-    return all_of.metadata_of(request.topic)
+    found = all_of.metadata_of(request.topic)
+    how = all_of.me.auto_creation
+    if not found.leaders and how is not None:
+        await create_if_missing(how, request.topic)
+    return found
 
 
 async def _shut_down(all_of: Replicas, request: ControlledShutdown) -> StillLed:

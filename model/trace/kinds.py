@@ -62,6 +62,7 @@ class EventKind(StrEnum):
     ISR_REFUSED = "isr refused"
     METADATA_UPDATED = "metadata updated"
     SETTINGS_APPLIED = "settings applied"
+    TOPIC_AUTO_CREATED = "topic auto-created"
     SETTINGS_REFUSED = "settings refused"
     ACKNOWLEDGED = "acknowledged"
     NOT_ACKNOWLEDGED = "not acknowledged"
@@ -202,6 +203,9 @@ MEANINGS: dict[EventKind, str] = {
     EventKind.METADATA_UPDATED: (
         "a broker has learned who leads partitions; each is a topic, a partition, and the "
         "leader, -2 if the topic is being deleted"
+    ),
+    EventKind.TOPIC_AUTO_CREATED: (
+        "a broker created a topic that a client wants, or could not, with the reason"
     ),
     EventKind.SETTINGS_APPLIED: "a broker has read the settings of a topic, and follows them",
     EventKind.SETTINGS_REFUSED: (

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import pickle
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,8 +51,6 @@ class WriterRole:
 
     brokers: tuple[str, ...]
     """The addresses that the brokers announce."""
-    sizes: Mapping[str, int]
-    """Topic -> the number of its partitions."""
 
 
 @dataclass(frozen=True)

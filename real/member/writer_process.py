@@ -50,7 +50,6 @@ class _Sender:
         load = self.loads[number] = SteadyLoad(
             self.writer,
             topic,
-            self.role.sizes[topic],
             message["rate_per_1000_s"],
             message["acks"],
             partial(self._flows, number),
@@ -62,8 +61,7 @@ class _Sender:
         self.loads.pop(message["cease"]).is_running = False
 
     async def _start(self, load: SteadyLoad) -> None:
-        for partition in load.partitions():
-            self.tasks.start(f"write {partition}", load.write(partition))
+        self.tasks.start(f"write to {load.topic}", load.run())
 
     def _flows(self, number: int) -> None:
         if number not in self.flowing:

@@ -100,7 +100,7 @@ class Jobs:
 
     def _writer(self, name: str, cluster: Cluster) -> Job:
         job = self._job(cluster, name, NO_PROGRAM, cluster.plan.session_timeout_ms)
-        return replace(job, role=WriterRole(cluster.plan.addresses, cluster.plan.sizes))
+        return replace(job, role=WriterRole(cluster.plan.addresses))
 
     def _broker(self, cluster_name: str, plan: BrokerPlan) -> Job:
         cluster = self.world.clusters[cluster_name]

@@ -15,6 +15,7 @@ from watchkeeper.model.plan.plan import (
     ZooKeeperPlan,
 )
 from watchkeeper.model.registry.paths import Layout
+from watchkeeper.model.replication.auto_creation import AutoCreation
 from watchkeeper.model.replication.variants import REPLICATIONS
 from watchkeeper.scenarios.plan.context import Context
 from watchkeeper.scenarios.plan.messages import storage
@@ -107,7 +108,13 @@ def _replication(context: Context, name: str, variant: Variant) -> ReplicationPl
         fetch_wait_ms=model.fetch_wait // 1000,
         rebalance_ms=_rebalance_ms(model),
         shuts_down_controlled=model.controlled_shutdown,
+        auto_creation=_auto_creation(model),
     )
+
+
+def _auto_creation(model: ReplicationModel) -> AutoCreation | None:
+    found = model.auto_create_topics
+    return None if found is None else AutoCreation(found.partitions, found.replicas)
 
 
 # --- layout ----------------------------------------------------------------------------

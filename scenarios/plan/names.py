@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from watchkeeper.model.plan.faults import MEMBERS, VERBS, Target, Verb
@@ -70,7 +70,7 @@ class Names:
                 for number in range(cluster.zookeeper.servers)
             ],
             "ensemble": [f"{prefix}zookeeper" for prefix in prefixes.values()],
-            "topic": [*(topic.name for topic in topics), *created],
+            "topic": [*(topic.name for topic in topics), *created, *_written(clusters, entries)],
             "partition": [
                 f"{topic.name}/{index}" for topic in topics for index, _ in topic.replicas
             ],
@@ -183,6 +183,14 @@ def _wrong(names: Names, verb: Verb, entry: Any) -> Iterator[tuple[tuple[str, ..
         yield from _wrong_sender(names, entry.from_)
     elif entry.from_ is not None:
         yield from _wrong_side(names, target, entry.from_)
+
+
+def _written(clusters: Iterable[ClusterPlan], entries: Sequence[Any]) -> list[str]:
+    """The topics that are written to, where a broker creates those that do not exist."""
+    plans = (cluster.replication for cluster in clusters)
+    if not any(plan is not None and plan.auto_creation is not None for plan in plans):
+        return []
+    return [entry.produce for entry in entries if entry.produce is not None]
 
 
 def _wrong_znode(names: Names, field: str, target: str) -> Iterator[tuple[tuple[str, ...], str]]:

@@ -12,6 +12,13 @@ from watchkeeper.scenarios.schema.message_schema import Pause
 PositivePause = Annotated[Pause, Field(ge=1_000)]
 
 
+class AutoCreationModel(Model):
+    """How brokers create topics that a client wants and that do not exist."""
+
+    partitions: int = Field(1, ge=1, le=1_000, description="num.partitions")
+    replicas: int = Field(1, ge=1, le=10, description="default.replication.factor")
+
+
 class ReplicationModel(Model):
     """Brokers that replicate partitions, with the names and defaults of Kafka's settings."""
 
@@ -42,4 +49,9 @@ class ReplicationModel(Model):
         "500ms",
         validate_default=True,
         description="replica.fetch.wait.max.ms: how long a leader waits for something to come",
+    )
+    auto_create_topics: AutoCreationModel | None = Field(
+        None,
+        description="auto.create.topics.enable: brokers create the topics that loads and groups "
+        "want and that do not exist; without it they create none",
     )

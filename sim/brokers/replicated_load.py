@@ -19,16 +19,14 @@ class ReplicatedLoad:
         node.is_alive = True
         self.tasks = Tasks(node, calls)
         self.writer = Writer(plan.addresses)
-        self.sizes = plan.sizes
         self.loads: dict[Load, SteadyLoad] = {}
 
     def produce(self, topic: str, load: Load) -> None:
         """Send a load to a topic from now on."""
         sending = self.loads[load] = SteadyLoad(
-            self.writer, topic, self.sizes[topic], load.rate_per_1000_s, load.acks, load.flows
+            self.writer, topic, load.rate_per_1000_s, load.acks, load.flows
         )
-        for partition in sending.partitions():
-            self.tasks.start(f"write {partition}", sending.write(partition))
+        self.tasks.start(f"write to {topic}", sending.run())
 
     def cease(self, load: Load) -> None:
         """Stop sending a load."""

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from bench.control_plane_bugs.replays import EXPIRES_WHILE_IT_BALANCES
 
 from tests.pipeline.test_analysis import Shown, analyzed, tampered_verdict, write_run
 from tests.sim import test_controller_chaos, test_replication_chaos
@@ -59,6 +60,7 @@ def shown(spark: Any, tmp_path_factory: pytest.TempPathFactory) -> Shown:
     """One analysis of runs that hold, runs that do not, and one that was tampered with."""
     home = tmp_path_factory.mktemp("control-plane")
     results = [simulate(name, variant=variant, seed=seed) for name, variant, seed in RUNS]
+    results.append(simulate(EXPIRES_WHILE_IT_BALANCES, variant="kafka_08", seed=1))
     results += drawn_runs()
     for result in results:
         write_run(home / "runs", result)

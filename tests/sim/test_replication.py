@@ -298,21 +298,3 @@ def test_replication_needs_a_controller() -> None:
 
 
 # --- consumers -------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("variant", VARIANTS)
-def test_consumers_read_what_is_committed(variant: str) -> None:
-    """Below the high watermark of the leader, and in order across an election."""
-    scenario = cluster(
-        {"at": "4s", "produce": "clicks", "rate": "20/s", "acks": "all", "for": "12s"},
-        {"at": "8s", "crash": "leader of clicks/0"},
-        {"at": "13s", "restart": "leader of clicks/0"},
-        replicas=3,
-    )
-    scenario["groups"] = {"billing": {"consumers": 1, "streams": {"clicks": 1}}}
-    result = simulate(scenario, variant=variant, seed=1)
-
-    confirmed = sum(len(row["numbers"]) for row in details(result, EventKind.ACKNOWLEDGED))
-    moved_by = [row["moved"]["clicks/0"] for row in details(result, EventKind.FETCHED)]
-    assert moved_by == sorted(moved_by)
-    assert moved_by[-1][1] >= confirmed > 100

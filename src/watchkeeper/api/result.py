@@ -12,9 +12,12 @@ from rich.table import Table
 from rich.text import Text
 
 from watchkeeper.api.profile import NamedProfile
+from watchkeeper.api.synopsis import synopsis
 from watchkeeper.api.tables import (
     LIMIT_STYLE,
     PLAIN_WIDTH,
+    folded,
+    names_table,
     plain_console,
     plain_table,
     property_table,
@@ -244,14 +247,22 @@ def plain_report(result: Result) -> str:
     return out.getvalue().rstrip()
 
 
-def report(result: Result, to: Console, files: list[str] | None = None) -> None:
-    """Print the report of a run."""
+def report(
+    result: Result,
+    to: Console,
+    files: list[str] | None = None,
+    *,
+    shows_all: bool = False,
+) -> None:
+    """Print the report of a run; with `shows_all` every property with its evidence."""
     to.print(_headline(result), soft_wrap=True)
     if result.known_limit:
         to.print(Text(result.known_limit, LIMIT_STYLE), soft_wrap=True)
-    show_table(property_table(result.findings, is_limit=bool(result.known_limit)), to)
-    if not all(finding.counts for finding in result.findings):
-        to.print(Text("in parentheses: shown, but no part of the verdict", "dim"))
+    happened = synopsis(result.trace)
+    if happened:
+        to.print(happened, soft_wrap=True)
+    to.print()
+    _report_findings(result, to, shows_all=shows_all)
     to.print()
     if result.effects:
         show_table(_fault_table(result.effects), to)
@@ -285,6 +296,21 @@ def report(result: Result, to: Console, files: list[str] | None = None) -> None:
         to.print(Text.assemble(("files     ", "dim"), files[0]), soft_wrap=True)
         for name in files[1:]:
             to.print(f"{' ' * 10}{name}", soft_wrap=True)
+
+
+def _report_findings(result: Result, to: Console, *, shows_all: bool) -> None:
+    is_limit = bool(result.known_limit)
+    if shows_all:
+        show_table(property_table(result.findings, is_limit=is_limit), to)
+        if not all(finding.counts for finding in result.findings):
+            to.print(Text("in parentheses: shown, but no part of the verdict", "dim"))
+        return
+    found = folded(result.findings)
+    if found.shown:
+        show_table(property_table(found.shown, is_limit=is_limit), to)
+        to.print()
+    rows = (("hold", found.held), ("not exercised", found.unexercised))
+    show_table(names_table(rows), to)
 
 
 def _failing(result: Result) -> list[str]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, NamedTuple
 
 from rich.console import Console
 from rich.padding import Padding
@@ -73,6 +74,41 @@ def verdict_text(verdict: Verdict, limit: str | bool = "") -> Text:
     """Return the word for a verdict in its style; `limit` makes a violation a known limit."""
     word = verdict_word(verdict, limit)
     return Text(word, LIMIT_STYLE if word == KNOWN_LIMIT else STYLES[verdict])
+
+
+class Folded(NamedTuple):
+    """Findings, of which those that need no look are named alone."""
+
+    shown: tuple[Finding, ...]
+    """Those that are violated, or open although they count."""
+    held: tuple[Finding, ...]
+    unexercised: tuple[Finding, ...]
+    """Those that the run says nothing of, and that do not count then."""
+
+
+def folded(findings: Iterable[Finding]) -> Folded:
+    """Separate the findings that need a look from the others."""
+    shown, held, unexercised = [], [], []
+    for finding in findings:
+        if finding.verdict is Verdict.HOLDS:
+            held.append(finding)
+        elif finding.verdict is Verdict.UNKNOWN and not finding.counts:
+            unexercised.append(finding)
+        else:
+            shown.append(finding)
+    return Folded(tuple(shown), tuple(held), tuple(unexercised))
+
+
+def names_table(rows: Iterable[tuple[str, Iterable[Finding]]]) -> Table:
+    """Return a row a group of findings: what they have in common, and their names."""
+    table = plain_table("", "")
+    table.show_header = False
+    table.columns[0].no_wrap = True
+    for what, findings in rows:
+        names = [finding.claim.name for finding in findings]
+        if names:
+            table.add_row(Text(f"{len(names)} {what}", "dim"), ", ".join(names))
+    return table
 
 
 def property_table(findings: tuple[Finding, ...], *, is_limit: bool = False) -> Table:

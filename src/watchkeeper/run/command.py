@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 @options.out
 @click.option("--pictures/--no-pictures", default=True, help="Draw figures and pages.")
 @click.option("--check-determinism", is_flag=True, help="Run it a second time and compare.")
+@click.option("--all", "shows_all", is_flag=True, help="Show every property with its evidence.")
 @options.profile
 @options.elsewhere
 @options.as_json
@@ -48,6 +49,7 @@ def run(
     out: Path,
     pictures: bool,
     check_determinism: bool,
+    shows_all: bool,
     profile: Path | None,
     as_json: bool,
     **live: Any,
@@ -78,18 +80,18 @@ def run(
     if as_json:
         print_json(ran.result.to_json(ran.files))
     else:
-        _show(ran.result, ran.files)
+        _show(ran.result, ran.files, shows_all=shows_all)
     if ran.missing:
         print(ran.missing_text, file=sys.stderr)
         return UNKNOWN
     return ran.result.exit_code
 
 
-def _show(result: Result, files: list[str]) -> None:
+def _show(result: Result, files: list[str], *, shows_all: bool) -> None:
     from watchkeeper.api.result import report
     from watchkeeper.api.tables import console
 
-    report(result, console(), files)
+    report(result, console(), files, shows_all=shows_all)
 
 
 # --- listings --------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import pytest
 from tests.sim.test_replication import LOAD, cluster, requested
 from watchkeeper import Result, simulate
 from watchkeeper.model.judgement.judge import judge
+from watchkeeper.model.properties.control_plane.brokers import LEADERS_LEAD
 from watchkeeper.model.properties.control_plane.replication import (
     CARRIED_OUT,
     CAUGHT_UP,
@@ -93,6 +94,18 @@ def _reads_ahead(row: Row) -> Row:
     return with_detail(row, ranges=[[producer, first + 1, end + 1, *places]])
 
 
+def _never_leads(row: Row) -> Row | None:
+    """The broker that the registry names has not taken the request."""
+    is_dropped = row[KIND] == EventKind.BECAME_LEADER and row[NODE] == "broker/0"
+    return None if is_dropped else row
+
+
+def _leads_on(row: Row) -> Row | None:
+    """A broker has not learned that it leads no more."""
+    is_dropped = row[KIND] == EventKind.BECAME_FOLLOWER and row[NODE] != "broker/0"
+    return None if is_dropped else row
+
+
 def _never_deleted(row: Row) -> Row | None:
     """The request of the administrator is not deleted."""
     is_deletion = row[KIND] == EventKind.APPLIED and any(
@@ -110,6 +123,8 @@ def _never_deleted(row: Row) -> Row | None:
         (_other_messages, KEPT),
         (_other_messages, UNCHANGED),
         (_reads_ahead, READ),
+        (_never_leads, LEADERS_LEAD),
+        (_leads_on, LEADERS_LEAD),
         (_never_deleted, CARRIED_OUT),
     ],
 )

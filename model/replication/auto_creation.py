@@ -1,0 +1,64 @@
+"""The creation of topics that a client wants (`auto.create.topics.enable`).
+
+A broker that does not know a topic writes its assignment, as the tool does that creates topics;
+the controller then elects leaders. Until it has, the client gets no leader and asks again.
+Several brokers may do so at once: one assignment counts.
+
+Kafka 0.8.2.2: KafkaApis.handleTopicMetadataRequest, AdminUtils.createTopic.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from watchkeeper.model.actor.effects import emit
+from watchkeeper.model.actor.errors import NodeExists, ZooKeeperError
+from watchkeeper.model.actor.operations import Create, Exists, GetChildren
+from watchkeeper.model.actor.tasks import below
+from watchkeeper.model.admin.placement import place
+from watchkeeper.model.admin.plan import Refused
+from watchkeeper.model.registry import paths
+from watchkeeper.model.registry.payloads import TopicAssignment
+from watchkeeper.model.trace.kinds import EventKind
+
+
+class AutoCreation(NamedTuple):
+    """How topics are created that a client wants and that do not exist."""
+
+    partitions: int = 1
+    """`num.partitions`."""
+    replicas: int = 1
+    """`default.replication.factor`."""
+
+
+async def create_if_missing(how: AutoCreation, topic: str) -> None:
+    """Create a topic that is not there; the trace says what came of it.
+
+    A broker that cannot reach ZooKeeper, or that sees too few brokers, creates none.
+    """
+    try:
+        if await Exists(paths.topic(topic), False, "create topic") is None:
+            await _create(how, topic)
+    except ZooKeeperError as error:
+        await _note(topic, why=str(error))
+
+
+async def _create(how: AutoCreation, topic: str) -> None:
+    names = await GetChildren(paths.BROKER_IDS, False, "create topic")
+    brokers = [int(name) for name in names if name.isdigit()]
+    start, shift = await below(max(len(brokers), 1)), await below(max(len(brokers), 1))
+    try:
+        placed = place(brokers, how.partitions, how.replicas, start=start, shift=shift)
+    except Refused as why:
+        await _note(topic, why=str(why))
+        return
+    data = TopicAssignment(tuple(placed.items())).encode()
+    try:
+        await Create(paths.topic(topic), data, purpose="create topic")
+    except NodeExists:
+        return
+    await _note(topic, replicas=[list(replicas) for replicas in placed.values()])
+
+
+async def _note(topic: str, **detail: object) -> None:
+    await emit(EventKind.TOPIC_AUTO_CREATED, topic=topic, **detail)
