@@ -66,7 +66,9 @@ def judged(
     ]
     message = f"{guarantee.semantics}: {_counted(account)}{_by_home(account, homes)}"
     if not any(exceeded):
-        return Finding(claim, Verdict.HOLDS, message, exercised=exercised)
+        return Finding(
+            claim, Verdict.HOLDS, message, exercised=exercised, is_notable=any(counted)
+        )
     shape = f"{' and '.join(compress(FATES, exceeded))}, beyond the guarantee"
     return Finding(claim, Verdict.VIOLATED, message, exercised=exercised, shape=shape)
 

@@ -73,6 +73,8 @@ class Finding:
     """How often the run exercised the property; None where that is not counted."""
     shape: str = ""
     """The kind of violation or doubt: the evidence without names, numbers and moments."""
+    is_notable: bool = False
+    """Whether the evidence is worth a look though the property holds."""
 
     def to_json(self) -> dict[str, Any]:
         """Return the value that commands print for it with `--json`."""

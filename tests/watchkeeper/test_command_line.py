@@ -88,17 +88,18 @@ SOMETIMES = {"sometimes": [{"event": "session expired"}]}
 # --- run -------------------------------------------------------------------------------
 
 
-def test_run_prints_the_table_first_and_then_where_things_are(
+def test_run_says_what_happened_first_and_then_where_things_are(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """Headline, properties, faults, changes, the command again, the files."""
+    """Headline, a sentence, properties, faults, changes, the command again, the files."""
     message = CommandOutput(capsys, "run", "consumer-crash")
     lines = message.out.splitlines()
     assert message.code == 0, message.err
     assert lines[0] == "consumer-crash, hardened, simulated, seed 0: holds, as expected"
-    assert lines[1].split() == ["property", "kind", "verdict", "evidence"]
+    assert lines[1].startswith("billing/1 was killed at 14.000 s; its 2 partitions were unread")
+    assert lines[3].startswith("13 hold  single ownership, strict single ownership,")
     words = [line.split()[0] for line in lines if line and not line.startswith(" ")]
-    order = ["property", "timeline", "change", "reproduce", "trace", "files"]
+    order = ["13", "timeline", "change", "reproduce", "trace", "files"]
     assert [word for word in words if word in order] == order
     assert "crash billing/1" in message.out
     folder = Path("runs/consumer-crash-hardened-sim-0")
@@ -113,6 +114,20 @@ def test_run_prints_the_table_first_and_then_where_things_are(
         "connections.png",
     }
     assert all(str(folder / name) in message.out for name in names)
+
+
+def test_all_shows_a_row_a_property(capsys: pytest.CaptureFixture[str]) -> None:
+    """Also those that hold, and those that the run says nothing of."""
+    words = ("run", "rolling-restart", "--no-pictures")
+    folded = CommandOutput(capsys, *words).out.splitlines()
+    shown = CommandOutput(capsys, *words, "--all").out.splitlines()
+
+    assert not any(line.startswith("property ") for line in folded)
+    assert [line.split()[1] for line in folded if "not exercised  " in line] == ["not"]
+    head = next(at for at, line in enumerate(shown) if line.startswith("property "))
+    assert shown[head].split() == ["property", "kind", "verdict", "evidence"]
+    assert any("(unknown)  not exercised: it takes" in line for line in shown)
+    assert "in parentheses: shown, but no part of the verdict" in shown
 
 
 def test_run_json_is_one_value_with_the_promised_fields(
@@ -220,9 +235,12 @@ def test_a_narrow_terminal_gets_a_list(width: int, is_list: bool) -> None:
     """Columns of three letters cannot be read."""
     out = StringIO()
     to = Console(file=out, width=width, force_terminal=True, color_system=None)
+    report(simulate("steady-join"), to, shows_all=True)
     report(simulate("steady-join"), to)
     lines = out.getvalue().splitlines()
     assert ("  verdict: holds" in lines) is is_list
+    assert any(line.startswith("13 hold") for line in lines)
+    assert not any(line.lstrip().startswith(":") for line in lines)
     assert max(map(len, lines[1:20])) <= width
     assert not any(line != line.rstrip() for line in lines)
 

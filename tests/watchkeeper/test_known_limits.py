@@ -37,7 +37,7 @@ def test_a_run_says_that_it_is_a_known_limit_and_why(
     assert code == 0
     assert shown.startswith("gc-pause-zombie, hardened, simulated, seed 0: known limit\n")
     assert LIMIT in shown.splitlines()[1]
-    assert "strict single ownership                    always      known limit  at" in shown
+    assert "strict single ownership  always  known limit  at" in shown
     assert "violated" not in shown
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from watchkeeper.model.actor.effects import Partition
-from watchkeeper.model.properties.verdicts import counted, duration, seconds
+from watchkeeper.model.properties.verdicts import duration, seconds
 from watchkeeper.model.trace.kinds import EventKind
 from watchkeeper.model.trace.trace import Event, Trace
 from watchkeeper.reports.facts.intervals import fetched
@@ -58,7 +58,7 @@ def synopsis(trace: Trace) -> str:
         return ""
     chosen = max(strikes, key=lambda strike: strike.longest_us)
     others = len(strikes) - 1
-    more = f" ({counted(others, 'other fault')})" if others else ""
+    more = f" (the timeline has {others} more)" if others else ""
     return f"{_sentence(trace, chosen)}{more}."
 
 
@@ -117,7 +117,8 @@ def _sentence(trace: Trace, strike: Strike) -> str:
     number = strike.partitions
     whose = "its partition was" if number == 1 else f"its {number} partitions were"
     text = f"{text}; {whose} {strike.what} for {duration(strike.longest_us)}"
-    return f"{text}, until its session had expired" if _has_expired(trace, strike) else text
+    is_due_to_session = event.detail["verb"] != "expire" and _has_expired(trace, strike)
+    return f"{text}, until its session had expired" if is_due_to_session else text
 
 
 def _has_expired(trace: Trace, strike: Strike) -> bool:

@@ -51,7 +51,8 @@ def _print_list(table: Table, to: Console) -> None:
         to.print(Text.assemble(first))
         for head, cell in zip(heads[1:], others, strict=True):
             if cell:
-                to.print(Padding(Text.assemble((f"{head}: ", "dim"), cell), (0, 0, 0, 2)))
+                label = f"{head}: " if head else ""
+                to.print(Padding(Text.assemble((label, "dim"), cell), (0, 0, 0, 2)))
 
 
 TRAILING = re.compile(r" +((?:\x1b\[[0-9;]*m)*)$", re.MULTILINE)
@@ -80,7 +81,7 @@ class Folded(NamedTuple):
     """Findings, of which those that need no look are named alone."""
 
     shown: tuple[Finding, ...]
-    """Those that are violated, or open although they count."""
+    """Those that are violated, open although they count, or notable."""
     held: tuple[Finding, ...]
     unexercised: tuple[Finding, ...]
     """Those that the run says nothing of, and that do not count then."""
@@ -90,7 +91,7 @@ def folded(findings: Iterable[Finding]) -> Folded:
     """Separate the findings that need a look from the others."""
     shown, held, unexercised = [], [], []
     for finding in findings:
-        if finding.verdict is Verdict.HOLDS:
+        if finding.verdict is Verdict.HOLDS and not finding.is_notable:
             held.append(finding)
         elif finding.verdict is Verdict.UNKNOWN and not finding.counts:
             unexercised.append(finding)
