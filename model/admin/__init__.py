@@ -8,6 +8,7 @@ topics          creation, added partitions, requests for deletion
 reassignment    moves by a file, to brokers and off brokers, and how far they are
 election        requests that preferred replicas lead
 configuration   settings of a topic, with the notification of its brokers
+auto_creation   topics that a broker creates because a client wants them
 description     what a cluster has: leaders, ISRs, and what is amiss with them
 
 Everything is computed from a `ControlPlane` (in `model/audit`), and nothing is written. One

@@ -24,7 +24,6 @@ from typing import NamedTuple
 from watchkeeper.model.actor.effects import Partition, emit
 from watchkeeper.model.actor.tasks import UNBOUNDED, Posted, put, take
 from watchkeeper.model.registry.payloads import NO_LEADER, TopicConfig
-from watchkeeper.model.replication.auto_creation import AutoCreation
 from watchkeeper.model.replication.registry import read_states, settings_of
 from watchkeeper.model.replication.replica import Follower, Replica, WaitingAppend
 from watchkeeper.model.replication.replica_files import ReplicaFiles
@@ -67,6 +66,15 @@ class Arrival(NamedTuple):
     partitions: frozenset[Partition]
     of_consumer: bool
     """Whether it waits for a higher high watermark, and not for a longer log."""
+
+
+class AutoCreation(NamedTuple):
+    """How topics are created that a client wants and that do not exist."""
+
+    partitions: int = 1
+    """`num.partitions`."""
+    replicas: int = 1
+    """`default.replication.factor`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +121,8 @@ class Replicas:
         """The leaders from which a task fetches."""
         self.on_follow: Callable[[int], Awaitable[None]] | None = None
         """Starts a task that fetches from a leader."""
+        self.on_missing_topic: Callable[[str], Awaitable[None]] | None = None
+        """Creates a topic that a client wants and that this broker does not know."""
         self.arrivals: dict[str, Arrival] = {}
         """Queue of a fetch that waits -> what it waits for."""
         self._numbers = count(1)

@@ -13,7 +13,6 @@ from typing import Any
 from watchkeeper.model.actor.effects import emit, sleep
 from watchkeeper.model.actor.orders import hand_in
 from watchkeeper.model.actor.tasks import Start, take
-from watchkeeper.model.replication.auto_creation import create_if_missing
 from watchkeeper.model.replication.fetcher import start_fetcher
 from watchkeeper.model.replication.leader import (
     append,
@@ -93,9 +92,8 @@ async def _end_of_epoch(all_of: Replicas, request: EndOfEpoch) -> EpochEnd:
 
 async def _describe(all_of: Replicas, request: DescribeTopic) -> TopicMetadata:
     found = all_of.metadata_of(request.topic)
-    how = all_of.me.auto_creation
-    if not found.leaders and how is not None:
-        await create_if_missing(how, request.topic)
+    if not found.leaders and all_of.on_missing_topic is not None:
+        await all_of.on_missing_topic(request.topic)
     return found
 
 

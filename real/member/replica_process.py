@@ -10,6 +10,7 @@ import os
 from pathlib import Path
 
 from watchkeeper.model.actor.program import Ended
+from watchkeeper.model.admin.auto_creation import create_missing_topics
 from watchkeeper.model.log.format.errors import LogError
 from watchkeeper.model.log.storage import StorageError
 from watchkeeper.model.replication.replica_files import ReplicaFiles
@@ -32,6 +33,7 @@ def run(context: MemberContext) -> Ended:
     assert isinstance(role, ReplicaRole), "the job of a broker that replicates has its role"
     driver = context.task_driver(job.program, balancer="")
     replicas = Replicas(role.settings, ReplicaFiles(), driver.now_ms)
+    create_missing_topics(replicas)
     storage = WrittenBack(Path(role.root), Path(role.sync_log), driver.now_ms)
     driver.loop.begin(_serve_storage(storage, driver.tasks)).result()
     _open(context, driver, replicas)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from watchkeeper.model.admin.auto_creation import create_missing_topics
 from watchkeeper.model.log.format.errors import LogError
 from watchkeeper.model.log.storage import StorageError
 from watchkeeper.model.plan.faults import FaultEffect
@@ -48,6 +49,7 @@ class ReplicaProcess:
         self.tasks.ends_process = (LogError, StorageError)
         self.tasks.failed = lambda error: self._fail(error, failed)
         self.replicas = Replicas(settings, ReplicaFiles(), node.clock_ms)
+        create_missing_topics(self.replicas)
 
     @property
     def node(self) -> str:

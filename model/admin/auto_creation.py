@@ -9,7 +9,7 @@ Kafka 0.8.2.2: KafkaApis.handleTopicMetadataRequest, AdminUtils.createTopic.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from functools import partial
 
 from watchkeeper.model.actor.effects import emit
 from watchkeeper.model.actor.errors import NodeExists, ZooKeeperError
@@ -19,16 +19,15 @@ from watchkeeper.model.admin.placement import place
 from watchkeeper.model.admin.plan import Refused
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.payloads import TopicAssignment
+from watchkeeper.model.replication.replicas import AutoCreation, Replicas
 from watchkeeper.model.trace.kinds import EventKind
 
 
-class AutoCreation(NamedTuple):
-    """How topics are created that a client wants and that do not exist."""
-
-    partitions: int = 1
-    """`num.partitions`."""
-    replicas: int = 1
-    """`default.replication.factor`."""
+def create_missing_topics(all_of: Replicas) -> None:
+    """Let a broker create topics that a client wants, if its settings say so."""
+    how = all_of.me.auto_creation
+    if how is not None:
+        all_of.on_missing_topic = partial(create_if_missing, how)
 
 
 async def create_if_missing(how: AutoCreation, topic: str) -> None:
