@@ -108,6 +108,7 @@ def test_run_says_what_happened_first_and_then_where_things_are(
         "verdict.json",
         "scenario.yaml",
         "trace.jsonl",
+        "index.html",
         "ownership.png",
         "ownership.html",
         "spacetime.html",
@@ -646,12 +647,12 @@ def test_interrupted_before_it_has_begun(module: str) -> None:
 
 
 def test_interrupted_while_it_draws() -> None:
-    """The verdict is kept and reported, and what is missing is named."""
+    """The verdict and its page are kept, and what is missing is named."""
     done = interrupted_at("matplotlib", "run", small(), "--json")
     folder = Path("runs/small-hardened-sim-0")
     assert done.returncode == 2
     assert {path.name for path in folder.iterdir()} == {
-        *("verdict.json", "scenario.yaml", "trace.jsonl")
+        *("verdict.json", "scenario.yaml", "trace.jsonl", "index.html")
     }
     verdict = json.loads((folder / "verdict.json").read_text())
     assert json.loads(done.stdout) == verdict

@@ -29,6 +29,7 @@ from watchkeeper.run.command import (
     compare,
     diff,
     export,
+    open_run,
     report,
     run,
     scenarios,
@@ -40,7 +41,7 @@ from watchkeeper.sweep.command import sweep
 PROGRAM = "watchkeeper"
 SECTIONS = {
     "Run and check": (
-        *(run, compare, report, export, diff),
+        *(run, open_run, compare, report, export, diff),
         *(explore, replay, conform),
         *(virtual,),
         *(scenarios, variants, schema),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import webbrowser
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -148,6 +149,21 @@ def report(folder: Path, as_json: bool) -> None:
     else:
         for name in files:
             print(name)
+
+
+@click.command("open", epilog=example("watchkeeper open", "watchkeeper open runs/my-run"))
+@click.argument("place", metavar="[RUN]", default="runs", type=click.Path(path_type=Path))
+def open_run(place: Path) -> None:
+    """Open the first page of RUN in a browser.
+
+    RUN is the folder of a run, or one with runs, of which the last is opened; by default runs/.
+    """
+    from watchkeeper.run.run import first_page
+
+    page = first_page(place)
+    print(page)
+    if not webbrowser.open(page.resolve().as_uri()):
+        print("no browser is there to open it", file=sys.stderr)
 
 
 @click.command(

@@ -24,6 +24,8 @@ from watchkeeper.model.trace.trace import BadTrace, Trace, parse
 TRACE = "trace.jsonl"
 VERDICT = "verdict.json"
 SCENARIO = "scenario.yaml"
+INDEX = "index.html"
+"""The page to begin with; it is there where figures and pages are."""
 PROFILE = "profile.yaml"
 JUDGED = (SCENARIO, PROFILE, TRACE)
 """What a run is judged from."""
@@ -58,7 +60,7 @@ def prepare(out: Path, run_id: str) -> Path:
     return folder
 
 
-def clear(folder: Path, files: tuple[str, ...] = (*JUDGED, *PICTURES)) -> None:
+def clear(folder: Path, files: tuple[str, ...] = (*JUDGED, INDEX, *PICTURES)) -> None:
     """Remove the files of an earlier run of the same name: its verdict may be another."""
     try:
         for name in (VERDICT, *files):
@@ -137,6 +139,23 @@ def _write(path: Path, lines: Iterable[bytes]) -> str:
         with suppress(OSError):
             unfinished.unlink(missing_ok=True)
     return path.name
+
+
+def read_verdict(home: Path) -> dict[str, Any] | None:
+    """Read the verdict of a run; None if its folder has none that can be read."""
+    try:
+        found = json.loads((home / VERDICT).read_bytes())
+    except (OSError, ValueError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def latest(out: Path) -> Path:
+    """Return the folder of the run that ended last; raise Stop where there is none."""
+    runs = [path.parent for path in out.glob(f"*/{VERDICT}")]
+    if not runs:
+        raise Stop(USAGE, f"{out} has no run; expected a folder with runs, or of a run")
+    return max(runs, key=lambda run: (run / VERDICT).stat().st_mtime_ns)
 
 
 def read_trace(place: Path) -> Trace:

@@ -20,6 +20,7 @@ from watchkeeper.model.plan.plan import Plan
 from watchkeeper.model.trace.trace import Event, Trace, named_run
 from watchkeeper.reports import pictures_of
 from watchkeeper.run import folder
+from watchkeeper.run.index import write_index
 from watchkeeper.run.live_run import HERE, Where, abortable, run_plan_live
 from watchkeeper.scenarios import Scenario, ScenarioError, load
 from watchkeeper.scenarios.overrides import changed
@@ -191,8 +192,10 @@ def fill(home: Path, result: Result, *, pictures: bool) -> Ran:
         return Ran(result, home, kept, [])
     _draw(home, result.trace)
     drawn = [name for name in folder.PICTURES if (home / name).exists()]
-    files = [*kept, *(str(home / name) for name in drawn)]
-    folder.write_verdict(home, result.to_json(files))
+    files = [*kept, *(str(home / name) for name in (folder.INDEX, *drawn))]
+    verdict = result.to_json(files)
+    write_index(home, verdict, result.trace)
+    folder.write_verdict(home, verdict)
     return Ran(
         result, home, files, [name for name in pictures_of(result.trace) if name not in drawn]
     )
@@ -279,6 +282,25 @@ def draw_again(place: Path) -> list[str]:
     trace = folder.read_trace(place)
     home = place if place.is_dir() else place.parent
     try:
-        return [str(home / name) for name in write_all(trace, home)]
+        names = write_all(trace, home)
+        verdict = folder.read_verdict(home)
+        if verdict is not None:
+            names.insert(0, write_index(home, verdict, trace))
+        return [str(home / name) for name in names]
     except OSError as error:
         raise cannot_write(home, error) from None
+
+
+def first_page(place: Path) -> Path:
+    """Return the first page of a run, and write it where it is missing.
+
+    Raises Stop where there is no run.
+    """
+    home = place if (place / folder.VERDICT).exists() else folder.latest(place)
+    page = home / folder.INDEX
+    verdict = folder.read_verdict(home)
+    if verdict is None:
+        raise Stop(USAGE, f"{home / folder.VERDICT} cannot be read; run the scenario again")
+    if not page.exists():
+        write_index(home, verdict, folder.read_trace(home))
+    return page
