@@ -656,7 +656,7 @@ def test_interrupted_while_it_draws() -> None:
     }
     verdict = json.loads((folder / "verdict.json").read_text())
     assert json.loads(done.stdout) == verdict
-    names = ("verdict.json", "scenario.yaml", "trace.jsonl")
+    names = ("verdict.json", "scenario.yaml", "trace.jsonl", "index.html")
     assert verdict["files"] == [str(folder / name) for name in names]
     assert done.stderr.startswith(b"interrupted: ownership.png, ")
     assert done.stderr.endswith(b"watchkeeper report runs/small-hardened-sim-0\n")
