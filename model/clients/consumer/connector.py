@@ -32,7 +32,7 @@ COMMITTING = "a commit is under way"
 
 
 def no_leader(partition: Partition) -> str:
-    """Return no address: in layout 0.7 each `Fetch` names the address of its broker."""
+    """Return no address: a `Fetch` names it, or a task of the fetcher finds it."""
     return ""
 
 

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from watchkeeper.model.actor.effects import Fetch, Partition, sleep
 from watchkeeper.model.actor.rpc import Call, CallError
 from watchkeeper.model.actor.tasks import Start, put
-from watchkeeper.model.clients.consumer.connector import Connector
+from watchkeeper.model.clients.consumer.connector import Connector, no_leader
 from watchkeeper.model.clients.consumer.fetcher import Fetcher, QueueFor
 from watchkeeper.model.clients.consumer.fetcher_tasks import BrokerFetcher
 from watchkeeper.model.clients.consumer.positions import (
@@ -112,7 +112,7 @@ class ReplicatedFetcher(Fetcher):
     def __init__(
         self, me: Consumer, listener: FetchListener, queue_for: QueueFor, brokers: Sequence[str]
     ) -> None:
-        super().__init__(me, listener, queue_for, _unknown)
+        super().__init__(me, listener, queue_for, no_leader)
         self._leaders = LeaderTable(brokers)
         self._is_finding = False
         self._has_failed = False
@@ -159,11 +159,6 @@ class ReplicatedFetcher(Fetcher):
             await super()._run_fetchers()
             self._has_failed = self._has_failed or bool(self._without_leader())
         self._is_finding = False
-
-
-def _unknown(partition: Partition) -> str:
-    """Return no address: the task that finds leaders sets those of positions."""
-    return ""
 
 
 class ReplicatedConnector(Connector):

@@ -17,6 +17,7 @@ from watchkeeper.model.log.storage import (
     Flush,
     MakeFolder,
     Read,
+    Rename,
     Truncate,
 )
 from watchkeeper.real.storage import file_storage
@@ -60,6 +61,37 @@ def host(tmp_path: Path) -> Host:
     host = Host(tmp_path)
     host.perform(MakeFolder("a"), CreateFile("a/one"))
     return host
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_renamed_file_keeps_what_was_synced(host: Host, seed: int) -> None:
+    """What is appended under the new name is lost as anything else is."""
+    host.perform(Append("a/one", b"old"), Flush("a/one"), CreateFile("a/two"))
+    host.perform(Append("a/two", b"new"), Flush("a/two"), Rename("a/two", "a/one"))
+    host.perform(Append("a/one", b"-and-more"))
+
+    host.end(seed)
+
+    found = host.read("a/one")
+    assert found.startswith(b"new")
+    assert len(found) <= len(b"new-and-more")
+    assert host.read("a/two") is None
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_rename_that_was_under_way_is_done_or_not(host: Host, seed: int) -> None:
+    """A process that is killed in between leaves the one file or the other."""
+    host.perform(Append("a/one", b"old"), Flush("a/one"))
+    host.perform(CreateFile("a/two"), Append("a/two", b"new"), Flush("a/two"))
+    lines = (host.sync_log / "lines").stat().st_size
+    host.perform(Rename("a/two", "a/one"))
+    written = (host.sync_log / "lines").read_bytes()
+    begun = written[lines:].splitlines(keepends=True)[0]
+    (host.sync_log / "lines").write_bytes(written[:lines] + begun)
+
+    host.end(seed)
+
+    assert host.read("a/one") in (b"old", b"new")
 
 
 @pytest.mark.parametrize("seed", SEEDS)
