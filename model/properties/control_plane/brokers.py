@@ -16,7 +16,7 @@ from watchkeeper.model.plan.plan import ClusterPlan, Plan
 from watchkeeper.model.properties.control_plane.controllers import assignment_of, topic_of
 from watchkeeper.model.properties.control_plane.evidence import Evidence
 from watchkeeper.model.properties.history import History
-from watchkeeper.model.properties.verdicts import Finding, Property
+from watchkeeper.model.properties.verdicts import Finding, Property, counted
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.paths import BadPayload
 from watchkeeper.model.registry.payloads import (
@@ -145,6 +145,10 @@ class BrokersJudge:
         self.live: dict[str, None] = {}
         self.marks: dict[tuple[str, Partition, int], int] = {}
         """Broker, partition and epoch -> the high watermark."""
+        self.highest: dict[tuple[str, Partition], int] = {}
+        """Cluster and partition -> the greatest high watermark of any leader."""
+        self.falls = 0
+        """How often a leader began below that: consumers see an earlier end."""
         self.evidence = Evidence(BROKERS)
         self.handlers: dict[str, Callable[[Event], None]] = {
             EventKind.APPLIED: self._applied,
@@ -188,6 +192,8 @@ class BrokersJudge:
         topic = topic_of(path)
         if partition is not None:
             registry.states.pop(partition, None)
+            if data is None:
+                self.highest.pop((name, partition), None)
             state = None if data is None else _decoded(PartitionState.decode, path, data)
             if state is not None:
                 registry.states[partition] = state
@@ -242,6 +248,8 @@ class BrokersJudge:
         if known is not None:
             partition = Partition(event.topic, event.detail["partition"])
             known.leads[partition] = event.detail["epoch"]
+            highest = self.highest.get((self.cluster_of[event.node], partition), 0)
+            self.falls += event.detail["high_watermark"] < highest
 
     def _follows(self, event: Event) -> None:
         known = self.known.get(event.node)
@@ -273,6 +281,8 @@ class BrokersJudge:
         key = event.node, partition, detail["epoch"]
         mark, before = detail["high_watermark"], self.marks.get(key, 0)
         self.marks[key] = mark
+        place = self.cluster_of[event.node], partition
+        self.highest[place] = max(mark, self.highest.get(place, 0))
         if mark < before:
             text = (
                 f"the high watermark of {partition} at {event.node} falls from {before} to {mark}"
@@ -313,6 +323,9 @@ class BrokersJudge:
 
     def close(self, end_us: int) -> None:
         """The run is over: compare what brokers know and hold with the registry."""
+        if self.falls:
+            times = counted(self.falls, "time")
+            self.evidence.measure(RISING, f"; a new leader began lower {times}")
         if self.history.faults_in_force:
             return
         for name, nodes in self.nodes.items():

@@ -15,10 +15,15 @@ class Evidence:
         self._claims = claims
         self._first = {claim.name: First() for claim in claims}
         self._exercised = dict.fromkeys(self._first, 0)
+        self._measured: dict[str, str] = {}
 
     def exercise(self, claim: Property) -> None:
         """Count an occasion on which a property could have been violated."""
         self._exercised[claim.name] += 1
+
+    def measure(self, claim: Property, text: str) -> None:
+        """Add what was counted beside a property that may hold all the same."""
+        self._measured[claim.name] = text
 
     def violate(self, claim: Property, at_us: int, shape: str, text: str) -> None:
         """Note a violation."""
@@ -28,5 +33,5 @@ class Evidence:
         """Yield the finding on each property."""
         for claim in self._claims:
             number = self._exercised[claim.name]
-            held = f"on {counted(number, 'occasion')}"
+            held = f"on {counted(number, 'occasion')}{self._measured.get(claim.name, '')}"
             yield self._first[claim.name].finding(claim, held, number)

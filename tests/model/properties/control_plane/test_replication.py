@@ -11,7 +11,7 @@ import pytest
 from tests.sim.test_replication import LOAD, cluster, requested
 from watchkeeper import Result, simulate
 from watchkeeper.model.judgement.judge import judge
-from watchkeeper.model.properties.control_plane.brokers import LEADERS_LEAD
+from watchkeeper.model.properties.control_plane.brokers import LEADERS_LEAD, RISING
 from watchkeeper.model.properties.control_plane.replication import (
     CARRIED_OUT,
     CAUGHT_UP,
@@ -141,3 +141,11 @@ def test_a_run_without_messages_says_nothing_of_them() -> None:
     result = simulate(cluster(), variant="hardened", seed=1)
     found = {each.claim.name: each.verdict for each in result.judgement.findings}
     assert found[ONE_LEADER.name] is found[UNCHANGED.name] is Verdict.UNKNOWN
+
+
+def test_a_new_leader_that_begins_lower_is_counted() -> None:
+    """It does so by design: a follower learns of the high watermark one fetch later."""
+    found = simulate("group-reads-replicas", variant="hardened", seed=0).judgement.findings
+    [rising] = [each for each in found if each.claim is RISING]
+    assert rising.verdict is Verdict.HOLDS
+    assert rising.evidence.endswith("; a new leader began lower 1 time")
