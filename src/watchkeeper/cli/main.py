@@ -29,6 +29,7 @@ from watchkeeper.run.command import (
     compare,
     diff,
     export,
+    init,
     open_run,
     report,
     run,
@@ -41,7 +42,7 @@ from watchkeeper.sweep.command import sweep
 PROGRAM = "watchkeeper"
 SECTIONS = {
     "Run and check": (
-        *(run, open_run, compare, report, export, diff),
+        *(init, run, open_run, compare, report, export, diff),
         *(explore, replay, conform),
         *(virtual,),
         *(scenarios, variants, schema),

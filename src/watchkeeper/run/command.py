@@ -98,6 +98,19 @@ def _show(result: Result, files: list[str], *, shows_all: bool) -> None:
 # --- listings --------------------------------------------------------------------------
 
 
+@click.command(epilog=example("watchkeeper init", "watchkeeper init my-checks"))
+@click.argument("folder", default=".", type=click.Path(path_type=Path))
+def init(folder: Path) -> None:
+    """Write a scenario and a test to start from into FOLDER.
+
+    They are first.yaml and test_first.py. A file that is there is never overwritten.
+    """
+    from watchkeeper.run.starter import write_starter
+
+    for place in write_starter(folder):
+        print(place)
+
+
 @click.command(epilog=example("watchkeeper scenarios"))
 @options.as_json
 def scenarios(as_json: bool) -> None:
