@@ -474,7 +474,7 @@ def test_modules_in_the_users_folder_are_not_imported(
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
 
     done = subprocess.run(
-        [*command, "--zookeeper", zookeeper.hosts, "--no-pictures"],
+        [*command, "--zookeeper", zookeeper.hosts, "--no-pictures", "--all"],
         cwd=tmp_path,
         env=environment,
         capture_output=True,
