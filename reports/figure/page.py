@@ -16,18 +16,23 @@ from typing import Any
 import msgspec
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
-TEMPLATE = """\
+DOCUMENT = """\
 <!doctype html>
 <html lang="en">
 <head>
 <meta charset="utf-8">
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{name}, {subtitle}: {what}</title>
+<title>{title}</title>
 <style>
 {style}</style>
 </head>
 <body>
+{body}
+</body>
+</html>
+"""
+BODY = """\
 <header>
 <h1>{name} <small>{subtitle}</small></h1>
 {lines}
@@ -40,10 +45,7 @@ TEMPLATE = """\
 <svg id="patterns" width="0" height="0" aria-hidden="true"></svg>
 <script type="application/json" id="data">{data}</script>
 <script>
-{script}</script>
-</body>
-</html>
-"""
+{script}</script>"""
 _ENCODER = msgspec.json.Encoder(order="deterministic")
 _IN_SCRIPTS = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 
@@ -64,17 +66,21 @@ def page(
     `scripts` and `styles` are the page's own files, by their paths in `watchkeeper.reports`; the
     scripts draw `data`.
     """
-    text = TEMPLATE.format(
-        policy=POLICY,
+    body = BODY.format(
         name=escape(title),
         subtitle=escape(subtitle),
-        what=escape(what),
-        style="\n".join(_resource(name) for name in ("figure/page.css", *styles)),
         lines="\n".join(_paragraphs(lines, banner)),
         data=embedded(data),
         script="\n".join(_resource(name) for name in ("figure/page.js", *scripts)),
     )
-    return text.encode()
+    style = "\n".join(_resource(name) for name in ("figure/page.css", *styles))
+    whole_title = f"{title}, {subtitle}: {what}"
+    return document(title=whole_title, policy=POLICY, style=style, body=body).encode()
+
+
+def document(*, title: str, policy: str, style: str, body: str) -> str:
+    """Return an HTML document with a security policy; `title` is text, the rest is markup."""
+    return DOCUMENT.format(title=escape(title), policy=policy, style=style, body=body)
 
 
 def embedded(data: Any) -> str:

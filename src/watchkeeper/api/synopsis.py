@@ -6,7 +6,7 @@ none did, about the first one. It follows from the trace alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from watchkeeper.model.actor.effects import Partition
@@ -53,9 +53,11 @@ class Strike(NamedTuple):
 
 def synopsis(trace: Trace) -> str:
     """Return the sentence; empty for a run in which nothing struck a process."""
-    strikes = [_followed(trace, event) for event in _struck(trace)]
-    if not strikes:
+    struck = list(_struck(trace))
+    if not struck:
         return ""
+    reads, leads = fetched(trace).values(), _led(trace).values()
+    strikes = [_followed(event, reads=reads, leads=leads) for event in struck]
     chosen = max(strikes, key=lambda strike: strike.longest_us)
     others = len(strikes) - 1
     more = f" (the timeline has {others} more)" if others else ""
@@ -68,11 +70,13 @@ def _struck(trace: Trace) -> Iterator[Event]:
             yield event
 
 
-def _followed(trace: Trace, event: Event) -> Strike:
+def _followed(
+    event: Event, *, reads: Collection[list[Span]], leads: Collection[list[Span]]
+) -> Strike:
     if event.detail["verb"] not in ENDINGS:
         return Strike(event)
-    unread = _pauses(fetched(trace).values(), event)
-    led = _pauses(_led(trace).values(), event)
+    unread = _pauses(reads, event)
+    led = _pauses(leads, event)
     if max(led, default=0) > max(unread, default=0):
         return Strike(event, len(led), max(led), "without a leader")
     return Strike(event, len(unread), max(unread, default=0), "unread")

@@ -15,6 +15,7 @@ from urllib.parse import quote
 from watchkeeper.api.synopsis import synopsis
 from watchkeeper.model.properties.verdicts import Verdict, seconds
 from watchkeeper.model.trace.trace import Trace
+from watchkeeper.reports.figure.page import document
 from watchkeeper.reports.figure.title import WORLDS
 from watchkeeper.run import folder
 
@@ -49,22 +50,6 @@ img { max-width: 100%; border: 1px solid #d0d7de; border-radius: 6px; }
   margin-bottom: 10px; } }
 """
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src 'self' file:"
-TEMPLATE = """\
-<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<title>{title}</title>
-<style>
-{style}</style>
-</head>
-<body>
-{body}
-</body>
-</html>
-"""
 WORDS = {
     True: "as the scenario expects",
     False: "not as the scenario expects",
@@ -83,7 +68,7 @@ def write_index(home: Path, verdict: Mapping[str, Any], trace: Trace) -> str:
         *_files(home),
     )
     title = f"{verdict['scenario']}, {verdict['variant']}: {verdict['verdict']}"
-    text = TEMPLATE.format(policy=POLICY, title=escape(title), style=STYLE, body="\n".join(parts))
+    text = document(title=title, policy=POLICY, style=STYLE, body="\n".join(parts))
     return folder.write_text(home / folder.INDEX, text)
 
 
