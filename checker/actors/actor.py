@@ -92,6 +92,7 @@ class Actor:
             orphans=state.orphans,
             late_requests=state.late_requests,
             orders=state.orders,
+            raised_epochs=state.raised_epochs,
         )
         return self.advanced(started)
 
@@ -152,6 +153,7 @@ class Actor:
             state.node,
             late_requests=state.late_requests,
             orders=state.orders,
+            raised_epochs=state.raised_epochs,
         )
         return replace(over, orphans=state.sessions)
 

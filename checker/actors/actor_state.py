@@ -88,6 +88,8 @@ class ActorState(Struct, frozen=True):
     """The ticket of the order whose result the application waits for; 0 for none."""
     failed: str = ""
     """The first error that ended a turn in this life; empty for none."""
+    raised_epochs: tuple[int, ...] = ()
+    """The controller epochs that the process has raised itself, in all of its lives."""
 
     @property
     def fetching(self) -> tuple[Fetching, ...]:
@@ -111,6 +113,7 @@ def crashed(state: ActorState) -> ActorState:
         orphans=state.sessions,
         late_requests=state.late_requests,
         orders=state.orders,
+        raised_epochs=state.raised_epochs,
     )
 
 

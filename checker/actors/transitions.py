@@ -455,6 +455,7 @@ def _abandoned(state: ActorState) -> ActorState:
         orphans=state.orphans,
         late_requests=state.late_requests,
         orders=state.orders,
+        raised_epochs=state.raised_epochs,
     )
 
 

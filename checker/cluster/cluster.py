@@ -20,6 +20,15 @@ from watchkeeper.checker.actors.actors import Actors, Member
 from watchkeeper.checker.actors.compile import CompiledProgram
 from watchkeeper.checker.actors.transitions import Step, Transitions
 from watchkeeper.checker.actors.znode_store import ZnodeStore
+from watchkeeper.checker.cluster.attempts import attempts_in_vain, retried_znode
+from watchkeeper.checker.cluster.control_plane import (
+    NO_WRITE,
+    OF_WRITES,
+    BrokerTransitions,
+    ControlPlane,
+    WriteJudgement,
+    changed_by,
+)
 from watchkeeper.checker.cluster.initial import CannotExplore, InitialStep, initial_steps
 from watchkeeper.checker.cluster.terminal import ANSWERED, RestJudgement, TerminalJudge
 from watchkeeper.checker.cluster.topic_changes import topic_changes
@@ -34,12 +43,10 @@ from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.actor.events import Command
 from watchkeeper.model.actor.operations import Operation
 from watchkeeper.model.actor.program import Program
-from watchkeeper.model.broker.administrator import Administrator, administrator
 from watchkeeper.model.broker.registration import BrokerState
 from watchkeeper.model.clients.compositions.kafka_07 import SOUND, clients_of
 from watchkeeper.model.counterexample.step_kind import StepKind
-from watchkeeper.model.group.state import ConsumerState, id_path
-from watchkeeper.model.group.variants import OwnIdInUse, Variant
+from watchkeeper.model.group.variants import Variant
 from watchkeeper.model.plan.bounds import (
     BROKER_JOIN,
     TOPIC_CHANGES,
@@ -48,7 +55,7 @@ from watchkeeper.model.plan.bounds import (
     late_brokers,
 )
 from watchkeeper.model.plan.plan import ConsumerPlan, GroupPlan, Plan
-from watchkeeper.model.programs import broker_program, consumer_program
+from watchkeeper.model.programs import administrator_program, broker_program, consumer_program
 from watchkeeper.model.properties.ownership import MONOTONE, OWN_NODES, SINGLE, STRICT, TRUTHFUL
 from watchkeeper.model.registry import paths
 from watchkeeper.model.registry.payloads import TopicAssignment
@@ -72,23 +79,25 @@ class ClusterSystem(Actors):
     def __init__(self, plan: Plan, bounds: Bounds, *, folds: bool = True) -> None:
         if len(plan.clusters) != 1:
             raise CannotExplore("a search takes one cluster; this scenario has several")
-        if plan.clusters[0].controller is not None:
-            raise CannotExplore(
-                "a search takes no cluster with `leaders: controller`; its reductions do not "
-                "know what a controller reads and writes"
-            )
         self.plan = plan
         self.bounds = bounds
         self.folds = folds
-        self._brokers_stay = not (bounds.of_process(is_broker=True) or bounds.changes_topics)
         self.cluster = plan.clusters[0]
+        has_controller = self.cluster.controller is not None
+        self.control_plane = ControlPlane(plan, self.cluster) if has_controller else None
+        """The judge of its control plane; None where an administrator writes the leaders."""
+        self._brokers_stay = not (
+            has_controller or bounds.of_process(is_broker=True) or bounds.changes_topics
+        )
         self.topic_changes = topic_changes(plan, self.cluster, bounds.faults)
         self._shared = {name: process for process in plan.processes for name in process.members}
         """Member -> the process in which it runs with others."""
         self.shared_ids = plan.shared_ids()
         """Consumer -> its registration, where another consumer has the same id."""
         self.regions = Footprints(
-            messages=bounds.messages, fences_may_be_late=_may_be_late(bounds)
+            messages=bounds.messages,
+            fences_may_be_late=_may_be_late(bounds),
+            brokers_rest=not has_controller,
         )
         count = len(self.cluster.brokers) + sum(len(group.consumers) for group in plan.groups) + 1
         self.service = ZnodeStore(
@@ -97,9 +106,12 @@ class ClusterSystem(Actors):
             lists_in_reverse=lambda session: (session - 1) // SESSIONS_EACH % 2 == 1,
         )
         super().__init__(list(self._members()), Budget(bounds.faults, bounds.together))
-        self.exercised_by_moves = (OWN_NODES.name, MONOTONE.name, ANSWERED.name)
+        of_writes = [claim.name for claim in OF_WRITES if has_controller]
+        self.exercised_by_moves = (OWN_NODES.name, MONOTONE.name, ANSWERED.name, *of_writes)
         self._claims: dict[tuple[str, Partition], int] = {}
-        self._terminal_judge = TerminalJudge(plan, self.topic_changes)
+        self._terminal_judge = TerminalJudge(
+            plan, self.topic_changes, self.control_plane, self.members
+        )
         self._judged: dict[tuple[int, ...], RestJudgement] = {}
 
     # --- who there is ------------------------------------------------------------------
@@ -143,13 +155,11 @@ class ClusterSystem(Actors):
             member.starts_first = not joins
             yield member
         if self.cluster.layout == "0.8":
-            homes = tuple(
-                sorted(
-                    (topic.name, TopicAssignment(topic.replicas))
-                    for topic in self.topic_changes.initial_topics
-                )
-            )
-            program = administrator(Administrator("administrator", homes))
+            homes = {
+                topic.name: TopicAssignment(topic.replicas)
+                for topic in self.topic_changes.initial_topics
+            }
+            program = administrator_program(self.cluster, "administrator", homes)
             changes = self.topic_changes.for_administrator()
             yield self._actor(
                 "administrator", program, sessions(), frozenset(), resends=False, changes=changes
@@ -203,7 +213,8 @@ class ClusterSystem(Actors):
             starts_later=starts_later,
             keeps_failures=True,
         )
-        moves = Transitions(
+        transitions = Transitions if self.control_plane is None else BrokerTransitions
+        moves = transitions(
             process,
             self.service,
             faults,
@@ -224,7 +235,7 @@ class ClusterSystem(Actors):
     # --- the beginning -----------------------------------------------------------------
 
     def initial(self) -> tuple[int, ...]:
-        """Return the registry with quiescent brokers, and the consumers that start first."""
+        """Return the state in which the search begins."""
         tree, states = self.service.first, [ActorState() for _ in self.members]
         for done in self.initial_steps():
             tree, states = done.tree_after, done.after
@@ -243,7 +254,12 @@ class ClusterSystem(Actors):
     def initial_steps(self) -> Iterator[InitialStep]:
         """Yield the steps before the search begins."""
         is_quiescent = self.bounds.begin == "settled"
-        return initial_steps(self.members, self.service.first, is_quiescent=is_quiescent)
+        return initial_steps(
+            self.members,
+            self.service.first,
+            is_quiescent=is_quiescent,
+            brokers_rest=self.control_plane is None,
+        )
 
     def kind_of(self, member: Member, step: Step) -> int:
         """Return the kind of a step; brokers have a budget of their own."""
@@ -253,40 +269,20 @@ class ClusterSystem(Actors):
         return self.budget.kind(step.fault if is_common else f"broker_{step.fault}")
 
     def moves(self, actor: int, shared: int, actor_state: int) -> Iterator[Move]:
-        """Yield the moves of an actor; attempts to register an id that is in use are idle.
-
-        Kafka 0.8 sleeps and tries again without bound: any number of attempts come to nothing
-        while another session has the id, and the end of that session depends on none of them.
-        """
-        is_idle = self._lacks_its_id(actor, shared, actor_state)
+        """Yield the moves of an actor; attempts to create a znode that is in use are idle."""
+        member = self.members[actor]
+        nodes = self.service.trees[shared].nodes
+        is_idle = attempts_in_vain(member, member.local_states[actor_state], nodes)
         for move in super().moves(actor, shared, actor_state):
             yield move._replace(kind=IDLE) if is_idle and _is_attempt(move) else move
-
-    def _lacks_its_id(self, actor: int, tree: int, actor_state: int) -> bool:
-        """Whether a process tries to register an id that another session has registered."""
-        path = self._retried(actor, actor_state)
-        znode = self.service.trees[tree].nodes.get(path)
-        session = self.members[actor].local_states[actor_state].session
-        return znode is not None and znode.owner != session
-
-    def _retried(self, actor: int, actor_state: int) -> str:
-        """The registration that a process tries to make again and again; empty for none."""
-        member = self.members[actor]
-        value = member.local_states[actor_state]
-        if member.group is None or value.phase != "running" or value.link != "up":
-            return ""
-        compiled = member.moves.process.compiled
-        me, state = compiled.program.me, compiled.nodes[value.node].state
-        effect = member.moves.process.effect_of(value)
-        if not isinstance(state, ConsumerState) or not isinstance(effect, Operation):
-            return ""
-        retries = me.variant.own_id_in_use is OwnIdInUse.SLEEP_AND_RETRY
-        return id_path(me, state) if retries and effect.purpose == "register" else ""
 
     # --- violations --------------------------------------------------------------------
 
     def step_violation(self, actor_state: ActorState, tree: int, step: Step) -> str:
         """Return the property that a step itself violates; empty for none."""
+        of_control_plane = self.written_by(tree, step).violations
+        if of_control_plane:
+            return of_control_plane[0][0]
         if not isinstance(step.about, Operation) or not step.broadcast:
             return ""
         if any(owner and owner not in _own(actor_state) for _, owner in step.deleted):
@@ -296,13 +292,25 @@ class ClusterSystem(Actors):
 
     def exercises(self, tree: int, step: Step) -> int:
         """Return which of `exercised_by_moves` a step exercises, a bit each."""
-        if step.does is StepKind.READ_MESSAGE:
-            return int(step.state.awaits > 0) << 2
-        if not isinstance(step.about, Operation) or not step.broadcast:
-            return 0
-        deletes = any(owner for _, owner in step.deleted)
-        commits = next(self._commits_over(tree, step), None) is not None
-        return int(deletes) | int(commits) << 1
+        exercised = set(self.written_by(tree, step).exercised)
+        if step.does is StepKind.READ_MESSAGE and step.state.awaits:
+            exercised.add(ANSWERED.name)
+        if isinstance(step.about, Operation) and step.broadcast:
+            if any(owner for _, owner in step.deleted):
+                exercised.add(OWN_NODES.name)
+            if next(self._commits_over(tree, step), None) is not None:
+                exercised.add(MONOTONE.name)
+        return sum(
+            1 << at for at, name in enumerate(self.exercised_by_moves) if name in exercised
+        )
+
+    def written_by(self, tree: int, step: Step) -> WriteJudgement:
+        """Judge what a step writes of the control plane."""
+        if self.control_plane is None or not step.broadcast:
+            return NO_WRITE
+        before, after = self.service.trees[tree].nodes, self.service.trees[step.tree].nodes
+        raised = step.state.raised_epochs
+        return self.control_plane.judge_write(raised, before, after, changed_by(step))
 
     def _commits_over(self, tree: int, step: Step) -> Iterator[tuple[int, int]]:
         """Yield the offset before and after each commit of a step over an earlier offset."""
@@ -351,7 +359,7 @@ class ClusterSystem(Actors):
     def reads_from(self, actor: int, actor_state: int) -> int:
         """Return the regions that the next step of a process reads; 0 where it does more."""
         member = self.members[actor]
-        if self._retried(actor, actor_state):
+        if retried_znode(member, member.local_states[actor_state]):
             return 0  # it may be idle, and an idle move cannot stand for those of the others
         value = member.local_states[actor_state]
         return self.regions.reads_from(member.moves.process, value)
@@ -414,7 +422,7 @@ class ClusterSystem(Actors):
 
     def _at_rest(self, state: tuple[int, ...]) -> RestJudgement:
         # Without changes of topics and shared ids, it follows from the processes alone.
-        follows = not (self.topic_changes.is_any or self.shared_ids)
+        follows = not (self.topic_changes.is_any or self.shared_ids or self.control_plane)
         key = state[1:] if follows else state
         judged = self._judged.get(key)
         if judged is None:

@@ -47,11 +47,12 @@ class InitialStep(NamedTuple):
 
 
 def initial_steps(
-    members: list[Member], tree: int, *, is_quiescent: bool
+    members: list[Member], tree: int, *, is_quiescent: bool, brokers_rest: bool = True
 ) -> Iterator[InitialStep]:
     """Yield the steps of brokers until they are quiescent, then those of the first consumers.
 
     Consumers only start, unless `is_quiescent`: then they run until they are quiescent too.
+    Without `brokers_rest` that goes for brokers as well.
     """
     states = [ActorState() for _ in members]
     for is_consumer in (False, True):
@@ -61,7 +62,7 @@ def initial_steps(
                 states = [*before]
                 states[at] = member.moves.process.started(ActorState(), 0)
                 yield InitialStep(at, None, tree, before, states)
-        if not is_consumer or is_quiescent:
+        if is_quiescent or (brokers_rest and not is_consumer):
             for done in _until_quiescent(members, tree, states):
                 yield done
                 tree, states = done.tree_after, done.after

@@ -11,6 +11,8 @@ from functools import reduce
 from typing import NamedTuple
 
 from watchkeeper.checker.actors.actor_state import ActorState
+from watchkeeper.checker.actors.actors import Member
+from watchkeeper.checker.cluster.control_plane import ControlPlane, RestOfControlPlane
 from watchkeeper.checker.cluster.topic_changes import TopicChanges
 from watchkeeper.model.actor.effects import Partition
 from watchkeeper.model.broker.registration import on_disk_after
@@ -34,7 +36,7 @@ class RestJudgement(NamedTuple):
     violation: str
     """The first property that it violates; empty for none."""
     is_exercised: bool
-    """Whether a group has a member and a partition for it."""
+    """Whether a group has a member and a partition for it, or a controller may be elected."""
 
 
 def _violated(calm: CalmJudge) -> list[tuple[str, str]]:
@@ -65,21 +67,37 @@ def _unanswered(processes: dict[str, ActorState]) -> list[tuple[str, str]]:
 class TerminalJudge:
     """Judges terminal states."""
 
-    def __init__(self, plan: Plan, changes: TopicChanges) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        changes: TopicChanges,
+        control_plane: ControlPlane | None,
+        members: list[Member],
+    ) -> None:
         self.plan = plan
         self.changes = changes
+        self.control_plane = control_plane
+        self.members = members
 
     def judge(self, processes: dict[str, ActorState], nodes: Nodes) -> RestJudgement:
         """Return the first property that is violated, and whether there is anything to judge."""
-        calm = self._judged(processes, nodes)
-        found = [*_unanswered(processes), *_violated(calm)]
+        calm, brokers = self._judged(processes, nodes), self._brokers(processes, nodes)
+        found = [*_unanswered(processes), *_violated(calm), *brokers.violations]
         return RestJudgement(
-            next((name for name, _ in found), ""), is_exercised=calm.partitions > 0
+            next((name for name, _ in found), ""),
+            is_exercised=calm.partitions > 0 or brokers.is_exercised,
         )
 
     def findings(self, processes: dict[str, ActorState], nodes: Nodes) -> list[tuple[str, str]]:
         """Return every property that is violated, with the evidence."""
-        return _unanswered(processes) or _violated(self._judged(processes, nodes))
+        brokers = self._brokers(processes, nodes)
+        of_groups = _unanswered(processes) or _violated(self._judged(processes, nodes))
+        return [*of_groups, *brokers.violations]
+
+    def _brokers(self, processes: dict[str, ActorState], nodes: Nodes) -> RestOfControlPlane:
+        if self.control_plane is None:
+            return RestOfControlPlane([], is_exercised=False)
+        return self.control_plane.judge_rest(self.members, processes, nodes)
 
     def _judged(self, processes: dict[str, ActorState], nodes: Nodes) -> CalmJudge:
         history = self._history(processes, nodes)

@@ -8,6 +8,7 @@ from typing import Any
 from watchkeeper.checker.actors.actor_state import ActorState
 from watchkeeper.checker.actors.actors import Actors, State
 from watchkeeper.checker.cluster.cluster import ClusterSystem
+from watchkeeper.checker.cluster.control_plane import OF_WRITES, registry_in_words
 from watchkeeper.checker.counterexample.disabled import disabled_actors
 from watchkeeper.checker.counterexample.path import Taken, lasso_steps, path_to
 from watchkeeper.checker.search.liveness import Liveness
@@ -60,6 +61,7 @@ def counterexample_of(
         steps=tuple(steps[: len(taken)]),
         first=snapshots_of(system, first),
         first_owners=_owners(system, first),
+        first_registry=_registry(system, first),
         stem=tuple(steps[len(taken) : begins]),
         cycle=tuple(steps[begins:]),
     )
@@ -72,6 +74,7 @@ def _step_of(system: ClusterSystem, number: int, taken: Taken) -> Counterexample
         snapshots_of(system, taken.after),
         _owners(system, taken.after),
         disabled_actors(system, taken.before),
+        _registry(system, taken.after),
     )
 
 
@@ -139,6 +142,13 @@ def _text_of(notification: Notification) -> str:
     return notification.kind.value if isinstance(notification, Command) else notification.value
 
 
+def _registry(system: ClusterSystem, state: State) -> dict[str, str]:
+    """What the registry says of the control plane; empty without one."""
+    if system.control_plane is None:
+        return {}
+    return registry_in_words(system.members, system.service.trees[state[0]].nodes)
+
+
 def _owners(system: ClusterSystem, state: State) -> dict[str, str]:
     names = {
         session: member.name
@@ -165,6 +175,10 @@ def _proof(system: ClusterSystem, taken: list[Taken], state: State, violation: V
         return _untruthful(system, taken)
     if what in (OWN_NODES.name, MONOTONE.name):
         return _violating_step(system, taken, what)
+    if what in {claim.name for claim in OF_WRITES}:
+        last = taken[-1]
+        evidence = dict(system.written_by(last.before[0], last.step).violations)[what]
+        return f"in step {len(taken)} {system.actors[last.actor]} violates it: {evidence}"
     found = dict(system.terminal_findings(state))
     evidence = found.get(what, what)
     return f"after step {len(taken)} nothing has to come any more: {_without_time(evidence)}"

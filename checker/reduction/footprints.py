@@ -4,7 +4,8 @@ The registry is divided into regions, one bit each: `/brokers`, the list of a gr
 the offsets, each single id, and the rest. A footprint is a set of them, as one integer.
 
 Once no more faults can come, quiescent brokers stay so and registered members stay
-registered; then `/brokers` and the list of a group's ids never change again. The registration
+registered; then `/brokers` and the list of a group's ids never change again. (Where brokers
+elect a controller, any of them may write `/brokers` as long as it runs.) The registration
 of a member is written by that member alone (when it registers and when it raises its fence),
 and by its own late requests. The reduction rests on these facts, and verifies them.
 """
@@ -48,8 +49,10 @@ EVERYWHERE = BROKERS | IDS | OFFSETS | REST | EVERY_ID
 class Footprints:
     """The footprints of the processes of one cluster."""
 
-    def __init__(self, *, messages: int, fences_may_be_late: bool) -> None:
+    def __init__(self, *, messages: int, fences_may_be_late: bool, brokers_rest: bool) -> None:
         self.messages = messages
+        self.brokers_rest = brokers_rest
+        """Whether a quiescent broker stays so. One that may be the controller does not."""
         self.fences_may_be_late = fences_may_be_late
         """Whether a write that raises a fence may be executed after a later one."""
         self._region_of: dict[str, int] = {}
@@ -153,7 +156,8 @@ class Footprints:
         if actor_state.phase != "running":
             return left
         if not is_consumer:
-            return left if self._is_quiescent(process, actor_state) else left | BROKERS | REST
+            rests = self.brokers_rest and self._is_quiescent(process, actor_state)
+            return left if rests else left | BROKERS | REST
         if self._may_leave_its_session_behind(process, actor_state):
             return EVERYWHERE
         writes = left | REST | (OFFSETS if self.messages else 0)

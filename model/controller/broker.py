@@ -61,7 +61,7 @@ class ControllingBrokerState:
     has_paths: bool = False
     """Whether the znodes exist under which administrators leave their requests."""
     registrations: int = 0
-    """How often it has begun to register."""
+    """How often it has begun to register; 0 without replicas, which have to know it."""
     settings: SettingsState = field(default_factory=SettingsState)
     """What it knows of changed settings of topics."""
 
@@ -138,8 +138,9 @@ async def _follow_settings(
 async def _register(
     me: ControllingBroker, state: ControllingBrokerState
 ) -> ControllingBrokerState | Ended:
-    number = state.registrations + 1
+    number = state.registrations
     if me.controller.sends:
+        number += 1
         await Post(REGISTRATION, number)
     registered = await registration.register(me.broker, state.broker)
     if isinstance(registered, Ended):

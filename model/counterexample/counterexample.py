@@ -5,7 +5,7 @@ A replay in any world follows its schedule, and pages are drawn from it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from watchkeeper.model.counterexample.step_kind import StepKind, text_of
@@ -73,6 +73,8 @@ class CounterexampleStep:
     """Partition -> the owner of its claim; partitions without a claim are left out."""
     disabled: tuple[str, ...] = ()
     """Why the other processes could not move before it, a sentence each."""
+    registry: dict[str, str] = field(default_factory=dict)
+    """The controller, its epoch, and the leader and ISR of each partition, in words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,6 +106,7 @@ class Counterexample:
     first: dict[str, ProcessSnapshot]
     """The processes before the first step."""
     first_owners: dict[str, str]
+    first_registry: dict[str, str] = field(default_factory=dict)
     stem: tuple[CounterexampleStep, ...] = ()
     """The steps from there into a cycle, for a violation of liveness."""
     cycle: tuple[CounterexampleStep, ...] = ()

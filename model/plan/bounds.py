@@ -14,6 +14,7 @@ from typing import Literal
 
 from watchkeeper.model.plan.faults import Action
 from watchkeeper.model.plan.plan import ClusterPlan, GroupPlan, Plan, ProcessPlan, TopicPlan
+from watchkeeper.model.plan.roles import role_of
 from watchkeeper.model.trace.trace import mix_in_words
 
 
@@ -46,7 +47,9 @@ BROKER_FAULTS = (
     FaultKind.EXPIRE,
     FaultKind.DISCONNECT,
     FaultKind.LEAVE,
+    FaultKind.LOST_REQUEST,
     FaultKind.LOST_REPLY,
+    FaultKind.LATE_REQUEST,
 )
 BROKER_JOIN = f"broker_{FaultKind.JOIN}"
 """A broker starts: one that is new, or a second one under an id that is in use."""
@@ -131,7 +134,8 @@ def of_timeline(plan: Plan) -> FromTimeline:
     for action in _by_member(plan):
         fault = _kind(action)
         kind = "" if fault is None else fault.value
-        if kind and action.target in brokers:
+        role = role_of(action.target)
+        if kind and (action.target in brokers or (role is not None and role.target == "broker")):
             kind = f"broker_{kind}"
         elif fault not in TOPIC_CHANGES and action.verb.name != "lose":
             kind = kind if action.target in consumers else ""
@@ -190,12 +194,16 @@ def _kind(action: Action) -> FaultKind | None:
 
 
 def shrunk(plan: Plan, bounds: Bounds) -> Plan:
-    """A plan with no more consumers and partitions than the bounds allow."""
+    """A plan with no more consumers and partitions than the bounds allow, and without replicas.
+
+    A search is about requests to ZooKeeper: brokers send each other nothing in it.
+    """
     groups = tuple(_fewer_consumers(group, bounds.consumers) for group in plan.groups)
     clusters = tuple(
         _fewer_partitions(_fewer_brokers(cluster, bounds.brokers), bounds.partitions)
         for cluster in plan.clusters
     )
+    clusters = tuple(replace(cluster, replication=None) for cluster in clusters)
     small = replace(plan, groups=groups, clusters=clusters)
     return replace(small, processes=tuple(_processes_left(small)))
 
@@ -245,27 +253,40 @@ def variants_in_words(plan: Plan) -> str:
 
 
 def _fewer_brokers(cluster: ClusterPlan, most: int | None) -> ClusterPlan:
-    """Keep the first brokers; the partitions of a topic that lose theirs move to the first."""
+    """Keep the first brokers; the partitions of a topic that lose theirs move to the first.
+
+    Where brokers elect a controller, the replicas of a partition move to other brokers: an
+    election is about how many there are.
+    """
     brokers = cluster.brokers[:most]
-    kept = {broker.broker_id for broker in brokers}
-    if most is None or kept == {broker.broker_id for broker in cluster.brokers}:
+    kept = {broker.broker_id: None for broker in brokers}
+    if most is None or kept.keys() == {broker.broker_id for broker in cluster.brokers}:
         return cluster
+    moves = cluster.controller is not None
     return replace(
         cluster,
         brokers=brokers,
-        topics=tuple(_on_brokers(topic, kept, brokers[0].broker_id) for topic in cluster.topics),
+        topics=tuple(_on_brokers(topic, tuple(kept), moves=moves) for topic in cluster.topics),
     )
 
 
-def _on_brokers(topic: TopicPlan, kept: set[int], first: int) -> TopicPlan:
+def _on_brokers(topic: TopicPlan, kept: tuple[int, ...], *, moves: bool) -> TopicPlan:
     by_broker = tuple(pair for pair in topic.by_broker if pair[0] in kept)
     if topic.by_broker and not by_broker:
-        by_broker = ((first, topic.by_broker[0][1]),)
+        by_broker = ((kept[0], topic.by_broker[0][1]),)
     replicas = tuple(
-        (index, tuple(broker for broker in brokers if broker in kept) or (first,))
-        for index, brokers in topic.replicas
+        (index, _replicas_on(kept, brokers, moves=moves)) for index, brokers in topic.replicas
     )
     return replace(topic, by_broker=by_broker, replicas=replicas)
+
+
+def _replicas_on(
+    kept: tuple[int, ...], replicas: tuple[int, ...], *, moves: bool
+) -> tuple[int, ...]:
+    left = tuple(broker for broker in replicas if broker in kept)
+    others = tuple(broker for broker in kept if broker not in left)
+    least = len(replicas) if moves else 1
+    return (*left, *others[: max(least - len(left), 0)])
 
 
 def _fewer_partitions(cluster: ClusterPlan, most: int | None) -> ClusterPlan:

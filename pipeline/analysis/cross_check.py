@@ -13,6 +13,7 @@ from typing import NamedTuple
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as sql
 
+from watchkeeper.model.properties.ownership import OWN_NODES
 from watchkeeper.pipeline.analysis.control_plane.judged import of_control_planes
 from watchkeeper.pipeline.analysis.control_plane.plans import Plans
 from watchkeeper.pipeline.analysis.facts.intervals import Facts
@@ -103,12 +104,17 @@ def _without_groups(runs: DataFrame) -> DataFrame:
 
 
 def _nothing_without_groups(found: DataFrame, runs: DataFrame) -> DataFrame:
-    """Without groups, properties of groups are unknown."""
+    """Without groups, properties of groups are unknown.
+
+    Brokers that elect a controller delete ephemerals too, so *own nodes only* is about them.
+    """
     is_other = sql.col("property").startswith("sometimes: ") | sql.col("property").startswith(
         "never: "
     )
-    is_known = sql.col("has_groups") | is_other | (sql.col("property") == "complete")
-    return found.join(runs.select("run", "has_groups"), "run").select(
+    is_of_brokers = sql.col("has_controller") & (sql.col("property") == OWN_NODES.name)
+    is_complete = sql.col("property") == "complete"
+    is_known = sql.col("has_groups") | is_other | is_complete | is_of_brokers
+    return found.join(runs.select("run", "has_groups", "has_controller"), "run").select(
         "run",
         "property",
         sql.when(is_known, sql.col("verdict")).otherwise(UNKNOWN).alias("verdict"),

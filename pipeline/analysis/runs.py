@@ -68,6 +68,7 @@ RUNS = StructType(
         StructField("has_plan", BooleanType(), nullable=False),
         StructField("has_groups", BooleanType(), nullable=False),
         StructField("has_messages", BooleanType(), nullable=False),
+        StructField("has_controller", BooleanType(), nullable=False),
         StructField("events", LongType(), nullable=False),
         StructField("end_us", LongType(), nullable=False),
         StructField("fingerprint", StringType(), nullable=False),
@@ -76,7 +77,7 @@ RUNS = StructType(
     ]
 )
 """A row a run; without a plan `has_groups` is true, since nothing contradicts it, and
-`has_messages` is false, since their owners are unknown."""
+`has_messages` and `has_controller` are false, since their processes are unknown."""
 
 SAID = StructType(
     [
@@ -105,6 +106,8 @@ def _row(run: Run, read: Read) -> tuple[Any, ...]:
         run.plan is None or bool(run.plan.groups),
         run.plan is not None
         and any(cluster.storage is not None for cluster in run.plan.clusters),
+        run.plan is not None
+        and any(cluster.controller is not None for cluster in run.plan.clusters),
         *(read.events, read.end_us, read.fingerprint, run.fingerprint, run.verdict),
     )
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from watchkeeper.checker.cluster.cluster import ClusterSystem
-from watchkeeper.checker.cluster.initial import CannotExplore
 from watchkeeper.checker.control_plane.brokers import search
 from watchkeeper.model.actor.retry import Requests
 from watchkeeper.model.controller import controller, election
@@ -13,8 +11,6 @@ from watchkeeper.model.controller.controller import ControllerState
 from watchkeeper.model.controller.election import NO_CONTROLLER, Elected
 from watchkeeper.model.controller.state_machines.reign import ControllerSettings
 from watchkeeper.model.controller.state_machines.variants import HARDENED, KAFKA_08
-from watchkeeper.model.plan.bounds import Bounds
-from watchkeeper.scenarios import load
 
 
 @pytest.mark.parametrize(
@@ -93,9 +89,3 @@ def test_a_broker_that_only_notes_its_own_name_is_caught(monkeypatch: pytest.Mon
     monkeypatch.setattr(controller, "_is_settled", lambda me, state, present: True)
     found = search(HARDENED, {"crash": 1, "lost_reply": 1})
     assert found.violated == "acting controller"
-
-
-def test_a_search_of_a_scenario_with_a_controller_is_refused() -> None:
-    """Its reductions would leave out steps of the controller."""
-    with pytest.raises(CannotExplore, match="no cluster with `leaders: controller`"):
-        ClusterSystem(load("controller-crash").plan(), Bounds())

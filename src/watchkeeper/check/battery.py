@@ -19,11 +19,13 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from watchkeeper.check.check import (
+    WITHOUT_REPLICAS,
     Explored,
     command_of,
     exit_code_of,
     explore_within,
     failed_in_words,
+    has_replicas,
 )
 from watchkeeper.checker.search.search import DEFAULT_OPTIONS, Progress, SearchOptions
 from watchkeeper.console.exit import HOLDS
@@ -54,6 +56,14 @@ FAULTS: Mapping[str, Mapping[str, int]] = {
 
 `abandon` has no row: no client holds *full cover* while a session outlives its program.
 """
+OF_CONTROLLERS: Mapping[str, Mapping[str, int]] = {
+    "broker expiry": {"broker_expire": 1},
+    "broker disconnection": {"broker_disconnect": 1},
+    "broker lost request": {"broker_lost_request": 1},
+    "broker lost reply": {"broker_lost_reply": 1},
+    "broker late request": {"broker_late_request": 1},
+}
+"""The further rows of a cluster whose brokers elect a controller."""
 OF_THREE = ("no fault", "crash", "join", "leave", "expiry")
 """The rows that are searched with three members, too."""
 COLUMNS: tuple[tuple[Begin, int], ...] = (
@@ -206,8 +216,12 @@ class Battery:
 def cells_of(plan: Plan) -> tuple[list[Cell], list[str]]:
     """Return the cells of a plan, and remarks on what they leave out."""
     of_scenario = of_timeline(plan)
-    cells = [Cell(TIMELINE, _column("fresh", 0), "", plan, of_scenario.bounds)]
-    remarks = [ABOUT, *map(str, warnings_of(plan))]
+    bounds = of_scenario.bounds
+    if not plan.groups:  # brokers alone: any order of their starts, and then two faults, is much
+        bounds = replace(bounds, begin="settled")
+    cells = [Cell(TIMELINE, _column(bounds.begin, 0), "", plan, bounds)]
+    remarks = [ABOUT, *([WITHOUT_REPLICAS] if has_replicas(plan) else [])]
+    remarks += map(str, warnings_of(plan))
     if of_scenario.left_out:
         remarks.append(f"not explored: {', '.join(of_scenario.left_out)}")
     if len(plan.groups) < 2:
@@ -220,14 +234,16 @@ def cells_of(plan: Plan) -> tuple[list[Cell], list[str]]:
 
 def _cells(plan: Plan, group: str) -> Iterator[Cell]:
     members = max((len(group.consumers) for group in plan.groups), default=0)
+    has_controller = any(cluster.controller is not None for cluster in plan.clusters)
+    rows = {**FAULTS, **(OF_CONTROLLERS if has_controller else {})}
     for begin, messages in COLUMNS:
-        for row, faults in FAULTS.items():
-            if _applies(plan.groups, faults):
-                yield _cell(plan, group, row, begin, messages)
+        for row, faults in rows.items():
+            if _applies(plan.groups, faults) and (plan.groups or not messages):
+                yield _cell(plan, group, faults, row, begin, messages)
     for row in OF_THREE if members > 2 else ():
-        yield _cell(plan, group, row, "settled", 0, consumers=3)
+        yield _cell(plan, group, FAULTS[row], row, "settled", 0, consumers=3)
     for row in OF_THREE[:2] if members > 2 else ():
-        yield _cell(plan, group, row, "fresh", 0, consumers=3)
+        yield _cell(plan, group, FAULTS[row], row, "fresh", 0, consumers=3)
 
 
 def _applies(groups: Sequence[GroupPlan], faults: Mapping[str, int]) -> bool:
@@ -236,10 +252,17 @@ def _applies(groups: Sequence[GroupPlan], faults: Mapping[str, int]) -> bool:
 
 
 def _cell(
-    plan: Plan, group: str, row: str, begin: Begin, messages: int, *, consumers: int = 2
+    plan: Plan,
+    group: str,
+    faults: Mapping[str, int],
+    row: str,
+    begin: Begin,
+    messages: int,
+    *,
+    consumers: int = 2,
 ) -> Cell:
     partitions = max(PARTITIONS, consumers)
-    bounds = Bounds(FAULTS[row], None, messages, begin, consumers, partitions, BROKERS)
+    bounds = Bounds(faults, None, messages, begin, consumers, partitions, BROKERS)
     column = _column(begin, messages) + (f", {consumers} members" if consumers > 2 else "")
     return Cell(row, column, group, plan, bounds)
 

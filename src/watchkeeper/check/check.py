@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from watchkeeper.checker.cluster import control_plane
 from watchkeeper.checker.cluster.cluster import ClusterSystem, commits_by_hand
 from watchkeeper.checker.cluster.initial import CannotExplore, NeverSettles
 from watchkeeper.checker.cluster.terminal import ANSWERED
@@ -43,6 +44,11 @@ from watchkeeper.scenarios import Scenario
 
 ALWAYS = (SINGLE, TRUTHFUL, OWN_NODES, MONOTONE)
 AT_REST = (COVER, CONSENSUS, AGREED, BALANCE, ANSWERED)
+ALL_AT_REST = (*AT_REST, *control_plane.AT_REST)
+WITHOUT_REPLICAS = (
+    "the search is about requests to ZooKeeper: brokers send each other nothing and store no "
+    "messages, so only controllers change an ISR"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,7 +181,12 @@ def explore_within(
     `about` has remarks on the bounds.
     """
     plan = shrunk(whole, bounds)
-    remarks = [*about, *_lost_variants(whole, plan), *map(str, warnings_of(plan))]
+    remarks = [
+        *about,
+        *([WITHOUT_REPLICAS] if has_replicas(whole) else []),
+        *_lost_variants(whole, plan),
+        *map(str, warnings_of(plan)),
+    ]
     wanted = scenario.expected_of(whole.variant)
     given = options
     if wanted is not None and wanted.limit:  # then the other properties have to be judged
@@ -366,12 +377,28 @@ def _findings(
     plan: Plan, searched: Searched, counterexamples: list[Counterexample]
 ) -> tuple[Finding, ...]:
     proofs = {counterexample.violates: counterexample.proof for counterexample in counterexamples}
-    claims = [*ALWAYS, *AT_REST, PROGRESS]
-    if plan.strict_ownership:
+    return tuple(_finding(claim, searched, proofs) for claim in claims_of(plan))
+
+
+def claims_of(plan: Plan) -> list[Property]:
+    """Return the properties that a search of a plan judges."""
+    has_controller = any(cluster.controller is not None for cluster in plan.clusters)
+    of_group = bool(plan.groups) or not has_controller
+    claims = list(ALWAYS) if of_group else [OWN_NODES]
+    if plan.strict_ownership and of_group:
         claims.insert(1, STRICT)
-    if not any(commits_by_hand(group, consumer.variant) for group, consumer in plan.consumers()):
-        claims.remove(ANSWERED)
-    return tuple(_finding(claim, searched, proofs) for claim in claims)
+    claims += control_plane.OF_WRITES if has_controller else ()
+    commits = any(
+        commits_by_hand(group, consumer.variant) for group, consumer in plan.consumers()
+    )
+    claims += [claim for claim in AT_REST if of_group and (commits or claim is not ANSWERED)]
+    claims += control_plane.AT_REST if has_controller else ()
+    return [*claims, PROGRESS]
+
+
+def has_replicas(plan: Plan) -> bool:
+    """Whether brokers of a plan replicate, which a search leaves out."""
+    return any(cluster.replication is not None for cluster in plan.clusters)
 
 
 def _finding(claim: Property, searched: Searched, proofs: dict[str, str]) -> Finding:
@@ -391,14 +418,14 @@ def _exercised(claim: Property, searched: Searched) -> int:
     """How often a search exercised a property: in states, terminal states or transitions."""
     if claim.name in searched.exercised.by_moves:
         return searched.exercised.by_moves[claim.name]
-    if claim in AT_REST:
+    if claim in ALL_AT_REST:
         return searched.exercised.at_rest
     return searched.progress.states if claim is PROGRESS else searched.exercised.exclusion
 
 
 def _held(claim: Property, searched: Searched, exercised: int) -> str:
     states, terminal_states = f"{searched.progress.states:,}", f"{searched.terminal_states:,}"
-    if claim in AT_REST:
+    if claim in ALL_AT_REST:
         return f"in each of {terminal_states} states at rest"
     if claim is PROGRESS:
         return (

@@ -13,6 +13,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from watchkeeper.checker.actors.actors import State
+from watchkeeper.checker.cluster import control_plane
 from watchkeeper.checker.cluster.cluster import ClusterSystem
 from watchkeeper.checker.cluster.terminal import ANSWERED
 from watchkeeper.checker.counterexample.explanation import scheduled_step_of
@@ -91,7 +92,10 @@ def _ways(
 
 # --- in the simulation -----------------------------------------------------------------
 
-JUDGED_AT_REST = (PROGRESS.name, COVER.name, CONSENSUS.name, AGREED.name, BALANCE.name)
+JUDGED_AT_REST = (
+    *(PROGRESS.name, COVER.name, CONSENSUS.name, AGREED.name, BALANCE.name),
+    *(claim.name for claim in control_plane.AT_REST),
+)
 AT_REST = (*JUDGED_AT_REST, ANSWERED.name)
 """The properties that are judged only after every process was resumed."""
 
@@ -134,13 +138,14 @@ def _answered(waiting: Sequence[str]) -> Replayed:
 
 def _judged(violates: str, judgement: Judgement, limit: str) -> Replayed:
     """Return whether a property is violated; a converged state has no violation at all."""
+    found = {finding.claim.name: finding for finding in judgement.findings}
     for name in JUDGED_AT_REST if violates == PROGRESS.name else (violates,):
-        finding = judgement.finding(name)
-        if finding.verdict is Verdict.VIOLATED:
+        finding = found.get(name)
+        if finding is not None and finding.verdict is Verdict.VIOLATED:
             message = f"{violates} {violation_phrase(limit)}: {finding.evidence}"
             return Replayed(True, message, reached=True, known_limit=limit)
-    finding = judgement.finding(violates)
-    return Replayed(True, f"{violates} is not violated in the simulation: {finding.evidence}")
+    evidence = found[violates].evidence
+    return Replayed(True, f"{violates} is not violated in the simulation: {evidence}")
 
 
 def _told(system: ClusterSystem) -> ScheduledValues:

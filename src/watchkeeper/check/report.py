@@ -119,14 +119,15 @@ def print_counterexample(counterexample: Counterexample, to: Console) -> None:
     )
     heads = {steps[0].number: head for steps, head in _heads(counterexample) if steps}
     stands, owners = counterexample.first, counterexample.first_owners
+    registry = counterexample.first_registry
     for step in counterexample.all_steps:
         if step.number in heads:
             to.print(Text(heads[step.number]), soft_wrap=True)
         line = _step_line(counterexample, step)
-        for changed in _changes(stands, owners, step):
+        for changed in _changes(stands, owners, step) + _said_now(registry, step.registry):
             line.append(f"  · {changed}", "cyan")
         to.print(line, soft_wrap=True)
-        stands, owners = step.snapshots, step.owners
+        stands, owners, registry = step.snapshots, step.owners, step.registry
     if counterexample.cycle:
         before, after = counterexample.cycle[0].number - 1, counterexample.cycle[-1].number
         to.print(Text(f"after step {after} all is as it was after step {before}"), soft_wrap=True)
@@ -186,6 +187,16 @@ def _changes(
         if owned.get(partition) != after.owners.get(partition):
             changes.append(f"{partition}: {after.owners.get(partition, 'no member')} claims")
     return changes
+
+
+def _said_now(before: dict[str, str], after: dict[str, str]) -> list[str]:
+    """Return what the registry says otherwise than before, of controllers and leaders."""
+    names = {**before, **after}
+    return [
+        f"{name}: {after.get(name, 'none')}"
+        for name in names
+        if before.get(name) != after.get(name)
+    ]
 
 
 def _of_one(node: str, was: ProcessSnapshot | None, now: ProcessSnapshot) -> list[str]:

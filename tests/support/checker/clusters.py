@@ -36,6 +36,26 @@ def small(
     return from_text("small.yaml", text).plan(variant)
 
 
+CONTROLLED = """
+name: controlled
+about: brokers elect a controller, which elects the leader of one partition
+clusters: {{main: {{zookeeper: {{servers: 1}}, brokers: {brokers}, layout: "0.8",
+                  leaders: controller, unclean_leader_election: {unclean},
+                  topics: {{clicks: {{partitions: 1, replicas: {brokers}}}}}}}}}
+{groups}
+"""
+
+
+def controlled(
+    variant: str = "hardened", *, brokers: int = 2, consumers: int = 0, unclean: str = "false"
+) -> Plan:
+    """A plan with brokers that elect a controller, and a group if there are consumers."""
+    group = f"{{cluster: main, consumers: {consumers}, streams: {{clicks: 1}}}}"
+    groups = f"groups: {{billing: {group}}}" if consumers else ""
+    text = CONTROLLED.format(brokers=brokers, unclean=unclean, groups=groups)
+    return from_text("controlled.yaml", text).plan(variant)
+
+
 def searched(
     plan: Plan,
     faults: dict[str, int] | None = None,
