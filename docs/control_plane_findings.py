@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import NamedTuple
 
+import running_brokers as running
+
 from watchkeeper import ExploreResult
 from watchkeeper.checker.control_plane.brokers import ALWAYS, AT_REST, KNOWN, search
 from watchkeeper.model.controller.state_machines.variants import CONTROLLERS
@@ -35,6 +37,8 @@ INTRODUCTION = f"""\
 Brokers of 0.8 elect a controller, which elects the leaders of partitions. This page searches
 every interleaving of the requests of two brokers, and of three, for the nearest violation of
 each property. [The control plane](explanation/the-control-plane.md) tells what the variants do.
+The first part begins with brokers that start, [the second one](#brokers-that-run-already) with
+brokers that run.
 
 ## What is searched
 
@@ -109,6 +113,8 @@ def control_plane_findings_page(page: Callable[..., str], table: Table) -> str:
         "## The nearest violations",
         "Steps that only create the parents of a znode are left out.",
         *_paths(),
+        "## Brokers that run already",
+        *running.running_brokers(table),
     )
 
 

@@ -42,7 +42,7 @@ OF_WRITES = (ONE_CONTROLLER, EPOCHS, DEPOSED, IN_SYNC)
 """The properties of each write."""
 AT_REST = (ACTING, LED)
 """The properties of a state in which nothing has to come any more."""
-WRITER = "the writer"
+WRITER, ANOTHER = "the writer", "another broker"
 WRITTEN_BY_BROKERS = (paths.CONTROLLER, "/brokers/")
 MOST_WRITES = 100_000
 """The judgements of writes that are remembered."""
@@ -105,7 +105,8 @@ class ControlPlane:
         written: tuple[tuple[str, bytes | None], ...],
     ) -> WriteJudgement:
         judge, _ = self._judge_of(before)
-        judge.registry.raised_by = dict.fromkeys(raised, WRITER)
+        others = dict.fromkeys(range((judge.registry.epoch or 0) + 1), ANOTHER)
+        judge.registry.raised_by = {**others, **dict.fromkeys(raised, WRITER)}
         judge.evidence = Evidence(OF_WRITES)
         for path, data in written:
             judge.written(path, WRITER, _text(data), 0)

@@ -8,7 +8,7 @@ from typing import Any
 from watchkeeper.checker.actors.actor_state import ActorState
 from watchkeeper.checker.actors.actors import Actors, State
 from watchkeeper.checker.cluster.cluster import ClusterSystem
-from watchkeeper.checker.cluster.control_plane import OF_WRITES, registry_in_words
+from watchkeeper.checker.cluster.control_plane import OF_WRITES, WRITER, registry_in_words
 from watchkeeper.checker.counterexample.disabled import disabled_actors
 from watchkeeper.checker.counterexample.path import Taken, lasso_steps, path_to
 from watchkeeper.checker.search.liveness import Liveness
@@ -178,7 +178,7 @@ def _proof(system: ClusterSystem, taken: list[Taken], state: State, violation: V
     if what in {claim.name for claim in OF_WRITES}:
         last = taken[-1]
         evidence = dict(system.written_by(last.before[0], last.step).violations)[what]
-        return f"in step {len(taken)} {system.actors[last.actor]} violates it: {evidence}"
+        return f"in step {len(taken)}: {evidence.replace(WRITER, system.actors[last.actor])}"
     found = dict(system.terminal_findings(state))
     evidence = found.get(what, what)
     return f"after step {len(taken)} nothing has to come any more: {_without_time(evidence)}"

@@ -35,7 +35,9 @@ def _bounds_model() -> type[Model]:
         "begin": (
             Literal["fresh", "settled"],
             Field(
-                "fresh", description="whether consumers start in the search (fresh) or before it"
+                "fresh",
+                description="whether consumers, and brokers that elect a controller, start in "
+                "the search (fresh) or before it",
             ),
         ),
         "consumers": (

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.support.checker.clusters import controlled, outcome_of, searched, violated
+from watchkeeper.check import folder
 from watchkeeper.check.battery import cells_of
-from watchkeeper.check.check import WITHOUT_REPLICAS, bounds_of, claims_of, explore_within
+from watchkeeper.check.check import (
+    WITHOUT_REPLICAS,
+    bounds_of,
+    claims_of,
+    explore_scenario,
+    explore_within,
+)
 from watchkeeper.check.replay import replay_sim
+from watchkeeper.check.replay_file import replay
 from watchkeeper.checker.cluster.control_plane import AT_REST, OF_WRITES
 from watchkeeper.checker.counterexample.explanation import counterexample_of
 from watchkeeper.checker.search.liveness import judge, violation_of
@@ -114,8 +123,10 @@ def test_kafka_08_violates_a_property_and_the_simulation_does_too(name: str) -> 
 def test_a_counterexample_says_what_is_written() -> None:
     _, _, told = nearest(ONE_CONTROLLER.name)
 
-    assert told.proof.startswith(f"in step {len(told.steps)} broker/")
-    assert "signed the state of clicks/0 with epoch 1" in told.proof
+    assert told.proof.startswith(f"in step {len(told.steps)}: broker/")
+    assert told.proof.endswith(
+        "signed the state of clicks/0 with epoch 1, which another broker has raised"
+    )
     assert told.first_registry["controller epoch"] == "1"
     assert told.steps[-1].registry["controller epoch"] == "2"
     assert told.steps[-1].registry["clicks/0"].startswith("leader ")
@@ -231,3 +242,14 @@ def test_a_search_of_a_shipped_scenario_judges_every_property(variant: str) -> N
     found = explore_within(scenario, scenario.plan(variant), bounds)
 
     assert found.verdict is Verdict.HOLDS, [str(finding) for finding in found.findings]
+
+
+def test_the_file_of_a_counterexample_can_be_replayed(tmp_path: Path) -> None:
+    """Its scenario has an action that waits for a step, and roles."""
+    found = explore_scenario(load("controller-epoch-reply-lost"), "kafka_08")
+    folder.write(found, tmp_path)
+
+    [place] = tmp_path.rglob("counterexample.yaml")
+    replayed = replay(place)
+
+    assert (replayed.conforms, replayed.reached) == (True, True), replayed.text

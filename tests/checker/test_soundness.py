@@ -10,7 +10,7 @@ import pytest
 from hypothesis import assume, event, example, given, settings
 from hypothesis import strategies as st
 
-from tests.support.checker.clusters import outcome_of, small
+from tests.support.checker.clusters import controlled, outcome_of, small
 from watchkeeper.checker.cluster.cluster import ClusterSystem
 from watchkeeper.checker.search.search import Limits, Search, SearchOptions
 from watchkeeper.model.plan.bounds import KINDS, Begin, Bounds
@@ -41,9 +41,14 @@ class SmallSystem:
     begin: Begin
     messages: int
     faults: Mapping[str, int] = field(default_factory=dict)
+    elects: bool = False
+    """Whether the brokers elect a controller."""
 
     def outcome(self, *, reduces: bool) -> dict[str, Any]:
-        plan = small(self.variant, layout=self.layout, brokers=self.brokers, partitions=1)
+        if self.elects:
+            plan = controlled(self.variant, brokers=self.brokers, consumers=2)
+        else:
+            plan = small(self.variant, layout=self.layout, brokers=self.brokers, partitions=1)
         bounds = Bounds(self.faults, 2, self.messages, self.begin)
         system = ClusterSystem(plan, bounds, folds=reduces)
         limits = Limits(states=MOST_STATES)
@@ -62,13 +67,15 @@ def small_systems(draw: st.DrawFn) -> SmallSystem:
         faults["crash"] = 1
     if "broker_restart" in faults:
         faults["broker_crash"] = 1
+    layout = draw(st.sampled_from(VARIANTS[variant]))
     return SmallSystem(
         variant,
-        draw(st.sampled_from(VARIANTS[variant])),
+        layout,
         draw(st.integers(1, 2)),
         draw(st.sampled_from(("settled", "fresh"))),
         draw(st.integers(0, 1)),
         faults,
+        layout == "0.8" and draw(st.booleans()),
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,7 @@ def _write_counterexample(
 
 def scenario_of(explored: Explored, counterexample: Counterexample) -> dict[str, Any]:
     """Return the scenario with the bounds of the search and the steps of the counterexample."""
-    given: dict[str, Any] = yaml.safe_load(explored.scenario.text)
+    given: dict[str, Any] = copy.deepcopy(explored.scenario.document.data)
     bounds = explored.bounds
     given["variant"] = explored.plan.variant
     expected = given.pop("expect", {})
