@@ -22,6 +22,7 @@ Kafka 0.8.2.2: KafkaController.onPartitionReassignment.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 
 from watchkeeper.model.actor.effects import Partition, emit
@@ -74,9 +75,16 @@ async def targets_started(reign: Reign, brokers: Sequence[int]) -> None:
 
 
 async def _requested(reign: Reign) -> list[Move]:
-    found = await reign.read_request(paths.REASSIGN_PARTITIONS, Reassignment.decode)
-    moves = () if found is None else found[0].moves
-    return [(Partition(topic, str(index)), targets) for topic, index, targets in moves]
+    """Read the request. One that names no partition stays, as shipped (KAFKA-2234)."""
+    path = paths.REASSIGN_PARTITIONS
+    found = await reign.read_request(path, Reassignment.decode)
+    if found is None:
+        return []
+    request, version = found
+    if not request.moves and reign.me.variant.fenced:
+        with suppress(NoNode, BadVersion):
+            await reign.fenced(Delete(path, version, "reassign"))
+    return [(Partition(topic, str(index)), targets) for topic, index, targets in request.moves]
 
 
 def _why_refused(reign: Reign, partition: Partition, targets: tuple[int, ...]) -> str | None:

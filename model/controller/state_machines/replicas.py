@@ -12,7 +12,11 @@ from dataclasses import replace
 from watchkeeper.model.controller.state_machines.context import Replica, place_of
 from watchkeeper.model.controller.state_machines.reign import Reign, TransitionFailed
 from watchkeeper.model.controller.state_machines.states import ReplicaStatus
-from watchkeeper.model.controller.state_machines.variants import DeadAtFailover, Writes
+from watchkeeper.model.controller.state_machines.variants import (
+    DeadAtFailover,
+    ReplicaWithoutState,
+    Writes,
+)
 from watchkeeper.model.controller.state_machines.writes import StateWrite, without_replica
 
 Action = Callable[[Reign, Replica], Awaitable[None]]
@@ -77,6 +81,8 @@ async def _remove_from_isr(reign: Reign, replica: Replica) -> None:
     """Write the state of the partition without this replica, unless it is not in the ISR."""
     partition, me = replica.partition, reign.me
     if partition not in reign.context.leadership:
+        if me.variant.replica_without_state is ReplicaWithoutState.STOPS:
+            return
         raise TransitionFailed("its partition has no known state")
     was_refused = False
     while True:

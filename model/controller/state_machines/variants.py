@@ -125,6 +125,13 @@ class StrayReplicas(StrEnum):
     DELETED = "it is deleted when the broker is back"
 
 
+class ReplicaWithoutState(StrEnum):
+    """What becomes of a replica that has to stop if its partition has no state (KAFKA-6650)."""
+
+    FAILS = "it cannot stop, and its topic is never deleted"
+    STOPS = "it stops"
+
+
 class SettingsChanges(StrEnum):
     """Which notifications of changed settings a broker takes, in which order."""
 
@@ -167,6 +174,7 @@ class ControllerVariant:
     dead_targets: DeadTargets
     unknown_deletion: UnknownDeletion
     stray_replicas: StrayReplicas
+    replica_without_state: ReplicaWithoutState
     settings_changes: SettingsChanges
     cluster_identity: ClusterIdentity
 
@@ -192,6 +200,7 @@ KAFKA_08 = ControllerVariant(
     dead_targets=DeadTargets.DROPPED,
     unknown_deletion=UnknownDeletion.ENDS_DELETIONS,
     stray_replicas=StrayReplicas.KEPT,
+    replica_without_state=ReplicaWithoutState.FAILS,
     settings_changes=SettingsChanges.AS_LISTED,
     cluster_identity=ClusterIdentity.NONE,
 )
@@ -217,6 +226,7 @@ HARDENED = ControllerVariant(
     dead_targets=DeadTargets.KEPT,
     unknown_deletion=UnknownDeletion.COMPLETED,
     stray_replicas=StrayReplicas.DELETED,
+    replica_without_state=ReplicaWithoutState.STOPS,
     settings_changes=SettingsChanges.EVERY_NEW,
     cluster_identity=ClusterIdentity.CREATED_ONCE,
 )
