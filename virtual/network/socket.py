@@ -104,8 +104,8 @@ class VirtualSocket:
         self._options: dict[tuple[int, int], Any] = {}
         self._files = 0
         self._is_closing = False
-        self._descriptor = network.next_descriptor()
-        self._process.descriptors[self._descriptor] = self
+        self.descriptor = network.next_descriptor()
+        self._process.descriptors[self.descriptor] = self
         self._process.at_end.append(self._really_close)
         self.watchers: list[Task] = []
         """Threads that poll it."""
@@ -137,7 +137,7 @@ class VirtualSocket:
             waiters.remove(task)
 
     def _check_open(self) -> None:
-        if self._descriptor == -1:
+        if self.descriptor == -1:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
 
     def _connected(self) -> Endpoint:
@@ -332,10 +332,10 @@ class VirtualSocket:
             self._really_close()
 
     def _really_close(self) -> None:
-        if self._descriptor == -1:
+        if self.descriptor == -1:
             return
-        self._process.descriptors.pop(self._descriptor, None)
-        self._descriptor = -1
+        self._process.descriptors.pop(self.descriptor, None)
+        self.descriptor = -1
         if self._really_close in self._process.at_end and self._process.is_alive:
             self._process.at_end.remove(self._really_close)
         if self._listener is not None:
@@ -391,7 +391,7 @@ class VirtualSocket:
 
     def fileno(self) -> int:
         """Its virtual descriptor; -1 once it is closed."""
-        return self._descriptor
+        return self.descriptor
 
     def settimeout(self, value: float | None) -> None:
         """How long its operations wait: None for ever, 0 not at all."""
@@ -472,7 +472,7 @@ class VirtualSocket:
         return self.watchers if self.endpoint is None else self.endpoint.waiters
 
     def __repr__(self) -> str:
-        return f"<virtual socket fd={self._descriptor}, {self._local}>"
+        return f"<virtual socket fd={self.descriptor}, {self._local}>"
 
 
 def socketpair(
