@@ -125,8 +125,11 @@ class Lock(Mutex):
         self.holder = scheduler.running
         return True
 
-    def release(self, *_: object) -> None:
-        """Give the lock back; raises RuntimeError if it is free."""
+    def release(self, kind: object = None, error: object = None, trace: object = None) -> None:
+        """Give the lock back; raises RuntimeError if it is free.
+
+        The arguments are those of `__exit__`, which is this method.
+        """
         scheduler = here.scheduler
         if scheduler is None:
             self._outside().release()
@@ -148,6 +151,17 @@ class Lock(Mutex):
         if scheduler is None:
             return bool(self._outside().locked())
         return self._scheduler is scheduler and bool(self._count)
+
+    # A condition looks for these three, and has slower ways of its own to the same ends.
+
+    def _is_owned(self) -> bool:
+        return self.locked()
+
+    def _release_save(self) -> Any:
+        self.release()
+
+    def _acquire_restore(self, state: Any) -> None:
+        self.acquire()
 
     acquire_lock = acquire
     release_lock = release
@@ -191,7 +205,7 @@ class RLock(Mutex):
         self.holder = scheduler.running
         return True
 
-    def release(self, *_: object) -> None:
+    def release(self, kind: object = None, error: object = None, trace: object = None) -> None:
         """Give the lock back once; raises RuntimeError if another thread holds it."""
         scheduler = here.scheduler
         if scheduler is None:
@@ -256,3 +270,8 @@ class RLock(Mutex):
 
     def __repr__(self) -> str:
         return f"<{'locked' if self.locked() else 'unlocked'} reentrant lock at {id(self):#x}>"
+
+
+def leave_condition(condition: Any, kind: object, error: object, trace: object) -> Any:
+    """`Condition.__exit__`, whose own way packs its arguments and unpacks them again."""
+    return condition._lock.__exit__(kind, error, trace)

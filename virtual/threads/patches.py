@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 
 from watchkeeper.virtual.threads import chance, clock, system, thread
 from watchkeeper.virtual.threads.local import Local
-from watchkeeper.virtual.threads.lock import Lock, RLock, real_lock, real_rlock
+from watchkeeper.virtual.threads.lock import Lock, RLock, leave_condition, real_lock, real_rlock
 
 
 class Patch(NamedTuple):
@@ -82,6 +82,7 @@ METHODS = (
     (threading.Thread, "join", thread.join),
     (threading.Thread, "is_alive", thread.is_alive),
     (random.Random, "seed", chance.seed),
+    (threading.Condition, "__exit__", leave_condition),
 )
 """Class, method, replacement."""
 TIME = (
