@@ -12,7 +12,7 @@ import socket as socket_module
 from collections.abc import Callable
 from typing import Any
 
-from watchkeeper.virtual.network.endpoint import Address, Endpoint, Listener
+from watchkeeper.virtual.network.endpoint import WINDOW_BYTES, Address, Endpoint, Listener
 from watchkeeper.virtual.network.network import Network
 from watchkeeper.virtual.network.socket_file import SocketFile
 from watchkeeper.virtual.threads.current import current_scheduler
@@ -116,12 +116,16 @@ class VirtualSocket:
         self, waiters: list[Task], is_ready: Callable[[], object], what: str, error: str
     ) -> None:
         """Wait until it is ready; raises what a real socket raises at the end of its timeout."""
-        scheduler = self._scheduler
-        scheduler.switch_point()
-        if is_ready():
-            return
+        self._scheduler.switch_point()
+        if not is_ready():
+            self._block(waiters, is_ready, what, error)
+
+    def _block(
+        self, waiters: list[Task], is_ready: Callable[[], object], what: str, error: str
+    ) -> None:
         if self._timeout == 0:
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        scheduler = self._scheduler
         ends_ns = None if self._timeout is None else scheduler.now_ns + int(self._timeout * NS)
         task = scheduler.running
         assert task is not None, "sockets are used by threads"
@@ -141,7 +145,8 @@ class VirtualSocket:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
 
     def _connected(self) -> Endpoint:
-        self._check_open()
+        if self.descriptor == -1:
+            self._check_open()
         endpoint = self.endpoint
         if endpoint is None or endpoint.peer is None:
             if endpoint is not None and endpoint.error is not None:
@@ -273,8 +278,15 @@ class VirtualSocket:
             raise ValueError("negative buffersize in recv")
         if flags & DONTWAIT and not endpoint.is_readable:
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
-        self._wait(endpoint.waiters, lambda: endpoint.is_readable, "data", "timed out")
-        self._check_open()
+        # `_wait`, written out here and in `send`: most find at once what they need.
+        scheduler = self._scheduler
+        scheduler.step += 1
+        if scheduler.step >= scheduler.point_at:
+            scheduler.take_point()
+        if not endpoint.arrived and not endpoint.is_readable:
+            self._block(endpoint.waiters, lambda: endpoint.is_readable, "data", "timed out")
+        if self.descriptor == -1:
+            self._check_open()
         if endpoint.arrived:
             return endpoint.read(size, peek=bool(flags & PEEK))
         self._raise_error(endpoint)
@@ -295,12 +307,21 @@ class VirtualSocket:
         """Send as much as there is room for; returns how many bytes."""
         endpoint = self._connected()
         payload = bytes(data)
-        self._wait(endpoint.waiters, lambda: endpoint.is_writable, "room to send", "timed out")
-        self._check_open()
+        scheduler = self._scheduler
+        scheduler.step += 1
+        if scheduler.step >= scheduler.point_at:
+            scheduler.take_point()
+        if endpoint.under_way >= WINDOW_BYTES and endpoint.error is None:
+            self._block(
+                endpoint.waiters, lambda: endpoint.is_writable, "room to send", "timed out"
+            )
+        if self.descriptor == -1:
+            self._check_open()
         peer = endpoint.peer
         if endpoint.is_shut or (endpoint.is_paired and peer is not None and peer.is_closed):
             raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
-        self._raise_error(endpoint)
+        if endpoint.error is not None:
+            self._raise_error(endpoint)
         if payload:
             endpoint.send(payload)
         return len(payload)
@@ -473,27 +494,3 @@ class VirtualSocket:
 
     def __repr__(self) -> str:
         return f"<virtual socket fd={self.descriptor}, {self._local}>"
-
-
-def socketpair(
-    family: int | None = None, type: int = socket_module.SOCK_STREAM, proto: int = 0
-) -> tuple[Any, Any]:
-    """Two sockets that are connected with each other."""
-    found = world_network()
-    if found is None:
-        return real_socketpair() if family is None else real_socketpair(family, type, proto)
-    scheduler, network = found
-    pair = [VirtualSocket(scheduler, network, socket_module.AF_UNIX, type) for _ in range(2)]
-    assert scheduler.running is not None, "sockets are made by threads"
-    address = scheduler.running.process.address
-    ends = [(address, network.next_port()), (address, network.next_port())]
-    left = Endpoint(network, ends[0], ends[1])
-    right = Endpoint(network, ends[1], ends[0])
-    left.peer, right.peer = right, left
-    left.is_paired = right.is_paired = True
-    for sock, endpoint in zip(pair, (left, right), strict=True):
-        sock.endpoint, sock._local = endpoint, endpoint.local
-    return pair[0], pair[1]
-
-
-real_socketpair = socket_module.socketpair
