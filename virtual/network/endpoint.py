@@ -143,10 +143,10 @@ class Endpoint:
     def read(self, most: int, *, peek: bool = False) -> bytes:
         """Take at most so many of the bytes that have arrived."""
         arrived, offset = self.arrived, self.offset
-        if not offset and not peek and len(arrived[0]) <= most and len(arrived) == 1:
+        first = arrived[0]
+        if len(arrived) == 1 and not offset and not peek and self.arrived_bytes <= most:
             self._count_read(self.arrived_bytes)  # one whole piece, as most reads of servers are
             return arrived.popleft()
-        first = arrived[0]
         left = len(first) - offset
         if left >= most or len(arrived) == 1:
             data = first[offset : offset + most] if offset or left > most else first

@@ -74,7 +74,10 @@ def _ready(wanted: Wanted) -> Ready:
 
 
 def wait_for(scheduler: Scheduler, wanted: Wanted, timeout_ns: int | None) -> Ready:
-    """Wait until some of the sockets are ready; returns these with their events."""
+    """Wait until some of the sockets are ready; returns these with their events.
+
+    A timeout of 0 or less does not wait.
+    """
     scheduler.step += 1
     if scheduler.step >= scheduler.point_at:
         scheduler.take_point()
@@ -84,9 +87,11 @@ def wait_for(scheduler: Scheduler, wanted: Wanted, timeout_ns: int | None) -> Re
     ends_ns = None if timeout_ns is None else scheduler.now_ns + timeout_ns
     task = scheduler.running
     assert task is not None, "threads poll"
-    lists = [sock.waiters for sock in wanted]
-    for waiters in lists:
+    lists = []
+    for sock in wanted:
+        waiters = sock.waiters
         waiters.append(task)
+        lists.append(waiters)
     try:
         left_ns = timeout_ns
         while left_ns is None or left_ns > 0:
@@ -179,9 +184,12 @@ class Selector(selectors.BaseSelector):
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """Wait until some of the sockets are ready."""
-        timeout_ns = None if timeout is None else max(int(timeout * NS), 0)
+        timeout_ns = None if timeout is None else int(timeout * NS)
         ready = wait_for(self._scheduler, self._sockets, timeout_ns)
         keys = self._keys
+        if len(ready) == 1:  # as nearly always: kazoo polls one or two sockets
+            sock, found = ready[0]
+            return [(keys[sock.descriptor], found)] if sock.descriptor != -1 else []
         return [(keys[sock.descriptor], found) for sock, found in ready if sock.descriptor != -1]
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ import functools
 import time
 from typing import Any
 
-from watchkeeper.virtual.threads.current import current_scheduler
+from watchkeeper.virtual.threads.current import current_scheduler, here
 from watchkeeper.virtual.threads.lock import NS
 
 MONOTONIC_START_NS = 1_000 * NS
@@ -59,7 +59,7 @@ def _monotonic_ns(name: str) -> int:
 
 def _monotonic(name: str) -> Any:
     def read() -> float:
-        scheduler = current_scheduler()
+        scheduler = here.scheduler
         if scheduler is None:
             return float(_real[name]())
         return (MONOTONIC_START_NS + scheduler.read_clock_ns()) / NS

@@ -210,8 +210,8 @@ class Scheduler:
         self.now_ns += TURN_NS
         if task.state is not TaskState.OVER and task.process.is_alive:
             self.running = task
-            self._poll_at = self.step + MOST_POINTS_A_TURN
-            self.point_at = min(self._preempt_at, self._poll_at)
+            self._poll_at = poll_at = self.step + MOST_POINTS_A_TURN
+            self.point_at = poll_at if poll_at < self._preempt_at else self._preempt_at
             if task.greenlet is None:
                 task.greenlet = greenlet(self._run_body, parent=self._hub)
                 task.greenlet.switch(task)
