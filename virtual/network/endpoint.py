@@ -140,21 +140,23 @@ class Endpoint:
             self.forget_arrived()
             self.wake()
 
-    def read(self, most: int, *, peek: bool = False) -> bytes:
+    def read(self, most: int) -> bytes:
         """Take at most so many of the bytes that have arrived."""
-        arrived, offset = self.arrived, self.offset
-        first = arrived[0]
-        if len(arrived) == 1 and not offset and not peek and self.arrived_bytes <= most:
+        arrived = self.arrived
+        if not self.offset and self.arrived_bytes <= most and len(arrived) == 1:
             self._count_read(self.arrived_bytes)  # one whole piece, as most reads of servers are
             return arrived.popleft()
-        left = len(first) - offset
-        if left >= most or len(arrived) == 1:
-            data = first[offset : offset + most] if offset or left > most else first
-        else:
-            data = b"".join([first[offset:], *list(arrived)[1:]])[:most]
-        if not peek:
-            self._drop(len(data))
+        data = self.peek(most)
+        self._drop(len(data))
         return data
+
+    def peek(self, most: int) -> bytes:
+        """At most so many of the bytes that have arrived, which stay."""
+        arrived, offset = self.arrived, self.offset
+        first = arrived[0]
+        if len(arrived) == 1 or len(first) - offset >= most:
+            return first[offset : offset + most]
+        return b"".join([first[offset:], *list(arrived)[1:]])[:most]
 
     def _drop(self, size: int) -> None:
         """Forget so many bytes; a piece that is read in part stays as it is, with an offset."""

@@ -95,7 +95,7 @@ def wait_for(scheduler: Scheduler, wanted: Wanted, timeout_ns: int | None) -> Re
     try:
         left_ns = timeout_ns
         while left_ns is None or left_ns > 0:
-            scheduler.block("a socket", timeout_ns=left_ns)
+            scheduler.block("a socket", left_ns)
             ready = _ready(wanted)
             if ready:
                 break

@@ -10,6 +10,8 @@ import io
 import os
 import socket as socket_module
 from collections.abc import Callable
+from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from watchkeeper.virtual.network.endpoint import WINDOW_BYTES, Address, Endpoint, Listener
@@ -33,6 +35,7 @@ STREAM = int(socket_module.SOCK_STREAM)
 NONBLOCK = int(getattr(socket_module, "SOCK_NONBLOCK", 0))
 DONTWAIT = int(getattr(socket_module, "MSG_DONTWAIT", 0))
 PEEK = int(socket_module.MSG_PEEK)
+READABLE, WRITABLE = attrgetter("is_readable"), attrgetter("is_writable")
 
 
 def world_network() -> tuple[Scheduler, Network] | None:
@@ -136,7 +139,7 @@ class VirtualSocket:
                 left_ns = None if ends_ns is None else ends_ns - scheduler.now_ns
                 if left_ns is not None and left_ns <= 0:
                     raise TimeoutError(error)
-                scheduler.block(what, timeout_ns=left_ns)
+                scheduler.block(what, left_ns)
         finally:
             waiters.remove(task)
 
@@ -276,7 +279,7 @@ class VirtualSocket:
         endpoint = self._connected()
         if size < 0:
             raise ValueError("negative buffersize in recv")
-        if flags & DONTWAIT and not endpoint.is_readable:
+        if flags and flags & DONTWAIT and not endpoint.is_readable:
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
         # `_wait`, written out here and in `send`: most find at once what they need.
         scheduler = self._scheduler
@@ -284,11 +287,11 @@ class VirtualSocket:
         if scheduler.step >= scheduler.point_at:
             scheduler.take_point()
         if not endpoint.arrived and not endpoint.is_readable:
-            self._block(endpoint.waiters, lambda: endpoint.is_readable, "data", "timed out")
+            self._block(endpoint.waiters, partial(READABLE, endpoint), "data", "timed out")
         if self.descriptor == -1:
             self._check_open()
         if endpoint.arrived:
-            return endpoint.read(size, peek=bool(flags & PEEK))
+            return endpoint.peek(size) if flags and flags & PEEK else endpoint.read(size)
         self._raise_error(endpoint)
         return b""
 
@@ -306,14 +309,14 @@ class VirtualSocket:
     def send(self, data: Any, flags: int = 0) -> int:
         """Send as much as there is room for; returns how many bytes."""
         endpoint = self._connected()
-        payload = bytes(data)
+        payload = data if type(data) is bytes else bytes(data)
         scheduler = self._scheduler
         scheduler.step += 1
         if scheduler.step >= scheduler.point_at:
             scheduler.take_point()
         if endpoint.under_way >= WINDOW_BYTES and endpoint.error is None:
             self._block(
-                endpoint.waiters, lambda: endpoint.is_writable, "room to send", "timed out"
+                endpoint.waiters, partial(WRITABLE, endpoint), "room to send", "timed out"
             )
         if self.descriptor == -1:
             self._check_open()

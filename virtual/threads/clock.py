@@ -29,9 +29,9 @@ def sleep(seconds: float, /) -> None:
     if seconds < 0:
         raise ValueError("sleep length must be non-negative")
     ends_ns = scheduler.now_ns + int(seconds * NS)
-    scheduler.block("a moment", timeout_ns=int(seconds * NS))
+    scheduler.block("a moment", int(seconds * NS))
     while scheduler.now_ns < ends_ns and scheduler.running is not None:  # a signal came first
-        scheduler.block("a moment", timeout_ns=ends_ns - scheduler.now_ns)
+        scheduler.block("a moment", ends_ns - scheduler.now_ns)
 
 
 def _wall_ns() -> int | None:

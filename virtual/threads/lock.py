@@ -77,7 +77,7 @@ class Mutex:
             self._waiters.append(task)
             task.wanted = self
             try:
-                scheduler.block("a lock", timeout_ns=left_ns)
+                scheduler.block("a lock", left_ns)
             finally:
                 task.wanted = None
                 if task in self._waiters:

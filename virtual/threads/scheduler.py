@@ -283,10 +283,10 @@ class Scheduler:
         elif not task.is_over:
             self._runnable.append(task)
 
-    def block(self, why: str, *, timeout_ns: int | None = None) -> bool:
+    def block(self, why: str, timeout_ns: int | None) -> bool:
         """Stop the running thread until it is woken; returns False if its time is over first.
 
-        `why` says in words what it waits for.
+        `why` says in words what it waits for; a timeout of None is no end.
         """
         task = self.running
         if task is None:
