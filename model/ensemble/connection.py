@@ -88,7 +88,7 @@ class Connection:
         self.received = 0
         self.sent = 0
         self.last_zxid = 0
-        self.last_opcode = ""
+        self.last_opcode: int | None = None
         self._wire = ServerConnection(most_bytes=server.ensemble.settings.most_frame_bytes)
         self._waiting: deque[Request] = deque()
         self._under_way = 0
@@ -288,7 +288,7 @@ class Connection:
             return
         shown = server.tree.zxid if zxid is None else zxid
         self.last_zxid = shown
-        self.last_opcode = request.opcode.name if hasattr(request.opcode, "name") else "UNKNOWN"
+        self.last_opcode = request.opcode
         server.statistics.answered(self._received_ms)
         server.ensemble.recorder.answered(self, request, error, shown)
         self._send(frame(encode_reply(request.xid, shown, error, body)))

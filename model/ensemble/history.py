@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from watchkeeper.model.actor.errors import Failure, ZooKeeperError
@@ -107,9 +108,7 @@ class History(Silent):
 
     def answered(self, connection: Connection, request: Request, error: int, zxid: int) -> None:
         """A response is sent."""
-        answer = {"error": ERRORS.get(error, str(error))} if error else "ok"
-        word = _word_of(request)
-        detail = {"op": word, "purpose": word, "answer": answer}
+        detail = _answer_of(_word_of(request), error)
         self._of_request(EventKind.RESPONSE, connection, request, detail, zxid=max(zxid, 0))
 
     def _of_request(
@@ -222,6 +221,13 @@ def _word_of(request: Request) -> str:
     if isinstance(body, Operation):
         return WORDS[type(body).__name__]
     return OTHERS.get(type(body), type(body).__name__.lower())
+
+
+@lru_cache(maxsize=1024)
+def _answer_of(word: str, error: int) -> Mapping[str, Any]:
+    """The detail of an answer, which all equal ones share: do not modify it."""
+    answer = {"error": ERRORS.get(error, str(error))} if error else "ok"
+    return {"op": word, "purpose": word, "answer": answer}
 
 
 def _with_purpose(detail: Mapping[str, Any]) -> dict[str, Any]:

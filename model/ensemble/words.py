@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from watchkeeper.model.ensemble.clock import Clock
+from watchkeeper.model.wire.opcodes import Opcode
 
 if TYPE_CHECKING:
     from watchkeeper.model.ensemble.connection import Connection
@@ -123,9 +124,16 @@ def _full(connection: Connection) -> str:
     if not connection.session:
         return _brief(connection)
     return (
-        f"{_brief(connection)[:-1]},sid={connection.session:#x},lop={connection.last_opcode},"
+        f"{_brief(connection)[:-1]},sid={connection.session:#x},lop={_last_opcode(connection)},"
         f"to={connection.timeout_ms},lzxid={connection.last_zxid:#x})"
     )
+
+
+def _last_opcode(connection: Connection) -> str:
+    opcode = connection.last_opcode
+    if opcode is None:
+        return ""
+    return opcode.name if isinstance(opcode, Opcode) else "UNKNOWN"
 
 
 def _dump(server: Server) -> str:

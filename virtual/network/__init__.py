@@ -4,6 +4,7 @@
   stream             a connection as a service without threads has it
   socket, polling    what stands for `socket`, `select` and `selectors`
   socket_file        what `makefile` makes
+  socket_pair        what `socketpair` makes
   resolution         host names
   descriptors        the flags of descriptors
   patches            the names that are replaced

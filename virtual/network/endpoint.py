@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ class Endpoint:
         "is_closed",
         "is_paired",
         "is_shut",
+        "link",
         "local",
         "network",
         "offset",
@@ -46,6 +48,7 @@ class Endpoint:
         self.network = network
         self.local = local
         self.remote = remote
+        self.link = (local[0], remote[0])
         self.peer: Endpoint | None = None
         self.arrived: deque[bytes] = deque()
         self.offset = 0
@@ -70,17 +73,12 @@ class Endpoint:
 
     # --- sending -----------------------------------------------------------------------
 
-    @property
-    def has_room(self) -> bool:
-        """Whether more can be sent now."""
-        return self.under_way < WINDOW_BYTES
-
     def send(self, data: bytes) -> None:
         """Send bytes to the other end."""
         peer = self.peer
         assert peer is not None, "a connection has two ends"
         self.under_way += len(data)
-        self.network.carry(self, lambda: peer.take(data))
+        self.network.carry(self, partial(peer.take, data))
 
     def shut(self) -> None:
         """Send nothing more: the other end finds the end of the stream behind what was sent."""
@@ -142,31 +140,37 @@ class Endpoint:
             self.forget_arrived()
             self.wake()
 
-    def read(self, most: int, *, peek: bool = False) -> bytes:
+    def read(self, most: int) -> bytes:
         """Take at most so many of the bytes that have arrived."""
+        arrived = self.arrived
+        if not self.offset and self.arrived_bytes <= most and len(arrived) == 1:
+            self._count_read(self.arrived_bytes)  # one whole piece, as most reads of servers are
+            return arrived.popleft()
+        data = self.peek(most)
+        self._drop(len(data))
+        return data
+
+    def peek(self, most: int) -> bytes:
+        """At most so many of the bytes that have arrived, which stay."""
         arrived, offset = self.arrived, self.offset
         first = arrived[0]
-        left = len(first) - offset
-        if left >= most or len(arrived) == 1:
-            data = first[offset : offset + most] if offset or left > most else first
-        else:
-            data = b"".join([first[offset:], *list(arrived)[1:]])[:most]
-        if not peek:
-            self._drop(len(data))
-        return data
+        if len(arrived) == 1 or len(first) - offset >= most:
+            return first[offset : offset + most]
+        return b"".join([first[offset:], *list(arrived)[1:]])[:most]
 
     def _drop(self, size: int) -> None:
         """Forget so many bytes; a piece that is read in part stays as it is, with an offset."""
         self._count_read(size)
-        self.offset += size
-        while self.arrived and self.offset >= len(self.arrived[0]):
-            self.offset -= len(self.arrived.popleft())
+        arrived, offset = self.arrived, self.offset + size
+        while arrived and offset >= len(arrived[0]):
+            offset -= len(arrived.popleft())
+        self.offset = offset
 
     def _count_read(self, size: int) -> None:
         self.arrived_bytes -= size
         peer = self.peer
         if peer is not None:
-            was_full = not peer.has_room
+            was_full = peer.under_way >= WINDOW_BYTES
             peer.under_way -= size
             if was_full:
                 peer.wake()
@@ -190,7 +194,7 @@ class Endpoint:
     @property
     def is_writable(self) -> bool:
         """Whether a write does not wait."""
-        return self.has_room or self.error is not None
+        return self.under_way < WINDOW_BYTES or self.error is not None
 
     def wake(self) -> None:
         """Something has changed for those who wait."""

@@ -164,16 +164,17 @@ class Network:
         if sender.is_paired:
             arrive()
             return
-        link = (sender.local[0], sender.remote[0])
+        link = sender.link
         if self._cut and link in self._cut:
             self._held.setdefault(link, []).append((sender, arrive))
             return
-        scheduler = self.scheduler
-        due_ns = scheduler.now_ns + self._latency_ns(*link)
+        due_ns = self.scheduler.now_ns + self._latency_ns(link[0], link[1])
         if self._extra_ns:
             due_ns += self._extra_ns.get(link, 0)
-        sender.due_ns = due_ns = max(due_ns, sender.due_ns + 1)
-        scheduler.call_at(due_ns, arrive)
+        if due_ns <= sender.due_ns:
+            due_ns = sender.due_ns + 1
+        sender.due_ns = due_ns
+        self.scheduler.call_at(due_ns, arrive)
 
     # --- faults ------------------------------------------------------------------------
 

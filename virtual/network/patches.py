@@ -9,7 +9,8 @@ import selectors
 import socket
 
 from watchkeeper.virtual.network import descriptors, polling, resolution
-from watchkeeper.virtual.network.socket import Socket, socketpair
+from watchkeeper.virtual.network.socket import Socket
+from watchkeeper.virtual.network.socket_pair import socketpair
 from watchkeeper.virtual.threads.patches import Patch
 
 PATCHES: tuple[Patch, ...] = (

@@ -6,17 +6,20 @@ import errno
 import os
 import select as select_module
 import selectors
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from watchkeeper.virtual.network.endpoint import WINDOW_BYTES
 from watchkeeper.virtual.network.socket import VirtualSocket, world_network
+from watchkeeper.virtual.threads.current import here
 from watchkeeper.virtual.threads.lock import NS
 from watchkeeper.virtual.threads.scheduler import Scheduler
 
 READ = selectors.EVENT_READ
 WRITE = selectors.EVENT_WRITE
+EVENTS = (READ, WRITE, READ | WRITE)
 POLLIN, POLLOUT, POLLHUP = select_module.POLLIN, select_module.POLLOUT, select_module.POLLHUP
+_new_tuple: Callable[..., Any] = tuple.__new__
 _select = select_module.select
 _real = {name: getattr(selectors, name) for name in dir(selectors) if name.endswith("Selector")}
 _poll = select_module.poll
@@ -40,49 +43,63 @@ def _socket_of(scheduler: Scheduler, descriptor: int) -> VirtualSocket:
     return sock  # type: ignore[no-any-return]
 
 
-def _ready(sock: VirtualSocket, events: int) -> int:
-    """Which of the events a socket is ready for; written out, since every wait comes here."""
-    endpoint = sock.endpoint
-    if endpoint is None:
-        if sock.is_unconnected:
-            return events
-        return READ if events & READ and sock.is_readable else 0
-    is_broken = endpoint.error is not None
-    if endpoint.peer is None and not is_broken:
-        return 0
-    found = 0
-    if events & READ and (endpoint.arrived or endpoint.has_ended or is_broken):
-        found = READ
-    if events & WRITE and (endpoint.under_way < WINDOW_BYTES or is_broken):
-        found |= WRITE
-    return found
+Wanted = dict[VirtualSocket, int]
+"""Socket -> the events that it is polled for."""
+Ready = list[tuple[VirtualSocket, int]]
 
 
-def wait_for(
-    scheduler: Scheduler, wanted: Mapping[VirtualSocket, int], timeout_ns: int | None
-) -> list[tuple[VirtualSocket, int]]:
-    """Wait until some of the sockets are ready; returns these with their events."""
-    scheduler.switch_point()
-    ready = [(sock, found) for sock, events in wanted.items() if (found := _ready(sock, events))]
+def _ready(wanted: Wanted) -> Ready:
+    """The sockets that are ready, with their events; written out, since every wait comes here."""
+    ready = []
+    for sock, events in wanted.items():
+        endpoint = sock.endpoint
+        if endpoint is None:
+            if sock.is_unconnected:
+                found = events
+            else:
+                found = READ if events & READ and sock.is_readable else 0
+        elif endpoint.error is not None:
+            found = events
+        elif endpoint.peer is None:
+            continue
+        else:
+            found = 0
+            if events & READ and (endpoint.arrived or endpoint.has_ended):
+                found = READ
+            if events & WRITE and endpoint.under_way < WINDOW_BYTES:
+                found |= WRITE
+        if found:
+            ready.append((sock, found))
+    return ready
+
+
+def wait_for(scheduler: Scheduler, wanted: Wanted, timeout_ns: int | None) -> Ready:
+    """Wait until some of the sockets are ready; returns these with their events.
+
+    A timeout of 0 or less does not wait.
+    """
+    scheduler.step += 1
+    if scheduler.step >= scheduler.point_at:
+        scheduler.take_point()
+    ready = _ready(wanted)
     if ready or timeout_ns == 0:
         return ready
     ends_ns = None if timeout_ns is None else scheduler.now_ns + timeout_ns
     task = scheduler.running
     assert task is not None, "threads poll"
-    lists = [sock.waiters for sock in wanted]
-    for waiters in lists:
+    lists = []
+    for sock in wanted:
+        waiters = sock.waiters
         waiters.append(task)
+        lists.append(waiters)
     try:
-        while not ready:
+        left_ns = timeout_ns
+        while left_ns is None or left_ns > 0:
+            scheduler.block("a socket", left_ns)
+            ready = _ready(wanted)
+            if ready:
+                break
             left_ns = None if ends_ns is None else ends_ns - scheduler.now_ns
-            if left_ns is not None and left_ns <= 0:
-                return []
-            scheduler.block("a socket", timeout_ns=left_ns)
-            ready = [
-                (sock, found)
-                for sock, events in wanted.items()
-                if (found := _ready(sock, events))
-            ]
     finally:
         for waiters in lists:
             if task in waiters:
@@ -105,7 +122,7 @@ def select(
     if timeout is not None and timeout < 0:
         raise ValueError("timeout must be non-negative")
     readers, writers = list(rlist), list(wlist)
-    wanted: dict[VirtualSocket, int] = {}
+    wanted: Wanted = {}
     for sources, event in ((readers, READ), (writers, WRITE)):
         for source in sources:
             sock = _socket_of(scheduler, _descriptor_of(source))
@@ -125,16 +142,19 @@ class Selector(selectors.BaseSelector):
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
         self._keys: dict[int, selectors.SelectorKey] = {}
-        self._sockets: dict[VirtualSocket, int] = {}
+        self._sockets: Wanted = {}
 
     def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
         """Watch a socket."""
-        if not events or events & ~(READ | WRITE):
+        if events not in EVENTS:
             raise ValueError(f"Invalid events: {events!r}")
-        descriptor = _descriptor_of(fileobj)
+        descriptor = fileobj if type(fileobj) is int else _descriptor_of(fileobj)
         if descriptor in self._keys:
             raise KeyError(f"{fileobj!r} (FD {descriptor}) is already registered")
-        key = selectors.SelectorKey(fileobj, descriptor, events, data)
+        # kazoo registers anew for each poll; the constructor of a named tuple takes longest.
+        key: selectors.SelectorKey = _new_tuple(
+            selectors.SelectorKey, (fileobj, descriptor, events, data)
+        )
         self._sockets[_socket_of(self._scheduler, descriptor)] = events
         self._keys[descriptor] = key
         return key
@@ -164,11 +184,13 @@ class Selector(selectors.BaseSelector):
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         """Wait until some of the sockets are ready."""
-        timeout_ns = None if timeout is None else max(int(timeout * NS), 0)
+        timeout_ns = None if timeout is None else int(timeout * NS)
         ready = wait_for(self._scheduler, self._sockets, timeout_ns)
-        return [
-            (self._keys[sock.fileno()], found) for sock, found in ready if sock.fileno() != -1
-        ]
+        keys = self._keys
+        if len(ready) == 1:  # as nearly always: kazoo polls one or two sockets
+            sock, found = ready[0]
+            return [(keys[sock.descriptor], found)] if sock.descriptor != -1 else []
+        return [(keys[sock.descriptor], found) for sock, found in ready if sock.descriptor != -1]
 
     def close(self) -> None:
         """Forget every socket."""
@@ -206,8 +228,10 @@ def _selector_class(name: str) -> type:
 
     class Kind(type(real)):  # type: ignore[misc]
         def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-            found = world_network()
-            return real(*args, **kwargs) if found is None else Selector(found[0])
+            scheduler = here.scheduler
+            if scheduler is None or scheduler.running is None or scheduler.network is None:
+                return real(*args, **kwargs)
+            return Selector(scheduler)
 
         def __instancecheck__(cls, instance: object) -> bool:
             return isinstance(instance, real | Selector)

@@ -10,9 +10,11 @@ import io
 import os
 import socket as socket_module
 from collections.abc import Callable
+from functools import partial
+from operator import attrgetter
 from typing import Any
 
-from watchkeeper.virtual.network.endpoint import Address, Endpoint, Listener
+from watchkeeper.virtual.network.endpoint import WINDOW_BYTES, Address, Endpoint, Listener
 from watchkeeper.virtual.network.network import Network
 from watchkeeper.virtual.network.socket_file import SocketFile
 from watchkeeper.virtual.threads.current import current_scheduler
@@ -33,6 +35,7 @@ STREAM = int(socket_module.SOCK_STREAM)
 NONBLOCK = int(getattr(socket_module, "SOCK_NONBLOCK", 0))
 DONTWAIT = int(getattr(socket_module, "MSG_DONTWAIT", 0))
 PEEK = int(socket_module.MSG_PEEK)
+READABLE, WRITABLE = attrgetter("is_readable"), attrgetter("is_writable")
 
 
 def world_network() -> tuple[Scheduler, Network] | None:
@@ -104,8 +107,8 @@ class VirtualSocket:
         self._options: dict[tuple[int, int], Any] = {}
         self._files = 0
         self._is_closing = False
-        self._descriptor = network.next_descriptor()
-        self._process.descriptors[self._descriptor] = self
+        self.descriptor = network.next_descriptor()
+        self._process.descriptors[self.descriptor] = self
         self._process.at_end.append(self._really_close)
         self.watchers: list[Task] = []
         """Threads that poll it."""
@@ -116,12 +119,16 @@ class VirtualSocket:
         self, waiters: list[Task], is_ready: Callable[[], object], what: str, error: str
     ) -> None:
         """Wait until it is ready; raises what a real socket raises at the end of its timeout."""
-        scheduler = self._scheduler
-        scheduler.switch_point()
-        if is_ready():
-            return
+        self._scheduler.switch_point()
+        if not is_ready():
+            self._block(waiters, is_ready, what, error)
+
+    def _block(
+        self, waiters: list[Task], is_ready: Callable[[], object], what: str, error: str
+    ) -> None:
         if self._timeout == 0:
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+        scheduler = self._scheduler
         ends_ns = None if self._timeout is None else scheduler.now_ns + int(self._timeout * NS)
         task = scheduler.running
         assert task is not None, "sockets are used by threads"
@@ -132,16 +139,17 @@ class VirtualSocket:
                 left_ns = None if ends_ns is None else ends_ns - scheduler.now_ns
                 if left_ns is not None and left_ns <= 0:
                     raise TimeoutError(error)
-                scheduler.block(what, timeout_ns=left_ns)
+                scheduler.block(what, left_ns)
         finally:
             waiters.remove(task)
 
     def _check_open(self) -> None:
-        if self._descriptor == -1:
+        if self.descriptor == -1:
             raise OSError(errno.EBADF, os.strerror(errno.EBADF))
 
     def _connected(self) -> Endpoint:
-        self._check_open()
+        if self.descriptor == -1:
+            self._check_open()
         endpoint = self.endpoint
         if endpoint is None or endpoint.peer is None:
             if endpoint is not None and endpoint.error is not None:
@@ -271,12 +279,19 @@ class VirtualSocket:
         endpoint = self._connected()
         if size < 0:
             raise ValueError("negative buffersize in recv")
-        if flags & DONTWAIT and not endpoint.is_readable:
+        if flags and flags & DONTWAIT and not endpoint.is_readable:
             raise BlockingIOError(errno.EAGAIN, os.strerror(errno.EAGAIN))
-        self._wait(endpoint.waiters, lambda: endpoint.is_readable, "data", "timed out")
-        self._check_open()
+        # `_wait`, written out here and in `send`: most find at once what they need.
+        scheduler = self._scheduler
+        scheduler.step += 1
+        if scheduler.step >= scheduler.point_at:
+            scheduler.take_point()
+        if not endpoint.arrived and not endpoint.is_readable:
+            self._block(endpoint.waiters, partial(READABLE, endpoint), "data", "timed out")
+        if self.descriptor == -1:
+            self._check_open()
         if endpoint.arrived:
-            return endpoint.read(size, peek=bool(flags & PEEK))
+            return endpoint.peek(size) if flags and flags & PEEK else endpoint.read(size)
         self._raise_error(endpoint)
         return b""
 
@@ -294,13 +309,22 @@ class VirtualSocket:
     def send(self, data: Any, flags: int = 0) -> int:
         """Send as much as there is room for; returns how many bytes."""
         endpoint = self._connected()
-        payload = bytes(data)
-        self._wait(endpoint.waiters, lambda: endpoint.is_writable, "room to send", "timed out")
-        self._check_open()
+        payload = data if type(data) is bytes else bytes(data)
+        scheduler = self._scheduler
+        scheduler.step += 1
+        if scheduler.step >= scheduler.point_at:
+            scheduler.take_point()
+        if endpoint.under_way >= WINDOW_BYTES and endpoint.error is None:
+            self._block(
+                endpoint.waiters, partial(WRITABLE, endpoint), "room to send", "timed out"
+            )
+        if self.descriptor == -1:
+            self._check_open()
         peer = endpoint.peer
         if endpoint.is_shut or (endpoint.is_paired and peer is not None and peer.is_closed):
             raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
-        self._raise_error(endpoint)
+        if endpoint.error is not None:
+            self._raise_error(endpoint)
         if payload:
             endpoint.send(payload)
         return len(payload)
@@ -332,10 +356,10 @@ class VirtualSocket:
             self._really_close()
 
     def _really_close(self) -> None:
-        if self._descriptor == -1:
+        if self.descriptor == -1:
             return
-        self._process.descriptors.pop(self._descriptor, None)
-        self._descriptor = -1
+        self._process.descriptors.pop(self.descriptor, None)
+        self.descriptor = -1
         if self._really_close in self._process.at_end and self._process.is_alive:
             self._process.at_end.remove(self._really_close)
         if self._listener is not None:
@@ -391,7 +415,7 @@ class VirtualSocket:
 
     def fileno(self) -> int:
         """Its virtual descriptor; -1 once it is closed."""
-        return self._descriptor
+        return self.descriptor
 
     def settimeout(self, value: float | None) -> None:
         """How long its operations wait: None for ever, 0 not at all."""
@@ -472,28 +496,4 @@ class VirtualSocket:
         return self.watchers if self.endpoint is None else self.endpoint.waiters
 
     def __repr__(self) -> str:
-        return f"<virtual socket fd={self._descriptor}, {self._local}>"
-
-
-def socketpair(
-    family: int | None = None, type: int = socket_module.SOCK_STREAM, proto: int = 0
-) -> tuple[Any, Any]:
-    """Two sockets that are connected with each other."""
-    found = world_network()
-    if found is None:
-        return real_socketpair() if family is None else real_socketpair(family, type, proto)
-    scheduler, network = found
-    pair = [VirtualSocket(scheduler, network, socket_module.AF_UNIX, type) for _ in range(2)]
-    assert scheduler.running is not None, "sockets are made by threads"
-    address = scheduler.running.process.address
-    ends = [(address, network.next_port()), (address, network.next_port())]
-    left = Endpoint(network, ends[0], ends[1])
-    right = Endpoint(network, ends[1], ends[0])
-    left.peer, right.peer = right, left
-    left.is_paired = right.is_paired = True
-    for sock, endpoint in zip(pair, (left, right), strict=True):
-        sock.endpoint, sock._local = endpoint, endpoint.local
-    return pair[0], pair[1]
-
-
-real_socketpair = socket_module.socketpair
+        return f"<virtual socket fd={self.descriptor}, {self._local}>"

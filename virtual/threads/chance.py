@@ -9,7 +9,7 @@ from collections.abc import Callable
 from random import Random
 from typing import Any
 
-from watchkeeper.virtual.threads.current import current_scheduler, current_task
+from watchkeeper.virtual.threads.current import current_scheduler, current_task, here
 
 _shared: Random = random._inst
 _seed = Random.seed
@@ -37,12 +37,15 @@ def _chance() -> Random | None:
 def drawing(name: str) -> Callable[..., Any]:
     """A function of `random` that draws from the process that runs."""
     real = getattr(_shared, name)
+    method = getattr(Random, name)
 
     def draw(*args: Any, **kwargs: Any) -> Any:
-        chance = _chance()
-        if chance is None:
+        scheduler = here.scheduler
+        if scheduler is None:
             return real(*args, **kwargs)
-        return getattr(chance, name)(*args, **kwargs)
+        task = scheduler.running
+        chance = scheduler.random if task is None else task.process.random
+        return method(chance, *args, **kwargs)
 
     draw.__name__ = name
     return draw

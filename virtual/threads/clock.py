@@ -8,7 +8,7 @@ import functools
 import time
 from typing import Any
 
-from watchkeeper.virtual.threads.current import current_scheduler
+from watchkeeper.virtual.threads.current import current_scheduler, here
 from watchkeeper.virtual.threads.lock import NS
 
 MONOTONIC_START_NS = 1_000 * NS
@@ -29,9 +29,9 @@ def sleep(seconds: float, /) -> None:
     if seconds < 0:
         raise ValueError("sleep length must be non-negative")
     ends_ns = scheduler.now_ns + int(seconds * NS)
-    scheduler.block("a moment", timeout_ns=int(seconds * NS))
+    scheduler.block("a moment", int(seconds * NS))
     while scheduler.now_ns < ends_ns and scheduler.running is not None:  # a signal came first
-        scheduler.block("a moment", timeout_ns=ends_ns - scheduler.now_ns)
+        scheduler.block("a moment", ends_ns - scheduler.now_ns)
 
 
 def _wall_ns() -> int | None:
@@ -59,7 +59,7 @@ def _monotonic_ns(name: str) -> int:
 
 def _monotonic(name: str) -> Any:
     def read() -> float:
-        scheduler = current_scheduler()
+        scheduler = here.scheduler
         if scheduler is None:
             return float(_real[name]())
         return (MONOTONIC_START_NS + scheduler.read_clock_ns()) / NS

@@ -34,7 +34,7 @@ from typing import Any, NamedTuple
 
 from watchkeeper.virtual.threads import chance, clock, system, thread
 from watchkeeper.virtual.threads.local import Local
-from watchkeeper.virtual.threads.lock import Lock, RLock, real_lock, real_rlock
+from watchkeeper.virtual.threads.lock import Lock, RLock, leave_condition, real_lock, real_rlock
 
 
 class Patch(NamedTuple):
@@ -82,6 +82,7 @@ METHODS = (
     (threading.Thread, "join", thread.join),
     (threading.Thread, "is_alive", thread.is_alive),
     (random.Random, "seed", chance.seed),
+    (threading.Condition, "__exit__", leave_condition),
 )
 """Class, method, replacement."""
 TIME = (
@@ -125,6 +126,8 @@ _replaced: list[tuple[Any, Any]] = []
 """Original and replacement."""
 _by_id: dict[int, Any] = {}
 """Identity of an original -> its replacement; `_replaced` keeps the originals alive."""
+_put_ids: set[int] = set()
+"""Identities of the replacements that are in their places."""
 _seen: set[str] = set()
 """The modules that were looked through."""
 
@@ -136,8 +139,7 @@ def install(patches: Iterable[Patch] = ()) -> None:
         clock.keep_picklable()
         for kind, name, replacement in METHODS:
             setattr(kind, name, replacement)
-    known = {id(replacement) for _, replacement in _replaced}
-    _put(patch for patch in patches if id(patch.replacement) not in known)
+    _put([patch for patch in patches if id(patch.replacement) not in _put_ids])
     sweep()
 
 
@@ -150,11 +152,14 @@ def _put(patches: Iterable[Patch]) -> None:
         setattr(module, patch.name, patch.replacement)
         _replaced.append((original, patch.replacement))
         _by_id.setdefault(id(original), patch.replacement)
+        _put_ids.add(id(patch.replacement))
         _seen.clear()
 
 
 def sweep() -> None:
     """Replace the originals that modules loaded since the last sweep hold by name."""
+    if _seen.issuperset(sys.modules):
+        return  # each run of a test comes here, and few load a module
     for name, module in list(sys.modules.items()):
         if name not in _seen and isinstance(module, ModuleType):
             _seen.add(name)

@@ -115,7 +115,7 @@ class Scheduler:
         self.now_ns = 0
         self.running: Task | None = None
         self.turn = 0
-        """How many turns threads have had; a watchdog compares it."""
+        """How many turns threads have had."""
         self.processes: list[Process] = []
         self.deaths: list[tuple[Task, BaseException]] = []
         """The threads that have ended by an exception, in order."""
@@ -140,8 +140,8 @@ class Scheduler:
         self._tasks = 0
         self._preempt_at = NEVER
         self._poll_at = NEVER
-        self._point_at = NEVER
-        """The smaller of the two: a switch point before this step does nothing."""
+        self.point_at = NEVER
+        """The smaller of the two: a switch point before it does nothing; locks compare it too."""
 
     # --- calendar ----------------------------------------------------------------------
 
@@ -179,15 +179,16 @@ class Scheduler:
                 gc.enable()
 
     def _loop(self, until_ns: int) -> None:
-        runnable = self._runnable
+        runnable, calendar = self._runnable, self._calendar
         while not self.stop_requested:
-            self._calendar.make_calls(self.now_ns)
+            if calendar.is_due(self.now_ns):
+                calendar.make_calls(self.now_ns)
             if runnable:
                 if self.now_ns > until_ns:
                     return
                 self._run_one()
                 continue
-            moment_ns = self._calendar.next_ns()
+            moment_ns = calendar.next_ns()
             if moment_ns is None:
                 return
             if moment_ns > until_ns:
@@ -207,26 +208,22 @@ class Scheduler:
             task = runnable.pop(index)
         self.turn += 1
         self.now_ns += TURN_NS
-        self._resume(task)
+        if task.state is not TaskState.OVER and task.process.is_alive:
+            self.running = task
+            self._poll_at = poll_at = self.step + MOST_POINTS_A_TURN
+            self.point_at = poll_at if poll_at < self._preempt_at else self._preempt_at
+            if task.greenlet is None:
+                task.greenlet = greenlet(self._run_body, parent=self._hub)
+                task.greenlet.switch(task)
+            else:
+                task.greenlet.switch()
+            self.running = None
         if self.after_turn is not None:
             self.after_turn(task)
 
-    def _resume(self, task: Task) -> None:
-        if task.state is TaskState.OVER or not task.process.is_alive:
-            return
-        self.running = task
-        self._poll_at = self.step + MOST_POINTS_A_TURN
-        self._point_at = min(self._preempt_at, self._poll_at)
-        if task.greenlet is None:
-            task.greenlet = greenlet(self._run_body, parent=self._hub)
-            task.greenlet.switch(task)
-        else:
-            task.greenlet.switch()
-        self.running = None
-
     def _plan_preemption(self) -> None:
         self._preempt_at = self.policy.next_preemption(self.step)
-        self._point_at = min(self._preempt_at, self._poll_at)
+        self.point_at = min(self._preempt_at, self._poll_at)
 
     # --- threads -----------------------------------------------------------------------
 
@@ -278,7 +275,7 @@ class Scheduler:
             return
         self._runnable.append(task)
         if self.policy.woken(self.step, task, self.running):
-            self._preempt_at = self._point_at = self.step
+            self._preempt_at = self.point_at = self.step
 
     def _end_stall(self, task: Task) -> None:
         if task.process.is_paused:
@@ -286,10 +283,10 @@ class Scheduler:
         elif not task.is_over:
             self._runnable.append(task)
 
-    def block(self, why: str, *, timeout_ns: int | None = None) -> bool:
+    def block(self, why: str, timeout_ns: int | None) -> bool:
         """Stop the running thread until it is woken; returns False if its time is over first.
 
-        `why` says in words what it waits for.
+        `why` says in words what it waits for; a timeout of None is no end.
         """
         task = self.running
         if task is None:
@@ -343,8 +340,8 @@ class Scheduler:
     def switch_point(self) -> None:
         """Let the policy run other threads before the running one goes on."""
         self.step += 1
-        if self.step >= self._point_at:
-            self._take_point()
+        if self.step >= self.point_at:
+            self.take_point()
 
     def without_points(self, call: Callable[[], T]) -> T:
         """Make a call whose switch points do not count, unless a thread waits in it.
@@ -352,15 +349,16 @@ class Scheduler:
         A module is imported by the first run of a process and not by the second one: the two
         would else differ.
         """
-        step, turn, point_at = self.step, self.turn, self._point_at
-        self._point_at = NEVER
+        step, turn, point_at = self.step, self.turn, self.point_at
+        self.point_at = NEVER
         try:
             return call()
         finally:
             if self.turn == turn:
-                self.step, self._point_at = step, point_at
+                self.step, self.point_at = step, point_at
 
-    def _take_point(self) -> None:
+    def take_point(self) -> None:
+        """Decide at a switch point whose step has reached `point_at`."""
         if self.running is None:
             return
         if self.running.is_doomed:

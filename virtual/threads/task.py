@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from greenlet import greenlet
 
 if TYPE_CHECKING:
-    from watchkeeper.virtual.threads.lock import Lock
+    from watchkeeper.virtual.threads.lock import Mutex
     from watchkeeper.virtual.threads.process import Process
 
 
@@ -68,7 +68,7 @@ class Task:
         self.state = TaskState.RUNNABLE
         self.blocked_on = ""
         """What it waits for, in words, while it is blocked."""
-        self.wanted: Lock | None = None
+        self.wanted: Mutex | None = None
         """The lock that it waits for, if it waits for one."""
         self.blocked_since_ns = 0
         self.has_timeout = False

@@ -119,7 +119,7 @@ def _wait_for_end(scheduler: Scheduler, task: Task, timeout_ns: int | None) -> N
         return
     task.joiners.append(running)
     try:
-        scheduler.block(f"the end of {task.name}", timeout_ns=timeout_ns)
+        scheduler.block(f"the end of {task.name}", timeout_ns)
     finally:
         if running in task.joiners:
             task.joiners.remove(running)

@@ -215,7 +215,9 @@ class Exclusion(Check):
         self.inside.append(entry)
         self.entries += 1
         self.has_clients |= entry.client is not None
-        self.turn(world)
+        if len(self.inside) > self.most:
+            world.judge_turns(self)
+            self.turn(world)
 
     def turn(self, world: World) -> None:
         """Count the threads within the section."""

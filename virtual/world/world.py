@@ -170,7 +170,13 @@ class World:
         self.checks.append(check)
         if isinstance(check, Eventually):
             self._waits.append(check)
-        if type(check).turn is not Check.turn:
+        # A section with few threads in it need not be looked at: it registers itself.
+        if type(check).turn not in (Check.turn, Exclusion.turn):
+            self._judged.append(check)
+
+    def judge_turns(self, check: Check) -> None:
+        """Judge the run by a property after each turn of a thread from now on."""
+        if check not in self._judged:
             self._judged.append(check)
 
     def elements(self, name: str, left: Callable[[], Collection[Any]] | None = None) -> Elements:
@@ -310,8 +316,9 @@ class World:
 
     def _after_turn(self, task: Task) -> None:
         deaths = self.scheduler.deaths
-        while len(self.deaths) < len(deaths):
-            self.deaths.append((*deaths[len(self.deaths)], self.now_us))
+        if deaths:  # not in most runs
+            for death in deaths[len(self.deaths) :]:
+                self.deaths.append((*death, self.now_us))
         for check in self._judged:
             check.turn(self)
         if not task.process.is_alive or not task.process.tasks:
