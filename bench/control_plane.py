@@ -1,7 +1,7 @@
 """What a failover of the controller costs, and how fast replication is simulated.
 
     python bench/control_plane.py [--rounds 3] [--partitions 100,1000,5000] [--live 5000]
-        [--search-minutes 0] [--json]
+        [--search-minutes 0] [--search-gib 8] [--only-search] [--json]
 
 - **Failover**: a cluster with so many partitions of two replicas loses its controller. Between
   the election of the next one and the end of its failover: requests to ZooKeeper one after the
@@ -9,14 +9,18 @@
 - **Live**: the same failover of four processes on Apache's ZooKeeper, in seconds; the median of
   the rounds. `--live none` leaves it out, and so does a machine without Java 17.
 - **Search**: a partition whose replicas crash, restart with an old checkpoint, lose the reply to
-  a write of the ISR, and whose state a deposed controller writes, each once: two replicas to the
-  end, and three for so many minutes (`--search-minutes`; 0 leaves both out).
+  a write of the ISR, and whose state a deposed controller writes, each once: two replicas, three,
+  and three with an epoch more, one after the other for so many minutes (`--search-minutes`; 0
+  leaves them out) and in so much memory (`--search-gib`). States with the same future are merged
+  and counted once. Progress goes to stderr: levels that are complete, states, the new ones of the
+  level, memory.
 - **Replication**: simulated messages that three replicas store and confirm, a second of the wall
   clock, one core.
 """
 
 from __future__ import annotations
 
+import gc
 import statistics
 import sys
 import time
@@ -30,9 +34,9 @@ from bench.support.report import Bar, Report, number, once, parser_of
 
 from watchkeeper import simulate
 from watchkeeper.api.simulate import scenario_of
-from watchkeeper.checker.replication.partition import WITHSTOOD, Bounds
-from watchkeeper.checker.replication.search import search
-from watchkeeper.checker.search.search import Limits
+from watchkeeper.checker.replication.partition import WITHSTOOD, Bounds, Steps
+from watchkeeper.checker.replication.search import PROPERTIES, search_steps
+from watchkeeper.checker.search.search import Limits, Progress, resident_bytes
 from watchkeeper.console.exit import Stop
 from watchkeeper.model.replication.variants import HARDENED
 from watchkeeper.model.trace.kinds import EventKind
@@ -41,14 +45,20 @@ from watchkeeper.run.live_run import Where, run_plan_live
 
 PARTITIONS = (100, 1_000, 5_000)
 LIVE = (5_000,)
-TWO = Bounds(replicas=2, log=2, records=2, epochs=3)
-THREE = Bounds(replicas=3, log=2, records=2, epochs=2)
+SEARCHED = (
+    Bounds(replicas=2, log=2, records=2, epochs=3),
+    Bounds(replicas=3, log=2, records=2, epochs=2),
+    Bounds(replicas=3, log=2, records=2, epochs=3),
+)
+"""The searches, one after the other as far as time and memory go."""
 A_TOPIC = 100
 """Partitions of each topic."""
 CREATED_A_SECOND = 80
 """How many partitions are surely created in a second, by either variant and in each world."""
 MESSAGES_A_SECOND = 2_000
 LOAD_S = 10
+EVERY_S = 10.0
+"""Between two lines of progress."""
 
 
 class Failover(NamedTuple):
@@ -157,24 +167,73 @@ def parsed() -> Namespace:
         "--live", default=lives, help=f"live clusters of so many ({lives}), or none"
     )
     parser.add_argument("--search-minutes", type=float, default=0, help="search so long (0)")
+    parser.add_argument("--search-gib", type=float, default=8, help="in so much memory (8)")
+    parser.add_argument("--only-search", action="store_true", help="nothing but the search")
     return parser.parse_args()
 
 
-def search_to_the_end(report: Report, bounds: Bounds, minutes: float | None) -> None:
-    """Search a partition of `hardened` under all faults that it has to withstand."""
+class Told:
+    """Prints the progress of a search, about every ten seconds."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.next_s = EVERY_S
+        self.bytes = 0
+        """The largest resident memory so far."""
+
+    def __call__(self, progress: Progress) -> None:
+        self.bytes = max(self.bytes, resident_bytes())
+        if progress.seconds >= self.next_s:
+            self.next_s = progress.seconds + EVERY_S
+            print(
+                f"{self.name}: {progress.depth} levels, {progress.states:,} states, "
+                f"{progress.frontier:,} new, {progress.seconds:.0f} s, "
+                f"{self.bytes / 2**30:.2f} GiB",
+                file=sys.stderr,
+                flush=True,
+            )
+
+
+def search_in_turn(report: Report, seconds: float, memory: int) -> None:
+    """Search within one bound after the other, as long as one has come to its end."""
+    end = time.monotonic() + seconds
+    for bounds in SEARCHED:
+        if not search_to_the_end(report, bounds, Limits(None, end - time.monotonic(), memory)):
+            return
+
+
+def search_to_the_end(report: Report, bounds: Bounds, limits: Limits) -> bool:
+    """Search a partition of `hardened` under all faults that it has to withstand.
+
+    Returns whether every state was seen.
+    """
+    name = f"search, {bounds}"
+    told = Told(name)
+    gc.disable()  # a search makes no cycles, and the collector would look at each state
     began = time.perf_counter()
-    found = search(
-        HARDENED,
-        bounds._replace(faults=WITHSTOOD),
-        properties=("strong ISR",),
-        limits=Limits(seconds=None if minutes is None else 60 * minutes),
+    found = search_steps(
+        Steps(HARDENED, bounds._replace(faults=WITHSTOOD)),
+        {"strong ISR": PROPERTIES["strong ISR"]},
+        limits=limits,
+        tell=told,
+        merges=True,
     )
     took_s = time.perf_counter() - began
+    gc.enable()
     end = "violated" if found.counterexamples else found.stopped or "every state seen"
-    name = f"search, {bounds.replicas} replicas"
-    a_second = f"{number(found.states / took_s)} states/s"
-    report.rows.append([name, end, f"{found.states:,} states", a_second, "", number(took_s)])
-    report.data[name] = {"states": found.states, "seconds": took_s, "end": end}
+    figures = {
+        "states": found.states,
+        "transitions": found.transitions,
+        "levels": found.depth,
+        "gib": told.bytes / 2**30,
+        "seconds": took_s,
+        "end": end,
+        "counterexamples": found.counterexamples,
+    }
+    report.data[name] = figures
+    counts = (f"{found.states:,} states", f"{found.depth} levels", f"{figures['gib']:.2f} GiB")
+    report.rows.append([name, end, *counts, number(took_s)])
+    return found.is_complete
 
 
 def _sizes(text: str) -> list[int]:
@@ -209,7 +268,7 @@ def main() -> None:
     options = parsed()
     head = ("partitions", "variant", "round trips", "operations", "to brokers", "seconds")
     report = Report("the control plane", head)
-    for partitions in _sizes(options.partitions):
+    for partitions in _sizes(options.partitions if not options.only_search else "none"):
         found = {name: simulated(name, partitions) for name in ("kafka_08", "hardened")}
         for name, cost in found.items():
             report.rows.append(_row(str(partitions), name, cost, cost.seconds))
@@ -217,14 +276,16 @@ def main() -> None:
         what = f"fewer round trips, {partitions} partitions"
         report.bars.append(Bar(what, "at least", 10, "times", once(fewer)))
         report.data[str(partitions)] = {name: cost._asdict() for name, cost in found.items()}
-    for partitions in _sizes(options.live):
+    for partitions in _sizes(options.live if not options.only_search else "none"):
         try:
             measure_live(report, partitions, options.rounds)
         except Stop as lacking:
             print(f"no live failover: {lacking}", file=sys.stderr)
     if options.search_minutes:
-        search_to_the_end(report, TWO, None)
-        search_to_the_end(report, THREE, options.search_minutes)
+        search_in_turn(report, 60 * options.search_minutes, int(options.search_gib * 2**30))
+    if options.only_search:
+        report.show(as_json=options.json)
+        return
     speeds = [replicated_a_second() for _ in range(options.rounds)]
     report.rows.append(["replicated messages/s", "hardened", number(max(speeds)), "", "", ""])
     report.data["replicated messages/s"] = speeds

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
+from published_models import published_models
+
 from watchkeeper.checker.replication.partition import Bounds
 from watchkeeper.checker.replication.search import Result, search
 from watchkeeper.model.replication.truncation import RULES
@@ -32,9 +34,9 @@ and takes replicas for dead, in any order and as often as there are epochs. Ever
 request that was sent can be taken by its replica at any later time, or never, as long as its
 epoch is greater than the one that the replica is in. A leader appends, commits, drops followers
 and admits them whenever its rule allows it; only the leader that ZooKeeper names may change the
-ISR there. This is the state space of J. Gustafson's TLA+ specification of Kafka's replication
-(2018). There is one difference: the controller never empties the ISR, as Kafka does not since
-0.8.0.
+ISR there. This is the state of J. Gustafson's TLA+ models of Kafka's replication (2018), with
+Kafka's own steps in three places; [below](#beside-the-published-tla-models) the models' text is
+taken as it is, and compared with TLC.
 
 | property | says |
 | --- | --- |
@@ -61,6 +63,7 @@ def truncation_rules_page(page: Callable[..., str], table: Table) -> str:
         _found(table, results),
         "## The nearest violations of strong ISR",
         *_paths(results),
+        *published_models(table),
     )
 
 

@@ -84,7 +84,7 @@ class Partition(NamedTuple):
     def with_replica(self, number: int, replica: Replica) -> Partition:
         """Return the state with another value of one replica."""
         replicas = (*self.replicas[:number], replica, *self.replicas[number + 1 :])
-        return self._replace(replicas=replicas)
+        return Partition(replicas, self.cell, self.sent, self.written, self.left)
 
 
 class Bounds(NamedTuple):
@@ -154,13 +154,17 @@ class Steps:
         """Take a replica for dead, or elect a member of the ISR: both raise the epoch."""
         _, leader, isr = state.cell
         for number in sorted(isr):
-            rest = isr - {number} or isr  # the last member stays, so that it can lead again
+            rest = self._without(isr, number, leader)
             if number == leader:
                 yield self._sent(state, NO_LEADER, rest, f"takes leader {number} for dead")
             elif rest != isr:
                 yield self._sent(state, leader, rest, f"takes {number} for dead")
             if number != leader:
                 yield self._sent(state, number, isr, f"elects {number}")
+
+    def _without(self, isr: frozenset[int], number: int, leader: int) -> frozenset[int]:
+        """Return the ISR without a member; the last one stays, so that it can lead again."""
+        return isr - {number} or isr
 
     def _sent(self, state: Partition, leader: int, isr: frozenset[int], text: str) -> Step:
         cell = LeaderAndIsr(state.cell.epoch + 1, leader, isr)
@@ -231,8 +235,7 @@ class Steps:
                 after = _taking(replica, said)._replace(begun=begun)
                 yield _step(state, number, after, _leads(said, request))
             elif said.leader == NO_LEADER:
-                text = f"learns of no leader in {said.epoch}"
-                yield _step(state, number, _taking(replica, said), text)
+                yield from self._learns_of_no_leader(state, number, said)
             else:
                 yield from self._follow(state, number, said)
 
@@ -246,6 +249,12 @@ class Steps:
         if self.variant.first_request is FirstRequest.TAKEN or replica.has_looked:
             return request
         return state.cell if state.cell[:2] == request[:2] else None
+
+    def _learns_of_no_leader(
+        self, state: Partition, number: int, request: LeaderAndIsr
+    ) -> Iterator[Step]:
+        after = _taking(state.replicas[number], request)
+        yield _step(state, number, after, f"learns of no leader in {request.epoch}")
 
     def _follow(self, state: Partition, number: int, request: LeaderAndIsr) -> Iterator[Step]:
         replica, leader = state.replicas[number], state.replicas[request.leader]

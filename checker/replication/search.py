@@ -6,7 +6,7 @@ of requests are steps of the partition, and so are brokers that stand still.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -18,7 +18,8 @@ from watchkeeper.checker.replication.partition import (
     believes_to_lead,
     initial,
 )
-from watchkeeper.checker.search.search import Limits, Search, Searched, SearchOptions
+from watchkeeper.checker.replication.representatives import Representatives
+from watchkeeper.checker.search.search import Limits, Search, Searched, SearchOptions, Tell
 from watchkeeper.checker.state_space.intern import Interner
 from watchkeeper.checker.state_space.system import Budget, Move, UnreducedSystem
 from watchkeeper.model.registry.payloads import NO_LEADER
@@ -91,20 +92,25 @@ class ReplicationSystem(UnreducedSystem):
     actors = ("partition",)
     exercised_by_moves: tuple[str, ...] = ()
 
-    def __init__(self, steps: Steps, properties: Iterable[str]) -> None:
+    def __init__(
+        self, steps: Steps, properties: Mapping[str, Holds], *, merges: bool = False
+    ) -> None:
         self.steps = steps
-        self.properties = {name: PROPERTIES[name] for name in properties}
+        self.properties = properties
+        self.representatives = Representatives(steps)
+        self.represented_by = self.representatives.of if merges else _itself
         self.budget = Budget({})
         self.states: Interner[Partition] = Interner()
 
     def initial(self) -> tuple[int, ...]:
         """Return the number of the shared value and of the first state."""
-        return (0, self.states.of(initial(self.steps.bounds.replicas, self.steps.bounds.faults)))
+        first = initial(self.steps.bounds.replicas, self.steps.bounds.faults)
+        return (0, self.states.of(self.represented_by(first)))
 
     def moves(self, actor: int, shared: int, local: int) -> list[Move]:
         """Return a move for each step."""
         return [
-            Move(step.text, 0, self.states.of(step.after))
+            Move(step.text, 0, self.states.of(self.represented_by(step.after)))
             for step in self.steps.of(self.states[local])
         ]
 
@@ -125,6 +131,17 @@ class ReplicationSystem(UnreducedSystem):
         """No property is judged at rest."""
         return False
 
+    def sentences(self, path: Iterable[int]) -> tuple[str, ...]:
+        """Return the sentence of each step of a run along the states with these numbers."""
+        states = [self.states[number] for number in path]
+        if self.represented_by is _itself:
+            return sentences(self.steps, states)
+        return tuple(step.text for step in self.representatives.run_along(states))
+
+
+def _itself(state: Partition) -> Partition:
+    return state
+
 
 def search(
     variant: ReplicationVariant,
@@ -138,23 +155,39 @@ def search(
     Each property has a search of its own, which ends at its first violation. The numbers are
     those of the largest of them.
     """
+    chosen = {name: PROPERTIES[name] for name in properties}
+    return search_steps(Steps(variant, bounds), chosen, limits=limits)
+
+
+def search_steps(
+    steps: Steps,
+    properties: Mapping[str, Holds],
+    *,
+    limits: Limits = UNLIMITED,
+    tell: Tell | None = None,
+    merges: bool = False,
+) -> Result:
+    """Search as `search` does, by other steps or for other properties.
+
+    Where it merges, it sees one state for each class of states with the same future.
+    """
     counterexamples: dict[str, tuple[str, ...]] = {}
     largest: Searched | None = None
-    for name in properties:
-        system = ReplicationSystem(Steps(variant, bounds), (name,))
+    for name, holds in properties.items():
+        system = ReplicationSystem(steps, {name: holds}, merges=merges)
         options = SearchOptions(limits=limits, reduces=False, keeps_edges=False)
-        done = Search(system, options)
+        done = Search(system, options, tell=tell)
         searched = done.run()
         for violation in searched.violations:
             path = [done.state(number)[1] for number in done.path(violation.state)]
-            counterexamples[name] = _sentences(system, [system.states[at] for at in path])
+            counterexamples[name] = system.sentences(path)
         if largest is None or searched.progress.states > largest.progress.states:
             largest = searched
     assert largest is not None, "a search without a property shows nothing"
     progress = largest.progress
     return Result(
-        variant,
-        bounds,
+        steps.variant,
+        steps.bounds,
         progress.states,
         progress.transitions,
         progress.depth,
@@ -163,12 +196,16 @@ def search(
     )
 
 
-def _sentences(system: ReplicationSystem, path: list[Partition]) -> tuple[str, ...]:
-    """Return the sentence of each step along a path."""
-    return tuple(
-        _step_between(system.steps, before, after).text for before, after in pairwise(path)
-    )
+def sentences(steps: Steps, path: Iterable[Partition]) -> tuple[str, ...]:
+    """Return the sentence of each step along a path.
+
+    Raises ValueError where no step leads from one state to the next.
+    """
+    return tuple(_step_between(steps, before, after).text for before, after in pairwise(path))
 
 
 def _step_between(steps: Steps, before: Partition, after: Partition) -> Step:
-    return next(step for step in steps.of(before) if step.after == after)
+    for step in steps.of(before):
+        if step.after == after:
+            return step
+    raise ValueError(f"no step leads from {before} to {after}")

@@ -206,7 +206,7 @@ class Search:
             return f"{limits.states:,} states were seen"
         if limits.seconds is not None and time.monotonic() - self._begun >= limits.seconds:
             return f"{limits.seconds:g} s were over"
-        if limits.bytes is not None and _resident_bytes() >= limits.bytes:
+        if limits.bytes is not None and resident_bytes() >= limits.bytes:
             return f"{limits.bytes / 2**30:.1f} GiB of memory were used"
         return ""
 
@@ -261,7 +261,7 @@ class Search:
         return states[::-1]
 
 
-def _resident_bytes() -> int:
+def resident_bytes() -> int:
     """Return the resident memory of this process; where the system hides it, its peak."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:

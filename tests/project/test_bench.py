@@ -56,6 +56,7 @@ COMMANDS = (
         "storage",
         "terabyte",
         "three_groups_sweep",
+        "truncation_rules",
         "virtual",
         "wire_differential",
         "wrong_recipes",
