@@ -65,7 +65,7 @@ class CheckedSet(NamedTuple):
             if codec:
                 marks.append((offset, position))
             else:
-                step = max(len(begins) * INTERVAL_BYTES // len(data), 1)
+                step = -(-len(begins) * INTERVAL_BYTES // len(data))
                 marks += [
                     (offset + number, position + begins[number])
                     for number in range(0, len(begins), step)
