@@ -7,6 +7,7 @@ next request of the connection with it, as in Kafka.
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import Coroutine, Iterator
 from functools import partial
@@ -75,8 +76,20 @@ class BrokerConnection08:
         step = self._tasks.go_on(body, self)
         if isinstance(step, Done):
             return self._answer(step.value)
-        self.is_serving = isinstance(request, ProduceRequest)
-        return partial(self._finish, step)
+        if isinstance(request, ProduceRequest):
+            self.is_serving = True
+            return partial(self._finish, step)
+        return partial(self._finish_unless_left, step)
+
+    async def _finish_unless_left(self, paused: Paused[Answer]) -> None:
+        """Finish a request that nothing depends on, unless the client closes the connection.
+
+        A fetch may say to wait for weeks.
+        """
+        task = asyncio.current_task()
+        assert task is not None, "a connection is served by a task"
+        with self._frames.noticing_end(task.cancel):
+            await self._finish(paused)
 
     async def _finish(self, paused: Paused[Answer]) -> None:
         try:
