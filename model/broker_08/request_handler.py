@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple
 
-from watchkeeper.model.actor.effects import now_ms, sleep
+from watchkeeper.model.actor.effects import now_ms
 from watchkeeper.model.admin.validation import LEGAL
 from watchkeeper.model.broker.upkeep import Upkeep, alone
 from watchkeeper.model.broker_08 import group_offsets
@@ -171,7 +171,14 @@ class Found(NamedTuple):
         )
 
 
-Answer = Response | Found | None
+class Late(NamedTuple):
+    """A response that is to be sent later; what the request was about is done."""
+
+    response: Response
+    delay_ms: int
+
+
+Answer = Response | Found | Late | None
 """The answer to a request; None if it has no response."""
 Checked = tuple[str, int, CheckedSet | LogError]
 """Topic, partition, and the messages to append, or what is wrong with them."""
@@ -218,7 +225,7 @@ class Serving08(Upkeep[KeyedLog]):
 
     async def _produce(
         self, header: RequestHeader, request: ProduceRequest
-    ) -> ProduceResponse | None:
+    ) -> ProduceResponse | Late | None:
         if request.acks < ALL_IN_SYNC:
             error = PartitionError.INVALID_REQUIRED_ACKS
             parts = [
@@ -231,8 +238,9 @@ class Serving08(Upkeep[KeyedLog]):
             _raise_first(parts)
             return None
         if request.acks > ONE_REPLICA:
-            await sleep(max(request.timeout_ms, 0))
-            parts = [(topic, _timed_out(one)) for topic, one in parts]
+            late = grouped((topic, _timed_out(one)) for topic, one in parts)
+            response = ProduceResponse(header.correlation_id, late)
+            return Late(response, max(request.timeout_ms, 0))
         return ProduceResponse(header.correlation_id, grouped(parts))
 
     async def _append(self, topic: str, one: PartitionMessages) -> PartitionAppended:

@@ -13,10 +13,10 @@ from collections.abc import Coroutine, Iterator
 from functools import partial
 from typing import Any
 
-from watchkeeper.model.broker_08.request_handler import Answer, Found, Serving08
+from watchkeeper.model.broker_08.request_handler import Answer, Found, Late, Serving08
 from watchkeeper.model.log.format.frames import WireStruct
 from watchkeeper.model.log.format.requests import encode_response
-from watchkeeper.model.wire_08.produce import ProduceRequest
+from watchkeeper.model.wire_08.fetch import FetchRequest
 from watchkeeper.model.wire_08.table import decode_request
 from watchkeeper.real.broker.sender import Rest, Sender
 from watchkeeper.real.net.frames import Frames
@@ -43,7 +43,6 @@ class BrokerConnection08:
         self._frames = Frames(connection, self._begin, limit_bytes=limit_bytes)
         self._is_ending = False
         self.is_serving = False
-        """Whether messages are being appended; that must not be interrupted."""
 
     def end(self) -> None:
         """Accept no further request."""
@@ -76,20 +75,17 @@ class BrokerConnection08:
         step = self._tasks.go_on(body, self)
         if isinstance(step, Done):
             return self._answer(step.value)
-        if isinstance(request, ProduceRequest):
-            self.is_serving = True
-            return partial(self._finish, step)
-        return partial(self._finish_unless_left, step)
+        if isinstance(request, FetchRequest):
+            return partial(self._unless_left, self._finish(step))
+        self.is_serving = True
+        return partial(self._finish, step)
 
-    async def _finish_unless_left(self, paused: Paused[Answer]) -> None:
-        """Finish a request that nothing depends on, unless the client closes the connection.
-
-        A fetch may say to wait for weeks.
-        """
+    async def _unless_left(self, waiting: Coroutine[Any, Any, None]) -> None:
+        """Wait for something, unless the client closes the connection: it may say for weeks."""
         task = asyncio.current_task()
         assert task is not None, "a connection is served by a task"
         with self._frames.noticing_end(task.cancel):
-            await self._finish(paused)
+            await waiting
 
     async def _finish(self, paused: Paused[Answer]) -> None:
         try:
@@ -106,7 +102,13 @@ class BrokerConnection08:
             return None
         if isinstance(answer, Found):
             return self._sender.send_at_once(tuple(answer.wire()))
+        if isinstance(answer, Late):
+            return partial(self._unless_left, self._send_late(answer))
         return self._sender.send_at_once((encode_response(answer),))
+
+    async def _send_late(self, late: Late) -> None:
+        await asyncio.sleep(late.delay_ms / 1000)
+        await self._sender.send_all((encode_response(late.response),))
 
 
 async def _nothing() -> None:

@@ -6,9 +6,11 @@ nothing: it leads the partitions that the registry gives it, or all that it has 
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from functools import partial
 from typing import Any
 
 from watchkeeper.model.actor.effects import Emit
@@ -43,13 +45,19 @@ class Broker08(LogServer[KeyedLog]):
         super().__init__(settings, KeyedLogs(settings.logs), remind=_ignore)
         self._own = settings
         self._has_registry = has_registry
+        self._registry_gone: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._serving: Serving08
         self._tasks.operate = _not_connected
         self._tasks.answer_immediately(Emit, _log)
 
     def use(self, operate: Operate) -> None:
         """Send operations to ZooKeeper with this function; until then there is no connection."""
-        self._tasks.operate = operate
+        self._tasks.operate = partial(_unless_gone, operate, self._registry_gone)
+
+    def disconnect(self) -> None:
+        """The session with ZooKeeper has ended: nothing answers operations any more."""
+        self._registry_gone.set_result(None)
+        self._tasks.operate = _not_connected
 
     async def open(self, deleted: Collection[str] = ()) -> StartReport:
         """Open the logs, recover them if needed, and listen.
@@ -101,6 +109,18 @@ class Broker08(LogServer[KeyedLog]):
 
     def _upkeep(self) -> Upkeep[KeyedLog]:
         return self._serving
+
+
+async def _unless_gone(
+    operate: Operate, gone: asyncio.Future[None], effect: Operation[Any] | Pipelined
+) -> Any:
+    """Perform an operation; one that is under way when the session ends has no answer."""
+    answered = asyncio.ensure_future(operate(effect))
+    try:
+        await asyncio.wait((answered, gone), return_when=asyncio.FIRST_COMPLETED)
+        return answered.result() if answered.done() else await _not_connected(effect)
+    finally:
+        answered.cancel()
 
 
 async def _not_connected(effect: Operation[Any] | Pipelined) -> Failure:

@@ -81,6 +81,7 @@ class _Process(ABC, Generic[B]):
         watching = self._register(broker)
         why = await broker.over()
         await self._unregister(watching)
+        self._left(broker)
         if why:
             broker.abandon()
             return why
@@ -100,6 +101,9 @@ class _Process(ABC, Generic[B]):
         return (
             f"broker {number} of Kafka {self.protocol} listens on {HOST}:{broker.port}: {found}"
         )
+
+    def _left(self, broker: B) -> None:
+        """The registration is over, if there was one."""
 
     # --- ZooKeeper ---------------------------------------------------------------------
 
@@ -178,6 +182,9 @@ class _Process08(_Process[Broker08]):
         ).start()
         broker.use(registration.driver.operate_for_task)
         return registration
+
+    def _left(self, broker: Broker08) -> None:
+        broker.disconnect()
 
 
 async def _closed(broker: LogServer[Any]) -> str:

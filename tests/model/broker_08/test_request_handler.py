@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.log.memory_storage import MemoryStorage
-from watchkeeper.model.actor.effects import Emit, Sleep
+from watchkeeper.model.actor.effects import Emit
 from watchkeeper.model.actor.errors import ConnectionLoss, Failure
 from watchkeeper.model.actor.operations import (
     Create,
@@ -26,6 +26,7 @@ from watchkeeper.model.broker_08.registry import RegistryCluster
 from watchkeeper.model.broker_08.request_handler import (
     Found,
     HandlerSettings,
+    Late,
     RefusedWithoutResponse,
     Serving08,
 )
@@ -120,7 +121,6 @@ class Broker:
         self.storage = MemoryStorage()
         self.znodes = Znodes()
         self.queues: dict[str, deque[Any]] = {}
-        self.slept: list[int] = []
         self.later: list[Any] = []
         """What to do while a fetch waits."""
         logs = KeyedLogs(keyed_log_settings())
@@ -158,8 +158,6 @@ class Broker:
             return True
         if isinstance(effect, Take):
             return self._taken(effect)
-        if isinstance(effect, Sleep):
-            return self.slept.append(effect.duration_ms)
         if isinstance(effect, Draw | Emit):
             return 0
         if isinstance(effect, Operation | Pipelined):
@@ -294,8 +292,11 @@ def test_more_acks_than_replicas_time_out_after_the_append() -> None:
     broker = Broker()
     broker.create("t")
 
-    assert broker.produce(acks=2) == PartitionAppended(0, PartitionError.REQUEST_TIMED_OUT, 0)
-    assert broker.slept == [500]
+    late = broker.ask(ProduceRequest(2, 500, (OfTopic("t", (PartitionMessages(0, TWO),)),)))
+    assert isinstance(late, Late)
+    assert late.delay_ms == 500
+    timed_out = PartitionAppended(0, PartitionError.REQUEST_TIMED_OUT, 0)
+    assert late.response == ProduceResponse(7, (OfTopic("t", (timed_out,)),))
     assert broker.produce(acks=-2).error_code == PartitionError.INVALID_REQUIRED_ACKS
     assert broker.fetch(0).high_watermark == 2
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -267,7 +269,7 @@ def test_one_large_set_is_indexed_inside() -> None:
     index = home.storage.files["t-0/00000000000000000000.index"].contents
     assert isinstance(index, bytes)
     rows = list(ENTRY.iter_unpack(index))
-    steps = [after - before for (_, before), (_, after) in zip(rows, rows[1:], strict=False)]
+    steps = [after - before for (_, before), (_, after) in pairwise(rows)]
     assert len(rows) > 20
     assert min(steps) >= INTERVAL_BYTES
 

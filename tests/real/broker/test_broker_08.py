@@ -196,6 +196,23 @@ def test_damaged_frames_harm_no_other_connection(shared: BrokerProcess) -> None:
     assert "defect" not in shared.errors
 
 
+def test_a_client_that_leaves_ends_its_waits_and_so_does_the_broker(start: Starts) -> None:
+    """A fetch, and acks that are never reached: both say to wait for weeks."""
+    weeks_ms = 2**31 - 1
+    broker = start(more=OF_0_8)
+    parts = (OfTopic("t", (PartitionMessages(0, TWO),)),)
+    with broker.connect() as leaving, broker.connect() as staying, broker.connect() as other:
+        ask(MetadataRequest(("t",)), leaving)
+        leaving.sendall(encode_request(ProduceRequest(2, weeks_ms, parts), 1, "test"))
+        until(lambda: len(fetched(other, "t")) == 2)
+        leaving.shutdown(socket.SHUT_WR)
+        assert is_closed(leaving)
+        staying.sendall(encode_request(fetch_of("t", 2, weeks_ms), 1, "test"))
+        assert ask(MetadataRequest(("t",)), other).topics[0].error_code == 0
+
+        assert broker.terminate() == 0
+
+
 # --- its end ---------------------------------------------------------------------------
 
 
