@@ -10,14 +10,20 @@ Kafka 0.8.2.2: Log.append, ByteBufferMessageSet.assignOffsets.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from struct import Struct
 from typing import NamedTuple
+from zlib import crc32
 
 from watchkeeper.model.log.format.codecs import compress
 from watchkeeper.model.log.format.errors import MessageSizeTooLarge
 from watchkeeper.model.log.format.frames import LARGEST_FRAME_BYTES
 from watchkeeper.model.log.format.message_08 import (
     CODEC_BITS,
+    KEY_AT,
+    LENGTH,
+    NULL_LENGTH,
     OFFSET,
+    SMALLEST_MESSAGE_BYTES,
     KeyedMessage,
     Unwrapping,
     encode,
@@ -25,6 +31,12 @@ from watchkeeper.model.log.format.message_08 import (
 )
 from watchkeeper.model.log_08.index import INTERVAL_BYTES
 
+PLAIN_HEAD = Struct(">8xiIHii")
+"""Of an entry: size, CRC, magic and attributes, length of the key, length of the value without a
+key."""
+OTHER_KINDS = 0xFF << 8 | CODEC_BITS
+"""The bits of magic and attributes that a plain message does not have."""
+CRC_END = 16
 ENTRY_HEAD_BYTES = 12
 """The offset and the size of an entry, which `message.max.bytes` counts (from 1,000,000 + 12)."""
 
@@ -92,6 +104,11 @@ def check_set(
     Raises `MessageSizeTooLarge` for an entry above the limit, compressed or not, and another
     `LogError` for a defect. Nested wrappers become one; a wrapper of no messages is dropped.
     """
+    fast = _plain(data, largest_entry_bytes)
+    if fast is not None:
+        begins, whole_bytes = fast
+        run = Run(bytearray(memoryview(data)[:whole_bytes]), begins)
+        return CheckedSet((run,), len(begins), whole_bytes)
     unwrapping = Unwrapping(limit_bytes)
     runs: list[Run] = []
     plain: list[int] = []
@@ -114,11 +131,48 @@ def check_set(
     return CheckedSet(tuple(runs), count, end)
 
 
+def _plain(data: bytes, largest_entry_bytes: int) -> tuple[list[int], int] | None:
+    """Return where the entries begin, and where the last whole one ends.
+
+    None for all that is not plain and right, which `check_set` looks at again: this loop is what
+    an append of plain messages costs, so it does nothing but what each of them needs.
+    """
+    begins: list[int] = []
+    add, unpack, view = begins.append, PLAIN_HEAD.unpack_from, memoryview(data)
+    at, limit = 0, len(data)
+    while limit - at >= PLAIN_HEAD.size:
+        size, crc, kind, key_bytes, value_bytes = unpack(data, at)
+        end = at + ENTRY_HEAD_BYTES + size
+        if end > limit:
+            break
+        if kind & OTHER_KINDS or size < SMALLEST_MESSAGE_BYTES or end - at > largest_entry_bytes:
+            return None
+        if key_bytes != NULL_LENGTH:
+            value_length_at = at + KEY_AT + key_bytes
+            if not at < value_length_at <= end - LENGTH.size:
+                return None
+            (value_bytes,) = LENGTH.unpack_from(data, value_length_at)
+            value_at = value_length_at + LENGTH.size
+        else:
+            value_at = at + PLAIN_HEAD.size
+        if value_at + (0 if value_bytes == NULL_LENGTH else value_bytes) != end:
+            return None
+        if crc32(view[at + CRC_END : end]) != crc:
+            return None
+        add(at)
+        at = end
+    return (begins, at) if begins else None
+
+
 def _unwrapped(unwrapping: Unwrapping, attributes: int, value: bytes | None, where: str) -> Run:
     """Return the messages of a wrapper, and of the wrappers in it, as one run."""
     codec = attributes & CODEC_BITS
+    inner = unwrapping.opened(attributes, value, where)
+    fast = _plain(inner, len(inner))
+    if fast is not None and fast[1] == len(inner):
+        return Run(bytearray(inner), fast[0], codec)
     data, begins = bytearray(), []
-    for record in unwrapping.unwrapped(attributes, value, where):
+    for record in unwrapping.records(inner, f"what is compressed at {where}, byte", depth=1):
         begins.append(len(data))
         data += encode([KeyedMessage(record.key, record.value)])
     return Run(data, begins, codec)

@@ -190,12 +190,17 @@ class Unwrapping:
         """Yield the messages in a wrapper."""
         if depth == MAX_NESTING:
             raise NestedTooDeep(where, f"deeper than {MAX_NESTING}")
+        inner = self.opened(attributes, value, where)
+        yield from self.records(inner, f"what is compressed at {where}, byte", depth + 1)
+
+    def opened(self, attributes: int, value: bytes | None, where: str) -> bytes:
+        """Return the message set in a wrapper, unchecked."""
         if value is None:
             raise InvalidMessage(where, "it is said to be compressed, and there is nothing")
         codec = attributes & CODEC_BITS
         inner = decompress(codec, value, limit_bytes=self.left_bytes, where=where)
         self.left_bytes -= len(inner)
-        yield from self.records(inner, f"what is compressed at {where}, byte", depth + 1)
+        return inner
 
 
 def records(data: bytes, *, limit_bytes: int = LARGEST_FRAME_BYTES) -> Iterator[Record]:

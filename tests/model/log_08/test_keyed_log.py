@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -286,3 +287,36 @@ def test_settings_have_the_names_and_defaults_of_0_8() -> None:
     assert changed.flush_check_ms == 50
     with pytest.raises(ValueError, match=r"did you mean log\.segment\.bytes"):
         keyed_log_settings({"log.segment.byte": 1})
+
+
+# --- checks ----------------------------------------------------------------------------
+
+NULLABLE = st.none() | st.binary(max_size=30)
+PLAIN = st.lists(st.builds(KeyedMessage, NULLABLE, NULLABLE), max_size=6)
+
+
+@settings(max_examples=200, deadline=None)
+@given(PLAIN, st.booleans(), st.integers(0, 2**32), st.integers(0, 30))
+def test_a_check_finds_what_reading_finds(
+    plain: list[KeyedMessage], is_damaged: bool, seed: int, cut_bytes: int
+) -> None:
+    """The fast loop accepts and refuses the same sets as the one that reads messages."""
+    chance = Random(seed)
+    data = bytearray(encode(plain))
+    data = data[: max(len(data) - cut_bytes, 0)]
+    if data and is_damaged:
+        at = chance.randrange(len(data))
+        data[at] = chance.choice((0, 0xFF, 0x7F, chance.randrange(256)))
+    try:
+        expected = [(one.key, one.value) for one in records(bytes(data))]
+    except LogError as error:
+        with pytest.raises(type(error)):
+            check_set(bytes(data), largest_entry_bytes=LARGE)
+        return
+    checked = check_set(bytes(data), largest_entry_bytes=LARGE)
+    numbered = checked.numbered(70)
+
+    found = list(records(numbered.data)) if numbered.data else []
+    assert [(one.key, one.value) for one in found] == expected
+    assert [one.offset for one in found] == list(range(70, 70 + len(expected)))
+    assert (numbered.next_offset, checked.message_count) == (70 + len(expected), len(expected))
