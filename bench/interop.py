@@ -48,6 +48,14 @@ def outcomes(folder: Path, jars: Path, only: Sequence[str]) -> Iterator[Outcome]
             yield from map(outcome.run, jvm.at_rest())
 
 
+def _names(only: str) -> tuple[str, ...]:
+    """The chosen clients; none is none."""
+    names = tuple(filter(None, only.split(",")))
+    if unknown := set(names) - {*CLIENTS}:
+        raise SystemExit(f"--only {','.join(unknown)}: expected some of {', '.join(CLIENTS)}")
+    return names
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run and print; return 1 if a row failed."""
     parser = parser_of(__doc__, clock=False)
@@ -57,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     report = Report("Clients of Kafka 0.8 on this broker", ("client", "action", "", "what", "s"))
     with tempfile.TemporaryDirectory(dir=options.folder) as folder:
-        found = list(outcomes(Path(folder), options.jars, options.only.split(",")))
+        found = list(outcomes(Path(folder), options.jars, _names(options.only)))
     for each in found:
         report.rows.append(
             [each.client, each.action, each.word, each.detail, number(each.took_s)]

@@ -286,7 +286,7 @@ def test_a_count_that_the_frame_cannot_hold_takes_no_memory(count: int) -> None:
 # --- requests of others ----------------------------------------------------------------
 
 
-def test_a_request_of_07_is_told_apart() -> None:
+def test_a_request_of_07_is_recognized() -> None:
     frame = requests.encode_request(requests.FetchRequest("clicks", 0, 0, 1024))
 
     with pytest.raises(MalformedRequest, match=r"topic 'clicks' in the protocol of Kafka 0\.7"):
@@ -303,7 +303,7 @@ def test_an_unknown_key_or_version_names_the_client() -> None:
         decode_request(leader_and_isr)
 
 
-def test_a_request_of_08_is_told_apart_by_a_broker_of_07() -> None:
+def test_a_request_of_08_is_recognized_by_a_broker_of_07() -> None:
     frame = encode_request(MetadataRequest(("t",)), 1, "c")
 
     with pytest.raises(MalformedRequest, match=r"protocol of Kafka 0\.8 or later"):

@@ -161,7 +161,7 @@ def test_a_waiting_fetch_is_woken_by_another_connection(shared: BrokerProcess) -
 # --- frames that are wrong -------------------------------------------------------------
 
 
-def test_a_client_of_07_is_told_apart(shared: BrokerProcess) -> None:
+def test_a_client_of_07_is_recognized(shared: BrokerProcess) -> None:
     with shared.connect() as connection:
         connection.sendall(requests.encode_request(requests.FetchRequest("clicks", 0, 0, 1)))
         assert is_closed(connection)
