@@ -41,7 +41,9 @@ SETTINGS = (
         "broker and a new segment flush it",
     ),
     Setting("log.flush.interval.ms", "flush_ms", "the time after which a log is flushed again"),
-    Setting("log.flush.scheduler.interval.ms", "flush_check_ms", "the interval of that check"),
+    Setting(
+        "log.flush.scheduler.interval.ms", "flush_check_ms", "the interval of the check for it"
+    ),
     Setting(
         "log.retention.hours",
         "retention_ms",
@@ -54,7 +56,7 @@ SETTINGS = (
         "the size of a log above which its oldest segments are deleted; -1: unlimited",
         least=UNLIMITED,
     ),
-    Setting("log.retention.check.interval.ms", "cleanup_ms", "the interval of both checks"),
+    Setting("log.retention.check.interval.ms", "cleanup_ms", "the interval of the check for it"),
     Setting(
         "num.partitions", "partitions", "the number of partitions of a topic that it creates"
     ),
