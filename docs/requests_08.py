@@ -147,9 +147,9 @@ def requests_08_body(table: Table) -> str:
             "The frames between clients and `watchkeeper broker --protocol 0.8`, as Kafka 0.8.2 "
             "has them. A frame begins with its size as int32; the header of a request follows:",
             layout_table(table, header, data, []),
-            "A response has the correlation id of its request in place of the header. The requests "
-            "of a connection are answered in their order. The messages in the examples are of the "
-            "[format of 0.8](log-formats.md#a-message-set-of-08).",
+            "A response has the correlation id of its request in place of the header. The "
+            "requests of a connection are answered in their order. The messages in the examples "
+            "are of the [format of 0.8](log-formats.md#a-message-set-of-08).",
             "## Requests, by key and version",
             *api_parts(table),
             "## Error codes",
